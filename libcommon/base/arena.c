@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define BLOCK_BYTES ((size_t)32 << 10)
+#define BLOCK_BYTES_MAX ((size_t)4 << 20)
+
+struct arena_block {
+    struct arena_block *next;
+    size_t bytes;
+    _Alignas(16) char data[];
+};
+
+static void add_block(struct arena *arena, size_t bytes)
+{
+    /* Blocks grow with the arena, so that a large graph does not pay for thousands of them. */
+    size_t size = arena->total / 4;
+    size = size < BLOCK_BYTES ? BLOCK_BYTES : size > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : size;
+    if (size < bytes)
+        size = bytes;
+    struct arena_block *block = mem_alloc(sizeof *block + size);
+    block->bytes = size;
+    block->next = arena->blocks;
+    arena->blocks = block;
+    arena->used = 0;
+    arena->total += size;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!arena->blocks || bytes > arena->blocks->bytes - arena->used)
+        add_block(arena, bytes);
+    void *p = arena->blocks->data + arena->used;
+    arena->used += bytes;
+    return p;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t item_bytes)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, item_bytes, &bytes))
+        bytes = SIZE_MAX / 2; /* more than there is: the out-of-memory handler takes it */
+    return arena_alloc(arena, bytes);
+}
+
+void *arena_copy(struct arena *arena, const void *data, size_t bytes)
+{
+    void *p = arena_alloc(arena, bytes);
+    if (bytes)
+        memcpy(p, data, bytes);
+    return p;
+}
+
+char *arena_strndup(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = arena_alloc(arena, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void arena_release(struct arena *arena)
+{
+    while (arena->blocks) {
+        struct arena_block *next = arena->blocks->next;
+        mem_free(arena->blocks);
+        arena->blocks = next;
+    }
+    *arena = (struct arena)ARENA_INIT;
+}

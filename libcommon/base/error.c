@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Marks a cut text, and keeps the message on one line whatever was quoted in it. */
+static void tidy(struct error *err, int wanted)
+{
+    if (wanted >= ERROR_TEXT_BYTES)
+        memcpy(err->text + ERROR_TEXT_BYTES - 4, "...", 4);
+    for (char *c = err->text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+}
+
+int error_set_at(struct error *err, int code, const char *file, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    tidy(err, n);
+    err->code = code;
+    err->file = file;
+    err->line = line;
+    return code;
+}
+
+int error_set_errno_at(struct error *err, int code, const char *file, int line, const char *format,
+                       ...)
+{
+    char reason[128];
+    snprintf(reason, sizeof reason, ": %s", strerror(errno));
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    if (n >= 0 && n < ERROR_TEXT_BYTES)
+        n += snprintf(err->text + n, sizeof err->text - (size_t)n, "%s", reason);
+    tidy(err, n);
+    err->code = code;
+    err->file = file;
+    err->line = line;
+    return code;
+}
+
+int error_prefix(struct error *err, const char *format, ...)
+{
+    char prefix[ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    if (n < 0)
+        return err->code;
+    size_t length = strlen(prefix), room = ERROR_TEXT_BYTES - 1 - length, old = strlen(err->text);
+    memmove(err->text + length, err->text, (old < room ? old : room) + 1);
+    memcpy(err->text, prefix, length);
+    err->text[ERROR_TEXT_BYTES - 1] = '\0';
+    tidy(err, (int)(length + old));
+    return err->code;
+}
+
+void error_clear(struct error *err)
+{
+    err->code = 0;
+    err->text[0] = '\0';
+}
+
+_Noreturn void error_bug(const char *file, int line, const char *condition)
+{
+    void *frames[32];
+    dprintf(STDERR_FILENO, "BUG: %s:%d: %s; please report this\n", file, line, condition);
+    backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
+    abort();
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+
+uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
+uint64_t hash_text(const char *text)
+{
+    return hash_bytes(text, strlen(text), 0);
+}
+
+/* The slot that holds `key`, or the free one where it would go. Linear probing. */
+static struct map_slot *find(const struct map *map, const char *key, uint64_t hash)
+{
+    for (size_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
+        struct map_slot *slot = &map->slots[i];
+        if (!slot->key || (slot->hash == hash && !strcmp(slot->key, key)))
+            return slot;
+    }
+}
+
+static void grow(struct map *map)
+{
+    struct map old = *map;
+    map->capacity = old.capacity ? old.capacity * 2 : 16;
+    map->slots = mem_array(map->capacity, sizeof *map->slots);
+    for (size_t i = 0; i < old.capacity; i++)
+        if (old.slots[i].key)
+            *find(map, old.slots[i].key, old.slots[i].hash) = old.slots[i];
+    mem_free(old.slots);
+}
+
+void map_put(struct map *map, const char *key, int64_t value)
+{
+    if (map->n * 3 >= map->capacity * 2)
+        grow(map);
+    uint64_t hash = hash_text(key);
+    struct map_slot *slot = find(map, key, hash);
+    if (!slot->key) {
+        map->n++;
+        slot->key = key;
+        slot->hash = hash;
+    }
+    slot->value = value;
+}
+
+bool map_get(const struct map *map, const char *key, int64_t *value)
+{
+    if (!map->n)
+        return false;
+    const struct map_slot *slot = find(map, key, hash_text(key));
+    if (slot->key && value)
+        *value = slot->value;
+    return slot->key != NULL;
+}
+
+bool map_remove(struct map *map, const char *key)
+{
+    if (!map->n)
+        return false;
+    struct map_slot *slot = find(map, key, hash_text(key));
+    if (!slot->key)
+        return false;
+    slot->key = NULL;
+    map->n--;
+    /* Close the gap: later members of the run may no longer be reachable past the free slot. */
+    size_t i = (size_t)(slot - map->slots);
+    for (;;) {
+        i = (i + 1) & (map->capacity - 1);
+        struct map_slot moved = map->slots[i];
+        if (!moved.key)
+            return true;
+        map->slots[i].key = NULL;
+        *find(map, moved.key, moved.hash) = moved;
+    }
+}
+
+void map_release(struct map *map)
+{
+    mem_free(map->slots);
+    *map = (struct map)MAP_INIT;
+}

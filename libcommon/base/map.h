@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hash map from text to a 64-bit value (an index or a pointer). Keys are borrowed: they must outlive
+ * the map. Not thread-safe for writing; concurrent map_get calls are.
+ */
+#ifndef TF_BASE_MAP_H
+#define TF_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map_slot {
+    const char *key; /* NULL: free */
+    uint64_t hash;
+    int64_t value;
+};
+
+struct map {
+    struct map_slot *slots;
+    size_t n, capacity; /* capacity is 0 or a power of two */
+};
+
+#define MAP_INIT                                                                                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+void map_put(struct map *map, const char *key, int64_t value); /* replaces */
+bool map_get(const struct map *map, const char *key, int64_t *value);
+bool map_remove(struct map *map, const char *key);
+void map_release(struct map *map);
+
+/* 64-bit hash of bytes (XXH3), the same on every machine and in every version. */
+uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
+uint64_t hash_text(const char *text);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <errno.h>
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static void reserve(struct str *s, size_t extra)
+{
+    if (s->n + extra + 1 <= s->capacity)
+        return;
+    s->capacity = s->capacity * 2 > s->n + extra + 1 ? s->capacity * 2 : s->n + extra + 32;
+    s->data = mem_realloc(s->data, s->capacity);
+}
+
+void str_append_bytes(struct str *s, const void *bytes, size_t n)
+{
+    reserve(s, n);
+    if (n)
+        memcpy(s->data + s->n, bytes, n);
+    s->n += n;
+    s->data[s->n] = '\0';
+}
+
+void str_append(struct str *s, const char *text)
+{
+    str_append_bytes(s, text, strlen(text));
+}
+
+void str_append_char(struct str *s, char c)
+{
+    str_append_bytes(s, &c, 1);
+}
+
+void str_printf(struct str *s, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    reserve(s, (size_t)n);
+    vsnprintf(s->data + s->n, (size_t)n + 1, format, again);
+    va_end(again);
+    s->n += (size_t)n;
+}
+
+const char *str_text(const struct str *s)
+{
+    return s->data ? s->data : "";
+}
+
+void str_clear(struct str *s)
+{
+    s->n = 0;
+    if (s->data)
+        s->data[0] = '\0';
+}
+
+void str_release(struct str *s)
+{
+    mem_free(s->data);
+    *s = (struct str)STR_INIT;
+}
+
+/* The C locale for number text, whatever the user's is. Never freed: it lives as long as the process. */
+static locale_t c_locale;
+
+static void make_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static locale_t get_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_locale);
+    return c_locale;
+}
+
+static void print_float(char *text, size_t n, int digits, double value)
+{
+    locale_t old = uselocale(get_locale());
+    snprintf(text, n, "%.*g", digits, value);
+    uselocale(old);
+}
+
+static void append_special(struct str *s, double value)
+{
+    str_append(s, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+void str_append_float32(struct str *s, float value)
+{
+    char text[40];
+    if (!isfinite(value)) {
+        append_special(s, value);
+        return;
+    }
+    for (int digits = 6; digits <= FLT_DECIMAL_DIG; digits++) {
+        print_float(text, sizeof text, digits, value);
+        if (strtof_l(text, NULL, get_locale()) == value)
+            break;
+    }
+    str_append(s, text);
+}
+
+void str_append_float64(struct str *s, double value)
+{
+    char text[40];
+    if (!isfinite(value)) {
+        append_special(s, value);
+        return;
+    }
+    for (int digits = 6; digits <= DBL_DECIMAL_DIG; digits++) {
+        print_float(text, sizeof text, digits, value);
+        if (strtod_l(text, NULL, get_locale()) == value)
+            break;
+    }
+    str_append(s, text);
+}
+
+bool str_to_int64(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || text[0] == ' ')
+        return false;
+    *value = v;
+    return true;
+}
+
+bool str_to_float64(const char *text, double *value)
+{
+    char *end;
+    double v = strtod_l(text, &end, get_locale());
+    if (end == text || *end || text[0] == ' ')
+        return false;
+    *value = v;
+    return true;
+}
+
+/* Reads a number followed by one of `units`, whose factors stand beside; "" is a unit, too. */
+static bool scaled(const char *text, const char *const *units, const double *factors, double *value)
+{
+    char *end;
+    double v = strtod_l(text, &end, get_locale());
+    if (end == text || text[0] == ' ' || !isfinite(v))
+        return false;
+    for (size_t i = 0; units[i]; i++) {
+        if (!strcmp(end, units[i])) {
+            *value = v * factors[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+bool str_to_bytes(const char *text, int64_t *bytes)
+{
+    static const char *const units[] = {"", "k", "K", "m", "M", "g", "G", "t", "T", NULL};
+    static const double factors[] = {1,       0x1p10, 0x1p10, 0x1p20, 0x1p20,
+                                     0x1p30, 0x1p30, 0x1p40, 0x1p40};
+    double v;
+    if (!scaled(text, units, factors, &v) || v < 0 || v >= 0x1p63)
+        return false;
+    *bytes = (int64_t)v;
+    return true;
+}
+
+bool str_to_seconds(const char *text, double *seconds)
+{
+    static const char *const units[] = {"", "s", "ms", "us", "m", "h", "d", NULL};
+    static const double factors[] = {1, 1, 1e-3, 1e-6, 60, 3600, 86400};
+    return scaled(text, units, factors, seconds) && *seconds >= 0;
+}
+
+bool str_starts(const char *text, const char *prefix)
+{
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+bool str_ends(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && !strcmp(text + n - m, suffix);
+}
+
+/* Edit distance (Levenshtein), cut off at 64 characters. */
+static int distance(const char *a, const char *b)
+{
+    int row[65];
+    int n = (int)strnlen(a, 64), m = (int)strnlen(b, 64);
+    for (int j = 0; j <= m; j++)
+        row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int cost = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = cost < best ? cost : best;
+        }
+    }
+    return row[m];
+}
+
+const char *str_nearest(const char *text, const char *const *names)
+{
+    const char *best = NULL;
+    int limit = (int)strlen(text) / 3 + 1, least = limit + 1;
+    for (; *names; names++) {
+        int d = distance(text, *names);
+        if (d < least) {
+            least = d;
+            best = *names;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Growable text, and the few helpers on C strings that several modules need. `data` is always
+ * terminated once anything was appended; str_text gives "" for an empty one.
+ */
+#ifndef TF_BASE_STR_H
+#define TF_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct str {
+    char *data;
+    size_t n, capacity;
+};
+
+#define STR_INIT                                                                                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+void str_append(struct str *s, const char *text);
+void str_append_bytes(struct str *s, const void *bytes, size_t n);
+void str_append_char(struct str *s, char c);
+void str_printf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *str_text(const struct str *s);
+void str_clear(struct str *s); /* empty, keeps its memory */
+void str_release(struct str *s);
+
+/* The shortest decimal that reads back as the same value: "0.003", "1", "1e-08", "nan", "inf". */
+void str_append_float32(struct str *s, float value);
+void str_append_float64(struct str *s, double value);
+
+/* Numbers, whole text only, independent of the locale. */
+bool str_to_int64(const char *text, int64_t *value);
+bool str_to_float64(const char *text, double *value);
+bool str_to_bytes(const char *text, int64_t *bytes);      /* 64k, 1.5G: powers of 1024 */
+bool str_to_seconds(const char *text, double *seconds);   /* 30s, 2m, 1h, 250ms, 50us */
+
+bool str_starts(const char *text, const char *prefix);
+bool str_ends(const char *text, const char *suffix);
+
+/* The name among `names` (NULL-terminated) that was most likely meant, or NULL: for "did you mean". */
+const char *str_nearest(const char *text, const char *const *names);
+
+#endif

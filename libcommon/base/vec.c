@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/vec.h"
+
+#include <stdint.h>
+
+#include "base/memory.h"
+
+void vec_grow_(void **items, size_t *capacity, size_t count, size_t item_bytes)
+{
+    if (count <= *capacity)
+        return;
+    size_t grown = *capacity ? *capacity * 2 : 8, bytes;
+    if (grown < count)
+        grown = count;
+    if (__builtin_mul_overflow(grown, item_bytes, &bytes))
+        bytes = SIZE_MAX / 2; /* more than there is: the out-of-memory handler takes it */
+    *items = mem_realloc(*items, bytes);
+    *capacity = grown;
+}
+
+void vec_free_(void **items, size_t *n, size_t *capacity)
+{
+    mem_free(*items);
+    *items = NULL;
+    *n = *capacity = 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Growable arrays. `VEC(T) v = VEC_INIT;` holds v.n items of type T in v.items. Zero-initialised is
+ * empty. Growth never fails (memory.h). Pointers into v.items are valid until the next push.
+ */
+#ifndef TF_BASE_VEC_H
+#define TF_BASE_VEC_H
+
+#include <stddef.h>
+
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *items;                                                                               \
+        size_t n, capacity;                                                                        \
+    }
+
+#define VEC_INIT                                                                                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+#define vec_reserve(v, count)                                                                      \
+    vec_grow_((void **)&(v)->items, &(v)->capacity, (count), sizeof *(v)->items)
+#define vec_push(v, item)                                                                          \
+    (vec_reserve((v), (v)->n + 1), (void)((v)->items[(v)->n++] = (item)))
+#define vec_pop(v) ((v)->items[--(v)->n])
+#define vec_release(v) vec_free_((void **)&(v)->items, &(v)->n, &(v)->capacity)
+
+void vec_grow_(void **items, size_t *capacity, size_t count, size_t item_bytes);
+void vec_free_(void **items, size_t *n, size_t *capacity);
+
+#endif

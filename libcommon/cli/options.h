@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Option tables. One table per tool; parsing, --help and the man page all come from it.
+ *
+ * To add an option: a row in the tool's table. tests/tools/cli.bats then checks that --help shows it
+ * and that the man page has it.
+ *
+ * Rules, the same for all tools: options and operands may be mixed, `--` ends options, `--name=value`
+ * and `--name value` are equal, a long option may be cut to a unique prefix. Each long option may
+ * come from the environment as TF_NAME ("--cluster" as TF_CLUSTER); the command line wins.
+ */
+#ifndef TF_CLI_OPTIONS_H
+#define TF_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+enum option_type {
+    OPTION_FLAG,     /* bool *: set to true; "--no-name" sets it to false */
+    OPTION_COUNT,    /* int *: counts (-v -v) */
+    OPTION_INT,      /* int64_t * */
+    OPTION_FLOAT,    /* double * */
+    OPTION_TEXT,     /* const char ** */
+    OPTION_LIST,     /* struct option_list *: may be repeated; commas separate */
+    OPTION_REPEAT,   /* struct option_list *: may be repeated; commas do not separate */
+    OPTION_BYTES,    /* int64_t *: 64k, 1.5G */
+    OPTION_SECONDS,  /* double *: 30s, 2m */
+};
+
+struct option_list {
+    const char **items; /* owned with the table's parse; valid for the process */
+    size_t n, capacity;
+};
+
+struct option_row {
+    char letter;          /* 0: none */
+    const char *name;     /* long name; NULL ends the table */
+    enum option_type type;
+    void *target;
+    const char *argument; /* "FILE"; NULL for flags */
+    const char *help;     /* one line; lower case start, no full stop */
+};
+
+struct option_table {
+    const char *tool;        /* "tf-opt" */
+    const char *summary;     /* one line: "simplify a graph" */
+    const char *operands;    /* "[FILE]" for the synopsis */
+    const char *description; /* paragraphs for the man page */
+    const char *examples;    /* shown by --help first, and in the man page; one command a line */
+    const struct option_row *rows;
+    int operands_max;        /* more is a usage error; -1: any number */
+};
+
+/* Parses. Operands are left in argv[0..*n_operands). Sets *shown when --help or --version or
+ * --man was asked for and has been printed to stdout. ERR_USAGE with a "did you mean". */
+int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
+                  bool *shown, struct error *err);
+
+void options_help(const struct option_table *table, FILE *out);
+void options_man(const struct option_table *table, FILE *out); /* roff, for tf-x.1 */
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every executable does alike: options, the standard streams, output files that appear whole or
+ * not at all, one line on stderr and the exit status. A program in bin/ is an option table and a
+ * function; it looks so:
+ *
+ *     static int run(struct tool *tool, int n, char **operands, struct error *err) { ... }
+ *     int main(int argc, char **argv) { return tool_main(&table, run, argc, argv); }
+ */
+#ifndef TF_CLI_TOOL_H
+#define TF_CLI_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "wire/record.h"
+
+#define TOOL_VERSION "1.0"
+
+struct tool {
+    const struct option_table *table;
+    int argc;
+    char **argv;             /* as given, for provenance */
+    int verbose;             /* -v, counted */
+    bool quiet;              /* -q */
+    struct stream_writer *writer; /* set by tool_open_writer; gets the error record on failure */
+    bool stopped;            /* the stage before has failed and told its cause: say only that */
+};
+
+/* Rows that every tool has (-o is not among them: use TOOL_OUTPUT_ROW). */
+#define TOOL_COMMON_ROWS                                                                           \
+    {'q', "quiet", OPTION_FLAG, &tool_quiet, NULL, "no progress, no reports"},                     \
+        {'v', "verbose", OPTION_COUNT, &tool_verbose, NULL, "say more; twice: where errors arise"}
+#define TOOL_OUTPUT_ROW                                                                            \
+    {                                                                                              \
+        'o', "output", OPTION_TEXT, &tool_output, "FILE", "write to FILE instead of stdout"        \
+    }
+extern bool tool_quiet;
+extern int tool_verbose;
+extern const char *tool_output;
+
+/* Parses, runs, reports, flushes, closes and checks stdout; returns the exit status. Error line:
+ * "tf-opt: TEXT". SIGPIPE keeps its default action. */
+int tool_main(const struct option_table *table,
+              int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
+              int argc, char **argv);
+
+/* Opens FILE ("-" or NULL: stdin) for reading. ERR_NOINPUT when missing, ERR_DATA for a directory;
+ * stdin that is a terminal is ERR_USAGE with a hint. tool_close_input frees the reader and its fd. */
+int tool_open_reader(struct tool *tool, const char *path, struct stream_reader **reader,
+                     struct error *err);
+void tool_close_reader(struct stream_reader *reader);
+
+/* The tool's binary output: -o FILE through a temporary name that tool_main renames on success, or
+ * stdout, which must not be a terminal (ERR_USAGE with "try: ... | tf-show"). Kept in tool->writer;
+ * finished by tool_main. */
+int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
+
+/* As above for text output; FILE is finished by tool_main. */
+int tool_open_text(struct tool *tool, FILE **out, struct error *err);
+
+/* "tf-opt 1.0 --report": tool, version and arguments, for a graph's provenance. In a static buffer. */
+const char *tool_provenance(const struct tool *tool);
+
+/* A line for the user on stderr, prefixed with the tool's name; not with -q. */
+void tool_say(const struct tool *tool, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* True when progress may be drawn: stderr is a terminal, stdout is not a pipe, and no -q. */
+bool tool_shows_progress(const struct tool *tool);
+
+/* SIGINT and SIGTERM set this to the signal's number once tool_catch_signals was called; the tool
+ * then finishes its step and returns ERR_CANCELLED, which tool_main turns into 128 + signal. */
+void tool_catch_signals(void);
+int tool_signal(void);
+
+#endif

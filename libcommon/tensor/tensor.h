@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors: a type, a shape and counted memory, which may lie on the host or on a device.
+ *
+ * Ownership: a `struct tensor` is a value. tensor_share makes a second holder of the same memory,
+ * tensor_release drops one holder; the last one frees. A tensor whose `buffer` is NULL borrows its
+ * memory (from a plan's arena, a graph, a record) and must not outlive the lender; tensor_release is
+ * harmless on it, and on a zeroed tensor. Counting is thread-safe, writing the data is not.
+ *
+ * A string tensor's memory holds count + 1 uint64 offsets and then the bytes: string i is
+ * [offset[i], offset[i+1]) of the bytes. Booleans are one byte, 0 or 1.
+ */
+#ifndef TF_TENSOR_TENSOR_H
+#define TF_TENSOR_TENSOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "tensor/shape.h"
+
+/* Elements of one tensor are limited so that byte sizes never overflow. */
+#define TENSOR_BYTES_MAX ((int64_t)1 << 46)
+
+struct buffer {
+    atomic_size_t holders;
+    size_t bytes;
+    void *data;
+    void (*free)(struct buffer *buffer); /* called once, by the last holder */
+    void *owner;                         /* for `free`: the device, the mapping, ... */
+};
+
+/* A device's private arrangement of a tensor's elements (a blocked convolution layout, say). Opaque
+ * but for its owner; NULL means row-major. Lives as long as the plan that made it. */
+struct layout;
+
+struct tensor {
+    enum dtype type;
+    struct shape shape; /* fully known */
+    void *data;         /* the first element; on a device an address of that device */
+    struct buffer *buffer;
+    const struct layout *layout;
+};
+
+#define TENSOR_INIT                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/* Host memory, not zeroed. ERR_OS without memory, ERR_DATA when it is absurdly large. Not for
+ * STRING (tensor_from_strings). */
+int tensor_alloc(struct tensor *t, enum dtype type, const struct shape *shape, struct error *err);
+
+/* A tensor that borrows `data`. */
+struct tensor tensor_borrow(enum dtype type, const struct shape *shape, void *data);
+
+/* n strings; lengths NULL: they end in NUL. Copies. */
+int tensor_from_strings(struct tensor *t, const struct shape *shape, const char *const *texts,
+                        const size_t *lengths, struct error *err);
+void tensor_string(const struct tensor *t, int64_t index, const char **text, size_t *length);
+
+void tensor_share(struct tensor *copy, const struct tensor *t);  /* t must not borrow */
+int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err); /* host, deep */
+void tensor_release(struct tensor *t); /* and zeroes it */
+
+int64_t tensor_count(const struct tensor *t);
+size_t tensor_bytes(const struct tensor *t); /* of a STRING: offsets and bytes */
+
+/* Bitwise: type, shape and bytes. */
+bool tensor_equal(const struct tensor *a, const struct tensor *b);
+
+/* Element as a number, for printing and for shape functions; host tensors only. */
+double tensor_get_float64(const struct tensor *t, int64_t index);
+int64_t tensor_get_int64(const struct tensor *t, int64_t index);
+void tensor_set_float64(struct tensor *t, int64_t index, double value); /* converts to the type */
+void tensor_set_int64(struct tensor *t, int64_t index, int64_t value);
+
+/* One element in its shortest exact form; strings quoted. */
+void tensor_print_element(struct str *out, const struct tensor *t, int64_t index);
+
+/* Nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut ("...");
+ * limit < 0 prints all. */
+void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
+
+/* Reads such a literal. `type` DTYPE_INVALID: int32 when all elements are whole and written without
+ * a point, else float32 ("true" and "false": bool; "..." : string). Returns the end of what was
+ * read, or NULL with the error set. */
+const char *tensor_parse(struct tensor *t, const char *text, enum dtype type, struct error *err);
+
+#endif

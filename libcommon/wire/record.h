@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The record stream: what passes between any two of our processes, through pipes, files and sockets.
+ * The bytes are described in docs/stream.md; this header is the interface to them.
+ *
+ *   stream  = hello record* end           a file or pipe holds any number of streams in a row
+ *   record  = 0xce u32 (bytes of header)  msgpack's five-byte unsigned int
+ *             header                      one msgpack map
+ *             bin*                        tensor data, as many as the header says
+ *             0xcf u64                    xxh3 of the bodies, only if there are any
+ *
+ * Reader and writer own their buffers and do no more than one system call per record for small ones.
+ * Neither is thread-safe; use one per thread.
+ */
+#ifndef TF_WIRE_RECORD_H
+#define TF_WIRE_RECORD_H
+
+#include <msgpack.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "tensor/tensor.h"
+#include "wire/limits.h"
+
+enum record_kind {
+    RECORD_HELLO,
+    RECORD_GRAPH,
+    RECORD_FEED,
+    RECORD_FETCH,
+    RECORD_STEP,
+    RECORD_TENSOR,
+    RECORD_PLAN,
+    RECORD_TRACE,
+    RECORD_ERROR,
+    RECORD_END,
+};
+
+const char *record_kind_name(enum record_kind kind); /* "feed" */
+
+/* A tensor with its name, as a record carries it. */
+struct named_tensor {
+    const char *name;
+    struct tensor tensor;
+};
+
+/* A record that was read. `header` is the validated msgpack map; fields are looked up with
+ * record_get_*. Tensor memory is counted: share it to keep it. Everything else is valid until the
+ * next stream_read or record_release. */
+struct record {
+    enum record_kind kind;
+    msgpack_object header;
+    struct named_tensor *tensors;
+    int n_tensors;
+    uint64_t offset; /* of the record in the input, for messages */
+    msgpack_zone *zone;
+    struct arena arena;
+};
+
+void record_release(struct record *record);
+
+/* Fields of a msgpack map by name. False when absent or of another type. */
+const msgpack_object *record_field(const msgpack_object *map, const char *name);
+bool record_get_int(const msgpack_object *map, const char *name, int64_t *value);
+bool record_get_float(const msgpack_object *map, const char *name, double *value);
+bool record_get_bool(const msgpack_object *map, const char *name, bool *value);
+/* Terminated copy in the arena. */
+bool record_get_text(const msgpack_object *map, const char *name, struct arena *arena,
+                     const char **text);
+
+/* ---- reading ---- */
+
+struct stream_reader;
+
+/* Reads from `fd` (not closed), or from memory for tests and fuzzing. `name` is for messages
+ * ("stdin", "digits.tfg"). Never fails. */
+struct stream_reader *stream_reader_new(int fd, const char *name);
+struct stream_reader *stream_reader_new_memory(const void *data, size_t n, const char *name);
+void stream_reader_free(struct stream_reader *reader);
+
+/* Called before the reader blocks for input: a filter flushes its output there, which keeps pipes
+ * live. */
+void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *context, struct error *),
+                           void *context);
+
+/* The next record, hello and end excluded. Returns 0 and sets *more; *more is false at the end of
+ * the input. Streams that follow each other are read as one. Errors: ERR_DATA (truncated, damaged,
+ * beyond the limits, an unknown kind), ERR_PROTOCOL (another major version), ERR_IO; when the input
+ * carries an `error` record: its code, its text as "stopped by TOOL", and err->silent semantics as
+ * stream_reader_stopped tells. `record` must be zeroed or one that was read before. */
+int stream_read(struct stream_reader *reader, struct record *record, bool *more, struct error *err);
+
+/* Number of records that the current stream's hello promised, or -1; and where we are. */
+int64_t stream_reader_expected(const struct stream_reader *reader);
+int64_t stream_reader_count(const struct stream_reader *reader);
+const char *stream_reader_name(const struct stream_reader *reader);
+
+/* True once stream_read failed because the stage before said that it failed. */
+bool stream_reader_stopped(const struct stream_reader *reader);
+
+/* ---- writing ---- */
+
+struct stream_writer;
+
+/* Writes to `fd` (not closed). The hello goes out with the first record; expected < 0: unknown. */
+struct stream_writer *stream_writer_new(int fd, const char *name, const char *producer,
+                                        int64_t expected);
+/* Collects the bytes in memory instead; stream_writer_bytes borrows them. */
+struct stream_writer *stream_writer_new_memory(const char *producer, int64_t expected);
+const void *stream_writer_bytes(const struct stream_writer *writer, size_t *n);
+void stream_writer_free(struct stream_writer *writer);
+
+/* Starts a header. The caller packs exactly `n_fields` key/value pairs into the returned packer,
+ * then calls stream_write. (Kind, tensor list and checksums are added by the writer.) */
+msgpack_packer *stream_begin(struct stream_writer *writer, enum record_kind kind, int n_fields);
+
+/* Finishes the header and writes record and bodies; small records are gathered until stream_flush
+ * or until 64 KiB are waiting. Tensors are in host memory, row-major, and need not outlive the call. */
+int stream_write(struct stream_writer *writer, const struct named_tensor *tensors, int n_tensors,
+                 struct error *err);
+
+int stream_flush(struct stream_writer *writer, struct error *err);
+
+/* Hello if nothing was written yet, trailer, flush. */
+int stream_finish(struct stream_writer *writer, struct error *err);
+
+/* Tells the next stage that this one failed; best effort, no error of its own. */
+void stream_write_error(struct stream_writer *writer, const char *tool, const struct error *cause);
+
+/* Packing helpers for keys and texts. */
+void pack_text(msgpack_packer *packer, const char *text);
+void pack_key(msgpack_packer *packer, const char *name);
+
+/* ---- feed and fetch records: step, where the data came from, tensors ---- */
+
+struct feed_position { /* where a feed record came from; what `tf-data --after` resumes from */
+    const char *source;
+    int64_t epoch, offset;
+    uint64_t seed;
+};
+
+int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64_t step,
+                      const struct feed_position *position, const struct named_tensor *tensors,
+                      int n_tensors, struct error *err);
+
+#endif

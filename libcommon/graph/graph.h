@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The graph: nodes, typed attributes, data and control edges, entry points, provenance.
+ *
+ * A graph owns everything in it (one arena; graph_free drops all). Nodes are addressed by id, an
+ * index that never changes; pointers to nodes are stable, too. A graph is built by adding nodes and
+ * is otherwise only rewritten by making another one (libcommon/pass): there is no removal. Cycles run
+ * only through NextIteration -> Merge.
+ *
+ * Not thread-safe for writing; any number of threads may read.
+ */
+#ifndef TF_GRAPH_GRAPH_H
+#define TF_GRAPH_GRAPH_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "graph/op.h"
+
+#define CONTROL_SLOT (-1)
+
+/* One end of an edge: output `slot` of a node; CONTROL_SLOT for "after the node". */
+struct edge {
+    int node;
+    int slot;
+};
+
+#define EDGE_NONE ((struct edge){-1, 0})
+
+static inline bool edge_exists(struct edge edge)
+{
+    return edge.node >= 0;
+}
+
+struct node_output {
+    enum dtype type;
+    bool is_ref;
+    struct shape shape;
+};
+
+struct node {
+    const char *name;
+    const struct op *op;
+    int id;
+    int n_inputs, n_controls, n_attrs, n_outputs;
+    struct edge *inputs;         /* data, in declared order */
+    int *controls;               /* node ids, sorted, without repeats */
+    struct attr *attrs;          /* sorted by name; all declared ones are present */
+    struct node_output *outputs;
+    const char *device;          /* asked for, canonical; "" for none */
+    const char *assigned;        /* by the placer; "" before */
+    const char *file;            /* of the script; NULL: unknown */
+    int line;
+};
+
+/* What `--run NAME` means: targets (control edges) are run, the rest is fetched. */
+struct entry {
+    const char *name;
+    const struct edge *edges;
+    int n_edges;
+};
+
+/* Another name for a tensor, which can be fetched and fed by it. */
+struct alias {
+    const char *name;
+    struct edge edge;
+};
+
+struct graph {
+    struct arena arena;
+    const struct registry *registry;
+    VEC(struct node *) nodes; /* by id */
+    VEC(struct entry) entries;
+    VEC(struct alias) aliases;
+    VEC(const char *) made;   /* provenance: "tf-graph 1.0 digits.lua", oldest first */
+    struct map names;         /* node name -> id */
+    struct map alias_names;   /* -> index */
+    struct map taken;         /* base name -> last suffix tried, for graph_unique_name */
+};
+
+struct graph *graph_new(const struct registry *registry);
+void graph_free(struct graph *graph);
+
+static inline struct node *graph_node(const struct graph *graph, int id)
+{
+    return graph->nodes.items[id];
+}
+
+struct node *graph_find(const struct graph *graph, const char *name); /* NULL: none */
+
+/* What a new node is made of. Zero-initialise; only `op` is needed. Everything is copied. */
+struct node_spec {
+    const char *op;
+    const char *name;          /* NULL: made from the op's name and made unique */
+    const struct edge *inputs; /* to nodes that exist, or EDGE_NONE to be set later (back edges) */
+    int n_inputs;
+    const int *controls;
+    int n_controls;
+    const struct attr *attrs;  /* any order; what is inferred or has a default may be left out */
+    int n_attrs;
+    const char *device;        /* "" or NULL: none */
+    const char *assigned;
+    const char *file;
+    int line;
+};
+
+/* Checks names, counts, types and attributes against the op's declaration, infers attributes and the
+ * outputs' types and shapes, adds the node. On failure the graph is as before and the error says
+ * "node 'NAME': OP: what" (ERR_DATA; the script's place is the caller's to add). A name that is taken
+ * is an error. Inputs that are EDGE_NONE are left out of inference. */
+struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct error *err);
+
+/* As graph_add, but takes types and shapes of the outputs as given, and all attributes as complete
+ * and correct: for passes that copy nodes which were checked before. */
+struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec,
+                               const struct node_output *outputs, int n_outputs);
+
+/* Sets an input that was left open (closes a back edge); types must agree. Shapes are not inferred
+ * again: call graph_infer when all are closed. */
+int graph_set_input(struct graph *graph, struct node *node, int index, struct edge edge,
+                    struct error *err);
+void graph_add_control(struct graph *graph, struct node *node, int control);
+int graph_rename(struct graph *graph, struct node *node, const char *name, struct error *err);
+int graph_set_attr(struct graph *graph, struct node *node, const struct attr *attr,
+                   struct error *err); /* checked against the declaration; '_' attributes are free */
+void graph_set_device(struct graph *graph, struct node *node, const char *device);
+void graph_set_assigned(struct graph *graph, struct node *node, const char *device);
+
+/* "base", "base_1", "base_2", ...: the first that is not taken. In the graph's arena. */
+const char *graph_unique_name(struct graph *graph, const char *base);
+bool graph_name_valid(const char *name);
+
+void graph_add_entry(struct graph *graph, const char *name, const struct edge *edges, int n);
+const struct entry *graph_entry(const struct graph *graph, const char *name); /* NULL: none */
+int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err);
+void graph_add_made(struct graph *graph, const char *provenance);
+
+/* "n", "n:1", "^n", or an alias. ERR_DATA with a "did you mean" when there is none. */
+int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
+                     struct error *err);
+/* The canonical text: "n", "n:1", "^n". */
+void graph_print_edge(struct str *out, const struct graph *graph, struct edge edge);
+
+/* Attributes of a node by name. The declared ones are always there; asking the typed getters for one
+ * that is not, or for another kind, is a bug. */
+const struct attr_value *node_attr(const struct node *node, const char *name); /* or NULL */
+int64_t node_int(const struct node *node, const char *name);
+double node_float(const struct node *node, const char *name);
+bool node_bool(const struct node *node, const char *name);
+const char *node_string(const struct node *node, const char *name);
+enum dtype node_type(const struct node *node, const char *name);
+
+static inline bool node_is(const struct node *node, const char *op)
+{
+    return !__builtin_strcmp(node->op->def->name, op);
+}
+
+static inline bool node_has(const struct node *node, enum op_flag flag)
+{
+    return (node->op->def->flags & flag) != 0;
+}
+
+/* "node 'hidden/h' (digits.lua:4)": the start of every message about a node; without the script's
+ * place if there is none. In one of a few rotating per-thread buffers. */
+const char *node_text(const struct node *node);
+
+/* Ids so that every node comes after its inputs and controls; back edges into Merge are left out;
+ * ties by id. ERR_DATA naming the nodes of a cycle. `order` holds nodes.n ids. */
+int graph_order(const struct graph *graph, int *order, struct error *err);
+
+/* Everything a graph from outside must fulfil beyond what graph_add checks: no open inputs, acyclic
+ * but for loops, frames consistent (frames.h), colocation groups and entries name what exists. */
+int graph_check(const struct graph *graph, struct error *err);
+
+/* Infers all shapes again, to a fixed point across loops. */
+int graph_infer(struct graph *graph, struct error *err);
+
+#endif

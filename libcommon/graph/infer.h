@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shape inference: what an op's shape function sees. It runs when a node is added (shapes may be
+ * unknown), and again when a plan is made for given feed shapes.
+ */
+#ifndef TF_GRAPH_INFER_H
+#define TF_GRAPH_INFER_H
+
+#include "graph/graph.h"
+
+struct infer {
+    const struct node *node;             /* name, op and attributes; inputs are described here: */
+    const struct node_output *const *in; /* types and shapes as far as known */
+    struct shape *out;                   /* to be set; unknown rank on entry */
+    int n_in, n_out;
+    /* A constant input's value (host), or NULL; and as far as known, an int32 or int64 vector's value
+     * as a shape (unknown elements are -1; false: not even its length is known). */
+    const struct tensor *(*value)(const struct infer *infer, int input);
+    bool (*value_shape)(const struct infer *infer, int input, struct shape *shape);
+    const void *context;
+    struct error *err;
+};
+
+/* Sets the text (the caller puts node and op in front) and returns ERR_DATA. */
+int infer_fail(struct infer *infer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Checks that help to write shape functions; each fails with a message that names the input. An
+ * unknown rank passes. */
+int infer_rank(struct infer *infer, int input, int rank); /* exactly */
+int infer_rank_at_least(struct infer *infer, int input, int rank);
+int infer_scalar(struct infer *infer, int input);
+int infer_vector(struct infer *infer, int input);
+int infer_merge(struct infer *infer, int a, int b, struct shape *merged); /* both must agree */
+
+static inline const struct shape *infer_shape(const struct infer *infer, int input)
+{
+    return &infer->in[input]->shape;
+}
+
+static inline const struct tensor *infer_value(const struct infer *infer, int input)
+{
+    return infer->value(infer, input);
+}
+
+static inline bool infer_value_shape(const struct infer *infer, int input, struct shape *shape)
+{
+    return infer->value_shape(infer, input, shape);
+}
+
+/* An int32/int64 scalar's value. False when it is not constant. */
+bool infer_value_int(const struct infer *infer, int input, int64_t *value);
+
+/* Shape functions that many ops share. */
+int infer_unchanged(struct infer *infer);     /* every output like input 0 */
+int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */
+int infer_output_scalar(struct infer *infer); /* every output a scalar */
+
+/* Runs a node's shape function over `in`, with values from the context. Sets shapes of out[]. */
+int infer_run(struct infer *infer);
+
+/* For nodes of a graph: the inputs' known values come from Const, Shape, Pack and the like. */
+int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
+               struct error *err);
+
+/* The value of an edge if it is constant in the graph as it stands, as of infer->value. */
+const struct tensor *graph_constant(const struct graph *graph, struct edge edge);
+bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape);
+
+#endif

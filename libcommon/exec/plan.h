@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plans: a graph compiled for one set of feeds, fetches and targets. Everything that can be decided
+ * once is decided here: what runs, in which order, with which kernel, where its memory is.
+ *
+ * A plan whose shapes are all known and which has no control flow and no asynchronous kernel is
+ * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*:
+ * pending counts, a ready queue, frames and iterations.
+ */
+#ifndef TF_EXEC_PLAN_H
+#define TF_EXEC_PLAN_H
+
+#include "exec/device.h"
+#include "exec/variable.h"
+#include "graph/graph.h"
+
+struct plan_options {
+    const struct kernel_table *kernels;
+    struct device *device;            /* of all nodes: there is one executor per device */
+    struct variable_store *variables;
+    int threads;                      /* that run expensive kernels of a dynamic plan; 0: cores */
+    bool dynamic;                     /* also where a static plan would do (tests) */
+    bool check_numerics;              /* stop at the first node whose float output is not finite */
+    bool no_layouts;                  /* keep everything row-major (tests) */
+};
+
+struct plan_feed {
+    struct edge edge;   /* any tensor of the graph */
+    enum dtype type;
+    struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
+};
+
+struct plan_request {
+    const struct plan_feed *feeds;
+    int n_feeds;
+    const struct edge *fetches;
+    int n_fetches;
+    const int *targets; /* node ids */
+    int n_targets;
+};
+
+struct plan;
+
+/* ERR_DATA with the node and its script line. The graph must outlive the plan and may grow, but not
+ * change. Feeding and fetching the same edge is allowed. */
+int plan_new(const struct graph *graph, const struct plan_options *options,
+             const struct plan_request *request, struct plan **plan, struct error *err);
+void plan_free(struct plan *plan);
+
+struct trace;
+
+/* What a step is given besides tensors. */
+struct step {
+    int64_t number;        /* 1, 2, ... as the driver counts; randomness is keyed by it */
+    uint64_t seed;         /* --seed */
+    uint32_t replica;
+    atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED */
+    struct trace *trace;   /* NULL: off */
+};
+
+/* Runs one step. feeds[i] is host, row-major, of the planned type and a fitting shape, and is only
+ * read. fetches[i] become host tensors that the caller releases. Any number of threads may run the
+ * same plan at once. On failure no fetch is set and the error names the node. */
+int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+             struct tensor *fetches, struct error *err);
+
+/* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
+
+struct plan_item {             /* one kernel, in order */
+    const struct node *node;   /* NULL: made by the planner (a change of layout) */
+    const char *name, *kernel;
+    int64_t arena_offset;      /* of output 0; -1: none (a variable, an alias, memory of the step) */
+    size_t bytes;              /* of output 0 */
+    int live_from, live_to;    /* first and last item that needs output 0 */
+};
+
+bool plan_is_static(const struct plan *plan);
+int plan_items(const struct plan *plan, const struct plan_item **items);
+size_t plan_peak_bytes(const struct plan *plan);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: a graph, its variables, and the plans made for it, kept by feeds, fetches and targets
+ * (least recently used first out). What tf-exec, tf-op and constant folding run.
+ */
+#ifndef TF_EXEC_SESSION_H
+#define TF_EXEC_SESSION_H
+
+#include "exec/plan.h"
+
+struct session;
+
+struct session_options {
+    struct plan_options plan; /* variables NULL: the session has its own store */
+    int plans_max;            /* cached; 0: 16 */
+};
+
+/* The graph must outlive the session and may grow between calls, but not change. */
+struct session *session_new(const struct graph *graph, const struct session_options *options);
+void session_free(struct session *session);
+struct variable_store *session_variables(struct session *session);
+
+struct session_call {
+    const struct edge *feeds; /* n_feeds edges, and their tensors */
+    const struct tensor *feed_values;
+    int n_feeds;
+    const struct edge *fetches;
+    int n_fetches;
+    const int *targets; /* node ids */
+    int n_targets;
+};
+
+/* Finds or makes the plan, runs one step. Thread-safe. */
+int session_run(struct session *session, const struct session_call *call, struct step *step,
+                struct tensor *fetches, struct error *err);
+
+/* The plan for a call, for --dump-plan; the session owns it. */
+int session_plan(struct session *session, const struct session_call *call, struct plan **plan,
+                 struct error *err);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables: state that outlives steps, by container and name. One address for life, updated in
+ * place.
+ *
+ * The rule that overlapping steps and background checkpoints rest on: within a step, reads precede
+ * writes unless a data or control edge says otherwise (the planner adds the order); between steps a
+ * writer has the variable for itself, readers share it. A kernel never waits for that: the executor
+ * takes the hold before it runs the kernel, and puts a node aside until its hold is free.
+ */
+#ifndef TF_EXEC_VARIABLE_H
+#define TF_EXEC_VARIABLE_H
+
+#include <pthread.h>
+
+#include "tensor/tensor.h"
+
+struct device;
+struct variable_waiter;
+
+struct variable {
+    const char *container, *name;
+    enum dtype type;
+    struct shape shape;     /* static; dimensions unknown here are fixed by the first assignment */
+    struct tensor value;    /* data NULL before the first assignment */
+    bool initialized;
+    uint64_t updates;       /* writes so far */
+    struct device *device;
+
+    pthread_mutex_t lock;   /* guards what follows */
+    int holds;              /* readers; -1: a writer */
+    struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
+    struct variable *next;
+};
+
+/* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by the
+ * thread that released, once the hold has been taken for the waiter. */
+struct variable_waiter {
+    bool write;
+    void (*resume)(struct variable_waiter *waiter);
+    struct variable_waiter *next;
+};
+
+/* Takes a hold if it is free now and nobody waits; else queues the waiter and returns false. */
+bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter);
+void variable_unhold(struct variable *variable, bool write);
+/* The same for threads that may block: tools that save and restore. */
+void variable_hold_wait(struct variable *variable, bool write);
+
+/* For kernels that write, with the hold: memory for a value of this shape. The first assignment
+ * allocates; later shapes must be equal unless `reshape`. ERR_DATA on a mismatch, ERR_OS without
+ * memory. The caller fills value.data and calls variable_written. */
+int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
+                           struct error *err);
+void variable_written(struct variable *variable);
+
+/* ---- the store: all variables of a process ---- */
+
+struct variable_store;
+
+struct variable_store *variable_store_new(void);
+void variable_store_free(struct variable_store *store);
+
+/* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape.
+ * Thread-safe. The pointer is valid as long as the store. */
+int variable_store_get(struct variable_store *store, const struct variable *like,
+                       struct variable **variable, struct error *err);
+struct variable *variable_store_find(struct variable_store *store, const char *container,
+                                     const char *name); /* NULL: none */
+/* In the order of creation, linked by `next`. */
+struct variable *variable_store_first(struct variable_store *store);
+
+#endif

@@ -149,6 +149,16 @@ bool str_to_float64(const char *text, double *value)
     return true;
 }
 
+bool str_to_float32(const char *text, float *value)
+{
+    char *end;
+    float v = strtof_l(text, &end, get_locale());
+    if (end == text || *end || text[0] == ' ')
+        return false;
+    *value = v;
+    return true;
+}
+
 /* Reads a number followed by one of `units`, whose factors stand beside; "" is a unit, too. */
 static bool scaled(const char *text, const char *const *units, const double *factors, double *value)
 {

@@ -35,6 +35,7 @@ void str_append_float64(struct str *s, double value);
 /* Numbers, whole text only, independent of the locale. */
 bool str_to_int64(const char *text, int64_t *value);
 bool str_to_float64(const char *text, double *value);
+bool str_to_float32(const char *text, float *value); /* rounded once */
 bool str_to_bytes(const char *text, int64_t *bytes);      /* 64k, 1.5G: powers of 1024 */
 bool str_to_seconds(const char *text, double *seconds);   /* 30s, 2m, 1h, 250ms, 50us */
 

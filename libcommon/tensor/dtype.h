@@ -45,15 +45,15 @@ typedef uint32_t dtype_set;
 #define DTYPES_FLOATING                                                                            \
     (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16))
 #define DTYPES_INTEGER                                                                             \
-    (DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) |                    \
-     DTYPE_BIT(UINT8) | DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
+    (DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) | DTYPE_BIT(UINT8) | \
+     DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
 #define DTYPES_REAL (DTYPES_FLOATING | DTYPES_INTEGER)
 #define DTYPES_NUMERIC (DTYPES_REAL | DTYPE_BIT(COMPLEX64))
 #define DTYPES_ANY (DTYPES_NUMERIC | DTYPE_BIT(BOOL) | DTYPE_BIT(STRING) | DTYPE_BIT(RESOURCE))
 
-const char *dtype_name(enum dtype type);          /* "float32"; "invalid" for anything else */
-size_t dtype_bytes(enum dtype type);              /* of one element; 0 for STRING */
-const char *dtype_npy(enum dtype type);           /* NULL when .npy has no such type */
+const char *dtype_name(enum dtype type); /* "float32"; "invalid" for anything else */
+size_t dtype_bytes(enum dtype type);     /* of one element; 0 for STRING */
+const char *dtype_npy(enum dtype type);  /* NULL when .npy has no such type */
 bool dtype_parse(const char *name, enum dtype *type);
 bool dtype_is_floating(enum dtype type);
 bool dtype_is_integer(enum dtype type);

@@ -28,7 +28,7 @@ struct shape shape_of(int rank, const int64_t *dims);
 struct shape shape_vector(int64_t length);
 struct shape shape_matrix(int64_t rows, int64_t columns);
 
-bool shape_is_known(const struct shape *shape);              /* rank and every dimension */
+bool shape_is_known(const struct shape *shape);                 /* rank and every dimension */
 bool shape_equal(const struct shape *a, const struct shape *b); /* also of what is unknown */
 
 /* Elements of a known shape; -1 if something is unknown or the product overflows. */
@@ -63,7 +63,8 @@ bool shape_parse(const char *text, struct shape *shape);
 void shape_print_typed(struct str *out, enum dtype type, const struct shape *shape);
 bool shape_parse_typed(const char *text, enum dtype *type, struct shape *shape);
 
-/* For messages: the text in one of a few rotating per-thread buffers, valid for the next 7 calls. */
+/* For messages: the text in one of a few rotating per-thread buffers, valid for the next 7 calls.
+ */
 const char *shape_text(const struct shape *shape);
 const char *shape_text_typed(enum dtype type, const struct shape *shape);
 

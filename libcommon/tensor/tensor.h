@@ -4,8 +4,8 @@
  *
  * Ownership: a `struct tensor` is a value. tensor_share makes a second holder of the same memory,
  * tensor_release drops one holder; the last one frees. A tensor whose `buffer` is NULL borrows its
- * memory (from a plan's arena, a graph, a record) and must not outlive the lender; tensor_release is
- * harmless on it, and on a zeroed tensor. Counting is thread-safe, writing the data is not.
+ * memory (from a plan's arena, a graph, a record) and must not outlive the lender; tensor_release
+ * is harmless on it, and on a zeroed tensor. Counting is thread-safe, writing the data is not.
  *
  * A string tensor's memory holds count + 1 uint64 offsets and then the bytes: string i is
  * [offset[i], offset[i+1]) of the bytes. Booleans are one byte, 0 or 1.
@@ -59,11 +59,15 @@ struct tensor tensor_borrow(enum dtype type, const struct shape *shape, void *da
 /* n strings; lengths NULL: they end in NUL. Copies. */
 int tensor_from_strings(struct tensor *t, const struct shape *shape, const char *const *texts,
                         const size_t *lengths, struct error *err);
+
+/* Memory for strings of `text_bytes` bytes in all; offsets and bytes are the caller's to fill. */
+int tensor_alloc_strings(struct tensor *t, const struct shape *shape, size_t text_bytes,
+                         struct error *err);
 void tensor_string(const struct tensor *t, int64_t index, const char **text, size_t *length);
 
-void tensor_share(struct tensor *copy, const struct tensor *t);  /* t must not borrow */
+void tensor_share(struct tensor *copy, const struct tensor *t); /* t must not borrow */
 int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err); /* host, deep */
-void tensor_release(struct tensor *t); /* and zeroes it */
+void tensor_release(struct tensor *t);                                           /* and zeroes it */
 
 int64_t tensor_count(const struct tensor *t);
 size_t tensor_bytes(const struct tensor *t); /* of a STRING: offsets and bytes */
@@ -84,9 +88,10 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
  * limit < 0 prints all. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 
-/* Reads such a literal. `type` DTYPE_INVALID: int32 when all elements are whole and written without
- * a point, else float32 ("true" and "false": bool; "..." : string). Returns the end of what was
- * read, or NULL with the error set. */
+/* Reads such a literal; a list without elements ends the shape ("[[],[]]" is [2,0]). `type`
+ * DTYPE_INVALID: int32 when all elements are whole and written without a point, else float32
+ * ("true" and "false": bool; "..." : string). Returns the end of what was read, or NULL with the
+ * error set. */
 const char *tensor_parse(struct tensor *t, const char *text, enum dtype type, struct error *err);
 
 #endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+
+#include "tensor/tensor.h"
+
+static void print_integer(struct str *out, uint64_t magnitude, bool negative)
+{
+    char digits[24], *p = digits + sizeof digits;
+    do
+        *--p = (char)('0' + magnitude % 10);
+    while (magnitude /= 10);
+    if (negative)
+        *--p = '-';
+    str_append_bytes(out, p, (size_t)(digits + sizeof digits - p));
+}
+
+/* Small whole numbers are most of many constants, and quicker as integers. */
+static bool print_whole(struct str *out, double value)
+{
+    if (!(fabs(value) < 100000) || value != trunc(value) || (value == 0 && signbit(value)))
+        return false;
+    print_integer(out, (uint64_t)fabs(value), value < 0);
+    return true;
+}
+
+static void print_float(struct str *out, float value)
+{
+    if (!print_whole(out, value))
+        str_append_float32(out, value);
+}
+
+static void print_complex(struct str *out, const float *value)
+{
+    print_float(out, value[0]);
+    if (isnan(value[1]) || !signbit(value[1]))
+        str_append_char(out, '+');
+    print_float(out, value[1]);
+    str_append_char(out, 'j');
+}
+
+/* Bytes of the UTF-8 character at s: 2 to 4, or 0 if there is none. */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    size_t length = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+    if (*s < 0xc2 || *s > 0xf4 || length > n)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90);
+    bool surrogate = *s == 0xed && s[1] >= 0xa0;
+    bool beyond = *s == 0xf4 && s[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+static void print_escaped(struct str *out, unsigned char c)
+{
+    switch (c) {
+    case '\n':
+        str_append(out, "\\n");
+        break;
+    case '\t':
+        str_append(out, "\\t");
+        break;
+    case '\r':
+        str_append(out, "\\r");
+        break;
+    case '"':
+    case '\\':
+        str_append_char(out, '\\');
+        str_append_char(out, (char)c);
+        break;
+    default:
+        str_printf(out, "\\x%02x", c);
+        break;
+    }
+}
+
+static void print_string(struct str *out, const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    str_append_char(out, '"');
+    for (size_t i = 0, plain; i < n; i += plain) {
+        plain = 0;
+        while (i + plain < n && s[i + plain] >= ' ' && s[i + plain] < 0x7f && s[i + plain] != '"' &&
+               s[i + plain] != '\\')
+            plain++;
+        if (!plain && s[i] >= 0x80)
+            plain = utf8_length(s + i, n - i);
+        if (plain) {
+            str_append_bytes(out, s + i, plain);
+        } else {
+            print_escaped(out, s[i]);
+            plain = 1;
+        }
+    }
+    str_append_char(out, '"');
+}
+
+void tensor_print_element(struct str *out, const struct tensor *t, int64_t index)
+{
+    const char *text;
+    size_t n;
+    int64_t value;
+    switch (t->type) {
+    case FLOAT32:
+    case FLOAT16:
+    case BFLOAT16:
+        print_float(out, (float)tensor_get_float64(t, index));
+        break;
+    case FLOAT64:
+        if (!print_whole(out, ((const double *)t->data)[index]))
+            str_append_float64(out, ((const double *)t->data)[index]);
+        break;
+    case COMPLEX64:
+        print_complex(out, (const float *)t->data + 2 * index);
+        break;
+    case BOOL:
+        str_append(out, ((const uint8_t *)t->data)[index] ? "true" : "false");
+        break;
+    case STRING:
+        tensor_string(t, index, &text, &n);
+        print_string(out, text, n);
+        break;
+    case UINT64:
+    case RESOURCE:
+        print_integer(out, ((const uint64_t *)t->data)[index], false);
+        break;
+    default:
+        value = tensor_get_int64(t, index);
+        print_integer(out, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
+        break;
+    }
+}
+
+struct printing {
+    struct str *out;
+    const struct tensor *t;
+    int64_t index; /* of the next element */
+    int64_t left;  /* elements and empty lists that may still be printed; < 0: all */
+};
+
+static void print_level(struct printing *p, int axis)
+{
+    const struct shape *shape = &p->t->shape;
+    if (axis == shape->rank || !shape->dims[axis]) {
+        if (p->left > 0)
+            p->left--;
+        if (axis == shape->rank)
+            tensor_print_element(p->out, p->t, p->index++);
+        else
+            str_append(p->out, "[]");
+        return;
+    }
+    str_append_char(p->out, '[');
+    for (int64_t i = 0; i < shape->dims[axis]; i++) {
+        if (i)
+            str_append_char(p->out, ',');
+        if (!p->left) {
+            str_append(p->out, "...");
+            break;
+        }
+        print_level(p, axis + 1);
+    }
+    str_append_char(p->out, ']');
+}
+
+void tensor_print(struct str *out, const struct tensor *t, int64_t limit)
+{
+    struct printing p = {.out = out, .t = t, .left = limit < 0 ? -1 : limit};
+    print_level(&p, 0);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Not zlib's gzread: that one fills the caller's whole buffer before it returns, which would hold
+ * back the lines of a live pipe.
+ */
+#include "wire/gzfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+
+#define INPUT_BYTES ((size_t)64 << 10)
+
+struct gzfile {
+    char *name;
+    int fd; /* -1: memory only */
+    const unsigned char *input;
+    size_t input_n;
+    bool input_ended;
+    bool decided; /* whether `packed` is known */
+    bool packed;
+    bool in_member; /* inside a gzip member: the end of the input here is a truncation */
+    z_stream zlib;
+    uint64_t offset;
+    int (*wait)(void *context, struct error *err);
+    void *wait_context;
+    unsigned char *buffer; /* INPUT_BYTES; NULL for memory */
+};
+
+static struct gzfile *file_new(const char *name, int fd)
+{
+    struct gzfile *file = mem_alloc(sizeof *file);
+    file->name = mem_strdup(name);
+    file->fd = fd;
+    return file;
+}
+
+static int open_error(const char *path, struct error *err)
+{
+    int code = errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT
+               : errno == EACCES                   ? ERR_DENIED
+                                                   : ERR_IO;
+    return error_set_errno(err, code, "%s", path);
+}
+
+int gzfile_open(const char *path, struct gzfile **file, struct error *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return open_error(path, err);
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        if (!is_stdin)
+            close(fd);
+        return error_set(err, ERR_DATA, "%s: is a directory", is_stdin ? "stdin" : path);
+    }
+    *file = file_new(is_stdin ? "stdin" : path, fd);
+    (*file)->buffer = mem_alloc(INPUT_BYTES);
+    return 0;
+}
+
+struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name)
+{
+    struct gzfile *file = file_new(name, -1);
+    file->input = data;
+    file->input_n = n;
+    return file;
+}
+
+void gzfile_close(struct gzfile *file)
+{
+    if (!file)
+        return;
+    if (file->packed)
+        inflateEnd(&file->zlib);
+    if (file->fd > STDIN_FILENO)
+        close(file->fd);
+    mem_free(file->buffer);
+    mem_free(file->name);
+    mem_free(file);
+}
+
+const char *gzfile_name(const struct gzfile *file)
+{
+    return file->name;
+}
+
+void gzfile_on_wait(struct gzfile *file, int (*wait)(void *context, struct error *err),
+                    void *context)
+{
+    file->wait = wait;
+    file->wait_context = context;
+}
+
+uint64_t gzfile_offset(const struct gzfile *file)
+{
+    return file->offset;
+}
+
+/* Gets more raw input behind what is there; input_ended when there is none. */
+static int refill(struct gzfile *file, struct error *err)
+{
+    if (file->fd < 0) {
+        file->input_ended = true;
+        return 0;
+    }
+    memmove(file->buffer, file->input_n ? file->input : file->buffer, file->input_n);
+    file->input = file->buffer;
+    struct pollfd ready = {.fd = file->fd, .events = POLLIN};
+    if (file->wait && poll(&ready, 1, 0) == 0) {
+        int code = file->wait(file->wait_context, err);
+        if (code)
+            return code;
+    }
+    ssize_t n;
+    do {
+        n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return error_set_errno(err, ERR_IO, "%s", file->name);
+    file->input_n += (size_t)n;
+    file->input_ended = n == 0;
+    return 0;
+}
+
+static bool starts_gzip(const struct gzfile *file)
+{
+    return file->input_n >= 2 && file->input[0] == 0x1f && file->input[1] == 0x8b;
+}
+
+/* Waits for two bytes, or for one that cannot begin a gzip file. */
+static int decide(struct gzfile *file, struct error *err)
+{
+    while (!file->input_ended &&
+           (file->input_n == 0 || (file->input_n == 1 && file->input[0] == 0x1f))) {
+        int code = refill(file, err);
+        if (code)
+            return code;
+    }
+    if (starts_gzip(file)) {
+        if (inflateInit2(&file->zlib, 15 + 16) != Z_OK)
+            return error_set(err, ERR_OS, "%s: no memory to unpack gzip", file->name);
+        file->packed = file->in_member = true;
+    }
+    file->decided = true;
+    return 0;
+}
+
+static size_t take_plain(struct gzfile *file, void *bytes, size_t n)
+{
+    size_t taken = n < file->input_n ? n : file->input_n;
+    if (taken)
+        memcpy(bytes, file->input, taken);
+    file->input += taken;
+    file->input_n -= taken;
+    return taken;
+}
+
+/* After a member: another one, padding with zeros, or the end. */
+static int next_member(struct gzfile *file, struct error *err)
+{
+    while (file->input_n && file->input[0] == 0) {
+        file->input++;
+        file->input_n--;
+    }
+    if (file->input_n < 2 && !file->input_ended)
+        return 0;
+    if (!file->input_n)
+        return 0;
+    if (!starts_gzip(file))
+        return error_set(err, ERR_DATA, "%s: garbage after the gzip data", file->name);
+    inflateReset(&file->zlib);
+    file->in_member = true;
+    return 0;
+}
+
+/* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
+static int take_packed(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+{
+    *got = 0;
+    if (!file->in_member)
+        return next_member(file, err);
+    file->zlib.next_in = (unsigned char *)file->input;
+    file->zlib.avail_in = (unsigned)file->input_n;
+    file->zlib.next_out = bytes;
+    unsigned room = n < (1u << 30) ? (unsigned)n : 1u << 30;
+    file->zlib.avail_out = room;
+    int status = inflate(&file->zlib, Z_NO_FLUSH);
+    file->input = file->zlib.next_in;
+    file->input_n = file->zlib.avail_in;
+    *got = room - file->zlib.avail_out;
+    if (status == Z_STREAM_END)
+        file->in_member = false;
+    else if (status != Z_OK && status != Z_BUF_ERROR)
+        return error_set(err, status == Z_MEM_ERROR ? ERR_OS : ERR_DATA,
+                         "%s: damaged gzip data after %" PRIu64 " bytes: %s", file->name,
+                         file->offset, file->zlib.msg ? file->zlib.msg : "checksum");
+    return 0;
+}
+
+static int take(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+{
+    if (file->packed)
+        return take_packed(file, bytes, n, got, err);
+    *got = take_plain(file, bytes, n);
+    return 0;
+}
+
+int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+{
+    *got = 0;
+    if (n == 0)
+        return 0;
+    int code = file->decided ? 0 : decide(file, err);
+    while (!code) {
+        bool was_in_member = file->in_member;
+        code = take(file, bytes, n, got, err);
+        if (code || *got)
+            break;
+        if (was_in_member != file->in_member)
+            continue;
+        if (file->input_ended) {
+            if (file->in_member)
+                return error_set(err, ERR_DATA, "%s: truncated gzip data after %" PRIu64 " bytes",
+                                 file->name, file->offset);
+            return 0;
+        }
+        code = refill(file, err);
+    }
+    file->offset += *got;
+    return code;
+}
+
+int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err)
+{
+    for (size_t done = 0; done < n;) {
+        size_t got;
+        int code = gzfile_read(file, (char *)bytes + done, n - done, &got, err);
+        if (code)
+            return code;
+        if (got == 0)
+            return error_set(err, ERR_DATA, "%s: truncated after %" PRIu64 " bytes", file->name,
+                             file->offset);
+        done += got;
+    }
+    return 0;
+}

@@ -16,7 +16,7 @@ WARN := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wp
 CFLAGS ?= -O2 -g
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fPIC -pthread \
 	-fvisibility=default $(WARN) -Ilibcommon -I.
-BASE_LDFLAGS := -pthread
+BASE_LDFLAGS := -pthread -Wl,--allow-shlib-undefined
 ifneq ($(SANITIZE),)
 BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)
@@ -41,6 +41,7 @@ CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ldnnl -lm
 BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c))
 
+.DELETE_ON_ERROR:
 .PHONY: all lib unit clean
 all: $(BINS) $(CPU_MODULES)
 lib: $(LIB) $(CPU_MODULES)

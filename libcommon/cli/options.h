@@ -2,12 +2,20 @@
  *
  * Option tables. One table per tool; parsing, --help and the man page all come from it.
  *
- * To add an option: a row in the tool's table. tests/tools/cli.bats then checks that --help shows it
- * and that the man page has it.
+ * To add an option: a row in the tool's table. tests/tools/cli.bats then checks that --help shows
+ * it and that the man page has it.
  *
- * Rules, the same for all tools: options and operands may be mixed, `--` ends options, `--name=value`
- * and `--name value` are equal, a long option may be cut to a unique prefix. Each long option may
- * come from the environment as TF_NAME ("--cluster" as TF_CLUSTER); the command line wins.
+ * Rules, the same for all tools: options and operands may be mixed, `--` ends options,
+ * `--name=value` and `--name value` are equal, a long option may be cut to a unique prefix, letters
+ * may be joined
+ * (-vvo FILE, -oFILE). `-` alone and what looks like a number (-1, -.5) are operands. Each long
+ * option may come from the environment as TF_NAME ("--save-every" as TF_SAVE_EVERY); an empty
+ * variable counts as absent, flags take 1, true, yes, on and 0, false, no, off, and the command
+ * line wins. -h, --help,
+ * --version (with --json beside it: one JSON object) and --man are known to every table.
+ *
+ * The parser writes through the targets of a table and keeps nothing else: use a table once a
+ * process. Not thread-safe.
  */
 #ifndef TF_CLI_OPTIONS_H
 #define TF_CLI_OPTIONS_H
@@ -24,6 +32,7 @@ enum option_type {
     OPTION_INT,      /* int64_t * */
     OPTION_FLOAT,    /* double * */
     OPTION_TEXT,     /* const char ** */
+    OPTION_OPTIONAL, /* const char **: "--name" alone sets "", the value needs "--name=VALUE" */
     OPTION_LIST,     /* struct option_list *: may be repeated; commas separate */
     OPTION_REPEAT,   /* struct option_list *: may be repeated; commas do not separate */
     OPTION_BYTES,    /* int64_t *: 64k, 1.5G */
@@ -36,12 +45,12 @@ struct option_list {
 };
 
 struct option_row {
-    char letter;          /* 0: none */
-    const char *name;     /* long name; NULL ends the table */
+    char letter;      /* 0: none */
+    const char *name; /* long name; NULL ends the table */
     enum option_type type;
     void *target;
     const char *argument; /* "FILE"; NULL for flags */
-    const char *help;     /* one line; lower case start, no full stop */
+    const char *help;     /* lower case start, no full stop; further lines after \n are aligned */
 };
 
 struct option_table {
@@ -51,7 +60,9 @@ struct option_table {
     const char *description; /* paragraphs for the man page */
     const char *examples;    /* shown by --help first, and in the man page; one command a line */
     const struct option_row *rows;
-    int operands_max;        /* more is a usage error; -1: any number */
+    int operands_max;   /* more is a usage error; -1: any number */
+    bool writes_stream; /* stdout carries records: a failure before tool_open_writer is told to
+                         * the next stage, too */
 };
 
 /* Parses. Operands are left in argv[0..*n_operands). Sets *shown when --help or --version or

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every executable does alike: options, the standard streams, output files that appear whole or
- * not at all, one line on stderr and the exit status. A program in bin/ is an option table and a
+ * What every executable does alike: options, the standard streams, output files that appear whole
+ * or not at all, one line on stderr and the exit status. A program in bin/ is an option table and a
  * function; it looks so:
  *
  *     static int run(struct tool *tool, int n, char **operands, struct error *err) { ... }
@@ -22,17 +22,19 @@
 struct tool {
     const struct option_table *table;
     int argc;
-    char **argv;             /* as given, for provenance */
-    int verbose;             /* -v, counted */
-    bool quiet;              /* -q */
+    char **argv;                  /* as given, for provenance */
+    int verbose;                  /* -v, counted */
+    bool quiet;                   /* -q */
     struct stream_writer *writer; /* set by tool_open_writer; gets the error record on failure */
-    bool stopped;            /* the stage before has failed and told its cause: say only that */
+    bool stopped; /* the stage before has failed and told its cause: say only that */
 };
 
 /* Rows that every tool has (-o is not among them: use TOOL_OUTPUT_ROW). */
 #define TOOL_COMMON_ROWS                                                                           \
     {'q', "quiet", OPTION_FLAG, &tool_quiet, NULL, "no progress, no reports"},                     \
-        {'v', "verbose", OPTION_COUNT, &tool_verbose, NULL, "say more; twice: where errors arise"}
+    {                                                                                              \
+        'v', "verbose", OPTION_COUNT, &tool_verbose, NULL, "say more; twice: where errors arise"   \
+    }
 #define TOOL_OUTPUT_ROW                                                                            \
     {                                                                                              \
         'o', "output", OPTION_TEXT, &tool_output, "FILE", "write to FILE instead of stdout"        \
@@ -48,7 +50,8 @@ int tool_main(const struct option_table *table,
               int argc, char **argv);
 
 /* Opens FILE ("-" or NULL: stdin) for reading. ERR_NOINPUT when missing, ERR_DATA for a directory;
- * stdin that is a terminal is ERR_USAGE with a hint. tool_close_input frees the reader and its fd. */
+ * stdin that is a terminal is ERR_USAGE with a hint. tool_close_input frees the reader and its fd.
+ */
 int tool_open_reader(struct tool *tool, const char *path, struct stream_reader **reader,
                      struct error *err);
 void tool_close_reader(struct stream_reader *reader);
@@ -61,7 +64,8 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
 /* As above for text output; FILE is finished by tool_main. */
 int tool_open_text(struct tool *tool, FILE **out, struct error *err);
 
-/* "tf-opt 1.0 --report": tool, version and arguments, for a graph's provenance. In a static buffer. */
+/* "tf-opt 1.0 --report": tool, version and arguments, for a graph's provenance. In a static buffer.
+ */
 const char *tool_provenance(const struct tool *tool);
 
 /* A line for the user on stderr, prefixed with the tool's name; not with -q. */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "cli/options_private.h"
+#include "cli/tool.h"
+
+static bool want_help, want_version, want_man;
+
+const struct option_row options_builtin[] = {
+    {'h', "help", OPTION_FLAG, &want_help, NULL, "show this help"},
+    {0, "version", OPTION_FLAG, &want_version, NULL, "show the version"},
+    {0, "man", OPTION_FLAG, &want_man, NULL, "print the manual page, in roff"},
+    {0},
+};
+
+struct parse {
+    const struct option_table *table;
+    int argc, next; /* next: the argument after the one in work */
+    char **argv;
+    bool *given; /* per row of the table */
+    struct error *err;
+};
+
+/* What a name on the command line stands for. */
+struct match {
+    const struct option_row *row;   /* NULL: nothing */
+    const struct option_row *other; /* a second row that a prefix fits, or NULL */
+    bool off;                       /* "--no-name" */
+};
+
+/* 2: the whole name, 1: a prefix of it, 0: neither. */
+static int compare(const char *name, const char *text, size_t n)
+{
+    if (strncmp(name, text, n) != 0)
+        return 0;
+    return name[n] ? 1 : 2;
+}
+
+/* Takes row into the match if text[0..n) names it. True for the whole name, which ends the search.
+ */
+static bool consider(struct match *match, const struct option_row *row, const char *text, size_t n)
+{
+    bool off = false;
+    int fit = compare(row->name, text, n);
+    if (!fit && row->type == OPTION_FLAG && n > 3 && !strncmp(text, "no-", 3)) {
+        fit = compare(row->name, text + 3, n - 3);
+        off = fit > 0;
+    }
+    if (fit == 2)
+        *match = (struct match){.row = row, .off = off};
+    else if (fit == 1 && match->row)
+        match->other = row;
+    else if (fit == 1)
+        *match = (struct match){.row = row, .off = off};
+    return fit == 2;
+}
+
+static struct match find_long(const struct option_table *table, const char *text, size_t n)
+{
+    struct match match = {0};
+    for (const struct option_row *row = table->rows; row->name; row++)
+        if (consider(&match, row, text, n))
+            return match;
+    for (const struct option_row *row = options_builtin; row->name; row++)
+        if (consider(&match, row, text, n))
+            return match;
+    return match;
+}
+
+static const struct option_row *find_letter(const struct option_table *table, char letter)
+{
+    for (const struct option_row *row = table->rows; row->name; row++)
+        if (row->letter == letter)
+            return row;
+    for (const struct option_row *row = options_builtin; row->name; row++)
+        if (row->letter == letter)
+            return row;
+    return NULL;
+}
+
+static int unknown(const struct parse *parse, const char *text, size_t n)
+{
+    VEC(const char *) names = VEC_INIT;
+    for (const struct option_row *row = parse->table->rows; row->name; row++)
+        vec_push(&names, row->name);
+    for (const struct option_row *row = options_builtin; row->name; row++)
+        vec_push(&names, row->name);
+    vec_push(&names, NULL);
+    char *name = mem_strndup(text, n);
+    const char *nearest = str_nearest(name, names.items);
+    if (nearest)
+        error_set(parse->err, ERR_USAGE, "unknown option '--%s'; did you mean --%s?", name,
+                  nearest);
+    else
+        error_set(parse->err, ERR_USAGE, "unknown option '--%s'; see %s --help", name,
+                  parse->table->tool);
+    mem_free(name);
+    vec_release(&names);
+    return ERR_USAGE;
+}
+
+/* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
+static int take(struct parse *parse, const struct option_row *row, const char *shown,
+                const char *value, bool on)
+{
+    if (!value && option_needs_value(row)) {
+        if (parse->next >= parse->argc)
+            return error_set(parse->err, ERR_USAGE, "%s needs %s", shown,
+                             row->argument ? row->argument : "a value");
+        value = parse->argv[parse->next++];
+    }
+    for (int i = 0; parse->table->rows[i].name; i++)
+        if (&parse->table->rows[i] == row)
+            parse->given[i] = true;
+    return option_set(row, shown, value, on, parse->err);
+}
+
+static int parse_long(struct parse *parse, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    const char *value = text[n] ? text + n + 1 : NULL;
+    struct match match = find_long(parse->table, text, n);
+    if (!match.row || !n)
+        return unknown(parse, text, n);
+    if (match.other)
+        return error_set(parse->err, ERR_USAGE, "option '--%.*s' is ambiguous: --%s or --%s",
+                         (int)n, text, match.row->name, match.other->name);
+    char shown[64];
+    snprintf(shown, sizeof shown, "--%s%s", match.off ? "no-" : "", match.row->name);
+    if (value && (match.row->type == OPTION_FLAG || match.row->type == OPTION_COUNT))
+        return error_set(parse->err, ERR_USAGE, "%s takes no value", shown);
+    return take(parse, match.row, shown, value, !match.off);
+}
+
+static int parse_letters(struct parse *parse, const char *text)
+{
+    while (*text) {
+        const struct option_row *row = find_letter(parse->table, *text);
+        if (!row)
+            return error_set(parse->err, ERR_USAGE, "unknown option '-%c'; see %s --help", *text,
+                             parse->table->tool);
+        char shown[3] = {'-', *text++, '\0'};
+        bool rest = option_needs_value(row) && *text;
+        if (take(parse, row, shown, rest ? text : NULL, true))
+            return parse->err->code;
+        if (rest)
+            return 0;
+    }
+    return 0;
+}
+
+static bool is_operand(const char *text)
+{
+    if (text[0] != '-' || !text[1])
+        return true;
+    return isdigit((unsigned char)text[1]) || (text[1] == '.' && isdigit((unsigned char)text[2]));
+}
+
+static int add_operand(struct parse *parse, char *text, int *n_operands)
+{
+    int most = parse->table->operands_max;
+    if (most >= 0 && *n_operands >= most)
+        return error_set(parse->err, ERR_USAGE, "extra operand '%s'; usage: %s [OPTION]... %s",
+                         text, parse->table->tool,
+                         parse->table->operands ? parse->table->operands : "");
+    parse->argv[(*n_operands)++] = text;
+    return 0;
+}
+
+static void show_version(const struct option_table *table, int argc, char **argv)
+{
+    bool json = false;
+    for (int i = 1; i < argc; i++)
+        json = json || !strcmp(argv[i], "--json");
+    if (json)
+        printf("{\"tool\":\"%s\",\"version\":\"%s\"}\n", table->tool, TOOL_VERSION);
+    else
+        printf("%s %s\n", table->tool, TOOL_VERSION);
+}
+
+/* Answers --help and its like as soon as it is met: it must work beside whatever else is wrong. */
+static bool answer(const struct option_table *table, int argc, char **argv)
+{
+    bool wanted = want_help || want_version || want_man;
+    if (want_help)
+        options_help(table, stdout);
+    else if (want_version)
+        show_version(table, argc, argv);
+    else if (want_man)
+        options_man(table, stdout);
+    want_help = want_version = want_man = false;
+    return wanted;
+}
+
+static int parse_all(struct parse *parse, int *n_operands, bool *shown)
+{
+    bool only_operands = false;
+    while (parse->next < parse->argc) {
+        char *text = parse->argv[parse->next++];
+        int code;
+        if (only_operands || is_operand(text)) {
+            code = add_operand(parse, text, n_operands);
+        } else if (!strcmp(text, "--")) {
+            only_operands = true;
+            code = 0;
+        } else if (text[1] == '-') {
+            code = parse_long(parse, text + 2);
+        } else {
+            code = parse_letters(parse, text + 1);
+        }
+        if (code)
+            return code;
+        *shown = answer(parse->table, parse->argc, parse->argv);
+        if (*shown)
+            return 0;
+    }
+    return options_from_environment(parse->table, parse->given, parse->err);
+}
+
+int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
+                  bool *shown, struct error *err)
+{
+    size_t n_rows = 0;
+    while (table->rows[n_rows].name)
+        n_rows++;
+    struct parse parse = {.table = table,
+                          .argc = argc,
+                          .next = 1,
+                          .argv = argv,
+                          .given = mem_array(n_rows + 1, sizeof(bool)),
+                          .err = err};
+    *n_operands = 0;
+    *shown = false;
+    int code = parse_all(&parse, n_operands, shown);
+    mem_free(parse.given);
+    return code;
+}

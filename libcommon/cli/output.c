@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct {
+    int fd; /* valid while is_open */
+    bool is_open;
+    bool direct;           /* not through a temporary name */
+    char path[PATH_MAX];   /* the final name, symbolic links resolved */
+    char folder[PATH_MAX]; /* of path */
+    char temporary[PATH_MAX];
+    volatile sig_atomic_t exists; /* the temporary file is there */
+} output;
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void output_unlink(void)
+{
+    if (output.exists)
+        unlink(output.temporary);
+    output.exists = 0;
+}
+
+static void on_ending_signal(int number)
+{
+    output_unlink();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Leaves alone what is ignored (nohup) and what the tool has taken for itself. */
+static void catch_ending_signals(void)
+{
+    for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++) {
+        struct sigaction old, new = {.sa_handler = on_ending_signal};
+        sigemptyset(&new.sa_mask);
+        if (!sigaction(ending_signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
+            sigaction(ending_signals[i], &new, NULL);
+    }
+}
+
+static int cannot_open(const char *path, struct error *err)
+{
+    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
+    return error_set_errno(err, code, "%s", path);
+}
+
+/* Follows a symbolic link, so that the file behind it is replaced and not the link. */
+static int resolve(const char *path, bool exists, struct error *err)
+{
+    char *real = exists ? realpath(path, NULL) : NULL;
+    const char *name = real ? real : path;
+    size_t n = strlen(name);
+    /* room for the temporary name, which is longer */
+    if (n + 32 >= PATH_MAX) {
+        free(real);
+        return error_set(err, ERR_IO, "%s: the name is too long", path);
+    }
+    memcpy(output.path, name, n + 1);
+    free(real);
+    char copy[PATH_MAX];
+    memcpy(copy, output.path, n + 1);
+    snprintf(output.folder, sizeof output.folder, "%s", dirname(copy));
+    const char *slash = strrchr(output.path, '/');
+    int head = slash ? (int)(slash + 1 - output.path) : 0;
+    snprintf(output.temporary, sizeof output.temporary, "%.*s.%.200s.%ld.tmp", head, output.path,
+             output.path + head, (long)getpid());
+    return 0;
+}
+
+int output_open(const char *path, int *fd, struct error *err)
+{
+    BUG_ON(output.is_open);
+    struct stat old;
+    bool exists = !stat(path, &old);
+    if (exists && S_ISDIR(old.st_mode))
+        return error_set(err, ERR_DATA, "%s: is a directory", path);
+    output.direct = exists && !S_ISREG(old.st_mode);
+    if (resolve(path, exists, err))
+        return err->code;
+    if (output.direct) {
+        output.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else {
+        catch_ending_signals();
+        output.fd = open(output.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        output.exists = output.fd >= 0;
+    }
+    if (output.fd < 0)
+        return cannot_open(path, err);
+    /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
+    if (exists && !output.direct && fchmod(output.fd, old.st_mode & 07777))
+        errno = 0;
+    output.is_open = true;
+    *fd = output.fd;
+    return 0;
+}
+
+static void sync_folder(void)
+{
+    int fd = open(output.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+int output_commit(struct error *err)
+{
+    if (!output.is_open)
+        return 0;
+    output.is_open = false;
+    bool failed = !output.direct && fsync(output.fd);
+    int cause = errno;
+    failed = close(output.fd) || failed;
+    if (!failed && !output.direct && rename(output.temporary, output.path)) {
+        failed = true;
+        cause = errno;
+    }
+    if (!failed) {
+        output.exists = 0;
+        if (!output.direct)
+            sync_folder();
+        return 0;
+    }
+    output_unlink();
+    errno = cause;
+    return error_set_errno(err, ERR_IO, "%s", output.path);
+}
+
+void output_discard(void)
+{
+    if (!output.is_open)
+        return;
+    output.is_open = false;
+    close(output.fd);
+    output_unlink();
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tool.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/tool_private.h"
+
+#define LINE_BYTES (ERROR_TEXT_BYTES + 256)
+#define PROVENANCE_BYTES 1024
+
+bool tool_quiet;
+int tool_verbose;
+const char *tool_output;
+
+static const char *tool_name = "tf-tools"; /* for out_of_memory, which gets no context */
+
+/* In one write, so that lines of several stages do not mix. */
+static void write_line(const char *line, size_t n)
+{
+    progress_clear();
+    if (write(STDERR_FILENO, line, n) < 0)
+        return; /* there is nobody left to tell */
+}
+
+static void out_of_memory(size_t bytes)
+{
+    char line[256];
+    int n = snprintf(line, sizeof line, "%s: out of memory: %zu bytes are not to be had\n",
+                     tool_name, bytes);
+    output_unlink();
+    write_line(line, (size_t)n);
+    _exit(ERR_OS);
+}
+
+/* A missing standard descriptor would be taken by the next file that is opened, and get what was
+ * meant for the terminal. Each is filled in the direction in which it cannot be used. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(ERR_OS);
+}
+
+static void report(const struct tool *tool, const struct error *err)
+{
+    const char *text = err->text;
+    char stopped[512], line[LINE_BYTES];
+    if (tool->stopped) {
+        const char *cause = strstr(text, "stopped by ");
+        if (cause) {
+            snprintf(stopped, sizeof stopped, "%s: %.200s", tool_stopped_input(), cause);
+            text = stopped;
+        }
+    }
+    if (!*text)
+        return;
+    int n = snprintf(line, sizeof line, "%s: %s", tool->table->tool, text);
+    if (n > 0 && n < LINE_BYTES && tool_verbose >= 2 && err->file)
+        n += snprintf(line + n, sizeof line - (size_t)n, " [%s:%d]", err->file, err->line);
+    if (n > LINE_BYTES - 2)
+        n = LINE_BYTES - 2;
+    line[n++] = '\n';
+    write_line(line, (size_t)n);
+}
+
+static int exit_status(int code)
+{
+    if (code == ERR_CANCELLED && tool_signal())
+        return 128 + tool_signal();
+    return code;
+}
+
+/* A negative answer is an answer: its output is finished like that of a success. */
+static int finish(struct tool *tool, int code, struct error *err)
+{
+    struct error late = ERROR_INIT;
+    if ((!code || code == ERR_NEGATIVE) && tool_finish_output(tool, &late)) {
+        code = late.code;
+        *err = late;
+    } else if (code && code != ERR_NEGATIVE) {
+        tool->stopped = tool_stopped_input() != NULL;
+        tool_abandon_output(tool, err);
+    }
+    if (code)
+        report(tool, err);
+    tool_close_readers();
+    return exit_status(code);
+}
+
+static char **copy_arguments(int argc, char **argv)
+{
+    char **copy = mem_array((size_t)argc + 1, sizeof *copy);
+    memcpy(copy, argv, (size_t)argc * sizeof *copy);
+    return copy;
+}
+
+int tool_main(const struct option_table *table,
+              int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
+              int argc, char **argv)
+{
+    fill_standard_descriptors();
+    signal(SIGPIPE, SIG_DFL);
+    tool_name = table->tool;
+    mem_set_handler(out_of_memory);
+    struct error err = ERROR_INIT;
+    struct tool tool = {.table = table, .argc = argc, .argv = copy_arguments(argc, argv)};
+    int n_operands = 0;
+    bool shown = false;
+    int code = options_parse(table, argc, argv, &n_operands, &shown, &err);
+    tool.verbose = tool_verbose;
+    tool.quiet = tool_quiet;
+    if (!code && !shown)
+        code = run(&tool, n_operands, argv, &err);
+    code = finish(&tool, code, &err);
+    mem_free(tool.argv);
+    return code;
+}
+
+/* As a shell would need it; plain words stay as they are. */
+static void append_quoted(struct str *s, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_^";
+    if (*word && !word[strspn(word, plain)]) {
+        str_append(s, word);
+        return;
+    }
+    str_append_char(s, '\'');
+    for (; *word; word++) {
+        if (*word == '\'')
+            str_append(s, "'\\''");
+        else
+            str_append_char(s, (unsigned char)*word < ' ' ? ' ' : *word);
+    }
+    str_append_char(s, '\'');
+}
+
+const char *tool_provenance(const struct tool *tool)
+{
+    static char text[PROVENANCE_BYTES];
+    struct str s = STR_INIT;
+    str_printf(&s, "%s %s", tool->table->tool, TOOL_VERSION);
+    for (int i = 1; i < tool->argc; i++) {
+        str_append_char(&s, ' ');
+        append_quoted(&s, tool->argv[i]);
+    }
+    snprintf(text, sizeof text, "%s", str_text(&s));
+    if (s.n >= sizeof text)
+        memcpy(text + sizeof text - 4, "...", 4);
+    str_release(&s);
+    return text;
+}
+
+void tool_say(const struct tool *tool, const char *format, ...)
+{
+    if (tool->quiet)
+        return;
+    struct str line = STR_INIT;
+    str_printf(&line, "%s: ", tool->table->tool);
+    char text[ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    str_append(&line, text);
+    str_append_char(&line, '\n');
+    write_line(line.data, line.n);
+    str_release(&line);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "cli/tool_private.h"
+
+struct input {
+    struct stream_reader *reader;
+    struct tool *tool;
+    int fd;
+};
+
+/* The open readers; a tool has one to three. */
+static VEC(struct input *) inputs;
+static char stopped_input[256];
+
+const char *tool_stopped_input(void)
+{
+    for (size_t i = 0; i < inputs.n; i++)
+        if (stream_reader_stopped(inputs.items[i]->reader))
+            return stream_reader_name(inputs.items[i]->reader);
+    return *stopped_input ? stopped_input : NULL;
+}
+
+static int open_file(const char *path, int *fd, struct error *err)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (*fd < 0) {
+        int code = errno == EACCES || errno == EPERM     ? ERR_DENIED
+                   : errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT
+                                                         : ERR_IO;
+        return error_set_errno(err, code, "%s", path);
+    }
+    struct stat status;
+    if (!fstat(*fd, &status) && S_ISDIR(status.st_mode)) {
+        close(*fd);
+        return error_set(err, ERR_DATA, "%s: is a directory", path);
+    }
+    return 0;
+}
+
+static int open_stdin(const struct tool *tool, int *fd, struct error *err)
+{
+    for (size_t i = 0; i < inputs.n; i++)
+        if (inputs.items[i]->fd == STDIN_FILENO)
+            return error_set(err, ERR_USAGE, "stdin is asked for twice");
+    if (isatty(STDIN_FILENO))
+        return error_set(err, ERR_USAGE,
+                         "stdin is a terminal: name a file or pipe a stream in; see %s --help",
+                         tool->table->tool);
+    struct stat status;
+    if (!fstat(STDIN_FILENO, &status) && S_ISDIR(status.st_mode))
+        return error_set(err, ERR_DATA, "stdin: is a directory");
+    *fd = STDIN_FILENO;
+    return 0;
+}
+
+/* Before a wait for input: what the next stage could work on goes out, and a signal that
+ * tool_catch_signals asked for ends the wait. */
+static int before_wait(void *context, struct error *err)
+{
+    struct input *input = context;
+    if (tool_flush_output(input->tool, err))
+        return err->code;
+    struct pollfd fds[] = {{.fd = input->fd, .events = POLLIN},
+                           {.fd = tool_signal_fd, .events = POLLIN}};
+    while (tool_signal_fd >= 0) {
+        if (tool_signal())
+            return error_set(err, ERR_CANCELLED, "interrupted while waiting for input");
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (fds[0].revents)
+            break;
+    }
+    return 0;
+}
+
+int tool_open_reader(struct tool *tool, const char *path, struct stream_reader **reader,
+                     struct error *err)
+{
+    int fd;
+    bool standard = !path || !strcmp(path, "-");
+    if (standard ? open_stdin(tool, &fd, err) : open_file(path, &fd, err))
+        return err->code;
+    struct input *input = mem_alloc(sizeof *input);
+    input->reader = stream_reader_new(fd, standard ? "stdin" : path);
+    input->tool = tool;
+    input->fd = fd;
+    stream_reader_on_wait(input->reader, before_wait, input);
+    vec_push(&inputs, input);
+    *reader = input->reader;
+    return 0;
+}
+
+void tool_close_reader(struct stream_reader *reader)
+{
+    size_t i = 0;
+    while (i < inputs.n && inputs.items[i]->reader != reader)
+        i++;
+    if (i == inputs.n)
+        return;
+    struct input *input = inputs.items[i];
+    inputs.items[i] = vec_pop(&inputs);
+    if (stream_reader_stopped(reader))
+        snprintf(stopped_input, sizeof stopped_input, "%s", stream_reader_name(reader));
+    stream_reader_free(reader);
+    if (input->fd != STDIN_FILENO)
+        close(input->fd);
+    mem_free(input);
+}
+
+void tool_close_readers(void)
+{
+    while (inputs.n)
+        tool_close_reader(inputs.items[inputs.n - 1]->reader);
+    vec_release(&inputs);
+}

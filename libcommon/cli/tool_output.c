@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/output.h"
+#include "cli/tool_private.h"
+
+/* The stream of tool_open_text, or NULL. */
+static FILE *text_out;
+
+static bool to_file(void)
+{
+    return tool_output && strcmp(tool_output, "-") != 0;
+}
+
+static int refuse_terminal(const struct tool *tool, struct error *err)
+{
+    const char *words = tool_provenance(tool);
+    /* the version stands between the name and the arguments */
+    const char *arguments = strchr(words + strlen(tool->table->tool) + 1, ' ');
+    return error_set(err, ERR_USAGE,
+                     "will not write a binary stream to a terminal; try: %s%s | tf-show",
+                     tool->table->tool, arguments ? arguments : "");
+}
+
+int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
+{
+    BUG_ON(tool->writer || text_out);
+    int fd = STDOUT_FILENO;
+    if (to_file()) {
+        if (output_open(tool_output, &fd, err))
+            return err->code;
+    } else if (isatty(STDOUT_FILENO)) {
+        return refuse_terminal(tool, err);
+    }
+    tool->writer =
+        stream_writer_new(fd, to_file() ? tool_output : "stdout", tool_provenance(tool), expected);
+    return 0;
+}
+
+int tool_open_text(struct tool *tool, FILE **out, struct error *err)
+{
+    BUG_ON(tool->writer);
+    if (!text_out && to_file()) {
+        int fd;
+        if (output_open(tool_output, &fd, err))
+            return err->code;
+        /* a descriptor of its own: output_commit closes the other after fsync */
+        int copy = dup(fd);
+        text_out = copy < 0 ? NULL : fdopen(copy, "w");
+        if (!text_out)
+            return error_set_errno(err, ERR_OS, "%s", tool_output);
+    }
+    if (!text_out)
+        text_out = stdout;
+    *out = text_out;
+    return 0;
+}
+
+int tool_flush_output(struct tool *tool, struct error *err)
+{
+    if (tool->writer)
+        return stream_flush(tool->writer, err);
+    if (text_out && fflush(text_out))
+        return error_set_errno(err, ERR_IO, "%s", to_file() ? tool_output : "stdout");
+    return 0;
+}
+
+/* Closes a standard I/O stream and finds out whether everything ever written to it arrived. */
+static int close_stream(FILE *stream, const char *name, struct error *err)
+{
+    bool failed = ferror(stream);
+    errno = 0;
+    if (fclose(stream))
+        failed = true;
+    if (!failed)
+        return 0;
+    if (errno)
+        return error_set_errno(err, ERR_IO, "%s", name);
+    return error_set(err, ERR_IO, "%s: write error", name);
+}
+
+static int finish(struct tool *tool, struct error *err)
+{
+    if (tool->writer && stream_finish(tool->writer, err))
+        return err->code;
+    stream_writer_free(tool->writer);
+    tool->writer = NULL;
+    FILE *file = text_out == stdout ? NULL : text_out;
+    text_out = NULL;
+    if (file && close_stream(file, tool_output, err))
+        return err->code;
+    return output_commit(err);
+}
+
+int tool_finish_output(struct tool *tool, struct error *err)
+{
+    int code = finish(tool, err);
+    if (!code)
+        return close_stream(stdout, "stdout", err);
+    output_discard();
+    return code;
+}
+
+/* A pipe or a socket: something that a next stage may be reading. */
+static bool stdout_is_pipe(void)
+{
+    struct stat status;
+    return !fstat(STDOUT_FILENO, &status) && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+void tool_abandon_output(struct tool *tool, const struct error *cause)
+{
+    struct error ignored = ERROR_INIT;
+    if (!tool->writer && !text_out && tool->table->writes_stream && !to_file() && stdout_is_pipe())
+        tool->writer = stream_writer_new(STDOUT_FILENO, "stdout", tool_provenance(tool), -1);
+    if (tool->writer)
+        stream_write_error(tool->writer, tool->table->tool, cause);
+    stream_writer_free(tool->writer);
+    tool->writer = NULL;
+    if (text_out && text_out != stdout)
+        fclose(text_out);
+    text_out = NULL;
+    output_discard();
+    close_stream(stdout, "stdout", &ignored);
+}
+
+bool tool_shows_progress(const struct tool *tool)
+{
+    return !tool->quiet && isatty(STDERR_FILENO) && !stdout_is_pipe();
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files behind tool.h share; nobody else includes it.
+ */
+#ifndef TF_CLI_TOOL_PRIVATE_H
+#define TF_CLI_TOOL_PRIVATE_H
+
+#include "cli/tool.h"
+
+/* Set by tool_catch_signals: readable once a signal came. -1 before. */
+extern int tool_signal_fd;
+
+/* Name of an input whose stage before has failed, or NULL. */
+const char *tool_stopped_input(void);
+
+/* Frees the readers that are still open. */
+void tool_close_readers(void);
+
+/* Ends what tool_open_writer and tool_open_text have opened: trailer, flush, rename. */
+int tool_finish_output(struct tool *tool, struct error *err);
+
+/* Tells the next stage why this one failed, and removes an unfinished -o FILE. */
+void tool_abandon_output(struct tool *tool, const struct error *cause);
+
+/* Flushes what is waiting, before the tool waits itself. */
+int tool_flush_output(struct tool *tool, struct error *err);
+
+#endif

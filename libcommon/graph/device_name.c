@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device names: parsing, printing, comparing, merging.
+ */
+#include "graph/device_name.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define NUMBER_MAX 1000000000
+
+struct device_name device_name_open(void)
+{
+    return (struct device_name){.replica = DEVICE_OPEN, .task = DEVICE_OPEN, .index = DEVICE_OPEN};
+}
+
+/* One "/key:value" of the text; the value may be empty. */
+struct part {
+    const char *key, *value;
+    size_t n_key, n_value;
+};
+
+static bool key_is(const struct part *part, const char *key)
+{
+    return part->n_key == strlen(key) && !strncasecmp(part->key, key, part->n_key);
+}
+
+static bool value_is_star(const struct part *part)
+{
+    return part->n_value == 1 && *part->value == '*';
+}
+
+static bool parse_word(const char *text, size_t n, char word[DEVICE_WORD_BYTES])
+{
+    if (n == 0 || n >= DEVICE_WORD_BYTES || !isalpha((unsigned char)*text))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)text[i]) && text[i] != '_')
+            return false;
+    memcpy(word, text, n);
+    word[n] = '\0';
+    return true;
+}
+
+static bool parse_number(const char *text, size_t n, int *number)
+{
+    int64_t value = 0;
+    if (n == 0)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        value = 10 * value + (text[i] - '0');
+        if (value > NUMBER_MAX)
+            return false;
+    }
+    *number = (int)value;
+    return true;
+}
+
+/* "CPU:0", "CPU", "CPU:*". */
+static bool parse_device(struct device_name *name, const char *text, size_t n)
+{
+    const char *colon = memchr(text, ':', n);
+    size_t n_type = colon ? (size_t)(colon - text) : n;
+    if (!parse_word(text, n_type, name->type))
+        return false;
+    for (char *c = name->type; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    if (!strcmp(name->type, "GPU"))
+        memcpy(name->type, "CUDA", sizeof "CUDA");
+    if (!colon || (n - n_type == 2 && colon[1] == '*'))
+        return true;
+    return parse_number(colon + 1, n - n_type - 1, &name->index);
+}
+
+static bool parse_part(struct device_name *name, const struct part *part)
+{
+    if (key_is(part, "job"))
+        return value_is_star(part) || parse_word(part->value, part->n_value, name->job);
+    if (key_is(part, "replica"))
+        return value_is_star(part) || parse_number(part->value, part->n_value, &name->replica);
+    if (key_is(part, "task")) {
+        if (value_is_star(part))
+            name->task = DEVICE_EVERY;
+        return value_is_star(part) || parse_number(part->value, part->n_value, &name->task);
+    }
+    if (key_is(part, "device"))
+        return value_is_star(part) || parse_device(name, part->value, part->n_value);
+    if (key_is(part, "cpu") || key_is(part, "gpu"))
+        return parse_device(name, part->key, (size_t)(part->value + part->n_value - part->key));
+    return false;
+}
+
+/* Index of the field that the key sets, to find parts that are given twice; -1: no such part. */
+static int part_field(const struct part *part)
+{
+    static const char *const keys[] = {"job", "replica", "task", "device", "cpu", "gpu"};
+    for (int i = 0; i < 6; i++)
+        if (key_is(part, keys[i]))
+            return i < 3 ? i : 3;
+    return -1;
+}
+
+static struct part split_part(const char *text, const char **rest)
+{
+    struct part part = {.key = text};
+    size_t n = strcspn(text, "/");
+    part.n_key = strcspn(text, ":/");
+    part.value = text + part.n_key + (text[part.n_key] == ':');
+    part.n_value = (size_t)(text + n - part.value);
+    *rest = text + n;
+    return part;
+}
+
+int device_name_parse(struct device_name *name, const char *text, struct error *err)
+{
+    unsigned seen = 0;
+    *name = device_name_open();
+    if (!strcmp(text, "/"))
+        return 0;
+    for (const char *at = text; *at;) {
+        if (*at != '/')
+            return error_set(err, ERR_DATA, "device '%s': must start with '/', as /job:ps/task:0",
+                             text);
+        struct part part = split_part(at + 1, &at);
+        int field = part_field(&part);
+        if (field < 0)
+            return error_set(err, ERR_DATA,
+                             "device '%s': unknown part '%.*s'; known are job, replica, task, "
+                             "device, cpu and gpu",
+                             text, (int)part.n_key, part.key);
+        if (seen & (1u << field))
+            return error_set(err, ERR_DATA, "device '%s': '%.*s' is given twice", text,
+                             (int)part.n_key, part.key);
+        seen |= 1u << field;
+        if (!parse_part(name, &part))
+            return error_set(err, ERR_DATA, "device '%s': '%.*s' is not a %.*s", text,
+                             (int)part.n_value, part.value, (int)part.n_key, part.key);
+    }
+    return 0;
+}
+
+static void print_number(struct str *out, const char *key, int number)
+{
+    if (number == DEVICE_EVERY)
+        str_printf(out, "/%s:*", key);
+    else if (number != DEVICE_OPEN)
+        str_printf(out, "/%s:%d", key, number);
+}
+
+void device_name_print(struct str *out, const struct device_name *name)
+{
+    if (*name->job)
+        str_printf(out, "/job:%s", name->job);
+    print_number(out, "replica", name->replica);
+    print_number(out, "task", name->task);
+    if (*name->type)
+        str_printf(out, "/device:%s", name->type);
+    if (*name->type && name->index != DEVICE_OPEN)
+        str_printf(out, ":%d", name->index);
+}
+
+bool device_name_equal(const struct device_name *a, const struct device_name *b)
+{
+    return !strcmp(a->job, b->job) && !strcmp(a->type, b->type) && a->replica == b->replica &&
+           a->task == b->task && a->index == b->index;
+}
+
+bool device_name_is_open(const struct device_name *name)
+{
+    struct device_name open = device_name_open();
+    return device_name_equal(name, &open);
+}
+
+bool device_name_is_full(const struct device_name *name)
+{
+    return *name->job && *name->type && name->task != DEVICE_OPEN && name->index != DEVICE_OPEN;
+}
+
+bool device_name_specialises(const struct device_name *name, const struct device_name *pattern)
+{
+    bool task = pattern->task == DEVICE_OPEN || pattern->task == name->task ||
+                (pattern->task == DEVICE_EVERY && name->task != DEVICE_OPEN);
+    return task && (!*pattern->job || !strcmp(pattern->job, name->job)) &&
+           (!*pattern->type || !strcmp(pattern->type, name->type)) &&
+           (pattern->replica == DEVICE_OPEN || pattern->replica == name->replica) &&
+           (pattern->index == DEVICE_OPEN || pattern->index == name->index);
+}
+
+static bool merge_word(char *word, const char *other)
+{
+    if (!*word)
+        memcpy(word, other, strlen(other) + 1);
+    return !*other || !strcmp(word, other);
+}
+
+static bool merge_number(int *number, int other)
+{
+    if (*number == DEVICE_OPEN || (*number == DEVICE_EVERY && other >= 0))
+        *number = other == DEVICE_OPEN ? *number : other;
+    return other == DEVICE_OPEN || other == DEVICE_EVERY || *number == other;
+}
+
+int device_name_merge(struct device_name *name, const struct device_name *other, struct error *err)
+{
+    struct device_name merged = *name;
+    bool agree = merge_word(merged.job, other->job);
+    agree = merge_word(merged.type, other->type) && agree;
+    agree = merge_number(&merged.replica, other->replica) && agree;
+    agree = merge_number(&merged.task, other->task) && agree;
+    agree = merge_number(&merged.index, other->index) && agree;
+    if (agree) {
+        *name = merged;
+        return 0;
+    }
+    struct str a = STR_INIT, b = STR_INIT;
+    device_name_print(&a, name);
+    device_name_print(&b, other);
+    error_set(err, ERR_DATA, "%s and %s are different devices", str_text(&a), str_text(&b));
+    str_release(&a);
+    str_release(&b);
+    return err->code;
+}
+
+bool device_name_same_task(const struct device_name *a, const struct device_name *b)
+{
+    return *a->job && !strcmp(a->job, b->job) && a->replica == b->replica && a->task >= 0 &&
+           a->task == b->task;
+}

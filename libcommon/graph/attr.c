@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/attr.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+
+static const char *const kind_names[] = {
+    [ATTR_NONE] = "none",           [ATTR_INT] = "int",
+    [ATTR_FLOAT] = "float",         [ATTR_BOOL] = "bool",
+    [ATTR_STRING] = "string",       [ATTR_TYPE] = "type",
+    [ATTR_SHAPE] = "shape",         [ATTR_TENSOR] = "tensor",
+    [ATTR_LIST_INT] = "list(int)",  [ATTR_LIST_FLOAT] = "list(float)",
+    [ATTR_LIST_BOOL] = "list(bool)", [ATTR_LIST_STRING] = "list(string)",
+    [ATTR_LIST_TYPE] = "list(type)", [ATTR_LIST_SHAPE] = "list(shape)",
+};
+
+#define N_KINDS (sizeof kind_names / sizeof *kind_names)
+
+/* Bytes of one item of a list kind. */
+static const size_t item_bytes[] = {
+    [ATTR_LIST_INT] = sizeof(int64_t),        [ATTR_LIST_FLOAT] = sizeof(double),
+    [ATTR_LIST_BOOL] = sizeof(bool),          [ATTR_LIST_STRING] = sizeof(char *),
+    [ATTR_LIST_TYPE] = sizeof(enum dtype),    [ATTR_LIST_SHAPE] = sizeof(struct shape),
+};
+
+const char *attr_kind_name(enum attr_kind kind)
+{
+    return (size_t)kind < N_KINDS ? kind_names[kind] : "none";
+}
+
+bool attr_kind_parse(const char *text, size_t n, enum attr_kind *kind)
+{
+    for (size_t i = ATTR_INT; i < N_KINDS; i++) {
+        if (strlen(kind_names[i]) == n && !memcmp(kind_names[i], text, n)) {
+            *kind = (enum attr_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct attr_value attr_int(int64_t value)
+{
+    return (struct attr_value){.kind = ATTR_INT, .i = value};
+}
+
+struct attr_value attr_float(double value)
+{
+    return (struct attr_value){.kind = ATTR_FLOAT, .f = value};
+}
+
+struct attr_value attr_bool(bool value)
+{
+    return (struct attr_value){.kind = ATTR_BOOL, .b = value};
+}
+
+struct attr_value attr_string(const char *value)
+{
+    return (struct attr_value){.kind = ATTR_STRING, .s = value};
+}
+
+struct attr_value attr_type(enum dtype value)
+{
+    return (struct attr_value){.kind = ATTR_TYPE, .type = value};
+}
+
+struct attr_value attr_shape(const struct shape *value)
+{
+    return (struct attr_value){.kind = ATTR_SHAPE, .shape = value};
+}
+
+struct attr_value attr_tensor(const struct tensor *value)
+{
+    return (struct attr_value){.kind = ATTR_TENSOR, .tensor = value};
+}
+
+struct attr_value attr_ints(const int64_t *values, int n)
+{
+    return (struct attr_value){.kind = ATTR_LIST_INT, .n = n, .ints = values};
+}
+
+static const struct tensor *copy_tensor(struct arena *arena, const struct tensor *t)
+{
+    struct tensor *copy = arena_copy(arena, t, sizeof *t);
+    copy->buffer = NULL;
+    copy->data = arena_copy(arena, t->data, tensor_bytes(t));
+    return copy;
+}
+
+struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
+{
+    struct attr_value copy = *value;
+    switch (value->kind) {
+    case ATTR_STRING:
+        copy.s = arena_strdup(arena, value->s);
+        break;
+    case ATTR_SHAPE:
+        copy.shape = arena_copy(arena, value->shape, sizeof *value->shape);
+        break;
+    case ATTR_TENSOR:
+        copy.tensor = copy_tensor(arena, value->tensor);
+        break;
+    case ATTR_LIST_STRING: {
+        const char **strings = arena_array(arena, (size_t)value->n, sizeof *strings);
+        for (int i = 0; i < value->n; i++)
+            strings[i] = arena_strdup(arena, value->strings[i]);
+        copy.strings = strings;
+        break;
+    }
+    case ATTR_LIST_INT:
+    case ATTR_LIST_FLOAT:
+    case ATTR_LIST_BOOL:
+    case ATTR_LIST_TYPE:
+    case ATTR_LIST_SHAPE:
+        copy.ints = arena_copy(arena, value->ints, (size_t)value->n * item_bytes[value->kind]);
+        break;
+    default:
+        break;
+    }
+    return copy;
+}
+
+static bool lists_equal(const struct attr_value *a, const struct attr_value *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        if (a->kind == ATTR_LIST_STRING ? strcmp(a->strings[i], b->strings[i]) != 0
+            : a->kind == ATTR_LIST_SHAPE
+                ? !shape_equal(&a->shapes[i], &b->shapes[i])
+                : memcmp((const char *)a->ints + (size_t)i * item_bytes[a->kind],
+                         (const char *)b->ints + (size_t)i * item_bytes[a->kind],
+                         item_bytes[a->kind]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool attr_equal(const struct attr_value *a, const struct attr_value *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case ATTR_NONE:
+        return true;
+    case ATTR_INT:
+        return a->i == b->i;
+    case ATTR_FLOAT: /* by bits: -0 differs from 0, and a NaN equals itself */
+        return !memcmp(&a->f, &b->f, sizeof a->f);
+    case ATTR_BOOL:
+        return a->b == b->b;
+    case ATTR_STRING:
+        return !strcmp(a->s, b->s);
+    case ATTR_TYPE:
+        return a->type == b->type;
+    case ATTR_SHAPE:
+        return shape_equal(a->shape, b->shape);
+    case ATTR_TENSOR:
+        return tensor_equal(a->tensor, b->tensor);
+    default:
+        return lists_equal(a, b);
+    }
+}
+
+static uint64_t hash_shape(const struct shape *s, uint64_t seed)
+{
+    uint64_t hash = hash_bytes(&s->rank, sizeof s->rank, seed);
+    return s->rank > 0 ? hash_bytes(s->dims, (size_t)s->rank * sizeof *s->dims, hash) : hash;
+}
+
+static uint64_t hash_list(const struct attr_value *v, uint64_t hash)
+{
+    hash = hash_bytes(&v->n, sizeof v->n, hash);
+    for (int i = 0; i < v->n; i++) {
+        if (v->kind == ATTR_LIST_STRING)
+            hash = hash_bytes(v->strings[i], strlen(v->strings[i]), hash);
+        else if (v->kind == ATTR_LIST_SHAPE)
+            hash = hash_shape(&v->shapes[i], hash);
+        else
+            hash = hash_bytes((const char *)v->ints + (size_t)i * item_bytes[v->kind],
+                              item_bytes[v->kind], hash);
+    }
+    return hash;
+}
+
+uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
+{
+    uint64_t hash = hash_bytes(&v->kind, sizeof v->kind, seed);
+    switch (v->kind) {
+    case ATTR_NONE:
+        return hash;
+    case ATTR_INT:
+    case ATTR_FLOAT:
+        return hash_bytes(&v->i, sizeof v->i, hash);
+    case ATTR_BOOL:
+        return hash_bytes(&v->b, sizeof v->b, hash);
+    case ATTR_STRING:
+        return hash_bytes(v->s, strlen(v->s), hash);
+    case ATTR_TYPE:
+        return hash_bytes(&v->type, sizeof v->type, hash);
+    case ATTR_SHAPE:
+        return hash_shape(v->shape, hash);
+    case ATTR_TENSOR:
+        hash = hash_shape(&v->tensor->shape, hash ^ (uint64_t)v->tensor->type);
+        return hash_bytes(v->tensor->data, tensor_bytes(v->tensor), hash);
+    default:
+        return hash_list(v, hash);
+    }
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes as text, both ways.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/attr.h"
+
+static void print_quoted(struct str *out, const char *text)
+{
+    str_append_char(out, '"');
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            str_printf(out, "\\%c", *c);
+        else if (*c == '\n')
+            str_append(out, "\\n");
+        else if (*c == '\t')
+            str_append(out, "\\t");
+        else if (*c < ' ' || *c == 0x7f)
+            str_printf(out, "\\x%02x", *c);
+        else
+            str_append_char(out, (char)*c);
+    }
+    str_append_char(out, '"');
+}
+
+/* A float always shows that it is one, so that the text reads back as the same kind. */
+static void print_float(struct str *out, double value)
+{
+    size_t start = out->n;
+    str_append_float64(out, value);
+    if (!strpbrk(out->data + start, ".enia"))
+        str_append(out, ".0");
+}
+
+static void print_item(struct str *out, const struct attr_value *v, int i)
+{
+    switch (v->kind) {
+    case ATTR_LIST_INT:
+        str_printf(out, "%" PRId64, v->ints[i]);
+        break;
+    case ATTR_LIST_FLOAT:
+        print_float(out, v->floats[i]);
+        break;
+    case ATTR_LIST_BOOL:
+        str_append(out, v->bools[i] ? "true" : "false");
+        break;
+    case ATTR_LIST_STRING:
+        print_quoted(out, v->strings[i]);
+        break;
+    case ATTR_LIST_TYPE:
+        str_append(out, dtype_name(v->types[i]));
+        break;
+    default:
+        shape_print(out, &v->shapes[i]);
+        break;
+    }
+}
+
+void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
+{
+    switch (v->kind) {
+    case ATTR_NONE:
+        break;
+    case ATTR_INT:
+        str_printf(out, "%" PRId64, v->i);
+        break;
+    case ATTR_FLOAT:
+        print_float(out, v->f);
+        break;
+    case ATTR_BOOL:
+        str_append(out, v->b ? "true" : "false");
+        break;
+    case ATTR_STRING:
+        print_quoted(out, v->s);
+        break;
+    case ATTR_TYPE:
+        str_append(out, dtype_name(v->type));
+        break;
+    case ATTR_SHAPE:
+        shape_print(out, v->shape);
+        break;
+    case ATTR_TENSOR:
+        tensor_print(out, v->tensor, limit);
+        break;
+    default:
+        str_append_char(out, '[');
+        for (int i = 0; i < v->n; i++) {
+            if (i)
+                str_append_char(out, ',');
+            print_item(out, v, i);
+        }
+        str_append_char(out, ']');
+    }
+}
+
+/* ---- parsing ---- */
+
+static const char *skip(const char *text)
+{
+    while (*text == ' ' || *text == '\t')
+        text++;
+    return text;
+}
+
+static const char *expected(const char *what, const char *text, struct error *err)
+{
+    error_set(err, ERR_DATA, "expected %s at '%.20s'", what, text);
+    return NULL;
+}
+
+static const char *parse_int(const char *text, int64_t *value, struct error *err)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || errno || *end == '.' || isalpha((unsigned char)*end))
+        return expected("an integer", text, err);
+    *value = v;
+    return end;
+}
+
+static const char *parse_float(const char *text, double *value, struct error *err)
+{
+    size_t n = strcspn(text, ",]}) \t");
+    char word[64];
+    if (n == 0 || n >= sizeof word)
+        return expected("a number", text, err);
+    memcpy(word, text, n);
+    word[n] = '\0';
+    return str_to_float64(word, value) ? text + n : expected("a number", text, err);
+}
+
+static const char *parse_bool(const char *text, bool *value, struct error *err)
+{
+    if (str_starts(text, "true") || str_starts(text, "false")) {
+        *value = *text == 't';
+        return text + (*text == 't' ? 4 : 5);
+    }
+    return expected("true or false", text, err);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static const char *parse_string(struct arena *arena, const char *text, const char **value,
+                                struct error *err)
+{
+    if (*text != '"')
+        return expected("a quoted string", text, err);
+    const char *start = ++text;
+    while (*text && *text != '"')
+        text += *text == '\\' && text[1] ? 2 : 1;
+    if (*text != '"')
+        return expected("a closing quote", start, err);
+    char *out = arena_alloc(arena, (size_t)(text - start) + 1), *to = out;
+    for (const char *c = start; c < text; c++) {
+        if (*c != '\\') {
+            *to++ = *c;
+            continue;
+        }
+        c++;
+        if (*c == 'x' && hex_digit(c[1]) >= 0 && hex_digit(c[2]) >= 0) {
+            *to++ = (char)(hex_digit(c[1]) * 16 + hex_digit(c[2]));
+            c += 2;
+        } else {
+            *to++ = *c == 'n' ? '\n' : *c == 't' ? '\t' : *c;
+        }
+    }
+    *value = out;
+    return text + 1;
+}
+
+static const char *parse_type(const char *text, enum dtype *type, struct error *err)
+{
+    char word[16];
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]))
+        n++;
+    if (n == 0 || n >= sizeof word)
+        return expected("a type", text, err);
+    memcpy(word, text, n);
+    word[n] = '\0';
+    return dtype_parse(word, type) ? text + n : expected("a type", text, err);
+}
+
+static const char *parse_shape(const char *text, struct shape *shape, struct error *err)
+{
+    size_t n = *text == '[' ? strcspn(text, "]") + 1 : 1;
+    char word[8 * 24];
+    if (n >= sizeof word || strlen(text) < n)
+        return expected("a shape", text, err);
+    memcpy(word, text, n);
+    word[n] = '\0';
+    return shape_parse(word, shape) ? text + n : expected("a shape", text, err);
+}
+
+static const char *parse_item(struct arena *arena, const char *text, enum attr_kind kind,
+                              struct attr_value *v, struct error *err)
+{
+    switch (kind) {
+    case ATTR_INT:
+        return parse_int(text, &v->i, err);
+    case ATTR_FLOAT:
+        return parse_float(text, &v->f, err);
+    case ATTR_BOOL:
+        return parse_bool(text, &v->b, err);
+    case ATTR_STRING:
+        return parse_string(arena, text, &v->s, err);
+    case ATTR_TYPE:
+        return parse_type(text, &v->type, err);
+    default: {
+        struct shape *shape = arena_alloc(arena, sizeof *shape);
+        v->shape = shape;
+        return parse_shape(text, shape, err);
+    }
+    }
+}
+
+/* Adds an item to a list whose memory is grown in the arena by doubling. */
+static void push_item(struct arena *arena, struct attr_value *list, const struct attr_value *item)
+{
+    size_t bytes = item->kind == ATTR_BOOL    ? sizeof(bool)
+                   : item->kind == ATTR_TYPE  ? sizeof(enum dtype)
+                   : item->kind == ATTR_SHAPE ? sizeof(struct shape)
+                                              : sizeof(int64_t);
+    bool full = (list->n & (list->n - 1)) == 0;
+    if (full) {
+        void *grown = arena_array(arena, list->n ? (size_t)list->n * 2 : 1, bytes);
+        if (list->n)
+            memcpy(grown, list->ints, (size_t)list->n * bytes);
+        list->ints = grown;
+    }
+    const void *from = item->kind == ATTR_SHAPE ? (const void *)item->shape : (const void *)&item->i;
+    memcpy((char *)(uintptr_t)list->ints + (size_t)list->n++ * bytes, from, bytes);
+}
+
+static const char *parse_list(struct arena *arena, const char *text, enum attr_kind kind,
+                              struct attr_value *v, struct error *err)
+{
+    if (*text != '[')
+        return expected("a list", text, err);
+    text = skip(text + 1);
+    while (*text != ']') {
+        struct attr_value item = {.kind = (enum attr_kind)(kind - ATTR_LIST_INT + ATTR_INT)};
+        if (v->n && *text++ != ',')
+            return expected("',' or ']'", text - 1, err);
+        text = parse_item(arena, skip(text), item.kind, &item, err);
+        if (!text)
+            return NULL;
+        push_item(arena, v, &item);
+        text = skip(text);
+    }
+    return text + 1;
+}
+
+const char *attr_parse(struct arena *arena, const char *text, enum attr_kind kind, enum dtype type,
+                       struct attr_value *value, struct error *err)
+{
+    struct attr_value v = {.kind = kind};
+    text = skip(text);
+    if (kind == ATTR_TENSOR) {
+        struct tensor t = TENSOR_INIT;
+        text = tensor_parse(&t, text, type, err);
+        if (!text)
+            return NULL;
+        v.tensor = &t;
+        *value = attr_copy(arena, &v);
+        tensor_release(&t);
+        return text;
+    }
+    text = kind >= ATTR_LIST_INT ? parse_list(arena, text, kind, &v, err)
+                                 : parse_item(arena, text, kind, &v, err);
+    if (text)
+        *value = v;
+    return text;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/op_parse.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+struct parse {
+    struct arena *arena;
+    const struct op_def *def;
+    const char *at;
+    struct error *err;
+    VEC(struct op_arg) args;
+    VEC(struct op_attr) attrs;
+};
+
+static int malformed(struct parse *p, const char *what)
+{
+    return error_set(p->err, ERR_INTERNAL, "declaration of %s: expected %s at '%.30s'",
+                     p->def->name, what, p->at);
+}
+
+static void skip(struct parse *p)
+{
+    while (isspace((unsigned char)*p->at))
+        p->at++;
+}
+
+static bool accept(struct parse *p, const char *token)
+{
+    skip(p);
+    if (!str_starts(p->at, token))
+        return false;
+    p->at += strlen(token);
+    return true;
+}
+
+/* An identifier, or NULL. */
+static const char *word(struct parse *p)
+{
+    skip(p);
+    size_t n = 0;
+    while (isalnum((unsigned char)p->at[n]) || p->at[n] == '_')
+        n++;
+    if (!n)
+        return NULL;
+    const char *text = arena_strndup(p->arena, p->at, n);
+    p->at += n;
+    return text;
+}
+
+static int find_attr(const struct parse *p, const char *name)
+{
+    for (size_t i = 0; i < p->attrs.n; i++)
+        if (!strcmp(p->attrs.items[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+/* One name of a set of types. */
+static bool type_class(const char *name, dtype_set *set)
+{
+    static const struct {
+        const char *name;
+        dtype_set set;
+    } classes[] = {{"floating", DTYPES_FLOATING}, {"integer", DTYPES_INTEGER},
+                   {"real", DTYPES_REAL},         {"numeric", DTYPES_NUMERIC},
+                   {"any", DTYPES_ANY},           {"type", DTYPES_ANY}};
+    enum dtype type;
+    if (dtype_parse(name, &type)) {
+        *set |= DTYPE_BIT(type);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        if (!strcmp(classes[i].name, name)) {
+            *set |= classes[i].set;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_strings(struct parse *p, struct op_attr *attr)
+{
+    const char **strings = arena_array(p->arena, 16, sizeof *strings);
+    int n = 0;
+    do {
+        skip(p);
+        if (*p->at != '"' || n == 15)
+            return malformed(p, "a quoted string");
+        size_t length = strcspn(p->at + 1, "\"");
+        strings[n++] = arena_strndup(p->arena, p->at + 1, length);
+        p->at += length + 2;
+    } while (accept(p, ","));
+    attr->kind = ATTR_STRING;
+    attr->strings = strings;
+    return accept(p, "}") ? 0 : malformed(p, "'}'");
+}
+
+/* A kind, a set of types or a set of strings. */
+static int parse_kind(struct parse *p, struct op_attr *attr)
+{
+    if (accept(p, "{"))
+        return parse_strings(p, attr);
+    bool list = accept(p, "list(");
+    const char *name = word(p);
+    if (!name)
+        return malformed(p, "a kind");
+    if (type_class(name, &attr->types)) {
+        attr->kind = ATTR_TYPE;
+        while (accept(p, "|"))
+            if (!(name = word(p)) || !type_class(name, &attr->types))
+                return malformed(p, "a type");
+    } else if (!attr_kind_parse(name, strlen(name), &attr->kind)) {
+        return malformed(p, "a kind");
+    }
+    if (list) {
+        if (attr->kind == ATTR_TENSOR || !accept(p, ")"))
+            return malformed(p, "')'");
+        attr->kind = (enum attr_kind)(attr->kind - ATTR_INT + ATTR_LIST_INT);
+    }
+    return 0;
+}
+
+static int parse_attr(struct parse *p)
+{
+    struct op_attr attr = {.name = word(p)};
+    if (!attr.name || !accept(p, ":"))
+        return malformed(p, "'name: kind'");
+    int code = parse_kind(p, &attr);
+    if (code)
+        return code;
+    if (accept(p, "=")) {
+        struct error why = ERROR_INIT;
+        const char *end =
+            attr_parse(p->arena, p->at, attr.kind, DTYPE_INVALID, &attr.default_value, &why);
+        if (!end)
+            return malformed(p, "a default");
+        p->at = end;
+        attr.has_default = true;
+    }
+    if (accept(p, ">=")) {
+        struct attr_value minimum;
+        struct error why = ERROR_INIT;
+        const char *end = attr_parse(p->arena, p->at, ATTR_INT, DTYPE_INVALID, &minimum, &why);
+        if (!end)
+            return malformed(p, "a minimum");
+        p->at = end;
+        attr.minimum = minimum.i;
+        attr.has_minimum = true;
+    }
+    vec_push(&p->attrs, attr);
+    return 0;
+}
+
+/* The type part of an argument. */
+static int parse_arg_type(struct parse *p, struct op_arg *arg)
+{
+    arg->is_ref = accept(p, "Ref(");
+    const char *name = word(p);
+    if (!name)
+        return malformed(p, "a type");
+    if (accept(p, "*")) {
+        arg->number_attr = find_attr(p, name);
+        if (arg->number_attr < 0 || !(name = word(p)))
+            return malformed(p, "'N*T' with N an attribute");
+    }
+    if (accept(p, "...")) {
+        arg->type_list_attr = find_attr(p, name);
+        if (arg->type_list_attr < 0)
+            return malformed(p, "a list(type) attribute");
+    } else if (!dtype_parse(name, &arg->type)) {
+        arg->type_attr = find_attr(p, name);
+        if (arg->type_attr < 0)
+            return malformed(p, "a type or a type attribute");
+    }
+    return !arg->is_ref || accept(p, ")") ? 0 : malformed(p, "')'");
+}
+
+static int parse_arg(struct parse *p)
+{
+    struct op_arg arg = {
+        .name = word(p), .type_attr = -1, .number_attr = -1, .type_list_attr = -1};
+    if (!arg.name || !accept(p, ":"))
+        return malformed(p, "'name: type'");
+    int code = parse_arg_type(p, &arg);
+    if (!code)
+        vec_push(&p->args, arg);
+    return code;
+}
+
+static int parse_items(struct parse *p, const char *text, int (*item)(struct parse *))
+{
+    int code = 0;
+    if (!text || !*text)
+        return 0;
+    p->at = text;
+    do
+        code = item(p);
+    while (!code && accept(p, ","));
+    skip(p);
+    return code ? code : *p->at ? malformed(p, "the end") : 0;
+}
+
+/* Type variables and counts that some input determines need not be given. */
+static void mark_inferred(struct parse *p)
+{
+    for (size_t i = 0; i < p->args.n; i++) {
+        const struct op_arg *arg = &p->args.items[i];
+        int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
+        for (int k = 0; k < 3; k++)
+            if (indices[k] >= 0)
+                p->attrs.items[indices[k]].inferred = true;
+    }
+}
+
+static int parse_all(struct parse *p, struct op *op)
+{
+    int code = parse_items(p, p->def->attrs, parse_attr);
+    if (code)
+        return code;
+    if ((code = parse_items(p, p->def->inputs, parse_arg)))
+        return code;
+    mark_inferred(p);
+    op->n_inputs = (int)p->args.n;
+    op->inputs = arena_copy(p->arena, p->args.items, p->args.n * sizeof *p->args.items);
+    p->args.n = 0;
+    if ((code = parse_items(p, p->def->outputs, parse_arg)))
+        return code;
+    op->n_outputs = (int)p->args.n;
+    op->outputs = arena_copy(p->arena, p->args.items, p->args.n * sizeof *p->args.items);
+    op->n_attrs = (int)p->attrs.n;
+    op->attrs = arena_copy(p->arena, p->attrs.items, p->attrs.n * sizeof *p->attrs.items);
+    return 0;
+}
+
+int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struct error *err)
+{
+    struct parse p = {.arena = arena, .def = def, .err = err};
+    op->def = def;
+    int code = parse_all(&p, op);
+    vec_release(&p.args);
+    vec_release(&p.attrs);
+    return code;
+}

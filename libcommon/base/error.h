@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Errors. The library never prints and never exits: a function that can fail returns 0 or a code of
- * `enum error_code` and fills the caller's `struct error` with one line that says what failed, where
- * and why. The codes are those of <sysexits.h>, so that a tool's exit status is the code itself.
+ * `enum error_code` and fills the caller's `struct error` with one line that says what failed,
+ * where and why. The codes are those of <sysexits.h>, so that a tool's exit status is the code
+ * itself.
  *
  * The line is built from the inside out: the innermost function says what is wrong
- * ("inner dimensions 64 and 32 differ"), and each caller that knows more puts its knowledge in front
- * with error_prefix ("node 'hidden/h': MatMul: ", then "digits.tfg: ").
+ * ("inner dimensions 64 and 32 differ"), and each caller that knows more puts its knowledge in
+ * front with error_prefix ("node 'hidden/h': MatMul: ", then "digits.tfg: ").
  *
  * Form of a message: lower case start, no full stop, no newline, names in single quotes.
  */
@@ -65,8 +66,8 @@ int error_prefix(struct error *err, const char *format, ...) __attribute__((form
 /* Forgets the error. */
 void error_clear(struct error *err);
 
-/* An impossible state: prints file, line and what was expected to stderr and aborts. For programming
- * errors only, never for anything that arrived from outside. */
+/* An impossible state: prints file, line and what was expected to stderr and aborts. For
+ * programming errors only, never for anything that arrived from outside. */
 #define BUG_ON(condition)                                                                          \
     do {                                                                                           \
         if (__builtin_expect(!!(condition), 0))                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hash map from text to a 64-bit value (an index or a pointer). Keys are borrowed: they must outlive
- * the map. Not thread-safe for writing; concurrent map_get calls are.
+ * Hash map from text to a 64-bit value (an index or a pointer). Keys are borrowed: they must
+ * outlive the map. Not thread-safe for writing; concurrent map_get calls are.
  */
 #ifndef TF_BASE_MAP_H
 #define TF_BASE_MAP_H

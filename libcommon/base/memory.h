@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory. Two policies, as in redis: small metadata comes from mem_alloc, which never returns NULL
- * (when the system has no more, the handler set by the tool says so in one line and ends the process
- * with ERR_OS); whatever is sized by input (tensor data, record bodies) comes from mem_try, whose
- * failure the caller turns into an error.
+ * (when the system has no more, the handler set by the tool says so in one line and ends the
+ * process with ERR_OS); whatever is sized by input (tensor data, record bodies) comes from mem_try,
+ * whose failure the caller turns into an error.
  */
 #ifndef TF_BASE_MEMORY_H
 #define TF_BASE_MEMORY_H
@@ -13,8 +13,8 @@
 /* Tensor data is aligned to this many bytes: a cache line and an AVX-512 register. */
 #define MEM_ALIGNMENT 64
 
-void *mem_alloc(size_t bytes);                     /* zeroed */
-void *mem_array(size_t count, size_t item_bytes);  /* zeroed; overflow counts as no memory */
+void *mem_alloc(size_t bytes);                    /* zeroed */
+void *mem_array(size_t count, size_t item_bytes); /* zeroed; overflow counts as no memory */
 void *mem_realloc(void *pointer, size_t bytes);
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t length);

@@ -71,7 +71,8 @@ void str_release(struct str *s)
     *s = (struct str)STR_INIT;
 }
 
-/* The C locale for number text, whatever the user's is. Never freed: it lives as long as the process. */
+/* The C locale for number text, whatever the user's is. Never freed: it lives as long as the
+ * process. */
 static locale_t c_locale;
 
 static void make_locale(void)
@@ -178,7 +179,7 @@ static bool scaled(const char *text, const char *const *units, const double *fac
 bool str_to_bytes(const char *text, int64_t *bytes)
 {
     static const char *const units[] = {"", "k", "K", "m", "M", "g", "G", "t", "T", NULL};
-    static const double factors[] = {1,       0x1p10, 0x1p10, 0x1p20, 0x1p20,
+    static const double factors[] = {1,      0x1p10, 0x1p10, 0x1p20, 0x1p20,
                                      0x1p30, 0x1p30, 0x1p40, 0x1p40};
     double v;
     if (!scaled(text, units, factors, &v) || v < 0 || v >= 0x1p63)

@@ -35,14 +35,15 @@ void str_append_float64(struct str *s, double value);
 /* Numbers, whole text only, independent of the locale. */
 bool str_to_int64(const char *text, int64_t *value);
 bool str_to_float64(const char *text, double *value);
-bool str_to_float32(const char *text, float *value); /* rounded once */
-bool str_to_bytes(const char *text, int64_t *bytes);      /* 64k, 1.5G: powers of 1024 */
-bool str_to_seconds(const char *text, double *seconds);   /* 30s, 2m, 1h, 250ms, 50us */
+bool str_to_float32(const char *text, float *value);    /* rounded once */
+bool str_to_bytes(const char *text, int64_t *bytes);    /* 64k, 1.5G: powers of 1024 */
+bool str_to_seconds(const char *text, double *seconds); /* 30s, 2m, 1h, 250ms, 50us */
 
 bool str_starts(const char *text, const char *prefix);
 bool str_ends(const char *text, const char *suffix);
 
-/* The name among `names` (NULL-terminated) that was most likely meant, or NULL: for "did you mean". */
+/* The name among `names` (NULL-terminated) that was most likely meant, or NULL: for "did you mean".
+ */
 const char *str_nearest(const char *text, const char *const *names);
 
 #endif

@@ -21,8 +21,7 @@
 
 #define vec_reserve(v, count)                                                                      \
     vec_grow_((void **)&(v)->items, &(v)->capacity, (count), sizeof *(v)->items)
-#define vec_push(v, item)                                                                          \
-    (vec_reserve((v), (v)->n + 1), (void)((v)->items[(v)->n++] = (item)))
+#define vec_push(v, item) (vec_reserve((v), (v)->n + 1), (void)((v)->items[(v)->n++] = (item)))
 #define vec_pop(v) ((v)->items[--(v)->n])
 #define vec_release(v) vec_free_((void **)&(v)->items, &(v)->n, &(v)->capacity)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices: memory, copies, ordering and kernels' code, behind plain C. The executor knows no more of
- * a device than this. Each type of device is a module that is loaded when it is asked for.
+ * Devices: memory, copies, ordering and kernels' code, behind plain C. The executor knows no more
+ * of a device than this. Each type of device is a module that is loaded when it is asked for.
  */
 #ifndef TF_EXEC_DEVICE_H
 #define TF_EXEC_DEVICE_H
@@ -60,8 +60,8 @@ struct device_entry {
     struct device *(*open)(int index, const struct device_options *options, struct error *err);
 };
 
-/* Opens "CPU", 0: loads the best module for the machine. TF_CPU_ISA=base|v3|v4 overrides the choice.
- * ERR_CONFIG when there is no such module or device. */
+/* Opens "CPU", 0: loads the best module for the machine. TF_CPU_ISA=base|v3|v4 overrides the
+ * choice. ERR_CONFIG when there is no such module or device. */
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err);
 void device_free(struct device *device);

@@ -3,10 +3,10 @@
  * Kernels: how an op is computed on a device.
  *
  * Three moments are kept apart. *Which kernels exist* is data (struct kernel_row) that every tool
- * links, so that tf-place knows the GPU's without CUDA. *Preparing* happens once per plan: shapes are
- * known as far as they can be, constants are visible, algorithms and layouts are chosen, scratch is
- * asked for. *Running* happens in every step: nothing is parsed, looked up or allocated from the
- * system there.
+ * links, so that tf-place knows the GPU's without CUDA. *Preparing* happens once per plan: shapes
+ * are known as far as they can be, constants are visible, algorithms and layouts are chosen,
+ * scratch is asked for. *Running* happens in every step: nothing is parsed, looked up or allocated
+ * from the system there.
  *
  * Nothing here assumes that tensors lie in host memory or that the work is over when run returns: a
  * kernel returns DONE, ENQUEUED (ordered on its device's stream) or PENDING (it calls kernel_done
@@ -31,9 +31,9 @@ enum kernel_flag {
     KERNEL_LAYOUT = 1 << 2, /* understands its device's layouts; others get row-major inputs */
 };
 
-/* That a kernel exists. `types` restricts type attributes: "T=float32|float64 Tidx=int32"; NULL: any.
- * host_inputs, host_outputs: bit i says that argument i is in host memory even if the device has
- * memory of its own (shapes, axes, predicates). */
+/* That a kernel exists. `types` restricts type attributes: "T=float32|float64 Tidx=int32"; NULL:
+ * any. host_inputs, host_outputs: bit i says that argument i is in host memory even if the device
+ * has memory of its own (shapes, axes, predicates). */
 struct kernel_row {
     const char *op;
     const char *device; /* "CPU", "CUDA" */
@@ -77,21 +77,22 @@ struct kernel_output {
 
 /* What prepare sees and sets. Valid during the call only. */
 struct kernel_setup {
-    const struct node *node;                /* NULL for a device's relayout kernel */
+    const struct node *node; /* NULL for a device's relayout kernel */
     struct device *device;
     int n_in, n_out;
-    const struct node_output *in_types;     /* types and shapes, as far as known */
+    const struct node_output *in_types; /* types and shapes, as far as known */
     const struct node_output *out_types;
-    const struct tensor *const *in_values;  /* constant inputs (host), else NULL */
-    const struct layout *const *in_layouts; /* as inputs arrive, with KERNEL_LAYOUT; NULL: row-major */
-    bool shapes_known;                      /* of every input and output */
-    int threads;                            /* size of the team that run may use */
-    bool deterministic;                     /* bits must not depend on `threads` */
+    const struct tensor *const *in_values; /* constant inputs (host), else NULL */
+    const struct layout *const
+        *in_layouts;    /* as inputs arrive, with KERNEL_LAYOUT; NULL: row-major */
+    bool shapes_known;  /* of every input and output */
+    int threads;        /* size of the team that run may use */
+    bool deterministic; /* bits must not depend on `threads` */
 
-    void *state;                            /* given to run and release */
-    size_t scratch_bytes;                   /* aligned to MEM_ALIGNMENT, given to each run */
-    struct kernel_output *out;              /* n_out, zeroed */
-    const char *name;                       /* what --dump-plan shows; default: the row's code */
+    void *state;               /* given to run and release */
+    size_t scratch_bytes;      /* aligned to MEM_ALIGNMENT, given to each run */
+    struct kernel_output *out; /* n_out, zeroed */
+    const char *name;          /* what --dump-plan shows; default: the row's code */
     struct error *err;
 };
 
@@ -101,15 +102,17 @@ struct kernel_call {
     void *state;
     void *scratch;
     int n_in, n_out;
-    struct tensor *const *in;     /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
-    struct tensor *const *out;    /* to be obtained by kernel_alloc_output or kernel_alias_output */
-    struct variable *const *refs; /* per input: the variable of a ref input, else NULL; NULL: none */
+    struct tensor *const
+        *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
+    struct tensor *const *out; /* to be obtained by kernel_alloc_output or kernel_alias_output */
+    struct variable *const
+        *refs; /* per input: the variable of a ref input, else NULL; NULL: none */
     struct device *device;
     struct step *step;
-    uint64_t iteration;           /* 0 outside loops; else a hash of all enclosing iterations */
+    uint64_t iteration; /* 0 outside loops; else a hash of all enclosing iterations */
     int threads;
-    struct error *err;            /* without the node's name: the executor adds it */
-    void *executor;               /* the executor's own */
+    struct error *err; /* without the node's name: the executor adds it */
+    void *executor;    /* the executor's own */
 };
 
 struct kernel_code {
@@ -118,9 +121,9 @@ struct kernel_code {
     void (*release)(void *state);               /* NULL: mem_free of state */
 };
 
-/* Output `i` with the given shape: planned memory if the plan has some (the shape must be the planned
- * one), else memory of the step. Outputs that a kernel leaves out are dead (Switch). Returns NULL with
- * call->err set. Types come from the node. */
+/* Output `i` with the given shape: planned memory if the plan has some (the shape must be the
+ * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).
+ * Returns NULL with call->err set. Types come from the node. */
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape);
 
 /* Makes output i the same memory as input `from`, seen with `shape` of equal count (NULL: the
@@ -128,7 +131,8 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
-/* Memory for the duration of the step whose size was not known in prepare. NULL with call->err set. */
+/* Memory for the duration of the step whose size was not known in prepare. NULL with call->err set.
+ */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */

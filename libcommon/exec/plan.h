@@ -16,16 +16,16 @@
 
 struct plan_options {
     const struct kernel_table *kernels;
-    struct device *device;            /* of all nodes: there is one executor per device */
+    struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
-    int threads;                      /* that run expensive kernels of a dynamic plan; 0: cores */
-    bool dynamic;                     /* also where a static plan would do (tests) */
-    bool check_numerics;              /* stop at the first node whose float output is not finite */
-    bool no_layouts;                  /* keep everything row-major (tests) */
+    int threads;         /* that run expensive kernels of a dynamic plan; 0: cores */
+    bool dynamic;        /* also where a static plan would do (tests) */
+    bool check_numerics; /* stop at the first node whose float output is not finite */
+    bool no_layouts;     /* keep everything row-major (tests) */
 };
 
 struct plan_feed {
-    struct edge edge;   /* any tensor of the graph */
+    struct edge edge; /* any tensor of the graph */
     enum dtype type;
     struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
 };
@@ -51,8 +51,8 @@ struct trace;
 
 /* What a step is given besides tensors. */
 struct step {
-    int64_t number;        /* 1, 2, ... as the driver counts; randomness is keyed by it */
-    uint64_t seed;         /* --seed */
+    int64_t number; /* 1, 2, ... as the driver counts; randomness is keyed by it */
+    uint64_t seed;  /* --seed */
     uint32_t replica;
     atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED */
     struct trace *trace;   /* NULL: off */
@@ -66,12 +66,12 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
 
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 
-struct plan_item {             /* one kernel, in order */
-    const struct node *node;   /* NULL: made by the planner (a change of layout) */
+struct plan_item {           /* one kernel, in order */
+    const struct node *node; /* NULL: made by the planner (a change of layout) */
     const char *name, *kernel;
-    int64_t arena_offset;      /* of output 0; -1: none (a variable, an alias, memory of the step) */
-    size_t bytes;              /* of output 0 */
-    int live_from, live_to;    /* first and last item that needs output 0 */
+    int64_t arena_offset;   /* of output 0; -1: none (a variable, an alias, memory of the step) */
+    size_t bytes;           /* of output 0 */
+    int live_from, live_to; /* first and last item that needs output 0 */
 };
 
 bool plan_is_static(const struct plan *plan);

@@ -21,20 +21,20 @@ struct variable_waiter;
 struct variable {
     const char *container, *name;
     enum dtype type;
-    struct shape shape;     /* static; dimensions unknown here are fixed by the first assignment */
-    struct tensor value;    /* data NULL before the first assignment */
+    struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
+    struct tensor value; /* data NULL before the first assignment */
     bool initialized;
-    uint64_t updates;       /* writes so far */
+    uint64_t updates; /* writes so far */
     struct device *device;
 
-    pthread_mutex_t lock;   /* guards what follows */
-    int holds;              /* readers; -1: a writer */
+    pthread_mutex_t lock;                               /* guards what follows */
+    int holds;                                          /* readers; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
     struct variable *next;
 };
 
-/* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by the
- * thread that released, once the hold has been taken for the waiter. */
+/* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by
+ * the thread that released, once the hold has been taken for the waiter. */
 struct variable_waiter {
     bool write;
     void (*resume)(struct variable_waiter *waiter);

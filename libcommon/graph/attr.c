@@ -7,22 +7,29 @@
 #include "base/memory.h"
 
 static const char *const kind_names[] = {
-    [ATTR_NONE] = "none",           [ATTR_INT] = "int",
-    [ATTR_FLOAT] = "float",         [ATTR_BOOL] = "bool",
-    [ATTR_STRING] = "string",       [ATTR_TYPE] = "type",
-    [ATTR_SHAPE] = "shape",         [ATTR_TENSOR] = "tensor",
-    [ATTR_LIST_INT] = "list(int)",  [ATTR_LIST_FLOAT] = "list(float)",
-    [ATTR_LIST_BOOL] = "list(bool)", [ATTR_LIST_STRING] = "list(string)",
-    [ATTR_LIST_TYPE] = "list(type)", [ATTR_LIST_SHAPE] = "list(shape)",
+    [ATTR_NONE] = "none",
+    [ATTR_INT] = "int",
+    [ATTR_FLOAT] = "float",
+    [ATTR_BOOL] = "bool",
+    [ATTR_STRING] = "string",
+    [ATTR_TYPE] = "type",
+    [ATTR_SHAPE] = "shape",
+    [ATTR_TENSOR] = "tensor",
+    [ATTR_LIST_INT] = "list(int)",
+    [ATTR_LIST_FLOAT] = "list(float)",
+    [ATTR_LIST_BOOL] = "list(bool)",
+    [ATTR_LIST_STRING] = "list(string)",
+    [ATTR_LIST_TYPE] = "list(type)",
+    [ATTR_LIST_SHAPE] = "list(shape)",
 };
 
 #define N_KINDS (sizeof kind_names / sizeof *kind_names)
 
 /* Bytes of one item of a list kind. */
 static const size_t item_bytes[] = {
-    [ATTR_LIST_INT] = sizeof(int64_t),        [ATTR_LIST_FLOAT] = sizeof(double),
-    [ATTR_LIST_BOOL] = sizeof(bool),          [ATTR_LIST_STRING] = sizeof(char *),
-    [ATTR_LIST_TYPE] = sizeof(enum dtype),    [ATTR_LIST_SHAPE] = sizeof(struct shape),
+    [ATTR_LIST_INT] = sizeof(int64_t),     [ATTR_LIST_FLOAT] = sizeof(double),
+    [ATTR_LIST_BOOL] = sizeof(bool),       [ATTR_LIST_STRING] = sizeof(char *),
+    [ATTR_LIST_TYPE] = sizeof(enum dtype), [ATTR_LIST_SHAPE] = sizeof(struct shape),
 };
 
 const char *attr_kind_name(enum attr_kind kind)

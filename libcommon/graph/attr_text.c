@@ -237,7 +237,8 @@ static void push_item(struct arena *arena, struct attr_value *list, const struct
             memcpy(grown, list->ints, (size_t)list->n * bytes);
         list->ints = grown;
     }
-    const void *from = item->kind == ATTR_SHAPE ? (const void *)item->shape : (const void *)&item->i;
+    const void *from =
+        item->kind == ATTR_SHAPE ? (const void *)item->shape : (const void *)&item->i;
     memcpy((char *)(uintptr_t)list->ints + (size_t)list->n++ * bytes, from, bytes);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building nodes with little ceremony: for gradients, passes and tests. A builder remembers the first
- * failure; after it every call is a no-op and returns EDGE_NONE, so that a gradient function reads
- * like its formula and checks once at the end.
+ * Building nodes with little ceremony: for gradients, passes and tests. A builder remembers the
+ * first failure; after it every call is a no-op and returns EDGE_NONE, so that a gradient function
+ * reads like its formula and checks once at the end.
  */
 #ifndef TF_GRAPH_BUILD_H
 #define TF_GRAPH_BUILD_H
@@ -11,9 +11,9 @@
 
 struct build {
     struct graph *graph;
-    const char *scope;    /* prefix of new names, "" for none; "a/b" */
-    const char *device;   /* of new nodes */
-    const char *file;     /* script place given to new nodes */
+    const char *scope;  /* prefix of new names, "" for none; "a/b" */
+    const char *device; /* of new nodes */
+    const char *file;   /* script place given to new nodes */
     int line;
     const char *colocate; /* "_class" group of new nodes ("loc:@w"), or NULL */
     const int *controls;  /* given to every new node */

@@ -4,8 +4,8 @@
  *
  * A graph owns everything in it (one arena; graph_free drops all). Nodes are addressed by id, an
  * index that never changes; pointers to nodes are stable, too. A graph is built by adding nodes and
- * is otherwise only rewritten by making another one (libcommon/pass): there is no removal. Cycles run
- * only through NextIteration -> Merge.
+ * is otherwise only rewritten by making another one (libcommon/pass): there is no removal. Cycles
+ * run only through NextIteration -> Merge.
  *
  * Not thread-safe for writing; any number of threads may read.
  */
@@ -42,13 +42,13 @@ struct node {
     const struct op *op;
     int id;
     int n_inputs, n_controls, n_attrs, n_outputs;
-    struct edge *inputs;         /* data, in declared order */
-    int *controls;               /* node ids, sorted, without repeats */
-    struct attr *attrs;          /* sorted by name; all declared ones are present */
+    struct edge *inputs; /* data, in declared order */
+    int *controls;       /* node ids, sorted, without repeats */
+    struct attr *attrs;  /* sorted by name; all declared ones are present */
     struct node_output *outputs;
-    const char *device;          /* asked for, canonical; "" for none */
-    const char *assigned;        /* by the placer; "" before */
-    const char *file;            /* of the script; NULL: unknown */
+    const char *device;   /* asked for, canonical; "" for none */
+    const char *assigned; /* by the placer; "" before */
+    const char *file;     /* of the script; NULL: unknown */
     int line;
 };
 
@@ -71,10 +71,10 @@ struct graph {
     VEC(struct node *) nodes; /* by id */
     VEC(struct entry) entries;
     VEC(struct alias) aliases;
-    VEC(const char *) made;   /* provenance: "tf-graph 1.0 digits.lua", oldest first */
-    struct map names;         /* node name -> id */
-    struct map alias_names;   /* -> index */
-    struct map taken;         /* base name -> last suffix tried, for graph_unique_name */
+    VEC(const char *) made; /* provenance: "tf-graph 1.0 digits.lua", oldest first */
+    struct map names;       /* node name -> id */
+    struct map alias_names; /* -> index */
+    struct map taken;       /* base name -> last suffix tried, for graph_unique_name */
 };
 
 struct graph *graph_new(const struct registry *registry);
@@ -95,22 +95,23 @@ struct node_spec {
     int n_inputs;
     const int *controls;
     int n_controls;
-    const struct attr *attrs;  /* any order; what is inferred or has a default may be left out */
+    const struct attr *attrs; /* any order; what is inferred or has a default may be left out */
     int n_attrs;
-    const char *device;        /* "" or NULL: none */
+    const char *device; /* "" or NULL: none */
     const char *assigned;
     const char *file;
     int line;
 };
 
-/* Checks names, counts, types and attributes against the op's declaration, infers attributes and the
- * outputs' types and shapes, adds the node. On failure the graph is as before and the error says
- * "node 'NAME': OP: what" (ERR_DATA; the script's place is the caller's to add). A name that is taken
- * is an error. Inputs that are EDGE_NONE are left out of inference. */
+/* Checks names, counts, types and attributes against the op's declaration, infers attributes and
+ * the outputs' types and shapes, adds the node. On failure the graph is as before and the error
+ * says "node 'NAME': OP: what" (ERR_DATA; the script's place is the caller's to add). A name that
+ * is taken is an error. Inputs that are EDGE_NONE are left out of inference. */
 struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct error *err);
 
-/* As graph_add, but takes types and shapes of the outputs as given, and all attributes as complete
- * and correct: for passes that copy nodes which were checked before. */
+/* As graph_add, but unchecked and without copies: types and shapes of the outputs are as given, the
+ * attributes complete, correct and sorted; names, attributes and texts are borrowed. For passes and
+ * plans that copy nodes of a graph which outlives the new one. */
 struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec,
                                const struct node_output *outputs, int n_outputs);
 
@@ -120,8 +121,9 @@ int graph_set_input(struct graph *graph, struct node *node, int index, struct ed
                     struct error *err);
 void graph_add_control(struct graph *graph, struct node *node, int control);
 int graph_rename(struct graph *graph, struct node *node, const char *name, struct error *err);
-int graph_set_attr(struct graph *graph, struct node *node, const struct attr *attr,
-                   struct error *err); /* checked against the declaration; '_' attributes are free */
+int graph_set_attr(
+    struct graph *graph, struct node *node, const struct attr *attr,
+    struct error *err); /* checked against the declaration; '_' attributes are free */
 void graph_set_device(struct graph *graph, struct node *node, const char *device);
 void graph_set_assigned(struct graph *graph, struct node *node, const char *device);
 
@@ -140,8 +142,8 @@ int graph_parse_edge(const struct graph *graph, const char *text, struct edge *e
 /* The canonical text: "n", "n:1", "^n". */
 void graph_print_edge(struct str *out, const struct graph *graph, struct edge edge);
 
-/* Attributes of a node by name. The declared ones are always there; asking the typed getters for one
- * that is not, or for another kind, is a bug. */
+/* Attributes of a node by name. The declared ones are always there; asking the typed getters for
+ * one that is not, or for another kind, is a bug. */
 const struct attr_value *node_attr(const struct node *node, const char *name); /* or NULL */
 int64_t node_int(const struct node *node, const char *name);
 double node_float(const struct node *node, const char *name);

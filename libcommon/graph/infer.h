@@ -9,12 +9,13 @@
 #include "graph/graph.h"
 
 struct infer {
-    const struct node *node;             /* name, op and attributes; inputs are described here: */
-    const struct node_output *const *in; /* types and shapes as far as known */
-    struct shape *out;                   /* to be set; unknown rank on entry */
+    const struct node *node; /* name, op and attributes; inputs are described here: */
+    const struct node_output *const
+        *in;           /* types, shapes as far as known; NULL: a back edge (Merge) */
+    struct shape *out; /* to be set; unknown rank on entry */
     int n_in, n_out;
-    /* A constant input's value (host), or NULL; and as far as known, an int32 or int64 vector's value
-     * as a shape (unknown elements are -1; false: not even its length is known). */
+    /* A constant input's value (host), or NULL; and as far as known, an int32 or int64 vector's
+     * value as a shape (unknown elements are -1; false: not even its length is known). */
     const struct tensor *(*value)(const struct infer *infer, int input);
     bool (*value_shape)(const struct infer *infer, int input, struct shape *shape);
     const void *context;

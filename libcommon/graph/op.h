@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an op means: its inputs, outputs, attributes, the shapes of its results, its gradient. How it
- * is computed is in kernels (exec/kernel.h), which the declaration does not know.
+ * What an op means: its inputs, outputs, attributes, the shapes of its results, its gradient. How
+ * it is computed is in kernels (exec/kernel.h), which the declaration does not know.
  *
  * A declaration is a constant, written so:
  *
@@ -73,7 +73,7 @@ struct op_attr {
     dtype_set types;            /* allowed, of a type or list(type) */
     const char *const *strings; /* allowed, NULL-terminated; NULL: any */
     bool has_minimum, has_default;
-    bool inferred;              /* from the inputs */
+    bool inferred; /* from the inputs */
     int64_t minimum;
     struct attr_value default_value;
 };

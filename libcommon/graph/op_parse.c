@@ -180,8 +180,7 @@ static int parse_arg_type(struct parse *p, struct op_arg *arg)
 
 static int parse_arg(struct parse *p)
 {
-    struct op_arg arg = {
-        .name = word(p), .type_attr = -1, .number_attr = -1, .type_list_attr = -1};
+    struct op_arg arg = {.name = word(p), .type_attr = -1, .number_attr = -1, .type_list_attr = -1};
     if (!arg.name || !accept(p, ":"))
         return malformed(p, "'name: type'");
     int code = parse_arg_type(p, &arg);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/graph.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct graph *graph_new(const struct registry *registry)
+{
+    struct graph *graph = mem_alloc(sizeof *graph);
+    graph->registry = registry;
+    return graph;
+}
+
+void graph_free(struct graph *graph)
+{
+    if (!graph)
+        return;
+    vec_release(&graph->nodes);
+    vec_release(&graph->entries);
+    vec_release(&graph->aliases);
+    vec_release(&graph->made);
+    map_release(&graph->names);
+    map_release(&graph->alias_names);
+    map_release(&graph->taken);
+    arena_release(&graph->arena);
+    mem_free(graph);
+}
+
+struct node *graph_find(const struct graph *graph, const char *name)
+{
+    int64_t id;
+    return map_get(&graph->names, name, &id) ? graph_node(graph, (int)id) : NULL;
+}
+
+bool graph_name_valid(const char *name)
+{
+    if (!isalnum((unsigned char)*name) && *name != '.')
+        return false;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("_.-/", *name))
+            return false;
+    return true;
+}
+
+const char *graph_unique_name(struct graph *graph, const char *base)
+{
+    if (!map_get(&graph->names, base, NULL) && !map_get(&graph->alias_names, base, NULL))
+        return arena_strdup(&graph->arena, base);
+    int64_t suffix = 0;
+    map_get(&graph->taken, base, &suffix);
+    char *name;
+    do
+        name = arena_printf(&graph->arena, "%s_%" PRId64, base, ++suffix);
+    while (map_get(&graph->names, name, NULL) || map_get(&graph->alias_names, name, NULL));
+    map_put(&graph->taken, arena_strdup(&graph->arena, base), suffix);
+    return name;
+}
+
+int graph_rename(struct graph *graph, struct node *node, const char *name, struct error *err)
+{
+    if (!strcmp(node->name, name))
+        return 0;
+    if (!graph_name_valid(name))
+        return error_set(err, ERR_DATA, "'%s' is not a valid node name", name);
+    if (map_get(&graph->names, name, NULL) || map_get(&graph->alias_names, name, NULL))
+        return error_set(err, ERR_DATA, "the name '%s' is taken", name);
+    map_remove(&graph->names, node->name);
+    node->name = arena_strdup(&graph->arena, name);
+    map_put(&graph->names, node->name, node->id);
+    return 0;
+}
+
+void graph_add_control(struct graph *graph, struct node *node, int control)
+{
+    int at = 0;
+    while (at < node->n_controls && node->controls[at] < control)
+        at++;
+    if (at < node->n_controls && node->controls[at] == control)
+        return;
+    int *controls = arena_array(&graph->arena, (size_t)node->n_controls + 1, sizeof *controls);
+    memcpy(controls, node->controls, (size_t)at * sizeof *controls);
+    controls[at] = control;
+    memcpy(controls + at + 1, node->controls + at,
+           (size_t)(node->n_controls - at) * sizeof *controls);
+    node->controls = controls;
+    node->n_controls++;
+}
+
+void graph_set_device(struct graph *graph, struct node *node, const char *device)
+{
+    node->device = *device ? arena_strdup(&graph->arena, device) : "";
+}
+
+void graph_set_assigned(struct graph *graph, struct node *node, const char *device)
+{
+    node->assigned = *device ? arena_strdup(&graph->arena, device) : "";
+}
+
+void graph_add_entry(struct graph *graph, const char *name, const struct edge *edges, int n)
+{
+    struct entry entry = {arena_strdup(&graph->arena, name),
+                          arena_copy(&graph->arena, edges, (size_t)n * sizeof *edges), n};
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        if (!strcmp(graph->entries.items[i].name, name)) {
+            graph->entries.items[i] = entry;
+            return;
+        }
+    }
+    vec_push(&graph->entries, entry);
+}
+
+const struct entry *graph_entry(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->entries.n; i++)
+        if (!strcmp(graph->entries.items[i].name, name))
+            return &graph->entries.items[i];
+    return NULL;
+}
+
+int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err)
+{
+    int64_t index;
+    if (!graph_name_valid(name))
+        return error_set(err, ERR_DATA, "'%s' is not a valid name", name);
+    if (map_get(&graph->names, name, NULL))
+        return error_set(err, ERR_DATA, "the name '%s' is taken by a node", name);
+    if (map_get(&graph->alias_names, name, &index)) {
+        graph->aliases.items[index].edge = edge;
+        return 0;
+    }
+    struct alias alias = {arena_strdup(&graph->arena, name), edge};
+    map_put(&graph->alias_names, alias.name, (int64_t)graph->aliases.n);
+    vec_push(&graph->aliases, alias);
+    return 0;
+}
+
+void graph_add_made(struct graph *graph, const char *provenance)
+{
+    vec_push(&graph->made, arena_strdup(&graph->arena, provenance));
+}
+
+/* ---- edges as text ---- */
+
+static const char *nearest_name(const struct graph *graph, const char *name)
+{
+    size_t n = graph->nodes.n + graph->aliases.n, k = 0;
+    const char **names = mem_array(n + 1, sizeof *names);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        names[k++] = graph->nodes.items[i]->name;
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        names[k++] = graph->aliases.items[i].name;
+    const char *nearest = str_nearest(name, names);
+    mem_free(names);
+    return nearest;
+}
+
+static int no_such_node(const struct graph *graph, const char *name, struct error *err)
+{
+    const char *nearest = nearest_name(graph, name);
+    if (nearest)
+        return error_set(err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,
+                         nearest);
+    return error_set(err, ERR_DATA, "there is no node '%s'", name);
+}
+
+/* "name:digits" is an output only if the colon is followed by digits to the end. */
+static int split_slot(const char *text, size_t *length)
+{
+    size_t n = strlen(text), i = n;
+    while (i > 0 && isdigit((unsigned char)text[i - 1]))
+        i--;
+    if (i == n || i == 0 || text[i - 1] != ':' || n - i > 6) {
+        *length = n;
+        return 0;
+    }
+    *length = i - 1;
+    int slot = 0;
+    for (size_t k = i; k < n; k++)
+        slot = slot * 10 + (text[k] - '0');
+    return slot;
+}
+
+int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
+                     struct error *err)
+{
+    int64_t index;
+    if (*text == '^') {
+        struct node *node = graph_find(graph, text + 1);
+        if (!node)
+            return no_such_node(graph, text + 1, err);
+        *edge = (struct edge){node->id, CONTROL_SLOT};
+        return 0;
+    }
+    if (map_get(&graph->alias_names, text, &index)) {
+        *edge = graph->aliases.items[index].edge;
+        return 0;
+    }
+    char name[1024];
+    size_t length;
+    int slot = split_slot(text, &length);
+    if (length >= sizeof name)
+        return error_set(err, ERR_DATA, "a name of %zu characters is too long", length);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    struct node *node = graph_find(graph, name);
+    if (!node)
+        return no_such_node(graph, name, err);
+    if (slot >= node->n_outputs)
+        return error_set(err, ERR_DATA, "'%s': node '%s' has %d output%s", text, name,
+                         node->n_outputs, node->n_outputs == 1 ? "" : "s");
+    *edge = (struct edge){node->id, slot};
+    return 0;
+}
+
+void graph_print_edge(struct str *out, const struct graph *graph, struct edge edge)
+{
+    const char *name = graph_node(graph, edge.node)->name;
+    if (edge.slot == CONTROL_SLOT)
+        str_printf(out, "^%s", name);
+    else if (edge.slot == 0)
+        str_append(out, name);
+    else
+        str_printf(out, "%s:%d", name, edge.slot);
+}
+
+/* ---- attributes of nodes ---- */
+
+const struct attr_value *node_attr(const struct node *node, const char *name)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        if (!strcmp(node->attrs[i].name, name))
+            return &node->attrs[i].value;
+    return NULL;
+}
+
+static const struct attr_value *need(const struct node *node, const char *name, enum attr_kind kind)
+{
+    const struct attr_value *value = node_attr(node, name);
+    BUG_ON(!value || value->kind != kind);
+    return value;
+}
+
+int64_t node_int(const struct node *node, const char *name)
+{
+    return need(node, name, ATTR_INT)->i;
+}
+
+double node_float(const struct node *node, const char *name)
+{
+    return need(node, name, ATTR_FLOAT)->f;
+}
+
+bool node_bool(const struct node *node, const char *name)
+{
+    return need(node, name, ATTR_BOOL)->b;
+}
+
+const char *node_string(const struct node *node, const char *name)
+{
+    return need(node, name, ATTR_STRING)->s;
+}
+
+enum dtype node_type(const struct node *node, const char *name)
+{
+    return need(node, name, ATTR_TYPE)->type;
+}
+
+const char *node_text(const struct node *node)
+{
+    static _Thread_local char buffers[4][512];
+    static _Thread_local unsigned turn;
+    char *text = buffers[turn++ % 4];
+    if (node->file)
+        snprintf(text, sizeof buffers[0], "node '%s' (%s:%d)", node->name, node->file, node->line);
+    else
+        snprintf(text, sizeof buffers[0], "node '%s'", node->name);
+    return text;
+}

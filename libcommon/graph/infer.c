@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running shape functions over a graph, and the helpers they share.
+ */
+#include "graph/infer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+int infer_fail(struct infer *infer, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(infer->err, ERR_DATA, "%s", text);
+}
+
+/* Name of the declared argument that input `index` belongs to. */
+static const char *input_name(const struct infer *infer, int index)
+{
+    const struct op *op = infer->node->op;
+    for (int i = 0; i < op->n_inputs; i++) {
+        int64_t n = 1;
+        if (op->inputs[i].number_attr >= 0)
+            n = node_int(infer->node, op->attrs[op->inputs[i].number_attr].name);
+        else if (op->inputs[i].type_list_attr >= 0)
+            n = node_attr(infer->node, op->attrs[op->inputs[i].type_list_attr].name)->n;
+        if (index < n)
+            return op->inputs[i].name;
+        index -= (int)n;
+    }
+    return "?";
+}
+
+int infer_rank(struct infer *infer, int input, int rank)
+{
+    const struct shape *s = infer_shape(infer, input);
+    if (s->rank == SHAPE_UNKNOWN || s->rank == rank)
+        return 0;
+    static const char *const names[] = {"a scalar", "a vector", "a matrix"};
+    if (rank < 3)
+        return infer_fail(infer, "%s must be %s, not %s", input_name(infer, input), names[rank],
+                          shape_text(s));
+    return infer_fail(infer, "%s must have rank %d, not %s", input_name(infer, input), rank,
+                      shape_text(s));
+}
+
+int infer_rank_at_least(struct infer *infer, int input, int rank)
+{
+    const struct shape *s = infer_shape(infer, input);
+    if (s->rank == SHAPE_UNKNOWN || s->rank >= rank)
+        return 0;
+    return infer_fail(infer, "%s must have at least rank %d, not %s", input_name(infer, input),
+                      rank, shape_text(s));
+}
+
+int infer_scalar(struct infer *infer, int input)
+{
+    return infer_rank(infer, input, 0);
+}
+
+int infer_vector(struct infer *infer, int input)
+{
+    return infer_rank(infer, input, 1);
+}
+
+int infer_merge(struct infer *infer, int a, int b, struct shape *merged)
+{
+    const struct shape *x = infer_shape(infer, a), *y = infer_shape(infer, b);
+    if (shape_merge(x, y, merged))
+        return 0;
+    return infer_fail(infer, "%s and %s must have the same shape, not %s and %s",
+                      input_name(infer, a), input_name(infer, b), shape_text(x), shape_text(y));
+}
+
+bool infer_value_int(const struct infer *infer, int input, int64_t *value)
+{
+    const struct tensor *t = infer_value(infer, input);
+    if (!t || tensor_count(t) != 1 || !dtype_is_integer(t->type))
+        return false;
+    *value = tensor_get_int64(t, 0);
+    return true;
+}
+
+int infer_unchanged(struct infer *infer)
+{
+    for (int i = 0; i < infer->n_out; i++)
+        infer->out[i] = *infer_shape(infer, 0);
+    return 0;
+}
+
+int infer_broadcast(struct infer *infer)
+{
+    const struct shape *x = infer_shape(infer, 0), *y = infer_shape(infer, 1);
+    if (shape_broadcast(x, y, &infer->out[0]))
+        return 0;
+    return infer_fail(infer, "shapes %s and %s cannot be broadcast", shape_text(x), shape_text(y));
+}
+
+int infer_output_scalar(struct infer *infer)
+{
+    for (int i = 0; i < infer->n_out; i++)
+        infer->out[i] = SHAPE_SCALAR;
+    return 0;
+}
+
+int infer_run(struct infer *infer)
+{
+    for (int i = 0; i < infer->n_out; i++)
+        infer->out[i] = SHAPE_ANY;
+    const struct op_def *def = infer->node->op->def;
+    return def->shape ? def->shape(infer) : 0;
+}
+
+/* ---- over a graph ---- */
+
+static const struct tensor *value_in_graph(const struct infer *infer, int input)
+{
+    struct edge edge = infer->node->inputs[input];
+    return edge_exists(edge) ? graph_constant(infer->context, edge) : NULL;
+}
+
+static bool value_shape_in_graph(const struct infer *infer, int input, struct shape *shape)
+{
+    struct edge edge = infer->node->inputs[input];
+    return edge_exists(edge) && graph_constant_shape(infer->context, edge, shape);
+}
+
+#define SMALL_INPUTS 16
+
+/* `visited` (by id, NULL: all): the inputs that are already known; the others are seen as open. */
+static int infer_visited(const struct graph *graph, const struct node *node, const char *visited,
+                         struct shape *out, struct error *err)
+{
+    const struct node_output *small[SMALL_INPUTS], **in = small;
+    if (node->n_inputs > SMALL_INPUTS)
+        in = mem_array((size_t)node->n_inputs, sizeof *in);
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge e = node->inputs[i];
+        bool known = edge_exists(e) && (!visited || visited[e.node]);
+        in[i] = known ? &graph_node(graph, e.node)->outputs[e.slot] : NULL;
+    }
+    struct infer infer = {.node = node,
+                          .in = in,
+                          .out = out,
+                          .n_in = node->n_inputs,
+                          .n_out = node->n_outputs,
+                          .value = value_in_graph,
+                          .value_shape = value_shape_in_graph,
+                          .context = graph,
+                          .err = err};
+    int code = infer_run(&infer);
+    if (in != small)
+        mem_free(in);
+    return code;
+}
+
+int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
+               struct error *err)
+{
+    return infer_visited(graph, node, NULL, out, err);
+}
+
+/* One pass in topological order. Shapes only lose information from pass to pass (join), so that the
+ * passes come to an end. */
+static int infer_pass(struct graph *graph, const int *order, char *visited, bool *changed,
+                      struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, order[i]);
+        struct shape *out = mem_array((size_t)node->n_outputs, sizeof *out);
+        int code = infer_visited(graph, node, visited, out, err);
+        for (int k = 0; !code && k < node->n_outputs; k++) {
+            struct shape joined =
+                visited[node->id] ? shape_join(&node->outputs[k].shape, &out[k]) : out[k];
+            if (!shape_equal(&joined, &node->outputs[k].shape))
+                *changed = true;
+            node->outputs[k].shape = joined;
+        }
+        mem_free(out);
+        if (code)
+            return error_prefix(err, "%s: %s: ", node_text(node), node->op->def->name);
+        visited[node->id] = 1;
+    }
+    return 0;
+}
+
+static bool has_loop(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (node_is(graph_node(graph, (int)i), "NextIteration"))
+            return true;
+    return false;
+}
+
+int graph_infer(struct graph *graph, struct error *err)
+{
+    if (!graph->nodes.n)
+        return 0;
+    int *order = mem_array(graph->nodes.n, sizeof *order);
+    char *visited = mem_alloc(graph->nodes.n);
+    int code = graph_order(graph, order, err);
+    bool changed = true, again = has_loop(graph);
+    while (!code && changed) {
+        changed = false;
+        code = infer_pass(graph, order, visited, &changed, err);
+        changed = changed && again;
+    }
+    mem_free(visited);
+    mem_free(order);
+    return code;
+}

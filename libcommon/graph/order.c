@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Topological order (Kahn), ties by id through a binary heap; edges NextIteration -> Merge left
+ * out.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/graph.h"
+
+struct order {
+    const struct graph *graph;
+    int *pending;      /* inputs not yet ordered, by node */
+    int *first, *next; /* consumers of a node: list heads by node, links by edge */
+    int *consumer;     /* by edge */
+    int *heap, n_heap;
+};
+
+static bool is_back_edge(const struct graph *graph, const struct node *node, struct edge edge)
+{
+    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
+}
+
+static void heap_push(struct order *o, int id)
+{
+    int i = o->n_heap++;
+    while (i > 0 && o->heap[(i - 1) / 2] > id) {
+        o->heap[i] = o->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    o->heap[i] = id;
+}
+
+static int heap_pop(struct order *o)
+{
+    int top = o->heap[0], last = o->heap[--o->n_heap], i = 0;
+    for (;;) {
+        int child = 2 * i + 1;
+        if (child >= o->n_heap)
+            break;
+        if (child + 1 < o->n_heap && o->heap[child + 1] < o->heap[child])
+            child++;
+        if (o->heap[child] >= last)
+            break;
+        o->heap[i] = o->heap[child];
+        i = child;
+    }
+    o->heap[i] = last;
+    return top;
+}
+
+static void add_edge(struct order *o, int from, int to, int *edges)
+{
+    int e = (*edges)++;
+    o->consumer[e] = to;
+    o->next[e] = o->first[from];
+    o->first[from] = e;
+    o->pending[to]++;
+}
+
+static void collect_edges(struct order *o)
+{
+    int edges = 0;
+    for (size_t id = 0; id < o->graph->nodes.n; id++) {
+        const struct node *node = graph_node(o->graph, (int)id);
+        for (int i = 0; i < node->n_inputs; i++)
+            if (edge_exists(node->inputs[i]) && !is_back_edge(o->graph, node, node->inputs[i]))
+                add_edge(o, node->inputs[i].node, (int)id, &edges);
+        for (int i = 0; i < node->n_controls; i++)
+            add_edge(o, node->controls[i], (int)id, &edges);
+    }
+}
+
+/* Follows unordered inputs from some unordered node until one repeats: that is a cycle. */
+static int report_cycle(const struct order *o, struct error *err)
+{
+    const struct graph *graph = o->graph;
+    int id = 0, n = (int)graph->nodes.n;
+    while (o->pending[id] == 0)
+        id++;
+    struct str names = STR_INIT;
+    char *seen = mem_array((size_t)n, 1);
+    for (int pass = 0; pass < 2;) { /* the first time round only finds a node on the cycle */
+        if (seen[id] == pass + 1 && ++pass == 2)
+            break;
+        seen[id] = (char)(pass + 1);
+        if (pass == 1 && names.n < 200)
+            str_printf(&names, "%s <- ", graph_node(graph, id)->name);
+        const struct node *node = graph_node(graph, id);
+        int from = -1;
+        for (int i = 0; i < node->n_inputs && from < 0; i++)
+            if (edge_exists(node->inputs[i]) && o->pending[node->inputs[i].node] > 0 &&
+                !is_back_edge(graph, node, node->inputs[i]))
+                from = node->inputs[i].node;
+        for (int i = 0; i < node->n_controls && from < 0; i++)
+            if (o->pending[node->controls[i]] > 0)
+                from = node->controls[i];
+        id = from;
+    }
+    str_append(&names, graph_node(graph, id)->name);
+    int code = error_set(err, ERR_DATA, "the graph has a cycle: %s", str_text(&names));
+    str_release(&names);
+    mem_free(seen);
+    return code;
+}
+
+int graph_order(const struct graph *graph, int *order, struct error *err)
+{
+    size_t n = graph->nodes.n, n_edges = 0;
+    for (size_t i = 0; i < n; i++)
+        n_edges += (size_t)graph_node(graph, (int)i)->n_inputs +
+                   (size_t)graph_node(graph, (int)i)->n_controls;
+    int *memory = mem_array(3 * n + 2 * n_edges, sizeof *memory);
+    struct order o = {.graph = graph,
+                      .pending = memory,
+                      .first = memory + n,
+                      .heap = memory + 2 * n,
+                      .next = memory + 3 * n,
+                      .consumer = memory + 3 * n + n_edges};
+    memset(o.first, -1, n * sizeof *o.first);
+    collect_edges(&o);
+    for (size_t i = 0; i < n; i++)
+        if (o.pending[i] == 0)
+            heap_push(&o, (int)i);
+    size_t done = 0;
+    while (o.n_heap) {
+        int id = heap_pop(&o);
+        order[done++] = id;
+        for (int e = o.first[id]; e >= 0; e = o.next[e])
+            if (--o.pending[o.consumer[e]] == 0)
+                heap_push(&o, o.consumer[e]);
+    }
+    int code = done == n ? 0 : report_cycle(&o, err);
+    mem_free(memory);
+    return code;
+}

@@ -36,7 +36,8 @@ ISA_CFLAGS_v3 := -march=x86-64-v3
 ISA_CFLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_MODULES := $(CPU_ISAS:%=$(BUILD)/lib/tf-tools/cpu-%.so)
 BLAS_DIR := $(firstword $(wildcard /usr/lib/$(shell uname -m)-linux-gnu/openblas-openmp /usr/lib/*/openblas-openmp))
-CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ldnnl -lm
+CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas -ldnnl -lm
+CPU_CFLAGS := $(if $(BLAS_DIR),-I$(BLAS_DIR:/usr/lib/%=/usr/include/%))
 
 BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c))
@@ -64,7 +65,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math -fopenmp $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math -fopenmp $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
 	$$(CC) -shared -fopenmp $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ -L$(BUILD)/lib -ltf-tools $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'

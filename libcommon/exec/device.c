@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding and loading the module of a device. The libraries that a module brings (OpenBLAS, OpenMP)
+ * read the environment in their constructors, so what is to be chosen for the machine is set just
+ * before loading and taken away afterwards; what the user set is left as it is.
+ */
+#include "exec/device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit. Left
+ * to itself OpenBLAS knows only CPUs older than itself and takes SSE3 kernels on the others. */
+struct isa {
+    const char *name;
+    const char *blas; /* NULL: OpenBLAS' own choice */
+};
+
+static const struct isa isas[] = {{"v4", "SkylakeX"}, {"v3", "Haswell"}, {"base", NULL}};
+#define N_ISAS ((int)(sizeof isas / sizeof *isas))
+
+static bool machine_has(int isa)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (!strcmp(isas[isa].name, "v4"))
+        return __builtin_cpu_supports("x86-64-v4");
+    if (!strcmp(isas[isa].name, "v3"))
+        return __builtin_cpu_supports("x86-64-v3");
+#endif
+    return !strcmp(isas[isa].name, "base");
+}
+
+/* The folder of modules: tf-tools/ beside this library. */
+static int module_folder(struct str *folder, struct error *err)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&module_folder, &info) || !info.dli_fname)
+        return error_set(err, ERR_CONFIG, "cannot find where the library was loaded from");
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash)
+        str_append_bytes(folder, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
+    str_append(folder, "tf-tools/");
+    return 0;
+}
+
+static void *load(const char *path, const char *blas)
+{
+    bool set = blas && !getenv("OPENBLAS_CORETYPE");
+    if (set)
+        setenv("OPENBLAS_CORETYPE", blas, 0);
+    /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
+    void *module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    if (set)
+        unsetenv("OPENBLAS_CORETYPE");
+    return module;
+}
+
+/* The best module that exists for the machine, or the one that TF_CPU_ISA asks for. */
+static int load_cpu(void **module, struct error *err)
+{
+    const char *wanted = getenv("TF_CPU_ISA"), *blas = NULL;
+    struct str path = STR_INIT;
+    *module = NULL;
+    error_set(err, ERR_CONFIG, "no kernels for this machine%s%s", wanted ? ": TF_CPU_ISA is " : "",
+              wanted ? wanted : "");
+    for (int i = 0; i < N_ISAS && !*module; i++) {
+        if (!machine_has(i) || (wanted && *wanted && strcmp(wanted, isas[i].name)))
+            continue;
+        /* A fallback to an older module keeps the fast BLAS kernels, which the machine has. */
+        if (!blas)
+            blas = isas[i].blas;
+        str_clear(&path);
+        if (module_folder(&path, err))
+            break;
+        str_printf(&path, "cpu-%s.so", isas[i].name);
+        *module = load(path.data, blas);
+        if (!*module)
+            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+    }
+    str_release(&path);
+    if (!*module)
+        return err->code;
+    error_clear(err);
+    return 0;
+}
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+struct device *device_open(const char *type, int index, const struct device_options *options,
+                           struct error *err)
+{
+    if (strcmp(type, "CPU")) {
+        error_set(err, ERR_CONFIG, "no device of type '%s' in this build", type);
+        return NULL;
+    }
+    void *module;
+    pthread_mutex_lock(&loading);
+    int code = load_cpu(&module, err);
+    pthread_mutex_unlock(&loading);
+    if (code)
+        return NULL;
+    const struct device_entry *entry = dlsym(module, "device_entry");
+    if (!entry || entry->abi != DEVICE_ABI) {
+        error_set(err, ERR_CONFIG, "the kernels of device type '%s' are of another version", type);
+        return NULL;
+    }
+    struct device *device = entry->open(index, options, err);
+    if (device)
+        device->module = module;
+    return device;
+}
+
+void device_free(struct device *device)
+{
+    if (device)
+        device->free(device);
+}

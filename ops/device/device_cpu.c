@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CPU as a device: host memory, no queue, kernels by name.
+ */
+#include <cblas.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ops/device/cpu.h"
+
+#define KERNEL(op, device, code, types, flags, host_inputs, host_outputs) DECLARE_##device(code)
+#define DECLARE_CPU(code) extern const struct kernel_code kernel_##code;
+#define DECLARE_CUDA(code)
+#include "ops/kernels.def"
+#undef KERNEL
+
+struct code {
+    const char *name;
+    const struct kernel_code *code;
+};
+
+static const struct code codes[] = {
+#define KERNEL(op, device, code, types, flags, host_inputs, host_outputs) LIST_##device(code)
+#define LIST_CPU(code) {#code, &kernel_##code},
+#define LIST_CUDA(code)
+#include "ops/kernels.def"
+#undef KERNEL
+    {NULL, NULL},
+};
+
+#if defined(__AVX512F__)
+#define ISA "v4"
+#elif defined(__AVX2__)
+#define ISA "v3"
+#else
+#define ISA "base"
+#endif
+
+static void buffer_free(struct buffer *buffer)
+{
+    mem_free(buffer->data);
+    mem_free(buffer);
+}
+
+static struct buffer *alloc(struct device *device, size_t bytes)
+{
+    void *data = mem_try(bytes);
+    if (!data)
+        return NULL;
+    struct buffer *buffer = mem_alloc(sizeof *buffer);
+    atomic_init(&buffer->holders, 1);
+    buffer->bytes = bytes;
+    buffer->data = data;
+    buffer->free = buffer_free;
+    buffer->owner = device;
+    return buffer;
+}
+
+static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+    (void)device;
+    (void)err;
+    if (bytes)
+        memcpy(to, from, bytes);
+    return 0;
+}
+
+static int copy_wait(struct device *device, void *to, const void *from, size_t bytes, bool wait,
+                     struct error *err)
+{
+    (void)wait;
+    return copy(device, to, from, bytes, err);
+}
+
+static int sync_nothing(struct device *device, struct error *err)
+{
+    (void)device;
+    (void)err;
+    return 0;
+}
+
+static const struct kernel_code *find_code(struct device *device, const char *name)
+{
+    int64_t index;
+    return map_get(&cpu_context(device)->codes, name, &index) ? codes[index].code : NULL;
+}
+
+/* OpenBLAS' OpenMP build and oneDNN both take the calling thread's team size. */
+static void enter_thread(struct device *device, int threads)
+{
+    (void)device;
+    omp_set_num_threads(threads);
+}
+
+static void device_close(struct device *device)
+{
+    struct cpu_context *context = cpu_context(device);
+    dnnl_stream_destroy(context->stream);
+    dnnl_engine_destroy(context->engine);
+    while (context->layouts) {
+        struct layout *next = context->layouts->next;
+        mem_free(context->layouts);
+        context->layouts = next;
+    }
+    map_release(&context->codes);
+    pthread_mutex_destroy(&context->lock);
+    mem_free(context);
+}
+
+int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err)
+{
+    if (status == dnnl_success)
+        return 0;
+    if (status == dnnl_out_of_memory)
+        return error_set(err, ERR_OS, "no memory for %s", what);
+    return error_set(err, ERR_INTERNAL, "oneDNN: %s: status %d", what, (int)status);
+}
+
+static int open_dnnl(struct cpu_context *context, struct error *err)
+{
+    /* A module that was asked for by name computes as on a machine that has no better one. */
+    const char *wanted = getenv("TF_CPU_ISA");
+    if (wanted && !strcmp(wanted, ISA) && strcmp(ISA, "v4"))
+        dnnl_set_max_cpu_isa(strcmp(ISA, "v3") ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2);
+    if (cpu_dnnl_check(dnnl_engine_create(&context->engine, dnnl_cpu, 0), "engine", err))
+        return err->code;
+    if (cpu_dnnl_check(
+            dnnl_stream_create(&context->stream, context->engine, dnnl_stream_default_flags),
+            "stream", err)) {
+        dnnl_engine_destroy(context->engine);
+        return err->code;
+    }
+    return 0;
+}
+
+static void set_functions(struct device *device)
+{
+    device->alloc = alloc;
+    device->copy_in = copy_wait;
+    device->copy_out = copy_wait;
+    device->copy = copy;
+    device->sync = sync_nothing;
+    device->code = find_code;
+    device->layout_bytes = cpu_layout_bytes;
+    device->layout_equal = cpu_layout_equal;
+    device->relayout = &cpu_relayout;
+    device->enter_thread = enter_thread;
+    device->free = device_close;
+}
+
+static struct device *device_new(int index, const struct device_options *options, struct error *err)
+{
+    if (index) {
+        error_set(err, ERR_CONFIG, "there is no device CPU:%d, only CPU:0", index);
+        return NULL;
+    }
+    struct cpu_context *context = mem_alloc(sizeof *context);
+    if (open_dnnl(context, err)) {
+        mem_free(context);
+        return NULL;
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    for (int i = 0; codes[i].name; i++)
+        map_put(&context->codes, codes[i].name, i);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct device *device = &context->device;
+    device->type = "CPU";
+    device->is_host = true;
+    device->threads = options->threads > 0 ? options->threads : cores > 0 ? (int)cores : 1;
+    device->deterministic = options->deterministic;
+    device->context = context;
+    snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s", ISA,
+             openblas_get_corename());
+    device->choice = context->choice;
+    set_functions(device);
+    return device;
+}
+
+extern const struct device_entry device_entry;
+const struct device_entry device_entry = {DEVICE_ABI, device_new};

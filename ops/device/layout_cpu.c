@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layouts are oneDNN memory descriptions whose dimensions stand in the order of the tensor's shape
+ * (an NHWC image's are n, h, w, c), so that a change of layout needs no knowledge of the op.
+ */
+#include <string.h>
+
+#include "ops/device/chain_cpu.h"
+#include "ops/device/cpu.h"
+
+dnnl_data_type_t cpu_dnnl_type(enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return dnnl_f32;
+    case BFLOAT16:
+        return dnnl_bf16;
+    case FLOAT16:
+        return dnnl_f16;
+    case INT32:
+        return dnnl_s32;
+    case INT8:
+        return dnnl_s8;
+    case UINT8:
+        return dnnl_u8;
+    default:
+        return dnnl_data_type_undef;
+    }
+}
+
+dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape)
+{
+    dnnl_memory_desc_t desc;
+    dnnl_dims_t dims = {1}, strides = {1};
+    int rank = shape->rank ? shape->rank : 1;
+    int64_t stride = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        dims[i] = shape->dims[i];
+        strides[i] = stride;
+        stride *= shape->dims[i];
+    }
+    if (dnnl_memory_desc_init_by_strides(&desc, rank, dims, cpu_dnnl_type(type), strides))
+        memset(&desc, 0, sizeof desc);
+    return desc;
+}
+
+dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout)
+{
+    return layout ? layout->desc : cpu_desc(type->type, &type->shape);
+}
+
+static bool is_row_major(const dnnl_memory_desc_t *desc)
+{
+    dnnl_memory_desc_t plain;
+    dnnl_dims_t strides, dims;
+    int64_t stride = 1;
+    for (int i = desc->ndims - 1; i >= 0; i--) {
+        strides[i] = stride;
+        dims[i] = desc->dims[i];
+        stride *= desc->dims[i];
+    }
+    if (dnnl_memory_desc_init_by_strides(&plain, desc->ndims, dims, desc->data_type, strides))
+        return false;
+    return dnnl_memory_desc_equal(&plain, desc);
+}
+
+const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc)
+{
+    if (is_row_major(desc))
+        return NULL;
+    struct cpu_context *context = cpu_context(device);
+    pthread_mutex_lock(&context->lock);
+    struct layout *layout = context->layouts;
+    while (layout && !dnnl_memory_desc_equal(&layout->desc, desc))
+        layout = layout->next;
+    if (!layout) {
+        layout = mem_alloc(sizeof *layout);
+        layout->desc = *desc;
+        layout->next = context->layouts;
+        context->layouts = layout;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return layout;
+}
+
+size_t cpu_layout_bytes(const struct layout *layout)
+{
+    return dnnl_memory_desc_get_size(&layout->desc);
+}
+
+bool cpu_layout_equal(const struct layout *a, const struct layout *b)
+{
+    return a == b || (a && b && dnnl_memory_desc_equal(&a->desc, &b->desc));
+}
+
+int64_t cpu_layout_count(const struct layout *layout)
+{
+    const dnnl_memory_desc_t *desc = &layout->desc;
+    int64_t count = 1;
+    for (int i = 0; i < desc->ndims; i++)
+        count *= desc->padded_dims[i];
+    size_t bytes = dnnl_memory_desc_get_size(desc);
+    return bytes == (size_t)count * dnnl_data_type_size(desc->data_type) ? count : -1;
+}
+
+/* ---- the change of layout ---- */
+
+static int relayout_prepare(struct kernel_setup *setup)
+{
+    struct chain *chain = chain_new(setup);
+    const struct node_output *type = &setup->in_types[0];
+    dnnl_memory_desc_t from = cpu_desc_of(type, setup->in_layouts ? setup->in_layouts[0] : NULL);
+    dnnl_memory_desc_t to = cpu_desc_of(type, setup->out[0].layout);
+    chain_reorder(chain, 0, &from, chain_output(chain, 0), &to);
+    setup->name = "relayout";
+    return chain_finish(chain, setup);
+}
+
+static int relayout_run(struct kernel_call *call)
+{
+    return chain_run_call(call->state, call, call->in[0]);
+}
+
+const struct kernel_code cpu_relayout = {relayout_prepare, relayout_run, chain_free};

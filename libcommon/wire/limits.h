@@ -8,12 +8,13 @@
 #define STREAM_MAJOR 1
 #define STREAM_MINOR 0
 
-#define LIMIT_HEADER_BYTES ((size_t)512 << 20)    /* a graph of some millions of nodes */
-#define LIMIT_HEADER_DEPTH 24                     /* containers in containers; msgpack-c stops at 32 */
+#define LIMIT_HEADER_BYTES ((size_t)512 << 20) /* a graph of some millions of nodes */
+#define LIMIT_HEADER_DEPTH 24                  /* containers in containers; msgpack-c stops at 32 */
 #define LIMIT_HEADER_OBJECTS ((size_t)64 << 20)
 #define LIMIT_RECORD_TENSORS ((size_t)4 << 20)
-#define LIMIT_BIN_BYTES ((size_t)64 << 20)        /* a larger tensor is several bins */
+#define LIMIT_BIN_BYTES ((size_t)64 << 20) /* a larger tensor is several bins */
 #define LIMIT_TENSOR_BYTES ((size_t)1 << 40)
-#define CHECKSUM_BLOCK_BYTES ((size_t)256 << 10)  /* the body is hashed while it passes the cache */
+#define CHECKSUM_BLOCK_BYTES ((size_t)256 << 10) /* the body is hashed while it passes the cache   \
+                                                  */
 
 #endif

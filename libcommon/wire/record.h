@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The record stream: what passes between any two of our processes, through pipes, files and sockets.
- * The bytes are described in docs/stream.md; this header is the interface to them.
+ * The record stream: what passes between any two of our processes, through pipes, files and
+ * sockets. The bytes are described in docs/stream.md; this header is the interface to them.
  *
  *   stream  = hello record* end           a file or pipe holds any number of streams in a row
  *   record  = 0xce u32 (bytes of header)  msgpack's five-byte unsigned int
@@ -9,8 +9,8 @@
  *             bin*                        tensor data, as many as the header says
  *             0xcf u64                    xxh3 of the bodies, only if there are any
  *
- * Reader and writer own their buffers and do no more than one system call per record for small ones.
- * Neither is thread-safe; use one per thread.
+ * Reader and writer own their buffers and do no more than one system call per record for small
+ * ones. Neither is thread-safe; use one per thread.
  */
 #ifndef TF_WIRE_RECORD_H
 #define TF_WIRE_RECORD_H
@@ -53,9 +53,12 @@ struct record {
     msgpack_object header;
     struct named_tensor *tensors;
     int n_tensors;
-    uint64_t offset; /* of the record in the input, for messages */
-    msgpack_zone *zone;
-    struct arena arena;
+    uint64_t offset;    /* of the record in the input, for messages */
+    struct arena arena; /* for the user of the record; emptied with it */
+    msgpack_zone *zone; /* from here on: memory that the next record takes over */
+    unsigned char *bytes;
+    size_t bytes_capacity;
+    int tensors_capacity;
 };
 
 void record_release(struct record *record);
@@ -111,12 +114,17 @@ struct stream_writer *stream_writer_new_memory(const char *producer, int64_t exp
 const void *stream_writer_bytes(const struct stream_writer *writer, size_t *n);
 void stream_writer_free(struct stream_writer *writer);
 
+/* Leaves the checksums of bodies 0 and says so in the hello: for links within a host. Before the
+ * first record. */
+void stream_writer_skip_sums(struct stream_writer *writer);
+
 /* Starts a header. The caller packs exactly `n_fields` key/value pairs into the returned packer,
  * then calls stream_write. (Kind, tensor list and checksums are added by the writer.) */
 msgpack_packer *stream_begin(struct stream_writer *writer, enum record_kind kind, int n_fields);
 
 /* Finishes the header and writes record and bodies; small records are gathered until stream_flush
- * or until 64 KiB are waiting. Tensors are in host memory, row-major, and need not outlive the call. */
+ * or until 64 KiB are waiting. Tensors are in host memory, row-major, and need not outlive the
+ * call. */
 int stream_write(struct stream_writer *writer, const struct named_tensor *tensors, int n_tensors,
                  struct error *err);
 
@@ -139,6 +147,10 @@ struct feed_position { /* where a feed record came from; what `tf-data --after` 
     int64_t epoch, offset;
     uint64_t seed;
 };
+
+/* False when the record does not say where it came from. */
+bool record_get_position(const struct record *record, struct arena *arena,
+                         struct feed_position *position);
 
 int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64_t step,
                       const struct feed_position *position, const struct named_tensor *tensors,

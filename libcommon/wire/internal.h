@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of this folder only.
+ */
+#ifndef TF_WIRE_INTERNAL_H
+#define TF_WIRE_INTERNAL_H
+
+#include "wire/record.h"
+
+/* "sum" and a fixed-size unsigned int end every header. */
+#define SUM_BYTES 9
+
+bool record_parse_kind(const msgpack_object *name, enum record_kind *kind);
+void record_release_tensors(struct record *record);
+
+/* Tensor data that may leave or enter a process: a resource is an address within one. */
+bool record_carries(enum dtype type);
+
+#endif

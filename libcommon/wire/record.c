@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/record.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *const kind_names[] = {
+    [RECORD_HELLO] = "hello", [RECORD_GRAPH] = "graph", [RECORD_FEED] = "feed",
+    [RECORD_FETCH] = "fetch", [RECORD_STEP] = "step",   [RECORD_TENSOR] = "tensor",
+    [RECORD_PLAN] = "plan",   [RECORD_TRACE] = "trace", [RECORD_ERROR] = "error",
+    [RECORD_END] = "end",
+};
+
+#define N_KINDS (int)(sizeof kind_names / sizeof kind_names[0])
+
+const char *record_kind_name(enum record_kind kind)
+{
+    return (int)kind < N_KINDS ? kind_names[kind] : "unknown";
+}
+
+static bool text_is(const msgpack_object *object, const char *text)
+{
+    size_t n = strlen(text);
+    return object->type == MSGPACK_OBJECT_STR && object->via.str.size == n &&
+           !memcmp(object->via.str.ptr, text, n);
+}
+
+bool record_parse_kind(const msgpack_object *name, enum record_kind *kind)
+{
+    for (int i = 0; i < N_KINDS; i++) {
+        if (text_is(name, kind_names[i])) {
+            *kind = (enum record_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void record_release_tensors(struct record *record)
+{
+    for (int i = 0; i < record->n_tensors; i++)
+        tensor_release(&record->tensors[i].tensor);
+    record->n_tensors = 0;
+    if (record->arena.blocks)
+        arena_release(&record->arena);
+}
+
+void record_release(struct record *record)
+{
+    record_release_tensors(record);
+    if (record->zone)
+        msgpack_zone_free(record->zone);
+    mem_free(record->tensors);
+    mem_free(record->bytes);
+    memset(record, 0, sizeof *record);
+}
+
+const msgpack_object *record_field(const msgpack_object *map, const char *name)
+{
+    if (map->type != MSGPACK_OBJECT_MAP)
+        return NULL;
+    for (uint32_t i = 0; i < map->via.map.size; i++)
+        if (text_is(&map->via.map.ptr[i].key, name))
+            return &map->via.map.ptr[i].val;
+    return NULL;
+}
+
+bool record_get_int(const msgpack_object *map, const char *name, int64_t *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || (field->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
+                   field->type != MSGPACK_OBJECT_NEGATIVE_INTEGER))
+        return false;
+    if (field->type == MSGPACK_OBJECT_POSITIVE_INTEGER && field->via.u64 > INT64_MAX)
+        return false;
+    *value = field->via.i64;
+    return true;
+}
+
+bool record_get_float(const msgpack_object *map, const char *name, double *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field)
+        return false;
+    switch (field->type) {
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        *value = field->via.f64;
+        return true;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        *value = (double)field->via.u64;
+        return true;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        *value = (double)field->via.i64;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool record_get_bool(const msgpack_object *map, const char *name, bool *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || field->type != MSGPACK_OBJECT_BOOLEAN)
+        return false;
+    *value = field->via.boolean;
+    return true;
+}
+
+bool record_get_text(const msgpack_object *map, const char *name, struct arena *arena,
+                     const char **text)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || field->type != MSGPACK_OBJECT_STR)
+        return false;
+    if (field->via.str.size && memchr(field->via.str.ptr, 0, field->via.str.size))
+        return false;
+    *text = arena_strndup(arena, field->via.str.ptr, field->via.str.size);
+    return true;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/validate.h"
+
+#include <stdbool.h>
+
+#include "wire/limits.h"
+
+enum content { CONTENT_BYTES, CONTENT_ARRAY, CONTENT_MAP, CONTENT_NONE };
+
+/* What follows a tag: a length of `length` bytes, and `fixed` bytes. */
+struct tag {
+    uint8_t length, fixed;
+    enum content content;
+};
+
+/* The tags 0xc0 to 0xdf, by the msgpack specification. */
+static const struct tag tags[32] = {
+    {0, 0, CONTENT_BYTES},                                                /* nil */
+    {0, 0, CONTENT_NONE},                                                 /* never used */
+    {0, 0, CONTENT_BYTES},  {0, 0, CONTENT_BYTES},                        /* false, true */
+    {1, 0, CONTENT_BYTES},  {2, 0, CONTENT_BYTES}, {4, 0, CONTENT_BYTES}, /* bin */
+    {1, 1, CONTENT_BYTES},  {2, 1, CONTENT_BYTES}, {4, 1, CONTENT_BYTES}, /* ext */
+    {0, 4, CONTENT_BYTES},  {0, 8, CONTENT_BYTES},                        /* float */
+    {0, 1, CONTENT_BYTES},  {0, 2, CONTENT_BYTES}, {0, 4, CONTENT_BYTES}, /* uint */
+    {0, 8, CONTENT_BYTES},  {0, 1, CONTENT_BYTES}, {0, 2, CONTENT_BYTES}, /* uint 64, int */
+    {0, 4, CONTENT_BYTES},  {0, 8, CONTENT_BYTES}, {0, 2, CONTENT_BYTES}, /* int, fixext */
+    {0, 3, CONTENT_BYTES},  {0, 5, CONTENT_BYTES}, {0, 9, CONTENT_BYTES}, /* fixext */
+    {0, 17, CONTENT_BYTES}, {1, 0, CONTENT_BYTES}, {2, 0, CONTENT_BYTES}, /* fixext 16, str */
+    {4, 0, CONTENT_BYTES},  {2, 0, CONTENT_ARRAY}, {4, 0, CONTENT_ARRAY},
+    {2, 0, CONTENT_MAP},    {4, 0, CONTENT_MAP},
+};
+
+/* One object at p: its bytes without its elements, and how many elements follow. */
+static bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t *elements)
+{
+    *bytes = 1;
+    *elements = 0;
+    if (*p < 0x80 || *p >= 0xe0)
+        return true;
+    if (*p < 0xc0) {
+        if (*p >= 0xa0)
+            *bytes += *p & 0x1f;
+        else
+            *elements = *p < 0x90 ? (*p & 0xf) * 2u : *p & 0xf;
+    } else {
+        const struct tag *tag = &tags[*p - 0xc0];
+        size_t length = 0;
+        if (tag->content == CONTENT_NONE || left < 1u + tag->length)
+            return false;
+        for (int i = 1; i <= tag->length; i++)
+            length = length << 8 | p[i];
+        *bytes += (size_t)tag->length + tag->fixed;
+        if (tag->content == CONTENT_BYTES)
+            *bytes += length;
+        else
+            *elements = tag->content == CONTENT_MAP ? length * 2 : length;
+    }
+    return *bytes <= left && *elements <= left - *bytes;
+}
+
+static bool is_map(uint8_t tag)
+{
+    return (tag & 0xf0) == 0x80 || tag == 0xde || tag == 0xdf;
+}
+
+int header_validate(const uint8_t *data, size_t n, struct error *err)
+{
+    size_t open[LIMIT_HEADER_DEPTH]; /* elements that are still to come, per open container */
+    size_t at = 0, n_objects = 0, bytes, elements;
+    int depth = 0;
+    if (!n || !is_map(*data))
+        return error_set(err, ERR_DATA, "a header is not a map");
+    do {
+        if (at >= n || !measure(data + at, n - at, &bytes, &elements))
+            return error_set(err, ERR_DATA, "malformed header");
+        if (++n_objects > LIMIT_HEADER_OBJECTS)
+            return error_set(err, ERR_DATA, "a header of more than %zu objects",
+                             LIMIT_HEADER_OBJECTS);
+        at += bytes;
+        if (depth)
+            open[depth - 1]--;
+        if (elements && depth == LIMIT_HEADER_DEPTH)
+            return error_set(err, ERR_DATA, "a header is nested deeper than %d",
+                             LIMIT_HEADER_DEPTH);
+        if (elements)
+            open[depth++] = elements;
+        while (depth && !open[depth - 1])
+            depth--;
+    } while (depth);
+    if (at != n)
+        return error_set(err, ERR_DATA, "a header has %zu bytes too many", n - at);
+    return 0;
+}

@@ -266,7 +266,7 @@ static int take_error(struct stream_reader *reader, struct record *record, struc
 static int read_one(struct stream_reader *reader, struct record *record, bool *more,
                     struct error *err)
 {
-    size_t n;
+    size_t n = 0;
     record->offset = reader->in.offset;
     if (read_prefix(reader, &n, more, err) || !*more)
         return err->code;

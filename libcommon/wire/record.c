@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/record.h"
+#include "wire/internal.h"
 
 #include <string.h>
 

@@ -2,13 +2,17 @@
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   all tests                             make lint    style, headers, shellcheck
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
-#   make install PREFIX=/usr/local                     make clean
-# SANITIZE=address,undefined or SANITIZE=thread builds into its own folder.
-CC ?= gcc
+#   make install PREFIX=/usr/local DESTDIR=            make clean
+# SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PREFIX ?= /usr/local
 SANITIZE ?=
-BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
 comma := ,
+BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
+VERSION := $(shell sed -n 's/.*define TOOL_VERSION "\(.*\)"/\1/p' libcommon/cli/tool.h)
+MACHINE := $(shell uname -m)
+FUZZ_SECONDS ?= 300
+IS_CLANG := $(findstring clang,$(CC))
 
 WARN := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wpointer-arith -Wshadow
 # No strict aliasing: tensor memory is viewed under many types. No contraction: a value must not
@@ -16,13 +20,15 @@ WARN := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wp
 CFLAGS ?= -O2 -g
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fPIC -pthread \
 	-fvisibility=default $(WARN) -Ilibcommon -I.
-BASE_LDFLAGS := -pthread -Wl,--allow-shlib-undefined
+BASE_LDFLAGS := -pthread
 ifneq ($(SANITIZE),)
 BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
 LIB_LIBS := -llua5.4 -lmsgpackc -lz -lm -ldl
+# clang reads the pragmas and calls nothing: its own runtime would be a second pool of threads.
+OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
 # The library: everything but kernels. Kernels go to a module per device, loaded when it is asked for.
 LIB_SRC := $(filter-out %_cpu.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c transport/*.c ps/*.c checkpoint/*.c))
@@ -30,48 +36,116 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/lib/libtf-tools.so
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
-CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(shell uname -m)),base v3 v4,base))
+CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
 ISA_CFLAGS_base :=
 ISA_CFLAGS_v3 := -march=x86-64-v3
 ISA_CFLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_MODULES := $(CPU_ISAS:%=$(BUILD)/lib/tf-tools/cpu-%.so)
-BLAS_DIR := $(firstword $(wildcard /usr/lib/$(shell uname -m)-linux-gnu/openblas-openmp /usr/lib/*/openblas-openmp))
+BLAS_DIR := $(firstword $(wildcard /usr/lib/$(MACHINE)-linux-gnu/openblas-openmp /usr/lib/*/openblas-openmp))
 CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas -ldnnl -lm
 CPU_CFLAGS := $(if $(BLAS_DIR),-I$(BLAS_DIR:/usr/lib/%=/usr/include/%))
+# The CUDA kernels, where there are any and a compiler for them.
+CUDA_SRC := $(wildcard ops/*/*.cu)
+NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
+CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 
 BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c))
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c))
+# Programs of the build only: the manual pages come from the programs themselves.
+MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c tests/ops/*.c))
+UNIT_TESTS := $(patsubst tests/ops/%.c,$(BUILD)/tests/unit/ops-%,$(UNIT_TESTS))
+# The unit tests that start threads, for ThreadSanitizer.
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -l pthread_create tests/unit/*.c 2>/dev/null))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .DELETE_ON_ERROR:
-.PHONY: all lib unit clean
-all: $(BINS) $(CPU_MODULES)
+.PHONY: all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
+all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE) $(if $(SANITIZE),,$(BUILD)/lib/pkgconfig/tf-tools.pc)
 lib: $(LIB) $(CPU_MODULES)
-unit: $(UNIT_TESTS)
+unit: $(UNIT_TESTS) $(CPU_MODULES)
+thread-tests: $(THREAD_TESTS) $(CPU_MODULES)
+fuzzers: $(FUZZERS)
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
 $(LIB): $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $^ -o $@ $(LIB_LIBS)
+	$(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $^ -o $@ $(LIB_LIBS)
+# $(call program,extra libraries): compiles and links a single source against the library
+program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
+	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< -o $@ \
+	-L$(BUILD)/lib -ltf-tools -lmsgpackc $(1)
 $(BUILD)/bin/%: bin/%.c $(LIB)
-	@mkdir -p $(@D) $(BUILD)/obj/bin
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -MF $(BUILD)/obj/bin/$*.d $(BASE_LDFLAGS) $< -o $@ \
-		-L$(BUILD)/lib -ltf-tools -lmsgpackc '-Wl,-rpath,$$ORIGIN/../lib'
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
+$(BUILD)/tests/unit/ops-%: tests/ops/%.c $(LIB)
+	$(call program,-lcmocka -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	@mkdir -p $(@D) $(BUILD)/obj/tests/unit
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/tests/unit/$*.d $(BASE_LDFLAGS) $< -o $@ \
-		-L$(BUILD)/lib -ltf-tools -lmsgpackc -lcmocka -lm '-Wl,-rpath,$$ORIGIN/../../lib'
+	$(call program,-lcmocka -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
+	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math -fopenmp $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) -shared -fopenmp $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ -L$(BUILD)/lib -ltf-tools $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
+	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ -L$(BUILD)/lib -ltf-tools $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
+$(BUILD)/obj/cuda/%.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
+$(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
+	@mkdir -p $(@D)
+	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-tools -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN/..'
+
+$(BUILD)/man/%.1: $(BUILD)/bin/%
+	@mkdir -p $(@D)
+	$< --man >$@
+$(BUILD)/lib/pkgconfig/tf-tools.pc: Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
+		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' 'Version: $(VERSION)' \
+		'Requires: msgpack' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltf-tools' >$@
+
+# What a bare Debian lacks is installed first; then make starts anew, to find it.
+JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+demo:
+	@scripts/setup build
+	@$(MAKE) -s $(JOBS) all
+	@scripts/demo
+check:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all unit
+	@$(MAKE) -s $(JOBS) SANITIZE=address,undefined all unit
+	@$(MAKE) -s $(JOBS) SANITIZE=thread thread-tests
+	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
+	@scripts/check
+lint check-headers:
+	@scripts/setup build check
+	@scripts/$(@:check-headers=lint headers)
+fuzz:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
+	@scripts/fuzz $(FUZZ_SECONDS)
+bench: all
+	@scripts/bench
+
+# Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.
+HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h)) $(wildcard ops/*.h ops/*.def)
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
+	install -m 644 $(CPU_MODULES) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(BUILD)/lib/pkgconfig/tf-tools.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
+	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
+	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
+		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
 
 clean:
 	rm -rf build
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

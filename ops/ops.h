@@ -8,7 +8,8 @@
 #include "exec/kernel.h"
 #include "graph/op.h"
 
-/* All built-in ops; made at the first call, shared by the whole process, never freed. Thread-safe. */
+/* All built-in ops; made at the first call, shared by the whole process, never freed. Thread-safe.
+ */
 const struct registry *ops_registry(void);
 
 /* All built-in kernels of all devices, as data: which exist, not their code. */

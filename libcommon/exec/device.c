@@ -23,14 +23,18 @@ struct isa {
 static const struct isa isas[] = {{"v4", "SkylakeX"}, {"v3", "Haswell"}, {"base", NULL}};
 #define N_ISAS ((int)(sizeof isas / sizeof *isas))
 
+/* By features that every machine of a level has, as only newer compilers know the levels' names. */
 static bool machine_has(int isa)
 {
 #ifdef __x86_64__
     __builtin_cpu_init();
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
     if (!strcmp(isas[isa].name, "v4"))
-        return __builtin_cpu_supports("x86-64-v4");
+        return v3 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (!strcmp(isas[isa].name, "v3"))
-        return __builtin_cpu_supports("x86-64-v3");
+        return v3;
 #endif
     return !strcmp(isas[isa].name, "base");
 }

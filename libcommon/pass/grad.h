@@ -17,8 +17,8 @@ struct gradient {
 };
 
 /* What an op's gradient function sees. It sets in[i] (or calls grad_set_rows) for each input that
- * has a gradient. out[k] is the gradient of output k, EDGE_NONE if nothing flows back through it; at
- * least one exists. Returns g->b.failed ? g->b.err->code : 0, which grad_finish does. */
+ * has a gradient. out[k] is the gradient of output k, EDGE_NONE if nothing flows back through it;
+ * at least one exists. Returns g->b.failed ? g->b.err->code : 0, which grad_finish does. */
 struct grad {
     struct build b;          /* new nodes are scoped "gradients/NAME_grad" */
     const struct node *node; /* the forward node */
@@ -59,8 +59,8 @@ struct gradients_options {
     int line;
 };
 
-/* d(sum of ys)/dx for each x, into result[n_xs]. grad_ys may be NULL (ones). ERR_DATA with a message
- * naming the node where a path ends: no gradient registered, or no path from x to y. */
+/* d(sum of ys)/dx for each x, into result[n_xs]. grad_ys may be NULL (ones). ERR_DATA with a
+ * message naming the node where a path ends: no gradient registered, or no path from x to y. */
 int gradients_add(struct graph *graph, const struct edge *ys, const struct edge *grad_ys, int n_ys,
                   const struct edge *xs, int n_xs, const struct gradients_options *options,
                   struct gradient *result, struct error *err);

@@ -14,7 +14,8 @@
 #define LIMIT_RECORD_TENSORS ((size_t)4 << 20)
 #define LIMIT_BIN_BYTES ((size_t)64 << 20) /* a larger tensor is several bins */
 #define LIMIT_TENSOR_BYTES ((size_t)1 << 40)
-#define CHECKSUM_BLOCK_BYTES ((size_t)256 << 10) /* the body is hashed while it passes the cache   \
-                                                  */
+#define CHECKSUM_BLOCK_BYTES                                                                       \
+    ((size_t)256 << 10) /* the body is hashed while it passes the cache                            \
+                         */
 
 #endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/npy.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+#define MAGIC "\x93NUMPY"
+#define MAGIC_BYTES 6
+#define HEADER_BYTES_MAX 65536 /* NumPy itself stops at 10,000 */
+#define ALIGNMENT 64           /* of the data in the file */
+
+static size_t little_endian(const uint8_t *p, int n)
+{
+    size_t value = 0;
+    for (int i = n - 1; i >= 0; i--)
+        value = value << 8 | p[i];
+    return value;
+}
+
+static int read_header(struct gzfile *file, struct npy_header *header, struct error *err)
+{
+    uint8_t start[MAGIC_BYTES + 2], size[4];
+    if (gzfile_read_exact(file, start, sizeof start, err))
+        return err->code;
+    if (memcmp(start, MAGIC, MAGIC_BYTES))
+        return error_set(err, ERR_DATA, "%s: not a .npy file", gzfile_name(file));
+    int major = start[MAGIC_BYTES], n_size = major == 1 ? 2 : 4;
+    if (major < 1 || major > 3)
+        return error_set(err, ERR_DATA, "%s: .npy format %d.%d is not supported", gzfile_name(file),
+                         major, start[MAGIC_BYTES + 1]);
+    if (gzfile_read_exact(file, size, (size_t)n_size, err))
+        return err->code;
+    size_t n = little_endian(size, n_size);
+    if (n > HEADER_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s: a .npy header of %zu bytes is beyond the limit of %d",
+                         gzfile_name(file), n, HEADER_BYTES_MAX);
+    char *text = mem_alloc(n);
+    if (!gzfile_read_exact(file, text, n, err) && npy_parse_header(text, n, header, err))
+        error_prefix(err, "%s: ", gzfile_name(file));
+    mem_free(text);
+    return err->code;
+}
+
+static void swap(char *data, size_t bytes, size_t item)
+{
+    for (char *p = data; p < data + bytes; p += item) {
+        for (size_t i = 0; i < item / 2; i++) {
+            char kept = p[i];
+            p[i] = p[item - 1 - i];
+            p[item - 1 - i] = kept;
+        }
+    }
+}
+
+/* Row-major copy of column-major data: walks the result in its order. */
+static void reorder(char *out, const char *in, const struct shape *shape, size_t item)
+{
+    int64_t index[SHAPE_RANK_MAX] = {0}, strides[SHAPE_RANK_MAX], stride = 1, at = 0;
+    int64_t count = shape_count(shape);
+    for (int i = 0; i < shape->rank; i++) {
+        strides[i] = stride;
+        stride *= shape->dims[i];
+    }
+    for (int64_t n = 0; n < count; n++, out += item) {
+        memcpy(out, in + (size_t)at * item, item);
+        for (int axis = shape->rank - 1; axis >= 0; axis--) {
+            at += strides[axis];
+            if (++index[axis] < shape->dims[axis])
+                break;
+            at -= strides[axis] * shape->dims[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+static int convert(struct tensor *t, const struct npy_header *header, struct error *err)
+{
+    size_t bytes = tensor_bytes(t);
+    struct tensor ordered;
+    if (header->swap_bytes > 1)
+        swap(t->data, bytes, (size_t)header->swap_bytes);
+    if (t->type == BOOL)
+        for (size_t i = 0; i < bytes; i++)
+            ((uint8_t *)t->data)[i] = ((uint8_t *)t->data)[i] != 0;
+    if (!header->fortran_order || t->shape.rank < 2 || !bytes)
+        return 0;
+    if (tensor_alloc(&ordered, t->type, &t->shape, err))
+        return err->code;
+    reorder(ordered.data, t->data, &t->shape, dtype_bytes(t->type));
+    tensor_release(t);
+    *t = ordered;
+    return 0;
+}
+
+int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err)
+{
+    struct npy_header header;
+    struct tensor result;
+    error_clear(err);
+    if (read_header(file, &header, err))
+        return err->code;
+    if (tensor_alloc(&result, header.type, &header.shape, err))
+        return error_prefix(err, "%s: ", gzfile_name(file));
+    size_t bytes = tensor_bytes(&result);
+    if (gzfile_read_exact(file, result.data, bytes, err) || convert(&result, &header, err)) {
+        tensor_release(&result);
+        return err->code;
+    }
+    *t = result;
+    return 0;
+}
+
+int npy_read(const char *path, struct tensor *t, struct error *err)
+{
+    struct gzfile *file;
+    if (gzfile_open(path, &file, err))
+        return err->code;
+    int status = npy_read_file(file, t, err);
+    gzfile_close(file);
+    return status;
+}
+
+int npy_read_memory(const void *data, size_t n, const char *name, struct tensor *t,
+                    struct error *err)
+{
+    struct gzfile *file = gzfile_open_memory(data, n, name);
+    int status = npy_read_file(file, t, err);
+    gzfile_close(file);
+    return status;
+}
+
+static void print_header(struct str *out, const struct tensor *t)
+{
+    static const char blanks[] = "                                                                ";
+    str_append_bytes(out, MAGIC "\x01\x00\x00\x00", MAGIC_BYTES + 4);
+    str_printf(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", dtype_npy(t->type));
+    for (int i = 0; i < t->shape.rank; i++)
+        str_printf(out, "%s%lld", i ? ", " : "", (long long)t->shape.dims[i]);
+    str_append(out, t->shape.rank == 1 ? ",), }" : "), }");
+    str_append_bytes(out, blanks, ALIGNMENT - 1 - out->n % ALIGNMENT);
+    str_append_char(out, '\n');
+    size_t n = out->n - MAGIC_BYTES - 4;
+    out->data[MAGIC_BYTES + 2] = (char)(n & 0xff);
+    out->data[MAGIC_BYTES + 3] = (char)(n >> 8);
+}
+
+int npy_write(FILE *file, const struct tensor *t, struct error *err)
+{
+    struct str header = STR_INIT;
+    size_t bytes = tensor_bytes(t);
+    if (!dtype_npy(t->type))
+        return error_set(err, ERR_DATA, ".npy has no type %s", dtype_name(t->type));
+    print_header(&header, t);
+    bool written = fwrite(header.data, 1, header.n, file) == header.n &&
+                   (!bytes || fwrite(t->data, 1, bytes, file) == bytes);
+    str_release(&header);
+    return written ? 0 : error_set_errno(err, ERR_IO, "writing .npy");
+}

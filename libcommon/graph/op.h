@@ -38,6 +38,8 @@ enum op_flag {
     OP_NO_GRADIENT = 1 << 3,   /* declared not differentiable: contributes nothing, silently */
     OP_UNINITIALIZED = 1 << 4, /* may take a variable that has no value yet */
     OP_SOURCE = 1 << 5,        /* Placeholder: a value must be fed */
+    OP_READS_REF = 1 << 6,     /* its ref inputs are only looked at; other ops write theirs */
+    OP_SHAPE_ONLY = 1 << 7,    /* the result depends on the shapes of its inputs, not on their values */
 };
 
 struct op_def {

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a plan is made of. Private to libcommon/exec.
+ *
+ * A plan has its own pruned copy of the graph (plan_graph.c), in which feeds are Placeholders. Each
+ * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
+ * fetches, changes of layout, copies of variables that are read before and needed after a write.
+ * plan_prepare.c makes them, plan_order.c orders reads and writes of variables, plan_memory.c
+ * places values in the arena. Static plans run in static.c, dynamic ones in dynamic.c.
+ */
+#ifndef TF_EXEC_PLAN_INTERNAL_H
+#define TF_EXEC_PLAN_INTERNAL_H
+
+#include "exec/plan.h"
+
+#define ALIGN_UP(bytes) (((bytes) + MEM_ALIGNMENT - 1) & ~(size_t)(MEM_ALIGNMENT - 1))
+
+enum value_kind {
+    VALUE_COMPUTED, /* by an item, in every step */
+    VALUE_CONSTANT, /* known when the plan was made: `constant` */
+    VALUE_FEED,     /* feeds[feed] of the step */
+    VALUE_VARIABLE, /* the variable's own memory: a read or a reference */
+};
+
+struct value {
+    enum value_kind kind;
+    enum dtype type;
+    bool is_ref;
+    struct shape shape;
+    const struct layout *layout;
+    struct tensor constant;    /* owned by the plan, or borrowed from the graph */
+    struct variable *variable; /* of a reference, or whose memory this value aliases */
+    int feed;
+    int item;       /* producer; -1: none */
+    int alias_of;   /* the value whose memory this one is; -1: its own */
+    int64_t offset; /* in the arena; -1: none */
+    size_t bytes;
+    int live_from, live_to; /* items, by position in the order */
+};
+
+struct hold {
+    struct variable *variable;
+    bool write;
+};
+
+struct item {
+    const struct node *node; /* NULL: the planner's own */
+    const struct kernel_code *code;
+    const char *name, *kernel;
+    void *state;
+    size_t scratch_bytes;
+    int64_t scratch_offset;
+    unsigned flags; /* enum kernel_flag */
+    int n_in, n_out;
+    int *in, *out;               /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;      /* by input; NULL when there are none */
+    int *controls, n_controls;   /* items that must be over before; they pass on deadness */
+    VEC(int) after;              /* items that must be over before, dead or alive */
+    VEC(struct hold) take, give; /* static plans: before and after the item */
+    bool needs_initialized;      /* variables it reads must have a value */
+    bool removed;                /* evaluated when the plan was made */
+    int output_forward;          /* out[0]'s enum kernel_forward */
+    int output_from;
+};
+
+struct instance;
+
+struct plan {
+    const struct graph *source;
+    struct graph *graph; /* pruned copy; its nodes are what items point to */
+    struct plan_options options;
+    struct arena memory; /* of everything below that is not a VEC */
+    VEC(struct item) items;
+    VEC(struct value) values;
+    int *value_of;       /* first output's value, by node of `graph`; -1: none */
+    int *item_of;        /* by node; -1: none */
+    int *order, n_order; /* items, as they run */
+    int n_feeds, n_fetches;
+    struct plan_feed *feeds; /* as requested */
+    int *feed_nodes;         /* of `graph`; -1: not needed */
+    int *fetch_values;
+    bool is_static;
+    size_t arena_bytes;
+    struct plan_item *dump;
+    pthread_mutex_t lock;    /* guards idle */
+    struct instance *idle;   /* memory of steps that are over */
+    struct dynamic *dynamic; /* of dynamic plans */
+};
+
+/* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
+int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
+                    struct error *err);
+
+/* plan_prepare.c: values, items, prepared kernels, fetches. */
+int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
+int plan_add_item(struct plan *plan, const struct item *item);
+/* The value with this value's memory, following aliases. */
+int plan_root_value(const struct plan *plan, int value);
+
+/* plan_order.c: orders reads and writes of variables, then all items. */
+int plan_order_items(struct plan *plan, struct error *err);
+
+/* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
+void plan_place_memory(struct plan *plan);
+
+/* static.c */
+int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+               struct tensor *fetches, struct error *err);
+void static_free_instances(struct plan *plan);
+
+/* dynamic.c */
+int dynamic_new(struct plan *plan, struct error *err);
+void dynamic_free(struct plan *plan);
+int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+                struct tensor *fetches, struct error *err);
+
+/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
+ * executor keeps per call. */
+struct call_host {
+    bool planned; /* outputs have memory from the plan */
+    struct plan *plan;
+    const struct item *item;
+    struct tensor *fetches;     /* of the step */
+    struct variable **out_refs; /* dynamic: the variable of a ref output */
+    VEC(void *) * temporaries;  /* freed at the end of the step */
+    void (*done)(struct call_host *host, int result);
+};
+
+/* run.c: puts node and op in front of a kernel's message. */
+int item_fail(const struct item *item, struct error *err);
+/* ERR_DATA unless every variable that the item reads has a value. */
+int item_check_variables(const struct plan *plan, const struct item *item, struct error *err);
+/* ERR_DATA when some float output of the call is not finite. */
+int item_check_numerics(const struct item *item, const struct kernel_call *call, struct error *err);
+
+/* The kernels of the planner's own items. */
+extern const struct kernel_code plan_fetch_code; /* state: the index of the fetch */
+extern const struct kernel_code plan_copy_code;
+
+#endif

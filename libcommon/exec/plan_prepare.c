@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From nodes to items: each node's kernel is found and prepared, its outputs become values. What
+ * depends on nothing that changes from step to step is computed here, once.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan_internal.h"
+
+/* Results larger than this are computed in every step rather than kept. */
+#define FOLD_BYTES_MAX ((size_t)1 << 20)
+
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
+{
+    struct value value = {.kind = VALUE_COMPUTED,
+                          .type = type,
+                          .shape = *shape,
+                          .feed = -1,
+                          .item = -1,
+                          .alias_of = -1,
+                          .offset = -1};
+    vec_push(&plan->values, value);
+    return (int)plan->values.n - 1;
+}
+
+int plan_add_item(struct plan *plan, const struct item *item)
+{
+    vec_push(&plan->items, *item);
+    return (int)plan->items.n - 1;
+}
+
+int plan_root_value(const struct plan *plan, int value)
+{
+    while (plan->values.items[value].alias_of >= 0)
+        value = plan->values.items[value].alias_of;
+    return value;
+}
+
+static int value_at(const struct plan *plan, struct edge edge)
+{
+    return plan->value_of[edge.node] < 0 ? -1 : plan->value_of[edge.node] + edge.slot;
+}
+
+static int add_outputs(struct plan *plan, const struct node *node)
+{
+    int first = (int)plan->values.n;
+    for (int i = 0; i < node->n_outputs; i++) {
+        int v = plan_add_value(plan, node->outputs[i].type, &node->outputs[i].shape);
+        plan->values.items[v].is_ref = node->outputs[i].is_ref;
+    }
+    plan->value_of[node->id] = first;
+    return first;
+}
+
+/* ---- values without an item ---- */
+
+static int add_variable(struct plan *plan, const struct node *node, struct error *err)
+{
+    const char *container = node_string(node, "container"),
+               *shared = node_string(node, "shared_name");
+    struct variable like = {.container = *container ? container : "default",
+                            .name = *shared ? shared : node->name,
+                            .type = node->outputs[0].type,
+                            .shape = node->outputs[0].shape,
+                            .device = plan->options.device};
+    struct variable *variable;
+    int code = variable_store_get(plan->options.variables, &like, &variable, err);
+    if (code)
+        return error_prefix(err, "%s: ", node_text(node));
+    struct value *value = &plan->values.items[add_outputs(plan, node)];
+    value->kind = VALUE_VARIABLE;
+    value->variable = variable;
+    return 0;
+}
+
+static void add_constant(struct plan *plan, const struct node *node)
+{
+    struct value *value = &plan->values.items[add_outputs(plan, node)];
+    value->kind = VALUE_CONSTANT;
+    value->constant = *node_attr(node, "value")->tensor;
+    value->constant.buffer = NULL;
+    if (node->n_controls) { /* in a loop or a branch: it exists only where that runs */
+        struct item item = {.node = node, .name = node->name, .kernel = "constant"};
+        item.flags = KERNEL_CHEAP;
+        item.n_out = 1;
+        item.out = arena_alloc(&plan->memory, sizeof *item.out);
+        item.out[0] = (int)(value - plan->values.items);
+        value->item = plan->item_of[node->id] = plan_add_item(plan, &item);
+    }
+}
+
+static int find_fed(const struct plan *plan, int node)
+{
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feed_nodes[i] == node)
+            return i;
+    return -1;
+}
+
+/* ---- layouts ---- */
+
+/* The value in row-major order: itself, or the result of a relayout item. */
+static int row_major(struct plan *plan, int v, struct error *err)
+{
+    struct value from = plan->values.items[v];
+    if (!from.layout)
+        return v;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *made = &plan->items.items[i];
+        if (!made->node && made->code == plan->options.device->relayout && made->in[0] == v)
+            return made->out[0];
+    }
+    struct node_output type = {from.type, false, from.shape};
+    struct kernel_output output = {.layout = NULL};
+    const struct tensor *no_value = NULL;
+    struct kernel_setup setup = {.device = plan->options.device,
+                                 .n_in = 1,
+                                 .n_out = 1,
+                                 .in_types = &type,
+                                 .out_types = &type,
+                                 .in_values = &no_value,
+                                 .in_layouts = &from.layout,
+                                 .shapes_known = true,
+                                 .threads = plan->options.device->threads,
+                                 .out = &output,
+                                 .name = "relayout",
+                                 .err = err};
+    if (plan->options.device->relayout->prepare(&setup))
+        return -1;
+    struct item item = {.code = plan->options.device->relayout,
+                        .name = "relayout",
+                        .kernel = setup.name,
+                        .state = setup.state,
+                        .scratch_bytes = setup.scratch_bytes,
+                        .n_in = 1,
+                        .n_out = 1};
+    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
+    item.out = item.in + 1;
+    item.in[0] = v;
+    item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[item.out[0]].item = plan_add_item(plan, &item);
+    return item.out[0];
+}
+
+/* ---- one node ---- */
+
+static int no_kernel(const struct plan *plan, const struct node *node, struct error *err)
+{
+    struct str types = STR_INIT;
+    for (int i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].value.kind == ATTR_TYPE)
+            str_printf(&types, " %s=%s", node->attrs[i].name,
+                       dtype_name(node->attrs[i].value.type));
+    const char *device = plan->options.device->type;
+    bool other = kernel_exists(plan->options.kernels, node->op->def->name, device);
+    int code =
+        error_set(err, ERR_DATA, "%s: %s: no %s kernel%s%s", node_text(node), node->op->def->name,
+                  device, other ? " for" : "", other ? str_text(&types) : "");
+    str_release(&types);
+    return code;
+}
+
+static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
+{
+    const struct node *node = item->node;
+    item->n_in = node->n_inputs;
+    item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int v = value_at(plan, node->inputs[i]);
+        if (v >= 0 && !(item->flags & KERNEL_LAYOUT) && (v = row_major(plan, v, err)) < 0)
+            return err->code;
+        item->in[i] = v; /* -1: a back edge, bound when its producer is there */
+    }
+    return 0;
+}
+
+/* Which inputs are references that the op declared, and so gets the variable itself. */
+static void bind_refs(struct plan *plan, struct item *item)
+{
+    const struct op *op = item->node->op;
+    int at = 0;
+    for (int i = 0; i < op->n_inputs; i++) {
+        const struct op_arg *arg = &op->inputs[i];
+        if (arg->is_ref && arg->number_attr < 0) {
+            if (!item->refs)
+                item->refs = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->refs);
+            item->refs[at] = plan->values.items[item->in[at]].variable;
+        }
+        at +=
+            arg->number_attr < 0 ? 1 : (int)node_int(item->node, op->attrs[arg->number_attr].name);
+    }
+    item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
+}
+
+struct scratch_arrays { /* what a kernel_setup points to */
+    struct node_output *in_types;
+    const struct tensor **in_values;
+    const struct layout **in_layouts;
+    struct kernel_output *out;
+};
+
+static bool fill_inputs(const struct plan *plan, const struct item *item, struct scratch_arrays *a)
+{
+    bool known = true;
+    for (int i = 0; i < item->n_in; i++) {
+        struct edge edge = item->node->inputs[i];
+        a->in_types[i] = graph_node(plan->graph, edge.node)->outputs[edge.slot];
+        known = known && shape_is_known(&a->in_types[i].shape);
+        if (item->in[i] < 0)
+            continue;
+        const struct value *value = &plan->values.items[item->in[i]];
+        a->in_layouts[i] = value->layout;
+        a->in_values[i] = value->kind == VALUE_CONSTANT ? &value->constant : NULL;
+    }
+    return known;
+}
+
+static void take_outputs(struct plan *plan, struct item *item, const struct kernel_output *out)
+{
+    struct variable *variable = NULL;
+    for (int i = 0; item->refs && i < item->n_in && !variable; i++)
+        variable = item->refs[i];
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        value->layout = out[i].layout;
+        if (value->is_ref) {
+            value->kind = VALUE_VARIABLE;
+            value->variable = variable;
+        } else if (out[i].forward == FORWARD_ALIAS && item->in[out[i].from] >= 0) {
+            value->alias_of = item->in[out[i].from];
+        }
+    }
+    if (item->n_out) {
+        item->output_forward = out[0].forward;
+        item->output_from = out[0].from;
+    }
+}
+
+static int prepare_kernel(struct plan *plan, struct item *item, struct error *err)
+{
+    const struct node *node = item->node;
+    size_t n_in = (size_t)item->n_in + 1;
+    struct arena arena = ARENA_INIT;
+    struct scratch_arrays a = {arena_array(&arena, n_in, sizeof *a.in_types),
+                               arena_array(&arena, n_in, sizeof *a.in_values),
+                               arena_array(&arena, n_in, sizeof *a.in_layouts),
+                               arena_array(&arena, (size_t)item->n_out + 1, sizeof *a.out)};
+    bool known = fill_inputs(plan, item, &a);
+    for (int i = 0; i < item->n_out; i++)
+        known = known && shape_is_known(&node->outputs[i].shape);
+    struct kernel_setup setup = {.node = node,
+                                 .device = plan->options.device,
+                                 .n_in = item->n_in,
+                                 .n_out = item->n_out,
+                                 .in_types = a.in_types,
+                                 .out_types = node->outputs,
+                                 .in_values = a.in_values,
+                                 .in_layouts = a.in_layouts,
+                                 .shapes_known = known,
+                                 .threads = plan->is_static ? plan->options.device->threads : 1,
+                                 .deterministic = plan->options.device->deterministic,
+                                 .out = a.out,
+                                 .name = item->kernel,
+                                 .err = err};
+    int code = item->code->prepare ? item->code->prepare(&setup) : 0;
+    if (!code) {
+        item->state = setup.state;
+        item->kernel = setup.name;
+        item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
+        take_outputs(plan, item, a.out);
+    } else {
+        item_fail(item, err);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static void bind_controls(struct plan *plan, struct item *item)
+{
+    const struct node *node = item->node;
+    item->controls = arena_array(&plan->memory, (size_t)node->n_controls + 1, sizeof(int));
+    for (int i = 0; i < node->n_controls; i++)
+        if (plan->item_of[node->controls[i]] >= 0)
+            item->controls[item->n_controls++] = plan->item_of[node->controls[i]];
+}
+
+/* ---- what can be computed now ---- */
+
+static bool foldable(const struct plan *plan, const struct item *item)
+{
+    const struct node *node = item->node;
+    size_t bytes = 0;
+    if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
+        item->refs || !item->n_out || !plan->is_static || !plan->options.device->is_host)
+        return false;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        bool only_shape = node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+        if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
+            return false;
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        if (value->layout || value->type == STRING || !shape_is_known(&value->shape))
+            return false;
+        bytes += (size_t)shape_bytes(&value->shape, value->type);
+    }
+    return bytes <= FOLD_BYTES_MAX;
+}
+
+struct fold {
+    struct call_host host;
+    struct kernel_call call;
+    struct step step;
+    struct tensor *tensors; /* inputs, then outputs */
+    struct tensor **pointers;
+    VEC(void *) temporaries;
+};
+
+static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
+                         struct error *err)
+{
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        f->tensors[i] = value->kind == VALUE_CONSTANT
+                            ? value->constant
+                            : tensor_borrow(value->type, &value->shape, NULL);
+        f->pointers[i] = &f->tensors[i];
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
+        if (value->alias_of < 0 &&
+            tensor_alloc(&f->tensors[item->n_in + i], value->type, &value->shape, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static void fold_take(struct plan *plan, struct item *item, struct fold *f)
+{
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        struct tensor *t = &f->tensors[item->n_in + i];
+        if (value->alias_of >= 0) /* the memory is the constant's that it aliases */
+            t->buffer = NULL;
+        value->kind = VALUE_CONSTANT;
+        value->constant = *t;
+        value->item = -1;
+    }
+    item->removed = true;
+}
+
+/* A kernel that fails here is left to fail in the step, with the same message. */
+static void fold(struct plan *plan, struct item *item)
+{
+    struct error err = ERROR_INIT;
+    size_t n = (size_t)(item->n_in + item->n_out) + 1;
+    struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
+                     .tensors = mem_array(n, sizeof *f.tensors),
+                     .pointers = mem_array(n, sizeof *f.pointers)};
+    void *scratch = item->scratch_bytes ? mem_try(item->scratch_bytes) : NULL;
+    f.host.temporaries = (void *)&f.temporaries;
+    f.call = (struct kernel_call){.node = item->node,
+                                  .state = item->state,
+                                  .scratch = scratch,
+                                  .n_in = item->n_in,
+                                  .n_out = item->n_out,
+                                  .in = f.pointers,
+                                  .out = f.pointers + item->n_in,
+                                  .device = plan->options.device,
+                                  .step = &f.step,
+                                  .threads = 1,
+                                  .err = &err,
+                                  .executor = &f.host};
+    if (!fold_allocate(plan, item, &f, &err) && (scratch || !item->scratch_bytes) &&
+        item->code->run(&f.call) == KERNEL_DONE)
+        fold_take(plan, item, &f);
+    else
+        for (int i = 0; i < item->n_out; i++)
+            tensor_release(&f.tensors[item->n_in + i]);
+    for (size_t i = 0; i < f.temporaries.n; i++)
+        mem_free(f.temporaries.items[i]);
+    vec_release(&f.temporaries);
+    mem_free(scratch);
+    mem_free(f.tensors);
+    mem_free(f.pointers);
+}
+
+/* ---- all nodes ---- */
+
+static int add_item(struct plan *plan, const struct node *node, struct error *err)
+{
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    if (!row)
+        return no_kernel(plan, node, err);
+    struct item item = {.node = node, .name = node->name, .kernel = row->code, .flags = row->flags};
+    if (plan->options.no_layouts || !plan->is_static)
+        item.flags &= ~(unsigned)KERNEL_LAYOUT;
+    item.code = plan->options.device->code(plan->options.device, row->code);
+    if (!item.code)
+        return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
+                         node_text(node), row->code, row->device);
+    int code = bind_inputs(plan, &item, err);
+    if (code)
+        return code;
+    bind_refs(plan, &item);
+    bind_controls(plan, &item);
+    int first = add_outputs(plan, node);
+    item.n_out = node->n_outputs;
+    item.out = arena_array(&plan->memory, (size_t)item.n_out + 1, sizeof *item.out);
+    for (int i = 0; i < item.n_out; i++)
+        item.out[i] = first + i;
+    if ((code = prepare_kernel(plan, &item, err)))
+        return code;
+    int id = plan_add_item(plan, &item);
+    plan->item_of[node->id] = id;
+    for (int i = 0; i < item.n_out; i++)
+        plan->values.items[first + i].item = id;
+    if (foldable(plan, &plan->items.items[id]))
+        fold(plan, &plan->items.items[id]);
+    return 0;
+}
+
+static int add_node(struct plan *plan, const struct node *node, struct error *err)
+{
+    int feed = find_fed(plan, node->id);
+    if (feed >= 0) {
+        struct value *value = &plan->values.items[add_outputs(plan, node)];
+        value->kind = VALUE_FEED;
+        value->feed = feed;
+        return 0;
+    }
+    if (node_is(node, "Variable"))
+        return add_variable(plan, node, err);
+    if (node_is(node, "Const")) {
+        add_constant(plan, node);
+        return 0;
+    }
+    return add_item(plan, node, err);
+}
+
+/* Inputs that closed a loop were not there when their consumer was made. */
+static void bind_back_edges(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        for (int k = 0; item->node && k < item->n_in; k++)
+            if (item->in[k] < 0)
+                item->in[k] = value_at(plan, item->node->inputs[k]);
+    }
+}
+
+static int add_fetches(struct plan *plan, const struct edge *edges, struct error *err)
+{
+    plan->fetch_values =
+        arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_values);
+    for (int i = 0; i < plan->n_fetches; i++) {
+        int v = row_major(plan, value_at(plan, edges[i]), err);
+        if (v < 0)
+            return err->code;
+        struct item item = {.code = &plan_fetch_code,
+                            .name = "fetch",
+                            .kernel = "fetch",
+                            .flags = KERNEL_CHEAP,
+                            .n_in = 1,
+                            .needs_initialized = true};
+        int *index = mem_alloc(sizeof *index);
+        *index = i;
+        item.state = index;
+        item.in = arena_alloc(&plan->memory, sizeof *item.in);
+        item.in[0] = plan->fetch_values[i] = v;
+        plan_add_item(plan, &item);
+    }
+    return 0;
+}
+
+/* Whether a fixed order with planned memory will do. */
+static bool can_be_static(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
+        const struct node *node = graph_node(plan->graph, (int)i);
+        if (node_has(node, OP_CONTROL_FLOW))
+            return false;
+        for (int k = 0; k < node->n_outputs; k++) {
+            const struct node_output *output = &node->outputs[k];
+            if (!output->is_ref && !node_is(node, "Const") &&
+                (!shape_is_known(&output->shape) || output->type == STRING))
+                return false;
+        }
+        const struct kernel_row *row =
+            kernel_find(plan->options.kernels, node, plan->options.device->type);
+        if (row && row->flags & KERNEL_ASYNC)
+            return false;
+    }
+    return !plan->options.dynamic;
+}
+
+int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)
+{
+    size_t n = plan->graph->nodes.n;
+    int *order = mem_array(n + 1, sizeof *order);
+    plan->value_of = arena_array(&plan->memory, n + 1, sizeof *plan->value_of);
+    plan->item_of = arena_array(&plan->memory, n + 1, sizeof *plan->item_of);
+    memset(plan->value_of, -1, n * sizeof *plan->value_of);
+    memset(plan->item_of, -1, n * sizeof *plan->item_of);
+    plan->is_static = can_be_static(plan);
+    int code = graph_order(plan->graph, order, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = add_node(plan, graph_node(plan->graph, order[i]), err);
+    mem_free(order);
+    if (code)
+        return code;
+    bind_back_edges(plan);
+    return add_fetches(plan, fetch_edges, err);
+}

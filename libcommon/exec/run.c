@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running a kernel needs, whichever executor runs it.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan_internal.h"
+
+struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    if (host->planned) {
+        if (shape_equal(&out->shape, shape))
+            return out;
+        error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+                  shape_text(&out->shape), shape_text(shape));
+        return NULL;
+    }
+    enum dtype type = call->node->outputs[i].type;
+    int64_t bytes = shape_bytes(shape, type);
+    struct buffer *buffer = bytes < 0 ? NULL : call->device->alloc(call->device, (size_t)bytes);
+    if (!buffer) {
+        error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
+        return NULL;
+    }
+    *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return out;
+}
+
+struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
+                                   const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    const struct tensor *in = call->in[from];
+    if (call->node && call->node->outputs[i].is_ref) {
+        if (host->out_refs)
+            host->out_refs[i] = call->refs[from];
+        return out;
+    }
+    if (host->planned) {
+        if (shape && !shape_equal(shape, &out->shape)) {
+            error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+                      shape_text(&out->shape), shape_text(shape));
+            return NULL;
+        }
+        out->data = in->data;
+        return out;
+    }
+    if (in->buffer)
+        tensor_share(out, in);
+    else
+        *out = *in;
+    if (shape)
+        out->shape = *shape;
+    return out;
+}
+
+void *kernel_temporary(struct kernel_call *call, size_t bytes)
+{
+    struct call_host *host = call->executor;
+    void *memory = mem_try(bytes);
+    if (!memory) {
+        error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch", bytes);
+        return NULL;
+    }
+    vec_push(host->temporaries, memory);
+    return memory;
+}
+
+void kernel_done(struct kernel_call *call, int result)
+{
+    struct call_host *host = call->executor;
+    host->done(host, result);
+}
+
+int item_fail(const struct item *item, struct error *err)
+{
+    if (!item->node)
+        return err->code;
+    return error_prefix(err, "%s: %s: ", node_text(item->node), item->node->op->def->name);
+}
+
+int item_check_variables(const struct plan *plan, const struct item *item, struct error *err)
+{
+    if (!item->needs_initialized)
+        return 0;
+    for (int i = 0; i < item->n_in; i++) {
+        if (item->in[i] < 0)
+            continue;
+        const struct value *root = &plan->values.items[plan_root_value(plan, item->in[i])];
+        if (root->variable && !root->variable->initialized) {
+            error_set(err, ERR_DATA, "variable '%s' is not initialized", root->variable->name);
+            return item_fail(item, err);
+        }
+    }
+    return 0;
+}
+
+static bool all_finite(const struct tensor *t)
+{
+    int64_t n = tensor_count(t);
+    if (t->type == FLOAT32) {
+        const float *x = t->data;
+        for (int64_t i = 0; i < n; i++)
+            if (!isfinite(x[i]))
+                return false;
+    } else if (t->type == FLOAT64) {
+        const double *x = t->data;
+        for (int64_t i = 0; i < n; i++)
+            if (!isfinite(x[i]))
+                return false;
+    }
+    return true;
+}
+
+int item_check_numerics(const struct item *item, const struct kernel_call *call, struct error *err)
+{
+    for (int i = 0; item->node && i < item->n_out; i++) {
+        const struct tensor *t = call->out[i];
+        if (item->node->outputs[i].is_ref && call->refs)
+            for (int k = 0; k < item->n_in; k++)
+                if (call->refs[k])
+                    t = &call->refs[k]->value;
+        if (t && t->data && !t->layout && !all_finite(t)) {
+            error_set(err, ERR_DATA, "the first value that is not finite is output %d", i);
+            return item_fail(item, err);
+        }
+    }
+    return 0;
+}
+
+/* ---- the planner's own kernels ---- */
+
+static int fetch_run(struct kernel_call *call)
+{
+    struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    struct tensor *fetch = &host->fetches[*(const int *)call->state];
+    if (call->device->is_host)
+        return tensor_copy(fetch, in, call->err);
+    int code = tensor_alloc(fetch, in->type, &in->shape, call->err);
+    return code ? code
+                : call->device->copy_out(call->device, fetch->data, in->data, tensor_bytes(in),
+                                         true, call->err);
+}
+
+const struct kernel_code plan_fetch_code = {.run = fetch_run};
+
+static int copy_run(struct kernel_call *call)
+{
+    struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    struct tensor *out = call->out[0];
+    if (!host->planned) {
+        struct buffer *buffer = call->device->alloc(call->device, tensor_bytes(in));
+        if (!buffer)
+            return error_set(call->err, ERR_OS, "no memory for %s",
+                             shape_text_typed(in->type, &in->shape));
+        *out = (struct tensor){
+            .type = in->type, .shape = in->shape, .data = buffer->data, .buffer = buffer};
+    }
+    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+}
+
+const struct kernel_code plan_copy_code = {.run = copy_run};

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+
+struct cached {
+    struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
+    struct plan *plan;
+    uint64_t last_used;
+    int users; /* steps that run it now: not to be dropped */
+    bool keep; /* handed out by session_plan */
+};
+
+struct session {
+    const struct graph *graph;
+    struct plan_options options;
+    struct variable_store *own_variables;
+    size_t plans_max;
+    pthread_mutex_t lock; /* guards what follows; plans are made under it */
+    VEC(struct cached *) plans;
+    uint64_t clock;
+};
+
+struct session *session_new(const struct graph *graph, const struct session_options *options)
+{
+    struct session *session = mem_alloc(sizeof *session);
+    session->graph = graph;
+    session->options = options->plan;
+    session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
+    if (!session->options.variables)
+        session->options.variables = session->own_variables = variable_store_new();
+    pthread_mutex_init(&session->lock, NULL);
+    return session;
+}
+
+static void cached_free(struct cached *c)
+{
+    plan_free(c->plan);
+    str_release(&c->key);
+    mem_free(c);
+}
+
+void session_free(struct session *session)
+{
+    if (!session)
+        return;
+    for (size_t i = 0; i < session->plans.n; i++)
+        cached_free(session->plans.items[i]);
+    vec_release(&session->plans);
+    variable_store_free(session->own_variables);
+    pthread_mutex_destroy(&session->lock);
+    mem_free(session);
+}
+
+struct variable_store *session_variables(struct session *session)
+{
+    return session->options.variables;
+}
+
+static void make_key(struct str *key, const struct session_call *call)
+{
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
+    str_append_bytes(key, counts, sizeof counts);
+    for (int i = 0; i < call->n_feeds; i++) {
+        const struct tensor *t = &call->feed_values[i];
+        str_append_bytes(key, &call->feeds[i], sizeof call->feeds[i]);
+        str_append_bytes(key, &t->type, sizeof t->type);
+        str_append_bytes(key, &t->shape.rank, sizeof t->shape.rank);
+        str_append_bytes(key, t->shape.dims, (size_t)t->shape.rank * sizeof *t->shape.dims);
+    }
+    str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
+    str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
+}
+
+static struct cached *find(struct session *session, const struct str *key)
+{
+    for (size_t i = 0; i < session->plans.n; i++) {
+        struct cached *c = session->plans.items[i];
+        if (c->key.n == key->n && !memcmp(c->key.data, key->data, key->n))
+            return c;
+    }
+    return NULL;
+}
+
+/* Makes room by dropping the least recently used plan that nobody runs. */
+static void drop_oldest(struct session *session)
+{
+    size_t oldest = session->plans.n;
+    for (size_t i = 0; i < session->plans.n; i++) {
+        const struct cached *c = session->plans.items[i];
+        if (!c->users && !c->keep &&
+            (oldest == session->plans.n || c->last_used < session->plans.items[oldest]->last_used))
+            oldest = i;
+    }
+    if (oldest == session->plans.n)
+        return;
+    cached_free(session->plans.items[oldest]);
+    session->plans.items[oldest] = vec_pop(&session->plans);
+}
+
+static int make(struct session *session, const struct session_call *call, struct plan **plan,
+                struct error *err)
+{
+    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
+    for (int i = 0; i < call->n_feeds; i++)
+        feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
+                                      call->feed_values[i].shape};
+    struct plan_request request = {feeds,           call->n_feeds, call->fetches,
+                                   call->n_fetches, call->targets, call->n_targets};
+    int code = plan_new(session->graph, &session->options, &request, plan, err);
+    mem_free(feeds);
+    return code;
+}
+
+/* The plan for the call, with one more user. */
+static struct cached *acquire(struct session *session, const struct session_call *call,
+                              struct error *err)
+{
+    struct str key = STR_INIT;
+    make_key(&key, call);
+    pthread_mutex_lock(&session->lock);
+    struct cached *c = find(session, &key);
+    struct plan *plan;
+    if (!c && !make(session, call, &plan, err)) {
+        if (session->plans.n >= session->plans_max)
+            drop_oldest(session);
+        c = mem_alloc(sizeof *c);
+        c->plan = plan;
+        c->key = key;
+        key = (struct str)STR_INIT;
+        vec_push(&session->plans, c);
+    }
+    if (c) {
+        c->users++;
+        c->last_used = ++session->clock;
+    }
+    pthread_mutex_unlock(&session->lock);
+    str_release(&key);
+    return c;
+}
+
+static void give_back(struct session *session, struct cached *c)
+{
+    pthread_mutex_lock(&session->lock);
+    c->users--;
+    pthread_mutex_unlock(&session->lock);
+}
+
+int session_run(struct session *session, const struct session_call *call, struct step *step,
+                struct tensor *fetches, struct error *err)
+{
+    struct cached *c = acquire(session, call, err);
+    if (!c)
+        return err->code;
+    int code = plan_run(c->plan, step, call->feed_values, fetches, err);
+    give_back(session, c);
+    return code;
+}
+
+int session_plan(struct session *session, const struct session_call *call, struct plan **plan,
+                 struct error *err)
+{
+    struct cached *c = acquire(session, call, err);
+    if (!c)
+        return err->code;
+    c->keep = true;
+    *plan = c->plan;
+    give_back(session, c);
+    return 0;
+}

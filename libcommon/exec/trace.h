@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Traces: what ran when, off by default. A trace collects events in memory and writes them as trace
+ * records when it is flushed; any number of threads may add. Times are nanoseconds of
+ * CLOCK_MONOTONIC.
+ */
+#ifndef TF_EXEC_TRACE_H
+#define TF_EXEC_TRACE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/record.h"
+
+struct trace;
+
+struct trace *trace_new(void);
+void trace_free(struct trace *trace);
+
+int64_t trace_now(void);
+
+/* A kernel ran. The texts are borrowed: they must outlive the next flush. */
+void trace_kernel(struct trace *trace, int64_t step, const char *node, const char *kernel,
+                  const char *op, int64_t start, int64_t end);
+
+/* A step ran. */
+void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end);
+
+/* Writes what was collected as trace records and forgets it. */
+int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/variable.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/device.h"
+
+struct variable_store {
+    pthread_mutex_t lock;
+    struct variable *first, *last;
+};
+
+/* ---- holds ---- */
+
+static bool is_free(const struct variable *variable, bool write)
+{
+    return write ? variable->holds == 0 : variable->holds >= 0;
+}
+
+static void take(struct variable *variable, bool write)
+{
+    variable->holds = write ? -1 : variable->holds + 1;
+}
+
+bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter)
+{
+    pthread_mutex_lock(&variable->lock);
+    bool taken = !variable->first_waiter && is_free(variable, write);
+    if (taken) {
+        take(variable, write);
+    } else {
+        waiter->write = write;
+        waiter->next = NULL;
+        if (variable->first_waiter)
+            variable->last_waiter->next = waiter;
+        else
+            variable->first_waiter = waiter;
+        variable->last_waiter = waiter;
+    }
+    pthread_mutex_unlock(&variable->lock);
+    return taken;
+}
+
+/* Takes the hold for as many waiters as can have it now; returns them as a list. */
+static struct variable_waiter *admit(struct variable *variable)
+{
+    struct variable_waiter *first = variable->first_waiter, **end = &variable->first_waiter;
+    while (*end && is_free(variable, (*end)->write)) {
+        take(variable, (*end)->write);
+        end = &(*end)->next;
+    }
+    struct variable_waiter *rest = *end;
+    if (rest == first)
+        return NULL;
+    *end = NULL;
+    variable->first_waiter = rest;
+    return first;
+}
+
+void variable_unhold(struct variable *variable, bool write)
+{
+    pthread_mutex_lock(&variable->lock);
+    BUG_ON(write ? variable->holds != -1 : variable->holds <= 0);
+    variable->holds = write ? 0 : variable->holds - 1;
+    struct variable_waiter *admitted = admit(variable);
+    pthread_mutex_unlock(&variable->lock);
+    while (admitted) { /* the waiter may be gone once it was resumed */
+        struct variable_waiter *next = admitted->next;
+        admitted->resume(admitted);
+        admitted = next;
+    }
+}
+
+struct blocked_thread {
+    struct variable_waiter waiter; /* first: resume gets a pointer to it */
+    pthread_mutex_t lock;
+    pthread_cond_t admitted;
+    bool done;
+};
+
+static void wake(struct variable_waiter *waiter)
+{
+    struct blocked_thread *blocked = (struct blocked_thread *)waiter;
+    pthread_mutex_lock(&blocked->lock);
+    blocked->done = true;
+    pthread_cond_signal(&blocked->admitted);
+    pthread_mutex_unlock(&blocked->lock);
+}
+
+void variable_hold_wait(struct variable *variable, bool write)
+{
+    struct blocked_thread blocked = {.waiter.resume = wake,
+                                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                                     .admitted = PTHREAD_COND_INITIALIZER};
+    if (variable_hold(variable, write, &blocked.waiter))
+        return;
+    pthread_mutex_lock(&blocked.lock);
+    while (!blocked.done)
+        pthread_cond_wait(&blocked.admitted, &blocked.lock);
+    pthread_mutex_unlock(&blocked.lock);
+    pthread_cond_destroy(&blocked.admitted);
+    pthread_mutex_destroy(&blocked.lock);
+}
+
+/* ---- values ---- */
+
+static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
+{
+    int64_t bytes = shape_bytes(shape, variable->type);
+    if (!variable->device)
+        return tensor_alloc(&variable->value, variable->type, shape, err);
+    struct buffer *buffer =
+        bytes < 0 ? NULL : variable->device->alloc(variable->device, (size_t)bytes);
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for variable '%s', %s", variable->name,
+                         shape_text_typed(variable->type, shape));
+    variable->value = (struct tensor){
+        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
+int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
+                           struct error *err)
+{
+    if (variable->value.data) {
+        if (shape_equal(&variable->value.shape, shape))
+            return 0;
+        if (!reshape)
+            return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                             shape_text(&variable->value.shape), shape_text(shape));
+        tensor_release(&variable->value);
+    } else if (!reshape && !shape_compatible(&variable->shape, shape)) {
+        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                         shape_text(&variable->shape), shape_text(shape));
+    }
+    return allocate(variable, shape, err);
+}
+
+void variable_written(struct variable *variable)
+{
+    variable->initialized = true;
+    variable->updates++;
+}
+
+/* ---- the store ---- */
+
+struct variable_store *variable_store_new(void)
+{
+    struct variable_store *store = mem_alloc(sizeof *store);
+    pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+void variable_store_free(struct variable_store *store)
+{
+    if (!store)
+        return;
+    for (struct variable *v = store->first, *next; v; v = next) {
+        next = v->next;
+        tensor_release(&v->value);
+        pthread_mutex_destroy(&v->lock);
+        mem_free((char *)(uintptr_t)v->container);
+        mem_free((char *)(uintptr_t)v->name);
+        mem_free(v);
+    }
+    pthread_mutex_destroy(&store->lock);
+    mem_free(store);
+}
+
+static struct variable *find(struct variable_store *store, const char *container, const char *name)
+{
+    for (struct variable *v = store->first; v; v = v->next)
+        if (!strcmp(v->name, name) && !strcmp(v->container, container))
+            return v;
+    return NULL;
+}
+
+static struct variable *add(struct variable_store *store, const struct variable *like)
+{
+    struct variable *v = mem_alloc(sizeof *v);
+    v->container = mem_strdup(like->container);
+    v->name = mem_strdup(like->name);
+    v->type = like->type;
+    v->shape = like->shape;
+    v->device = like->device;
+    pthread_mutex_init(&v->lock, NULL);
+    if (store->last)
+        store->last->next = v;
+    else
+        store->first = v;
+    store->last = v;
+    return v;
+}
+
+int variable_store_get(struct variable_store *store, const struct variable *like,
+                       struct variable **variable, struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&store->lock);
+    struct variable *v = find(store, like->container, like->name);
+    if (!v)
+        v = add(store, like);
+    else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape))
+        code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
+                         shape_text_typed(v->type, &v->shape),
+                         shape_text_typed(like->type, &like->shape));
+    pthread_mutex_unlock(&store->lock);
+    *variable = v;
+    return code;
+}
+
+struct variable *variable_store_find(struct variable_store *store, const char *container,
+                                     const char *name)
+{
+    pthread_mutex_lock(&store->lock);
+    struct variable *v = find(store, container, name);
+    pthread_mutex_unlock(&store->lock);
+    return v;
+}
+
+struct variable *variable_store_first(struct variable_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    struct variable *v = store->first;
+    pthread_mutex_unlock(&store->lock);
+    return v;
+}

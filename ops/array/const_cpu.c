@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The planner gives constants and fed values their memory; these run only where it did not.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/kernel.h"
+
+struct constant {
+    const struct tensor *value;
+};
+
+static int const_prepare(struct kernel_setup *setup)
+{
+    struct constant *constant = mem_alloc(sizeof *constant);
+    constant->value = node_attr(setup->node, "value")->tensor;
+    setup->state = constant;
+    return 0;
+}
+
+static int const_run(struct kernel_call *call)
+{
+    const struct tensor *value = ((const struct constant *)call->state)->value;
+    if (value->type == STRING)
+        return kernel_fail(call, "a string constant cannot be copied here");
+    struct tensor *out = kernel_alloc_output(call, 0, &value->shape);
+    if (!out)
+        return call->err->code;
+    memcpy(out->data, value->data, tensor_bytes(value));
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_const = {.prepare = const_prepare, .run = const_run};
+
+static int placeholder_run(struct kernel_call *call)
+{
+    return error_set(call->err, ERR_NOINPUT, "needs a value: feed it");
+}
+
+const struct kernel_code kernel_placeholder = {.run = placeholder_run};

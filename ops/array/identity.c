@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops whose output is their input.
+ */
+#include "graph/infer.h"
+#include "pass/grad.h"
+
+static int pass_through(struct grad *g)
+{
+    g->in[0] = g->out[0];
+    return grad_finish(g);
+}
+
+const struct op_def op_Identity = {
+    .name = "Identity",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: any",
+    .doc = "The input as it is; of a variable, its value.",
+    .shape = infer_unchanged,
+    .gradient = pass_through,
+};
+
+const struct op_def op_StopGradient = {
+    .name = "StopGradient",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: any",
+    .doc = "The input as it is; no gradient flows back through it.",
+    .flags = OP_NO_GRADIENT,
+    .shape = infer_unchanged,
+};
+
+/* The gradient is checked as well, with the same message. */
+static int check_gradient(struct grad *g)
+{
+    struct attr message = {"message", *node_attr(g->node, "message")};
+    g->in[0] = build_op(&g->b, "CheckNumerics", &g->out[0], 1, &message, 1);
+    return grad_finish(g);
+}
+
+const struct op_def op_CheckNumerics = {
+    .name = "CheckNumerics",
+    .inputs = "tensor: T",
+    .outputs = "output: T",
+    .attrs = "T: floating, message: string",
+    .doc = "The input as it is; an error with the message if an element is NaN or infinite.",
+    .shape = infer_unchanged,
+    .gradient = check_gradient,
+};

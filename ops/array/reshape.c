@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same elements seen with another shape.
+ */
+#include "ops/array/reshape.h"
+
+#include <inttypes.h>
+
+#include "graph/infer.h"
+#include "pass/grad.h"
+
+int reshape_read(const struct tensor *dims, struct shape *shape, struct error *err)
+{
+    int64_t n = tensor_count(dims);
+    if (n > SHAPE_RANK_MAX)
+        return error_set(err, ERR_DATA,
+                         "a shape of %" PRId64 " dimensions: at most %d are possible", n,
+                         SHAPE_RANK_MAX);
+    shape->rank = (int)n;
+    for (int i = 0; i < shape->rank; i++) {
+        shape->dims[i] = tensor_get_int64(dims, i);
+        if (shape->dims[i] < -1)
+            return error_set(err, ERR_DATA, "dimension %d of the shape is %" PRId64, i,
+                             shape->dims[i]);
+    }
+    return 0;
+}
+
+static int mismatch(const struct shape *in, const struct shape *wanted, struct error *err)
+{
+    return error_set(err, ERR_DATA, "%" PRId64 " elements of shape %s do not fit shape %s",
+                     shape_count(in), shape_text(in), shape_text(wanted));
+}
+
+int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
+                    struct error *err)
+{
+    int64_t count = shape_count(in), product = 1;
+    int open = -1;
+    for (int i = 0; i < wanted->rank; i++) {
+        if (wanted->dims[i] < 0 && open >= 0)
+            return error_set(err, ERR_DATA,
+                             "only one dimension of the shape may be -1: %d and %d are", open, i);
+        if (wanted->dims[i] < 0)
+            open = i;
+        else if (__builtin_mul_overflow(product, wanted->dims[i], &product))
+            return mismatch(in, wanted, err);
+    }
+    *out = *wanted;
+    if (open < 0)
+        return product == count ? 0 : mismatch(in, wanted, err);
+    if (product == 0 ? count != 0 : count % product != 0)
+        return mismatch(in, wanted, err);
+    out->dims[open] = product == 0 ? 0 : count / product;
+    return 0;
+}
+
+int reshape_expand(const struct shape *in, int64_t axis, struct shape *out, struct error *err)
+{
+    int at;
+    if (!shape_axis(axis, in->rank + 1, &at))
+        return error_set(err, ERR_DATA, "dim %" PRId64 " is outside [%d, %d]", axis, -in->rank - 1,
+                         in->rank);
+    if (in->rank == SHAPE_RANK_MAX)
+        return error_set(err, ERR_DATA, "the result would have more than %d dimensions",
+                         SHAPE_RANK_MAX);
+    out->rank = in->rank + 1;
+    for (int i = 0; i < out->rank; i++)
+        out->dims[i] = i < at ? in->dims[i] : i == at ? 1 : in->dims[i - 1];
+    return 0;
+}
+
+int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, struct shape *out,
+                    struct error *err)
+{
+    bool remove[SHAPE_RANK_MAX] = {false};
+    for (int k = 0; k < n_axes; k++) {
+        int at;
+        if (!shape_axis(axes[k], in->rank, &at))
+            return error_set(err, ERR_DATA, "dim %" PRId64 " is outside [%d, %d)", axes[k],
+                             -in->rank, in->rank);
+        if (in->dims[at] != 1 && in->dims[at] != SHAPE_UNKNOWN)
+            return error_set(err, ERR_DATA, "dimension %d of %s is not 1", at, shape_text(in));
+        remove[at] = true;
+    }
+    *out = SHAPE_SCALAR;
+    for (int i = 0; i < in->rank; i++) {
+        if (!n_axes && in->dims[i] == SHAPE_UNKNOWN) {
+            *out = SHAPE_ANY;
+            return 0;
+        }
+        if (n_axes ? !remove[i] : in->dims[i] != 1)
+            out->dims[out->rank++] = in->dims[i];
+    }
+    return 0;
+}
+
+/* ---- Reshape ---- */
+
+/* With something unknown: the open dimension can still follow if it is the only one. */
+static int reshape_partly(struct infer *infer, const struct shape *wanted)
+{
+    const struct shape *in = infer_shape(infer, 0);
+    int open = 0;
+    for (int i = 0; i < wanted->rank; i++)
+        open += wanted->dims[i] < 0;
+    if (shape_count(in) >= 0 && open <= 1)
+        return reshape_resolve(in, wanted, &infer->out[0], infer->err);
+    infer->out[0] = *wanted;
+    return 0;
+}
+
+static int reshape_shape(struct infer *infer)
+{
+    struct shape wanted;
+    const struct tensor *value = infer_value(infer, 1);
+    int code = infer_vector(infer, 1);
+    if (code)
+        return code;
+    if (value) {
+        code = reshape_read(value, &wanted, infer->err);
+        if (!code && shape_is_known(infer_shape(infer, 0)))
+            return reshape_resolve(infer_shape(infer, 0), &wanted, &infer->out[0], infer->err);
+        return code ? code : reshape_partly(infer, &wanted);
+    }
+    if (infer_value_shape(infer, 1, &wanted))
+        return reshape_partly(infer, &wanted);
+    const struct shape *dims = infer_shape(infer, 1);
+    if (dims->rank == 1 && dims->dims[0] > SHAPE_RANK_MAX)
+        return infer_fail(infer, "a shape of %" PRId64 " dimensions: at most %d are possible",
+                          dims->dims[0], SHAPE_RANK_MAX);
+    return 0;
+}
+
+/* Back to the input's shape: static when it is known. */
+static int like_input(struct grad *g)
+{
+    const struct shape *in = build_shape(&g->b, grad_input(g, 0));
+    struct edge shape = shape_is_known(in) ? build_ints(&g->b, in->dims, in->rank)
+                                           : build_unary(&g->b, "Shape", grad_input(g, 0));
+    g->in[0] = build_binary(&g->b, "Reshape", g->out[0], shape);
+    return grad_finish(g);
+}
+
+const struct op_def op_Reshape = {
+    .name = "Reshape",
+    .inputs = "tensor: T, shape: Tshape",
+    .outputs = "output: T",
+    .attrs = "T: any, Tshape: int32|int64 = int32",
+    .doc = "The elements of a tensor in another shape, in the same order.",
+    .detail = "One dimension of the shape may be -1: it becomes what is left.",
+    .shape = reshape_shape,
+    .gradient = like_input,
+};
+
+/* ---- ExpandDims, Squeeze ---- */
+
+static int expand_shape(struct infer *infer)
+{
+    int64_t axis;
+    const struct shape *in = infer_shape(infer, 0);
+    if (in->rank == SHAPE_UNKNOWN)
+        return 0;
+    if (infer_value_int(infer, 1, &axis))
+        return reshape_expand(in, axis, &infer->out[0], infer->err);
+    if (in->rank < SHAPE_RANK_MAX) {
+        infer->out[0].rank = in->rank + 1;
+        for (int i = 0; i <= in->rank; i++)
+            infer->out[0].dims[i] = SHAPE_UNKNOWN;
+    }
+    return 0;
+}
+
+const struct op_def op_ExpandDims = {
+    .name = "ExpandDims",
+    .inputs = "input: T, dim: Tdim",
+    .outputs = "output: T",
+    .attrs = "T: any, Tdim: int32|int64 = int32",
+    .doc = "A tensor with a dimension of 1 inserted at an index.",
+    .detail = "dim lies in [-1-rank, rank]; -1 appends.",
+    .shape = expand_shape,
+    .gradient = like_input,
+};
+
+static int squeeze_shape(struct infer *infer)
+{
+    const struct attr_value *dims = node_attr(infer->node, "squeeze_dims");
+    const struct shape *in = infer_shape(infer, 0);
+    if (in->rank == SHAPE_UNKNOWN)
+        return 0;
+    return reshape_squeeze(in, dims->ints, dims->n, &infer->out[0], infer->err);
+}
+
+const struct op_def op_Squeeze = {
+    .name = "Squeeze",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: any, squeeze_dims: list(int) = []",
+    .doc = "A tensor without dimensions of 1: those listed, or all.",
+    .detail = "A listed dimension that is not 1 is an error.",
+    .shape = squeeze_shape,
+    .gradient = like_input,
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that see their input's memory with another shape.
+ */
+#include "base/memory.h"
+#include "exec/kernel.h"
+#include "ops/array/reshape.h"
+
+static int alias_prepare(struct kernel_setup *setup)
+{
+    setup->out[0].forward = FORWARD_ALIAS;
+    return 0;
+}
+
+static int finish(struct kernel_call *call, int code, const struct shape *shape)
+{
+    if (code)
+        return code;
+    return kernel_alias_output(call, 0, 0, shape) ? KERNEL_DONE : call->err->code;
+}
+
+static int reshape_run(struct kernel_call *call)
+{
+    struct shape wanted, shape = SHAPE_SCALAR;
+    int code = reshape_read(call->in[1], &wanted, call->err);
+    if (!code)
+        code = reshape_resolve(&call->in[0]->shape, &wanted, &shape, call->err);
+    return finish(call, code, &shape);
+}
+
+static int expand_run(struct kernel_call *call)
+{
+    struct shape shape = SHAPE_SCALAR;
+    if (tensor_count(call->in[1]) != 1)
+        return kernel_fail(call, "dim must be one number, not %s", shape_text(&call->in[1]->shape));
+    return finish(
+        call,
+        reshape_expand(&call->in[0]->shape, tensor_get_int64(call->in[1], 0), &shape, call->err),
+        &shape);
+}
+
+/* ---- Squeeze ---- */
+
+struct squeeze {
+    const struct attr_value *dims;
+};
+
+static int squeeze_prepare(struct kernel_setup *setup)
+{
+    struct squeeze *squeeze = mem_alloc(sizeof *squeeze);
+    squeeze->dims = node_attr(setup->node, "squeeze_dims");
+    setup->state = squeeze;
+    return alias_prepare(setup);
+}
+
+static int squeeze_run(struct kernel_call *call)
+{
+    const struct squeeze *squeeze = call->state;
+    struct shape shape = SHAPE_SCALAR;
+    return finish(call,
+                  reshape_squeeze(&call->in[0]->shape, squeeze->dims->ints, squeeze->dims->n,
+                                  &shape, call->err),
+                  &shape);
+}
+
+const struct kernel_code kernel_reshape = {.prepare = alias_prepare, .run = reshape_run};
+const struct kernel_code kernel_expand_dims = {.prepare = alias_prepare, .run = expand_run};
+const struct kernel_code kernel_squeeze = {.prepare = squeeze_prepare, .run = squeeze_run};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a tensor looks like, as a value.
+ */
+#include "graph/infer.h"
+
+static int shape_of_shape(struct infer *infer)
+{
+    const struct shape *in = infer_shape(infer, 0);
+    infer->out[0] = shape_vector(in->rank < 0 ? SHAPE_UNKNOWN : in->rank);
+    return 0;
+}
+
+const struct op_def op_Shape = {
+    .name = "Shape",
+    .inputs = "input: T",
+    .outputs = "output: out_type",
+    .attrs = "T: any, out_type: int32|int64 = int32",
+    .doc = "The dimensions of a tensor, as a vector.",
+    .flags = OP_NO_GRADIENT,
+    .shape = shape_of_shape,
+};
+
+const struct op_def op_Size = {
+    .name = "Size",
+    .inputs = "input: T",
+    .outputs = "output: out_type",
+    .attrs = "T: any, out_type: int32|int64 = int32",
+    .doc = "The number of elements of a tensor.",
+    .flags = OP_NO_GRADIENT,
+    .shape = infer_output_scalar,
+};
+
+const struct op_def op_Rank = {
+    .name = "Rank",
+    .inputs = "input: T",
+    .outputs = "output: int32",
+    .attrs = "T: any",
+    .doc = "The number of dimensions of a tensor.",
+    .flags = OP_NO_GRADIENT,
+    .shape = infer_output_scalar,
+};

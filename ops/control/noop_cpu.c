@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/kernel.h"
+
+static int noop_run(struct kernel_call *call)
+{
+    (void)call;
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_noop = {.run = noop_run};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing whole variables. use_locking is accepted for the sake of graphs that carry it: a writer
+ * always has its variable for itself.
+ */
+#include "graph/infer.h"
+
+static int assign_shape(struct infer *infer)
+{
+    if (!node_bool(infer->node, "validate_shape")) {
+        infer->out[0] = *infer_shape(infer, 1);
+        return 0;
+    }
+    return infer_merge(infer, 0, 1, &infer->out[0]);
+}
+
+const struct op_def op_Assign = {
+    .name = "Assign",
+    .inputs = "ref: Ref(T), value: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: any, validate_shape: bool = true, use_locking: bool = true",
+    .doc = "Gives a variable a value.",
+    .detail = "The shapes must agree, unless validate_shape is false.",
+    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT,
+    .shape = assign_shape,
+};
+
+static int update_shape(struct infer *infer)
+{
+    return infer_merge(infer, 0, 1, &infer->out[0]);
+}
+
+const struct op_def op_AssignAdd = {
+    .name = "AssignAdd",
+    .inputs = "ref: Ref(T), value: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: numeric, use_locking: bool = false",
+    .doc = "Adds a value of the same shape to a variable.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = update_shape,
+};
+
+const struct op_def op_AssignSub = {
+    .name = "AssignSub",
+    .inputs = "ref: Ref(T), value: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: numeric, use_locking: bool = false",
+    .doc = "Subtracts a value of the same shape from a variable.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = update_shape,
+};

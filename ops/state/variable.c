@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State that outlives steps: the variable itself, and what can be asked of it.
+ */
+#include "graph/infer.h"
+
+static int variable_shape(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return 0;
+}
+
+const struct op_def op_Variable = {
+    .name = "Variable",
+    .outputs = "ref: Ref(dtype)",
+    .attrs = "shape: shape, dtype: any, container: string = \"\", shared_name: string = \"\"",
+    .doc = "A tensor that keeps its value from step to step.",
+    .detail = "Variables of the same container and shared_name (the node's name if that is empty) "
+              "are the same.\nWithin a step, reads come before writes unless an edge orders them "
+              "otherwise.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = variable_shape,
+};
+
+const struct op_def op_IsVariableInitialized = {
+    .name = "IsVariableInitialized",
+    .inputs = "ref: Ref(dtype)",
+    .outputs = "is_initialized: bool",
+    .attrs = "dtype: any",
+    .doc = "Whether a variable has been given a value.",
+    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT,
+    .shape = infer_output_scalar,
+};
+
+static int count_shape(struct infer *infer)
+{
+    infer->out[0] = SHAPE_SCALAR;
+    return infer_scalar(infer, 0);
+}
+
+const struct op_def op_CountUpTo = {
+    .name = "CountUpTo",
+    .inputs = "ref: Ref(T)",
+    .outputs = "output: T",
+    .attrs = "limit: int, T: int32|int64",
+    .doc = "The value of a scalar variable, which is then increased by one.",
+    .detail = "An error once the value has reached the limit; the variable stays as it is then.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = count_shape,
+};

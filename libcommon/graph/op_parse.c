@@ -107,12 +107,15 @@ static int parse_kind(struct parse *p, struct op_attr *attr)
     const char *name = word(p);
     if (!name)
         return malformed(p, "a kind");
-    if (type_class(name, &attr->types)) {
+    skip(p); /* bool and string are kinds, too: they are types only in a set of several */
+    if ((*p->at == '|' || !attr_kind_parse(name, strlen(name), &attr->kind) ||
+         attr->kind == ATTR_TYPE) &&
+        type_class(name, &attr->types)) {
         attr->kind = ATTR_TYPE;
         while (accept(p, "|"))
             if (!(name = word(p)) || !type_class(name, &attr->types))
                 return malformed(p, "a type");
-    } else if (!attr_kind_parse(name, strlen(name), &attr->kind)) {
+    } else if (attr->kind == ATTR_NONE) {
         return malformed(p, "a kind");
     }
     if (list) {

@@ -63,8 +63,7 @@ bool shape_parse(const char *text, struct shape *shape);
 void shape_print_typed(struct str *out, enum dtype type, const struct shape *shape);
 bool shape_parse_typed(const char *text, enum dtype *type, struct shape *shape);
 
-/* For messages: the text in one of a few rotating per-thread buffers, valid for the next 7 calls.
- */
+/* For messages: the text lies in one of a few per-thread buffers, valid for the next 7 calls. */
 const char *shape_text(const struct shape *shape);
 const char *shape_text_typed(enum dtype type, const struct shape *shape);
 

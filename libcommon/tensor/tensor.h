@@ -66,8 +66,11 @@ int tensor_alloc_strings(struct tensor *t, const struct shape *shape, size_t tex
 void tensor_string(const struct tensor *t, int64_t index, const char **text, size_t *length);
 
 void tensor_share(struct tensor *copy, const struct tensor *t); /* t must not borrow */
-int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err); /* host, deep */
-void tensor_release(struct tensor *t);                                           /* and zeroes it */
+/* A deep copy on the host. */
+int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err);
+
+/* Also zeroes the tensor. */
+void tensor_release(struct tensor *t);
 
 int64_t tensor_count(const struct tensor *t);
 size_t tensor_bytes(const struct tensor *t); /* of a STRING: offsets and bytes */

@@ -268,6 +268,56 @@ static void test_streams_in_a_row(void **state)
     stream_writer_free(writer);
 }
 
+/* The example of docs/stream.md, which tests/tools/msgpack.bats reads with another library. */
+static void test_documented_bytes(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct stream_writer *writer = stream_writer_new_memory("docs 1", -1);
+    struct feed_position position = {"a.csv", 0, 2, 5};
+    struct shape shape = shape_vector(2);
+    float values[] = {1, 0.5f};
+    const char *texts[] = {"cat", "dog"};
+    struct named_tensor tensors[2] = {{"x", tensor_borrow(FLOAT32, &shape, values)},
+                                      {.name = "label"}};
+    must(tensor_from_strings(&tensors[1].tensor, &shape, texts, NULL, &err), &err);
+    must(stream_write_feed(writer, RECORD_FEED, 1, &position, tensors, 2, &err), &err);
+    must(stream_finish(writer, &err), &err);
+    char expected[1024];
+    FILE *file = fopen("tests/data/example.rec", "rb");
+    assert_non_null(file);
+    size_t n, n_expected = fread(expected, 1, sizeof expected, file);
+    fclose(file);
+    const void *bytes = stream_writer_bytes(writer, &n);
+    assert_int_equal(n, n_expected);
+    assert_memory_equal(bytes, expected, n);
+    tensor_release(&tensors[1].tensor);
+    stream_writer_free(writer);
+}
+
+/* Links within a host may leave the sums of bodies away; a reader then does not look at them. */
+static void test_without_sums(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct stream_writer *writer = stream_writer_new_memory("test", -1);
+    struct record record = {0};
+    uint8_t byte = 5;
+    size_t n;
+    bool more;
+    struct named_tensor named = {"x", tensor_borrow(UINT8, &SHAPE_SCALAR, &byte)};
+    stream_writer_skip_sums(writer);
+    must(stream_write_feed(writer, RECORD_FEED, 0, NULL, &named, 1, &err), &err);
+    must(stream_finish(writer, &err), &err);
+    const void *bytes = stream_writer_bytes(writer, &n);
+    struct stream_reader *reader = stream_reader_new_memory(bytes, n, "memory");
+    must(stream_read(reader, &record, &more, &err), &err);
+    assert_int_equal(tensor_get_int64(&record.tensors[0].tensor, 0), 5);
+    record_release(&record);
+    stream_reader_free(reader);
+    stream_writer_free(writer);
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_truncation_everywhere(void **state)
@@ -640,6 +690,8 @@ int main(void)
         cmocka_unit_test(test_large_tensors_through_a_pipe),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_streams_in_a_row),
+        cmocka_unit_test(test_documented_bytes),
+        cmocka_unit_test(test_without_sums),
         cmocka_unit_test(test_truncation_everywhere),
         cmocka_unit_test(test_truncated_pipe),
         cmocka_unit_test(test_every_bit_counts),

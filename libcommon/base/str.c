@@ -99,6 +99,8 @@ static void append_special(struct str *s, double value)
     str_append(s, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
+/* %g drops trailing zeros, so that the search may begin at as many digits as every value of the
+ * type has; subnormal values have fewer. */
 void str_append_float32(struct str *s, float value)
 {
     char text[40];
@@ -106,7 +108,7 @@ void str_append_float32(struct str *s, float value)
         append_special(s, value);
         return;
     }
-    for (int digits = 6; digits <= FLT_DECIMAL_DIG; digits++) {
+    for (int digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
         print_float(text, sizeof text, digits, value);
         if (strtof_l(text, NULL, get_locale()) == value)
             break;
@@ -121,7 +123,7 @@ void str_append_float64(struct str *s, double value)
         append_special(s, value);
         return;
     }
-    for (int digits = 6; digits <= DBL_DECIMAL_DIG; digits++) {
+    for (int digits = fabs(value) < DBL_MIN ? 1 : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
         print_float(text, sizeof text, digits, value);
         if (strtod_l(text, NULL, get_locale()) == value)
             break;

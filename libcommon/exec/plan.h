@@ -48,6 +48,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 void plan_free(struct plan *plan);
 
 struct trace;
+struct step_resources;
 
 /* What a step is given besides tensors. */
 struct step {
@@ -56,6 +57,7 @@ struct step {
     uint32_t replica;
     atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED */
     struct trace *trace;   /* NULL: off */
+    _Atomic(struct step_resources *) resources; /* the executor's: exec/step.h */
 };
 
 /* Runs one step. feeds[i] is host, row-major, of the planned type and a fitting shape, and is only

@@ -68,7 +68,8 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     int code = variable_store_get(plan->options.variables, &like, &variable, err);
     if (code)
         return error_prefix(err, "%s: ", node_text(node));
-    struct value *value = &plan->values.items[add_outputs(plan, node)];
+    int first = add_outputs(plan, node);
+    struct value *value = &plan->values.items[first];
     value->kind = VALUE_VARIABLE;
     value->variable = variable;
     return 0;
@@ -76,7 +77,8 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
 
 static void add_constant(struct plan *plan, const struct node *node)
 {
-    struct value *value = &plan->values.items[add_outputs(plan, node)];
+    int first = add_outputs(plan, node);
+    struct value *value = &plan->values.items[first];
     value->kind = VALUE_CONSTANT;
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
@@ -260,6 +262,7 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
                                  .shapes_known = known,
                                  .threads = plan->is_static ? plan->options.device->threads : 1,
                                  .deterministic = plan->options.device->deterministic,
+                                 .layouts = (item->flags & KERNEL_LAYOUT) != 0,
                                  .out = a.out,
                                  .name = item->kernel,
                                  .err = err};
@@ -428,7 +431,8 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
 {
     int feed = find_fed(plan, node->id);
     if (feed >= 0) {
-        struct value *value = &plan->values.items[add_outputs(plan, node)];
+        int first = add_outputs(plan, node);
+        struct value *value = &plan->values.items[first];
         value->kind = VALUE_FEED;
         value->feed = feed;
         return 0;

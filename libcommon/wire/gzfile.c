@@ -15,8 +15,10 @@
 #include <zlib.h>
 
 #include "base/memory.h"
+#include "wire/input.h"
 
 #define INPUT_BYTES ((size_t)64 << 10)
+#define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
 
 struct gzfile {
     char *name;
@@ -252,4 +254,15 @@ int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *
         done += got;
     }
     return 0;
+}
+
+bool gzfile_may_have(const struct gzfile *file, uint64_t n)
+{
+    /* zlib may hold a window's bytes of its own */
+    uint64_t window = 1 << MAX_WBITS;
+    uint64_t packed = !file->packed ? n : n > window ? (n - window) / DEFLATE_RATIO_MAX : 0;
+    if (packed <= file->input_n)
+        return true;
+    return file->fd >= 0 && !file->input_ended &&
+           input_fd_may_have(file->fd, packed - file->input_n);
 }

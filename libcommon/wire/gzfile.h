@@ -38,6 +38,10 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
 /* Exactly n bytes. ERR_DATA "truncated after K bytes" when there are fewer. */
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err);
 
+/* False when it is certain that fewer than n bytes are left: before memory is taken for them. Known
+ * once something was read. */
+bool gzfile_may_have(const struct gzfile *file, uint64_t n);
+
 /* Unpacked bytes handed out so far. */
 uint64_t gzfile_offset(const struct gzfile *file);
 

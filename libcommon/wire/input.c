@@ -98,14 +98,19 @@ int input_read(struct input *in, void *out, size_t n, size_t *got, struct error 
     return 0;
 }
 
+bool input_fd_may_have(int fd, uint64_t n)
+{
+    struct stat status;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    if (at < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode))
+        return true;
+    return at <= status.st_size && n <= (uint64_t)(status.st_size - at);
+}
+
 bool input_may_have(const struct input *in, size_t n)
 {
     size_t ready = in->end - in->start;
-    struct stat status;
     if (in->ended || n <= ready)
         return n <= ready;
-    off_t at = lseek(in->fd, 0, SEEK_CUR);
-    if (at < 0 || fstat(in->fd, &status) || !S_ISREG(status.st_mode))
-        return true;
-    return at <= status.st_size && n - ready <= (size_t)(status.st_size - at);
+    return input_fd_may_have(in->fd, n - ready);
 }

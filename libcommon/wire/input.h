@@ -36,5 +36,6 @@ int input_read(struct input *in, void *out, size_t n, size_t *got, struct error 
 
 /* False when it is certain that fewer than n bytes are left: before memory is taken for them. */
 bool input_may_have(const struct input *in, size_t n);
+bool input_fd_may_have(int fd, uint64_t n);
 
 #endif

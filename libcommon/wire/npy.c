@@ -8,6 +8,7 @@
 #define MAGIC "\x93NUMPY"
 #define MAGIC_BYTES 6
 #define HEADER_BYTES_MAX 65536 /* NumPy itself stops at 10,000 */
+#define BIG_BYTES (1 << 20)    /* worth asking whether the data can be there */
 #define ALIGNMENT 64           /* of the data in the file */
 
 static size_t little_endian(const uint8_t *p, int n)
@@ -100,6 +101,10 @@ int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err)
     error_clear(err);
     if (read_header(file, &header, err))
         return err->code;
+    int64_t claimed = shape_bytes(&header.shape, header.type);
+    if (claimed >= BIG_BYTES && !gzfile_may_have(file, (uint64_t)claimed))
+        return error_set(err, ERR_DATA, "%s: truncated: %lld bytes of data are not there",
+                         gzfile_name(file), (long long)claimed);
     if (tensor_alloc(&result, header.type, &header.shape, err))
         return error_prefix(err, "%s: ", gzfile_name(file));
     size_t bytes = tensor_bytes(&result);

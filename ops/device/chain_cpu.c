@@ -282,3 +282,47 @@ int chain_run_call(struct chain *chain, struct kernel_call *call, const struct t
     data[call->n_in] = out->data;
     return chain_run(chain, data, call->scratch, call->err);
 }
+
+int arrivals_prepare(struct arrivals *arrivals, struct kernel_setup *setup,
+                     const struct layout *const *wanted)
+{
+    struct chain *chain = NULL;
+    arrivals->n = setup->n_in;
+    arrivals->chain = NULL;
+    for (int i = 0; i < setup->n_in; i++) {
+        const struct layout *has = setup->in_layouts ? setup->in_layouts[i] : NULL;
+        arrivals->moved[i] = -1;
+        if (cpu_layout_equal(has, wanted[i]))
+            continue;
+        if (!chain)
+            chain = chain_new(setup);
+        dnnl_memory_desc_t from = cpu_desc_of(&setup->in_types[i], has);
+        dnnl_memory_desc_t to = cpu_desc_of(&setup->in_types[i], wanted[i]);
+        arrivals->moved[i] = chain_wanted(chain, i, &from, &to);
+    }
+    if (!chain)
+        return 0;
+    void *state = setup->state;
+    int code = chain_finish(chain, setup);
+    arrivals->chain = code ? NULL : chain;
+    setup->state = state;
+    return code;
+}
+
+int arrivals_run(const struct arrivals *arrivals, struct kernel_call *call, const void **data)
+{
+    void *operands[CHAIN_OPERANDS] = {NULL};
+    for (int i = 0; i < arrivals->n; i++)
+        data[i] = operands[i] = call->in[i]->data;
+    if (!arrivals->chain)
+        return 0;
+    for (int i = 0; i < arrivals->n; i++)
+        if (arrivals->moved[i] >= 0)
+            data[i] = operand_data(arrivals->chain, arrivals->moved[i], operands, call->scratch);
+    return chain_run(arrivals->chain, operands, call->scratch, call->err);
+}
+
+void arrivals_release(struct arrivals *arrivals)
+{
+    chain_free(arrivals->chain);
+}

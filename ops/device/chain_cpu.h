@@ -63,4 +63,20 @@ int chain_run(struct chain *chain, void *const *data, void *scratch, struct erro
  * says. `like` has the output's shape. */
 int chain_run_call(struct chain *chain, struct kernel_call *call, const struct tensor *like);
 
+/* ---- inputs that arrive in another layout than a kernel wants ---- */
+
+struct arrivals {
+    struct chain *chain; /* NULL: all are as wanted */
+    int n;
+    int moved[CHAIN_OPERANDS]; /* operand number of the copy in scratch, or -1 */
+};
+
+/* `wanted`: per input, NULL for row-major. Sets setup->scratch_bytes to what the copies need; what
+ * a kernel itself needs lies behind them. */
+int arrivals_prepare(struct arrivals *arrivals, struct kernel_setup *setup,
+                     const struct layout *const *wanted);
+/* Moves what is to be moved; data[i] is then input i as wanted. */
+int arrivals_run(const struct arrivals *arrivals, struct kernel_call *call, const void **data);
+void arrivals_release(struct arrivals *arrivals);
+
 #endif

@@ -33,8 +33,18 @@ int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err);
 
 /* ---- layouts: a tensor's dimensions in the order of its shape, arranged as oneDNN likes ---- */
 
+/* Memory seen as [outer, blocks, inner, block], with channel = index of block * block + index in
+ * it: row-major NHWC has blocks = inner = 1, row-major NCHW block = 1. */
+struct channels {
+    int64_t n; /* real channels; blocks * block may be more, and the rest is zero */
+    int64_t outer, blocks, inner, block;
+};
+
+/* Every layout that is made arranges its elements by channels. */
 struct layout {
     dnnl_memory_desc_t desc;
+    int axis; /* of the shape, that counts channels */
+    struct channels channels;
     struct layout *next;
 };
 
@@ -45,16 +55,16 @@ dnnl_data_type_t cpu_dnnl_type(enum dtype type); /* dnnl_data_type_undef: oneDNN
 /* The description of a tensor as it arrives: by layout, or row-major. */
 dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout);
 
-/* The layout with that description, which lives as long as the device; NULL when it is row-major.
- * Thread-safe. */
-const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc);
+/* The layout with that description, which lives as long as the device; NULL when it is row-major or
+ * not arranged by channels (then the kernel has to deliver row-major). Thread-safe. */
+const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc, int axis);
+
+/* A row-major tensor seen by channels. */
+struct channels cpu_channels(const struct shape *shape, int axis);
 
 size_t cpu_layout_bytes(const struct layout *layout);
 bool cpu_layout_equal(const struct layout *a, const struct layout *b);
+int64_t cpu_layout_count(const struct layout *layout); /* elements, padding of blocks included */
 extern const struct kernel_code cpu_relayout;
-
-/* Elements in memory of a tensor with that layout, padding of blocks included; -1 if the layout has
- * gaps. Element-wise kernels that map 0 to 0 may run over the padding. */
-int64_t cpu_layout_count(const struct layout *layout);
 
 #endif

@@ -64,19 +64,74 @@ static bool is_row_major(const dnnl_memory_desc_t *desc)
     return dnnl_memory_desc_equal(&plain, desc);
 }
 
-const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc)
+struct channels cpu_channels(const struct shape *shape, int axis)
 {
-    if (is_row_major(desc))
+    struct channels c = {shape->dims[axis], 1, 1, 1, 1};
+    for (int i = 0; i < axis; i++)
+        c.outer *= shape->dims[i];
+    for (int i = axis + 1; i < shape->rank; i++)
+        c.inner *= shape->dims[i];
+    *(c.inner == 1 ? &c.block : &c.blocks) = c.n;
+    return c;
+}
+
+/* Whether memory is dense with the dimensions in the order of the first `n` of `order`, the last
+ * one moving fastest in steps of `unit`. */
+static bool is_ordered(const dnnl_memory_desc_t *desc, const int *order, int n, int axis,
+                       int64_t unit)
+{
+    int64_t stride = unit;
+    for (int i = n - 1; i >= 0; i--) {
+        int d = order[i];
+        int64_t steps = d == axis ? desc->padded_dims[d] / unit : desc->padded_dims[d];
+        if (steps > 1 && desc->format_desc.blocking.strides[d] != stride)
+            return false;
+        stride *= steps;
+    }
+    return true;
+}
+
+/* [batch, channel blocks, space, channels of a block], or [batch, space, channels]. */
+static bool find_channels(const dnnl_memory_desc_t *desc, int axis, struct channels *c)
+{
+    const dnnl_blocking_desc_t *blocking = &desc->format_desc.blocking;
+    int order[DNNL_MAX_NDIMS], n = 0, batch = 0;
+    int64_t space = 1;
+    if (desc->format_kind != dnnl_blocked || desc->ndims < 3 || axis == batch)
+        return false;
+    order[n++] = batch;
+    bool blocked = blocking->inner_nblks == 1 && blocking->inner_idxs[0] == axis;
+    if (blocked)
+        order[n++] = axis;
+    for (int i = 1; i < desc->ndims; i++)
+        if (i != axis) {
+            order[n++] = i;
+            space *= desc->dims[i];
+        }
+    if (!blocked)
+        order[n++] = axis;
+    if (blocking->inner_nblks > (blocked ? 1 : 0))
+        return false;
+    int64_t block = blocked ? blocking->inner_blks[0] : 1, padded = desc->padded_dims[axis];
+    *c = (struct channels){desc->dims[axis], desc->dims[batch], padded / block, space, block};
+    if (!blocked)
+        *c = (struct channels){padded, desc->dims[batch] * space, 1, 1, padded};
+    return is_ordered(desc, order, n, axis, block);
+}
+
+const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc, int axis)
+{
+    struct channels channels;
+    if (is_row_major(desc) || !find_channels(desc, axis, &channels))
         return NULL;
     struct cpu_context *context = cpu_context(device);
     pthread_mutex_lock(&context->lock);
     struct layout *layout = context->layouts;
-    while (layout && !dnnl_memory_desc_equal(&layout->desc, desc))
+    while (layout && (layout->axis != axis || !dnnl_memory_desc_equal(&layout->desc, desc)))
         layout = layout->next;
     if (!layout) {
         layout = mem_alloc(sizeof *layout);
-        layout->desc = *desc;
-        layout->next = context->layouts;
+        *layout = (struct layout){*desc, axis, channels, context->layouts};
         context->layouts = layout;
     }
     pthread_mutex_unlock(&context->lock);
@@ -90,17 +145,13 @@ size_t cpu_layout_bytes(const struct layout *layout)
 
 bool cpu_layout_equal(const struct layout *a, const struct layout *b)
 {
-    return a == b || (a && b && dnnl_memory_desc_equal(&a->desc, &b->desc));
+    return a == b || (a && b && a->axis == b->axis && dnnl_memory_desc_equal(&a->desc, &b->desc));
 }
 
 int64_t cpu_layout_count(const struct layout *layout)
 {
-    const dnnl_memory_desc_t *desc = &layout->desc;
-    int64_t count = 1;
-    for (int i = 0; i < desc->ndims; i++)
-        count *= desc->padded_dims[i];
-    size_t bytes = dnnl_memory_desc_get_size(desc);
-    return bytes == (size_t)count * dnnl_data_type_size(desc->data_type) ? count : -1;
+    const struct channels *c = &layout->channels;
+    return c->outer * c->blocks * c->inner * c->block;
 }
 
 /* ---- the change of layout ---- */

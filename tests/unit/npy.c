@@ -177,6 +177,12 @@ static void test_truncated_npy(void **state)
         mem_free(copy);
     }
     mem_free(bytes);
+    static const char big[] = "\x93NUMPY\x01\x00\x45\x00{'descr': '<f8', 'fortran_order': False, "
+                              "'shape': (1000000,1000000)}   \nx";
+    struct error err = ERROR_INIT;
+    struct tensor t;
+    assert_int_equal(npy_read_memory(big, sizeof big - 1, "big", &t, &err), ERR_DATA);
+    assert_string_equal(err.text, "big: truncated: 8000000000000 bytes of data are not there");
 }
 
 static void check_archive(const char *path)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The primitives that conditionals and loops are made of. Their gradients follow from the structure
+ * that they form, not from the single op (libcommon/pass).
+ */
+#include "graph/infer.h"
+
+static int switch_shape(struct infer *infer)
+{
+    infer->out[0] = infer->out[1] = *infer_shape(infer, 0);
+    return infer_scalar(infer, 1);
+}
+
+const struct op_def op_Switch = {
+    .name = "Switch",
+    .inputs = "data: T, pred: bool",
+    .outputs = "output_false: T, output_true: T",
+    .attrs = "T: any",
+    .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
+    .detail = "Nothing that depends on a dead tensor runs, until a Merge.",
+    .flags = OP_CONTROL_FLOW,
+    .shape = switch_shape,
+};
+
+/* What is common to the inputs that are known so far; a back edge is not, at first. */
+static int merge_shape(struct infer *infer)
+{
+    bool any = false;
+    for (int i = 0; i < infer->n_in; i++) {
+        if (!infer->in[i])
+            continue;
+        const struct shape *in = infer_shape(infer, i);
+        infer->out[0] = any ? shape_join(&infer->out[0], in) : *in;
+        any = true;
+    }
+    infer->out[1] = SHAPE_SCALAR;
+    return 0;
+}
+
+const struct op_def op_Merge = {
+    .name = "Merge",
+    .inputs = "inputs: N*T",
+    .outputs = "output: T, value_index: int32",
+    .attrs = "T: any, N: int >= 1",
+    .doc = "The first of its inputs that arrives alive, and its index; dead if all are.",
+    .flags = OP_CONTROL_FLOW,
+    .shape = merge_shape,
+};
+
+const struct op_def op_Enter = {
+    .name = "Enter",
+    .inputs = "data: T",
+    .outputs = "output: T",
+    .attrs = "T: any, frame_name: string, is_constant: bool = false, "
+             "parallel_iterations: int = 10 >= 1",
+    .doc = "Brings a tensor into iteration 0 of a loop's frame.",
+    .detail = "With is_constant it is there in every iteration. At most parallel_iterations "
+              "iterations of the frame are under way at once.",
+    .flags = OP_CONTROL_FLOW,
+    .shape = infer_unchanged,
+};
+
+const struct op_def op_Exit = {
+    .name = "Exit",
+    .inputs = "data: T",
+    .outputs = "output: T",
+    .attrs = "T: any",
+    .doc = "Brings a tensor out of a loop's frame.",
+    .flags = OP_CONTROL_FLOW,
+    .shape = infer_unchanged,
+};
+
+const struct op_def op_NextIteration = {
+    .name = "NextIteration",
+    .inputs = "data: T",
+    .outputs = "output: T",
+    .attrs = "T: any",
+    .doc = "Brings a tensor into the next iteration of its frame.",
+    .flags = OP_CONTROL_FLOW,
+    .shape = infer_unchanged,
+};
+
+static int loop_cond_shape(struct infer *infer)
+{
+    infer->out[0] = SHAPE_SCALAR;
+    return infer_scalar(infer, 0);
+}
+
+const struct op_def op_LoopCond = {
+    .name = "LoopCond",
+    .inputs = "input: bool",
+    .outputs = "output: bool",
+    .doc = "The predicate that decides whether a loop goes on.",
+    .flags = OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .shape = loop_cond_shape,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stacks that live for one step: a loop pushes what its gradient pops.
+ */
+#include "graph/infer.h"
+
+const struct op_def op_Stack = {
+    .name = "Stack",
+    .outputs = "handle: resource",
+    .attrs = "elem_type: any, stack_name: string = \"\"",
+    .doc = "A new, empty stack of tensors, which is gone at the end of the step.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = infer_output_scalar,
+};
+
+static int push_shape(struct infer *infer)
+{
+    infer->out[0] = *infer_shape(infer, 1);
+    return infer_scalar(infer, 0);
+}
+
+const struct op_def op_StackPush = {
+    .name = "StackPush",
+    .inputs = "handle: resource, elem: T",
+    .outputs = "output: T",
+    .attrs = "T: any, swap_memory: bool = false",
+    .doc = "Pushes a tensor onto a stack, and passes it through.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = push_shape,
+};
+
+static int pop_shape(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return infer_scalar(infer, 0);
+}
+
+const struct op_def op_StackPop = {
+    .name = "StackPop",
+    .inputs = "handle: resource",
+    .outputs = "elem: elem_type",
+    .attrs = "elem_type: any, shape: shape = ?",
+    .doc = "Takes the tensor that was pushed last from a stack.",
+    .detail = "shape is what is known of all elements. Popping an empty stack is an error.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = pop_shape,
+};

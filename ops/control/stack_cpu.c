@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stacks are resources of the step. Elements share the memory that they were pushed with, if it is
+ * counted, else they are copied.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "exec/kernel.h"
+#include "exec/step.h"
+
+struct stack {
+    pthread_mutex_t lock; /* guards elements: iterations push and pop from any thread */
+    VEC(struct tensor) elements;
+};
+
+static void stack_free(void *object)
+{
+    struct stack *stack = object;
+    for (size_t i = 0; i < stack->elements.n; i++)
+        tensor_release(&stack->elements.items[i]);
+    vec_release(&stack->elements);
+    pthread_mutex_destroy(&stack->lock);
+    mem_free(stack);
+}
+
+static int stack_run(struct kernel_call *call)
+{
+    struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
+    if (!out)
+        return call->err->code;
+    struct stack *stack = mem_alloc(sizeof *stack);
+    pthread_mutex_init(&stack->lock, NULL);
+    *(uint64_t *)out->data = step_resource_add(call->step, stack, stack_free);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_stack = {.run = stack_run};
+
+static struct stack *find_stack(struct kernel_call *call)
+{
+    const struct tensor *handle = call->in[0];
+    struct stack *stack = NULL;
+    if (tensor_count(handle) == 1)
+        stack = step_resource_get(call->step, *(const uint64_t *)handle->data, stack_free);
+    if (!stack)
+        kernel_fail(call, "the handle is not that of a stack of this step");
+    return stack;
+}
+
+static int push_prepare(struct kernel_setup *setup)
+{
+    setup->out[0] = (struct kernel_output){.forward = FORWARD_ALIAS, .from = 1};
+    return 0;
+}
+
+static int push_run(struct kernel_call *call)
+{
+    struct stack *stack = find_stack(call);
+    struct tensor element = TENSOR_INIT;
+    if (!stack)
+        return call->err->code;
+    if (call->in[1]->buffer)
+        tensor_share(&element, call->in[1]);
+    else if (tensor_copy(&element, call->in[1], call->err))
+        return call->err->code;
+    pthread_mutex_lock(&stack->lock);
+    vec_push(&stack->elements, element);
+    pthread_mutex_unlock(&stack->lock);
+    return kernel_alias_output(call, 0, 1, NULL) ? KERNEL_DONE : call->err->code;
+}
+
+const struct kernel_code kernel_stack_push = {.prepare = push_prepare, .run = push_run};
+
+static bool take_last(struct stack *stack, struct tensor *element)
+{
+    pthread_mutex_lock(&stack->lock);
+    bool any = stack->elements.n > 0;
+    if (any)
+        *element = vec_pop(&stack->elements);
+    pthread_mutex_unlock(&stack->lock);
+    return any;
+}
+
+static int pop_run(struct kernel_call *call)
+{
+    struct stack *stack = find_stack(call);
+    struct tensor element = TENSOR_INIT;
+    if (!stack)
+        return call->err->code;
+    if (!take_last(stack, &element))
+        return kernel_fail(call, "the stack is empty");
+    struct tensor *out = kernel_alloc_output(call, 0, &element.shape);
+    if (out && out->type != element.type) {
+        kernel_fail(call, "the element is %s, not %s", dtype_name(element.type),
+                    dtype_name(out->type));
+        out = NULL;
+    }
+    if (out)
+        memcpy(out->data, element.data, tensor_bytes(&element));
+    tensor_release(&element);
+    return out ? KERNEL_DONE : call->err->code;
+}
+
+const struct kernel_code kernel_stack_pop = {.run = pop_run};

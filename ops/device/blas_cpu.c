@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/device/blas_cpu.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows and columns of C that a thread computes at a time when the cut must not depend on the team.
+ */
+#define BLOCK_ROWS 128
+#define BLOCK_COLUMNS 512
+
+struct operands {
+    const char *a, *b;
+    char *c;
+    int64_t lda, ldb, ldc;
+};
+
+static void gemm_float32(const struct gemm *g, const struct operands *o)
+{
+    dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, 1.0f,
+               (const float *)o->a, o->lda, (const float *)o->b, o->ldb,
+               g->accumulate ? 1.0f : 0.0f, (float *)o->c, o->ldc);
+}
+
+static void gemm_float64(const struct gemm *g, const struct operands *o)
+{
+    cblas_dgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0,
+                (const double *)o->a, (int)o->lda, (const double *)o->b, (int)o->ldb,
+                g->accumulate ? 1.0 : 0.0, (double *)o->c, (int)o->ldc);
+}
+
+/* Integers: each row of C is a sum of rows of op(B), so that the inner loop is contiguous unless B
+ * is transposed. Unsigned arithmetic: wraps. */
+#define INTEGER_GEMM(name, type)                                                                   \
+    static void name(const struct gemm *g, const struct operands *o)                               \
+    {                                                                                              \
+        const type *a = (const type *)o->a, *b = (const type *)o->b;                               \
+        for (int64_t i = 0; i < g->m; i++) {                                                       \
+            type *c = (type *)o->c + i * o->ldc;                                                   \
+            if (!g->accumulate)                                                                    \
+                memset(c, 0, (size_t)g->n * sizeof *c);                                            \
+            for (int64_t p = 0; p < g->k; p++) {                                                   \
+                type x = g->transpose_a ? a[p * o->lda + i] : a[i * o->lda + p];                   \
+                const type *y = g->transpose_b ? b + p : b + p * o->ldb;                           \
+                int64_t stride = g->transpose_b ? o->ldb : 1;                                      \
+                if (stride == 1)                                                                   \
+                    for (int64_t j = 0; j < g->n; j++)                                             \
+                        c[j] += x * y[j];                                                          \
+                else                                                                               \
+                    for (int64_t j = 0; j < g->n; j++)                                             \
+                        c[j] += x * y[j * stride];                                                 \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+INTEGER_GEMM(gemm_int32, uint32_t)
+INTEGER_GEMM(gemm_int64, uint64_t)
+
+static void gemm_block(const struct gemm *g, const struct operands *o)
+{
+    switch (g->type) {
+    case FLOAT32:
+        gemm_float32(g, o);
+        break;
+    case FLOAT64:
+        gemm_float64(g, o);
+        break;
+    case INT32:
+        gemm_int32(g, o);
+        break;
+    default:
+        gemm_int64(g, o);
+    }
+}
+
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Block `index` of C, counted by rows of blocks. */
+static void gemm_one_block(const struct gemm *g, const struct operands *o, int64_t index)
+{
+    int64_t size = (int64_t)dtype_bytes(g->type);
+    int64_t across = (g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
+    int64_t row = index / across * BLOCK_ROWS, column = index % across * BLOCK_COLUMNS;
+    struct gemm block = *g;
+    block.m = at_most(BLOCK_ROWS, g->m - row);
+    block.n = at_most(BLOCK_COLUMNS, g->n - column);
+    struct operands part = *o;
+    part.a += (g->transpose_a ? row : row * o->lda) * size;
+    part.b += (g->transpose_b ? column * o->ldb : column) * size;
+    part.c += (row * o->ldc + column) * size;
+    gemm_block(&block, &part);
+}
+
+static void gemm_blocks(const struct gemm *g, const struct operands *o, int threads)
+{
+    int64_t n = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+    if (threads <= 1 || n <= 1 || g->m * g->n * g->k < 32768) {
+        for (int64_t i = 0; i < n; i++)
+            gemm_one_block(g, o, i);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int64_t i = 0; i < n; i++)
+        gemm_one_block(g, o, i);
+}
+
+int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int threads,
+             bool deterministic, struct error *err)
+{
+    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX)
+        return error_set(err, ERR_DATA, "matrices of %lld x %lld x %lld are too large",
+                         (long long)g->m, (long long)g->k, (long long)g->n);
+    if (!g->m || !g->n)
+        return 0;
+    if (!g->k) {
+        if (!g->accumulate)
+            memset(c, 0, (size_t)(g->m * g->n) * dtype_bytes(g->type));
+        return 0;
+    }
+    struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
+    bool library_threads = g->type == FLOAT32 || g->type == FLOAT64;
+    if (library_threads && !deterministic)
+        gemm_block(g, &o);
+    else
+        gemm_blocks(g, &o, threads);
+    return 0;
+}

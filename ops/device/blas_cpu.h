@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix products for all types, over oneDNN (float32), OpenBLAS (float64) and own loops
+ * (integers).
+ */
+#ifndef TF_OPS_DEVICE_BLAS_CPU_H
+#define TF_OPS_DEVICE_BLAS_CPU_H
+
+#include "ops/device/cpu.h"
+
+/* C [m, n] = op(A) op(B) + (accumulate ? C : 0), row-major; op(A) is [m, k], op(B) [k, n]. */
+struct gemm {
+    enum dtype type;
+    bool transpose_a, transpose_b, accumulate;
+    int64_t m, n, k;
+};
+
+/* By at most `threads` threads. `deterministic`: cut by shape, so that the bits do not depend on
+ * `threads`. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass one thread. */
+int gemm_run(const struct gemm *gemm, const void *a, const void *b, void *c, int threads,
+             bool deterministic, struct error *err);
+
+#endif

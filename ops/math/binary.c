@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic of two tensors, element by element with broadcasting.
+ */
+#include "ops/math/gradients.h"
+
+#define BINARY_NUMERIC                                                                             \
+    .inputs = "x: T, y: T", .outputs = "z: T", .attrs = "T: numeric", .shape = infer_broadcast
+
+/* Both gradients, of the output's shape, brought to the inputs' shapes. */
+static int set_both(struct grad *g, struct edge dx, struct edge dy)
+{
+    g->in[0] = grad_unbroadcast(g, dx, 0, 1);
+    g->in[1] = grad_unbroadcast(g, dy, 1, 0);
+    return grad_finish(g);
+}
+
+static int add_gradient(struct grad *g)
+{
+    return set_both(g, g->out[0], g->out[0]);
+}
+
+static int sub_gradient(struct grad *g)
+{
+    return set_both(g, g->out[0], grad_neg(g, g->out[0]));
+}
+
+static int mul_gradient(struct grad *g)
+{
+    struct edge dz = g->out[0];
+    return set_both(g, grad_mul(g, dz, grad_input(g, 1)), grad_mul(g, grad_input(g, 0), dz));
+}
+
+static int div_gradient(struct grad *g)
+{
+    struct edge y = grad_input(g, 1);
+    struct edge dx = grad_div(g, g->out[0], y);
+    return set_both(g, dx, grad_neg(g, grad_mul(g, dx, grad_output(g, 0))));
+}
+
+/* To the larger (of Maximum), or smaller, operand; ties to x. */
+static int extremum_gradient(struct grad *g, const char *comparison)
+{
+    struct edge mask = build_binary(&g->b, comparison, grad_input(g, 0), grad_input(g, 1));
+    struct edge zero = build_scalar_like(&g->b, g->out[0], 0);
+    return set_both(g, grad_select(g, mask, g->out[0], zero),
+                    grad_select(g, mask, zero, g->out[0]));
+}
+
+static int maximum_gradient(struct grad *g)
+{
+    return extremum_gradient(g, "GreaterEqual");
+}
+
+static int minimum_gradient(struct grad *g)
+{
+    return extremum_gradient(g, "LessEqual");
+}
+
+/* dx = dz y x^(y-1); dy = dz z ln x where x > 0, else 0. The logarithm never sees another x, so
+ * that no NaN arises, in the second derivative neither. */
+static int pow_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 0), y = grad_input(g, 1), dz = g->out[0];
+    struct edge one = build_scalar_like(b, x, 1), zero = build_scalar_like(b, x, 0);
+    struct edge power = build_binary(b, "Pow", x, build_binary(b, "Sub", y, one));
+    struct edge positive = build_binary(b, "Greater", x, zero);
+    struct edge log = build_unary(b, "Log", grad_select(g, positive, x, one));
+    return set_both(g, grad_mul(g, grad_mul(g, dz, y), power),
+                    grad_mul(g, grad_mul(g, dz, grad_output(g, 0)), log));
+}
+
+static int squared_difference_gradient(struct grad *g)
+{
+    struct edge difference = build_binary(&g->b, "Sub", grad_input(g, 0), grad_input(g, 1));
+    struct edge dx = grad_mul(g, grad_scale(g, 2, g->out[0]), difference);
+    return set_both(g, dx, grad_neg(g, dx));
+}
+
+const struct op_def op_Add = {
+    .name = "Add",
+    BINARY_NUMERIC,
+    .flags = OP_COMMUTATIVE,
+    .doc = "x + y, with broadcasting.",
+    .gradient = add_gradient,
+};
+
+const struct op_def op_Sub = {
+    .name = "Sub",
+    BINARY_NUMERIC,
+    .doc = "x - y, with broadcasting.",
+    .gradient = sub_gradient,
+};
+
+const struct op_def op_Mul = {
+    .name = "Mul",
+    BINARY_NUMERIC,
+    .flags = OP_COMMUTATIVE,
+    .doc = "x * y element by element, with broadcasting.",
+    .gradient = mul_gradient,
+};
+
+const struct op_def op_Div = {
+    .name = "Div",
+    BINARY_NUMERIC,
+    .doc = "x / y, with broadcasting; of integers, cut toward zero.",
+    .detail = "An integer divided by zero is an error.",
+    .gradient = div_gradient,
+};
+
+const struct op_def op_FloorDiv = {
+    .name = "FloorDiv",
+    BINARY_NUMERIC,
+    .flags = OP_NO_GRADIENT,
+    .doc = "The largest whole number that is not above x / y, with broadcasting.",
+    .detail = "An integer divided by zero is an error.",
+};
+
+const struct op_def op_Mod = {
+    .name = "Mod",
+    BINARY_NUMERIC,
+    .doc = "The remainder of x / y cut toward zero, with the sign of x; with broadcasting.",
+    .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
+};
+
+const struct op_def op_Maximum = {
+    .name = "Maximum",
+    BINARY_NUMERIC,
+    .doc = "The larger of x and y, with broadcasting.",
+    .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+    .gradient = maximum_gradient,
+};
+
+const struct op_def op_Minimum = {
+    .name = "Minimum",
+    BINARY_NUMERIC,
+    .doc = "The smaller of x and y, with broadcasting.",
+    .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+    .gradient = minimum_gradient,
+};
+
+const struct op_def op_Pow = {
+    .name = "Pow",
+    BINARY_NUMERIC,
+    .doc = "x to the power of y, with broadcasting.",
+    .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0.",
+    .gradient = pow_gradient,
+};
+
+const struct op_def op_SquaredDifference = {
+    .name = "SquaredDifference",
+    BINARY_NUMERIC,
+    .flags = OP_COMMUTATIVE,
+    .doc = "(x - y) * (x - y), with broadcasting.",
+    .gradient = squared_difference_gradient,
+};

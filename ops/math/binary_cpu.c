@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel of element-wise ops of two tensors.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/math/broadcast_cpu.h"
+#include "ops/math/elementwise_cpu.h"
+#include "ops/math/parallel_cpu.h"
+
+struct binary_state {
+    const struct binary_row *row;
+    bool planned; /* shapes were known in prepare */
+    struct shape shape;
+    struct broadcast broadcast;
+};
+
+static const struct binary_row *find_row(const char *op, enum dtype type)
+{
+    static const struct binary_row *const tables[] = {binary_arithmetic, binary_compare,
+                                                      binary_gradients};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct binary_row *row = tables[t]; row->op; row++)
+            if (row->type == type && !strcmp(row->op, op))
+                return row;
+    return NULL;
+}
+
+static int plan(struct broadcast *broadcast, struct shape *shape, const struct shape *x,
+                const struct shape *y)
+{
+    if (!shape_broadcast(x, y, shape))
+        return -1;
+    broadcast_plan(broadcast, shape, (const struct shape *const[]){x, y}, 2);
+    return 0;
+}
+
+/* An input of the output's size may be overwritten. */
+static void offer_reuse(struct kernel_setup *setup)
+{
+    int64_t bytes = shape_bytes(&setup->out_types[0].shape, setup->out_types[0].type);
+    for (int i = 0; i < 2; i++) {
+        const struct node_output *in = &setup->in_types[i];
+        if (bytes >= 0 && shape_bytes(&in->shape, in->type) == bytes) {
+            setup->out[0].forward = FORWARD_REUSE;
+            setup->out[0].from = i;
+            return;
+        }
+    }
+}
+
+static int binary_prepare(struct kernel_setup *setup)
+{
+    const char *op = setup->node->op->def->name;
+    const struct binary_row *row = find_row(op, setup->in_types[0].type);
+    if (!row)
+        return kernel_setup_fail(setup, "no loop for %s of %s", op,
+                                 dtype_name(setup->in_types[0].type));
+    struct binary_state *state = mem_alloc(sizeof *state);
+    setup->state = state;
+    setup->name = row->name;
+    state->row = row;
+    const struct shape *x = &setup->in_types[0].shape, *y = &setup->in_types[1].shape;
+    if (shape_is_known(x) && shape_is_known(y) && !plan(&state->broadcast, &state->shape, x, y))
+        state->planned = true;
+    offer_reuse(setup);
+    return 0;
+}
+
+struct binary_work {
+    const struct binary_row *row;
+    const struct broadcast *broadcast;
+    const char *x, *y;
+    char *out;
+    size_t in_bytes, out_bytes;
+};
+
+static int binary_body(void *context, int64_t begin, int64_t end)
+{
+    const struct binary_work *work = context;
+    enum binary_mode mode = !broadcast_advances(work->broadcast, 0)   ? BINARY_SCALAR_X
+                            : !broadcast_advances(work->broadcast, 1) ? BINARY_SCALAR_Y
+                                                                      : BINARY_BOTH;
+    struct broadcast_walk walk;
+    struct broadcast_row row;
+    int flags = 0;
+    broadcast_start(&walk, work->broadcast, begin, end);
+    while (broadcast_next(&walk, &row))
+        flags |= work->row->loop(row.n, work->x + row.in[0] * (int64_t)work->in_bytes,
+                                 work->y + row.in[1] * (int64_t)work->in_bytes,
+                                 work->out + row.out * (int64_t)work->out_bytes, mode);
+    return flags;
+}
+
+static int binary_run(struct kernel_call *call)
+{
+    const struct binary_state *state = call->state;
+    const struct tensor *x = call->in[0], *y = call->in[1];
+    struct broadcast own;
+    struct shape shape = state->shape;
+    if (!state->planned && plan(&own, &shape, &x->shape, &y->shape))
+        return kernel_fail(call, "shapes %s and %s cannot be broadcast", shape_text(&x->shape),
+                           shape_text(&y->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct binary_work work = {.row = state->row,
+                               .broadcast = state->planned ? &state->broadcast : &own,
+                               .x = x->data,
+                               .y = y->data,
+                               .out = out->data,
+                               .in_bytes = dtype_bytes(x->type),
+                               .out_bytes = dtype_bytes(out->type)};
+    int flags =
+        parallel_for(call->threads, work.broadcast->count, state->row->grain, binary_body, &work);
+    if (flags & LOOP_DIVIDED_BY_ZERO)
+        return kernel_fail(call, "integer division by zero");
+    if (flags & LOOP_NEGATIVE_POWER)
+        return kernel_fail(call, "an integer to a negative power");
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_binary = {.prepare = binary_prepare, .run = binary_run};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/math/broadcast_cpu.h"
+
+#include <string.h>
+
+/* Strides of an input as the output's dimensions walk it. */
+static void input_strides(const struct shape *out, const struct shape *in,
+                          int64_t strides[SHAPE_RANK_MAX])
+{
+    int64_t step = 1;
+    for (int axis = out->rank - 1; axis >= 0; axis--) {
+        int from = axis - (out->rank - in->rank);
+        int64_t dim = from >= 0 ? in->dims[from] : 1;
+        strides[axis] = dim == 1 ? 0 : step;
+        step *= dim;
+    }
+}
+
+/* Whether dimension `axis` (outer) continues the plan's outermost one for every input. */
+static bool continues(const struct broadcast *plan, int64_t strides[][SHAPE_RANK_MAX], int axis)
+{
+    for (int i = 0; i < plan->n_in; i++) {
+        int64_t whole = plan->strides[i][0] * plan->dims[0];
+        if (strides[i][axis] != whole)
+            return false;
+    }
+    return true;
+}
+
+static void push_outermost(struct broadcast *plan, int64_t dim, int64_t strides[][SHAPE_RANK_MAX],
+                           int axis)
+{
+    memmove(plan->dims + 1, plan->dims, sizeof *plan->dims * (size_t)plan->rank);
+    plan->dims[0] = dim;
+    for (int i = 0; i < plan->n_in; i++) {
+        memmove(plan->strides[i] + 1, plan->strides[i],
+                sizeof *plan->strides[i] * (size_t)plan->rank);
+        plan->strides[i][0] = strides[i][axis];
+    }
+    plan->rank++;
+}
+
+void broadcast_plan(struct broadcast *plan, const struct shape *out,
+                    const struct shape *const *inputs, int n_in)
+{
+    int64_t strides[BROADCAST_INPUTS_MAX][SHAPE_RANK_MAX];
+    memset(plan, 0, sizeof *plan);
+    plan->n_in = n_in;
+    plan->count = shape_count(out);
+    for (int i = 0; i < n_in; i++)
+        input_strides(out, inputs[i], strides[i]);
+    for (int axis = out->rank - 1; axis >= 0; axis--) {
+        if (out->dims[axis] == 1)
+            continue;
+        if (plan->rank && continues(plan, strides, axis))
+            plan->dims[0] *= out->dims[axis];
+        else
+            push_outermost(plan, out->dims[axis], strides, axis);
+    }
+    if (!plan->rank) { /* one element */
+        plan->rank = 1;
+        plan->dims[0] = 1;
+        for (int i = 0; i < n_in; i++)
+            plan->strides[i][0] = 1;
+    }
+}
+
+void broadcast_start(struct broadcast_walk *walk, const struct broadcast *plan, int64_t begin,
+                     int64_t end)
+{
+    memset(walk, 0, sizeof *walk);
+    walk->plan = plan;
+    walk->next = begin;
+    walk->end = end;
+    int64_t rest = begin;
+    for (int axis = plan->rank - 1; axis >= 0 && begin < end; axis--) {
+        walk->index[axis] = rest % plan->dims[axis];
+        rest /= plan->dims[axis];
+        for (int i = 0; i < plan->n_in; i++)
+            walk->offset[i] += walk->index[axis] * plan->strides[i][axis];
+    }
+}
+
+/* To the next row, whose outer index is one further. */
+static void advance_row(struct broadcast_walk *walk)
+{
+    const struct broadcast *plan = walk->plan;
+    for (int axis = plan->rank - 2; axis >= 0; axis--) {
+        for (int i = 0; i < plan->n_in; i++)
+            walk->offset[i] += plan->strides[i][axis];
+        if (++walk->index[axis] < plan->dims[axis])
+            return;
+        for (int i = 0; i < plan->n_in; i++)
+            walk->offset[i] -= plan->dims[axis] * plan->strides[i][axis];
+        walk->index[axis] = 0;
+    }
+}
+
+bool broadcast_next(struct broadcast_walk *walk, struct broadcast_row *row)
+{
+    const struct broadcast *plan = walk->plan;
+    int inner = plan->rank - 1;
+    if (walk->next >= walk->end)
+        return false;
+    int64_t begin = walk->index[inner];
+    int64_t n = plan->dims[inner] - begin;
+    if (n > walk->end - walk->next)
+        n = walk->end - walk->next;
+    row->out = walk->next;
+    row->n = n;
+    for (int i = 0; i < plan->n_in; i++) {
+        row->in[i] = walk->offset[i];
+        walk->offset[i] -= begin * plan->strides[i][inner]; /* back to the row's start */
+    }
+    walk->index[inner] = 0;
+    walk->next += n;
+    advance_row(walk);
+    return true;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cast: by way of a wide type (float64, int64, uint64) that holds every value of the source, block
+ * by block; frequent pairs directly.
+ */
+#include <math.h>
+
+#include "exec/kernel.h"
+#include "ops/math/parallel_cpu.h"
+
+#define CAST_BLOCK 512
+
+/*      type     C type    wide */
+#define CAST_TYPES(X)                                                                              \
+    X(FLOAT32, float, double)                                                                      \
+    X(FLOAT64, double, double)                                                                     \
+    X(INT8, int8_t, int64_t)                                                                       \
+    X(INT16, int16_t, int64_t)                                                                     \
+    X(INT32, int32_t, int64_t)                                                                     \
+    X(INT64, int64_t, int64_t)                                                                     \
+    X(UINT8, uint8_t, int64_t)                                                                     \
+    X(UINT16, uint16_t, int64_t)                                                                   \
+    X(UINT32, uint32_t, int64_t)                                                                   \
+    X(UINT64, uint64_t, uint64_t)
+
+typedef void cast_loop(int64_t n, const void *x, void *out);
+
+#define CONVERT(name, from, to, ...)                                                               \
+    static void name(int64_t n, const void *px, void *po)                                          \
+    {                                                                                              \
+        const from *xs = px;                                                                       \
+        to *out = po;                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            from x = xs[i];                                                                        \
+            out[i] = (to)(__VA_ARGS__);                                                            \
+        }                                                                                          \
+    }
+
+/* Loads: to the wide type. */
+#define X(type, c, wide) CONVERT(load_##type, c, wide, x)
+CAST_TYPES(X)
+#undef X
+CONVERT(load_BOOL, uint8_t, int64_t, x)
+CONVERT(load_FLOAT16, uint16_t, double, float16_to_float32(x))
+CONVERT(load_BFLOAT16, uint16_t, double, bfloat16_to_float32(x))
+
+/* Stores from whole numbers wrap around or round, as C does. */
+#define X(type, c, wide) CONVERT(store_int_##type, int64_t, c, x)
+#define Y(type, c, wide) CONVERT(store_uint_##type, uint64_t, c, x)
+CAST_TYPES(X)
+CAST_TYPES(Y)
+#undef X
+#undef Y
+CONVERT(store_int_FLOAT16, int64_t, uint16_t, float32_to_float16((float)x))
+CONVERT(store_int_BFLOAT16, int64_t, uint16_t, float32_to_bfloat16((float)x))
+CONVERT(store_uint_FLOAT16, uint64_t, uint16_t, float32_to_float16((float)x))
+CONVERT(store_uint_BFLOAT16, uint64_t, uint16_t, float32_to_bfloat16((float)x))
+CONVERT(int_is_true, int64_t, uint8_t, x != 0)
+CONVERT(uint_is_true, uint64_t, uint8_t, x != 0)
+
+/* Stores from float64; `above` is the first value that is too large. */
+#define SATURATE(low, above, high) (x != x ? 0 : x <= (low) ? (low) : x >= (above) ? (high) : x)
+CONVERT(store_float_FLOAT32, double, float, x)
+CONVERT(store_float_FLOAT64, double, double, x)
+CONVERT(store_float_INT8, double, int8_t, SATURATE(INT8_MIN, 128, INT8_MAX))
+CONVERT(store_float_INT16, double, int16_t, SATURATE(INT16_MIN, 32768, INT16_MAX))
+CONVERT(store_float_INT32, double, int32_t, SATURATE(INT32_MIN, 0x1p31, INT32_MAX))
+CONVERT(store_float_UINT8, double, uint8_t, SATURATE(0, 256, UINT8_MAX))
+CONVERT(store_float_UINT16, double, uint16_t, SATURATE(0, 65536, UINT16_MAX))
+CONVERT(store_float_UINT32, double, uint32_t, SATURATE(0, 0x1p32, UINT32_MAX))
+CONVERT(store_float_BOOL, double, uint8_t, x != 0)
+/* Here the largest value is no float64. */
+CONVERT(store_float_INT64, double, int64_t,
+        x != x         ? 0
+        : x <= -0x1p63 ? INT64_MIN
+        : x >= 0x1p63  ? INT64_MAX
+                       : (int64_t)x)
+CONVERT(store_float_UINT64, double, uint64_t, !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x)
+
+/* By way of float32, but rounded once: an inexact float32 is made odd in its last bit, which keeps
+ * the second rounding from mistaking it for a tie. */
+static float to_odd(double x)
+{
+    float y = (float)x;
+    if ((double)y == x || x != x || isinf(y))
+        return y;
+    if (fabs((double)y) > fabs(x))
+        y = nextafterf(y, 0);
+    union {
+        float f;
+        uint32_t bits;
+    } odd = {y};
+    odd.bits |= 1;
+    return odd.f;
+}
+CONVERT(store_float_FLOAT16, double, uint16_t, float32_to_float16(to_odd(x)))
+CONVERT(store_float_BFLOAT16, double, uint16_t, float32_to_bfloat16(to_odd(x)))
+
+enum wide { WIDE_FLOAT, WIDE_INT, WIDE_UINT };
+
+struct cast_row {
+    enum dtype type;
+    enum wide wide;
+    cast_loop *load, *store[3]; /* by enum wide */
+};
+
+#define ROW(type, wide)                                                                            \
+    {                                                                                              \
+        type, wide, load_##type,                                                                   \
+        {                                                                                          \
+            store_float_##type, store_int_##type, store_uint_##type                                \
+        }                                                                                          \
+    }
+
+static const struct cast_row rows[] = {
+    ROW(FLOAT32, WIDE_FLOAT),
+    ROW(FLOAT64, WIDE_FLOAT),
+    ROW(FLOAT16, WIDE_FLOAT),
+    ROW(BFLOAT16, WIDE_FLOAT),
+    ROW(INT8, WIDE_INT),
+    ROW(INT16, WIDE_INT),
+    ROW(INT32, WIDE_INT),
+    ROW(INT64, WIDE_INT),
+    ROW(UINT8, WIDE_INT),
+    ROW(UINT16, WIDE_INT),
+    ROW(UINT32, WIDE_INT),
+    ROW(UINT64, WIDE_UINT),
+    {BOOL, WIDE_INT, load_BOOL, {store_float_BOOL, int_is_true, uint_is_true}},
+};
+
+CONVERT(float32_to_float64, float, double, x)
+CONVERT(float64_to_float32, double, float, x)
+CONVERT(int32_to_float32, int32_t, float, x)
+CONVERT(uint8_to_float32, uint8_t, float, x)
+CONVERT(int32_to_int64, int32_t, int64_t, x)
+CONVERT(int64_to_int32, int64_t, int32_t, x)
+
+static const struct direct_row {
+    enum dtype from, to;
+    cast_loop *loop;
+} direct[] = {
+    {FLOAT32, FLOAT64, float32_to_float64}, {FLOAT64, FLOAT32, float64_to_float32},
+    {INT32, FLOAT32, int32_to_float32},     {UINT8, FLOAT32, uint8_to_float32},
+    {BOOL, FLOAT32, uint8_to_float32},      {INT32, INT64, int32_to_int64},
+    {INT64, INT32, int64_to_int32},
+};
+
+static const struct cast_row *find_row(enum dtype type)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].type == type)
+            return &rows[i];
+    return NULL;
+}
+
+static int cast_prepare(struct kernel_setup *setup)
+{
+    enum dtype from = setup->in_types[0].type, to = setup->out_types[0].type;
+    if (!find_row(from) || !find_row(to))
+        return kernel_setup_fail(setup, "no cast from %s to %s", dtype_name(from), dtype_name(to));
+    if (from == to)
+        setup->out[0].forward = FORWARD_ALIAS;
+    return 0;
+}
+
+struct cast_work {
+    enum dtype from, to;
+    const char *x;
+    char *out;
+};
+
+static int cast_body(void *context, int64_t begin, int64_t end)
+{
+    const struct cast_work *work = context;
+    const char *x = work->x + begin * (int64_t)dtype_bytes(work->from);
+    char *out = work->out + begin * (int64_t)dtype_bytes(work->to);
+    for (size_t i = 0; i < sizeof direct / sizeof *direct; i++) {
+        if (direct[i].from == work->from && direct[i].to == work->to) {
+            direct[i].loop(end - begin, x, out);
+            return 0;
+        }
+    }
+    const struct cast_row *from = find_row(work->from), *to = find_row(work->to);
+    _Alignas(64) char block[CAST_BLOCK * sizeof(double)];
+    for (int64_t at = begin; at < end; at += CAST_BLOCK) {
+        int64_t n = end - at < CAST_BLOCK ? end - at : CAST_BLOCK;
+        from->load(n, x, block);
+        to->store[from->wide](n, block, out);
+        x += n * (int64_t)dtype_bytes(work->from);
+        out += n * (int64_t)dtype_bytes(work->to);
+    }
+    return 0;
+}
+
+static int cast_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    enum dtype to = node_type(call->node, "DstT");
+    if (to == x->type)
+        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    if (!out)
+        return call->err->code;
+    struct cast_work work = {x->type, to, x->data, out->data};
+    parallel_for(call->threads, tensor_count(x), PARALLEL_GRAIN_MOVE, cast_body, &work);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_cast = {.prepare = cast_prepare, .run = cast_run};

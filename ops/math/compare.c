@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Comparisons and the logic of booleans.
+ */
+#include "graph/infer.h"
+
+#define COMPARISON(types)                                                                          \
+    .inputs = "x: T, y: T", .outputs = "z: bool", .attrs = "T: " types, .shape = infer_broadcast
+#define LOGIC .inputs = "x: bool, y: bool", .outputs = "z: bool", .shape = infer_broadcast
+
+const struct op_def op_Less = {
+    .name = "Less",
+    COMPARISON("real"),
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x < y, with broadcasting.",
+};
+
+const struct op_def op_LessEqual = {
+    .name = "LessEqual",
+    COMPARISON("real"),
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x <= y, with broadcasting.",
+};
+
+const struct op_def op_Greater = {
+    .name = "Greater",
+    COMPARISON("real"),
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x > y, with broadcasting.",
+};
+
+const struct op_def op_GreaterEqual = {
+    .name = "GreaterEqual",
+    COMPARISON("real"),
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x >= y, with broadcasting.",
+};
+
+const struct op_def op_Equal = {
+    .name = "Equal",
+    COMPARISON("numeric|bool"),
+    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
+    .doc = "Whether x = y, with broadcasting.",
+    .detail = "A NaN equals nothing.",
+};
+
+const struct op_def op_NotEqual = {
+    .name = "NotEqual",
+    COMPARISON("numeric|bool"),
+    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
+    .doc = "Whether x and y differ, with broadcasting.",
+    .detail = "A NaN differs from everything.",
+};
+
+const struct op_def op_LogicalAnd = {
+    .name = "LogicalAnd",
+    LOGIC,
+    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
+    .doc = "Whether both x and y are true, with broadcasting.",
+};
+
+const struct op_def op_LogicalOr = {
+    .name = "LogicalOr",
+    LOGIC,
+    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
+    .doc = "Whether x or y or both are true, with broadcasting.",
+};
+
+const struct op_def op_LogicalNot = {
+    .name = "LogicalNot",
+    .inputs = "x: bool",
+    .outputs = "y: bool",
+    .shape = infer_unchanged,
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x is false.",
+};
+
+const struct op_def op_IsNan = {
+    .name = "IsNan",
+    .inputs = "x: T",
+    .outputs = "y: bool",
+    .attrs = "T: floating",
+    .shape = infer_unchanged,
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether x is not a number.",
+};

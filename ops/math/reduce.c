@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reductions over axes: declarations and shapes. Gradients: reduce_grad.c.
+ */
+#include "ops/math/reduce.h"
+#include "graph/infer.h"
+#include "ops/math/reduce_grad.h"
+
+int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err)
+{
+    *axes = 0;
+    for (int64_t i = 0; i < tensor_count(indices); i++) {
+        int axis;
+        int64_t value = tensor_get_int64(indices, i);
+        if (!shape_axis(value, rank, &axis))
+            return error_set(err, ERR_DATA, "axis %lld is outside [%d, %d)", (long long)value,
+                             -rank, rank);
+        if (*axes & 1u << axis)
+            return error_set(err, ERR_DATA, "axis %lld is named twice", (long long)value);
+        *axes |= 1u << axis;
+    }
+    return 0;
+}
+
+struct shape reduce_shape(const struct shape *input, unsigned axes, bool keep_dims)
+{
+    struct shape shape = {0};
+    for (int axis = 0; axis < input->rank; axis++) {
+        bool reduced = axes & 1u << axis;
+        if (!reduced || keep_dims)
+            shape.dims[shape.rank++] = reduced ? 1 : input->dims[axis];
+    }
+    return shape;
+}
+
+static int reduction_shape(struct infer *infer)
+{
+    const struct shape *input = infer_shape(infer, 0), *indices = infer_shape(infer, 1);
+    const struct tensor *value = infer_value(infer, 1);
+    bool keep_dims = node_bool(infer->node, "keep_dims");
+    unsigned axes;
+    if (indices->rank > 1)
+        return infer_fail(infer, "reduction_indices must be a scalar or a vector, not %s",
+                          shape_text(indices));
+    if (input->rank == SHAPE_UNKNOWN)
+        return 0;
+    if (!value) {
+        if (!keep_dims)
+            return 0;
+        infer->out[0].rank = input->rank;
+        for (int i = 0; i < input->rank; i++)
+            infer->out[0].dims[i] = SHAPE_UNKNOWN;
+        return 0;
+    }
+    if (reduce_axes(value, input->rank, &axes, infer->err))
+        return infer->err->code;
+    infer->out[0] = reduce_shape(input, axes, keep_dims);
+    return 0;
+}
+
+#define REDUCTION                                                                                  \
+    .inputs = "input: T, reduction_indices: Tidx", .outputs = "output: T",                         \
+    .attrs = "keep_dims: bool = false, T: numeric, Tidx: int32|int64 = int32",                     \
+    .shape = reduction_shape
+#define LOGICAL_REDUCTION                                                                          \
+    .inputs = "input: bool, reduction_indices: Tidx", .outputs = "output: bool",                   \
+    .attrs = "keep_dims: bool = false, Tidx: int32|int64 = int32", .shape = reduction_shape
+#define AXES                                                                                       \
+    "reduction_indices is a scalar or a vector of axes, counted from the end when negative; an "   \
+    "empty vector reduces nothing. With keep_dims the reduced axes stay, with length 1."
+
+const struct op_def op_Sum = {
+    .name = "Sum",
+    REDUCTION,
+    .doc = "The sum of the elements along axes.",
+    .detail = AXES " The sum of no elements is 0.",
+    .gradient = reduce_sum_gradient,
+};
+
+const struct op_def op_Mean = {
+    .name = "Mean",
+    REDUCTION,
+    .doc = "The mean of the elements along axes.",
+    .detail = AXES " The mean of no elements is NaN, of integers an error; a mean of integers is "
+                   "cut toward zero.",
+    .gradient = reduce_mean_gradient,
+};
+
+const struct op_def op_Prod = {
+    .name = "Prod",
+    REDUCTION,
+    .doc = "The product of the elements along axes.",
+    .detail = AXES " The product of no elements is 1.",
+    .gradient = reduce_prod_gradient,
+};
+
+const struct op_def op_Max = {
+    .name = "Max",
+    REDUCTION,
+    .doc = "The largest element along axes.",
+    .detail = AXES " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
+                   "the smallest integer. Elements equal to the result share its gradient evenly.",
+    .gradient = reduce_extremum_gradient,
+};
+
+const struct op_def op_Min = {
+    .name = "Min",
+    REDUCTION,
+    .doc = "The smallest element along axes.",
+    .detail = AXES " A NaN is the result wherever there is one. Of no elements: infinity, or the "
+                   "largest integer. Elements equal to the result share its gradient evenly.",
+    .gradient = reduce_extremum_gradient,
+};
+
+const struct op_def op_All = {
+    .name = "All",
+    LOGICAL_REDUCTION,
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether all elements along axes are true.",
+    .detail = AXES " Of no elements: true.",
+};
+
+const struct op_def op_Any = {
+    .name = "Any",
+    LOGICAL_REDUCTION,
+    .flags = OP_NO_GRADIENT,
+    .doc = "Whether any element along axes is true.",
+    .detail = AXES " Of no elements: false.",
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients of reductions. What flows back is given the input's rank (reduced axes of length 1) and
+ * repeated along the reduced axes. With static shapes that takes two constants, else a few nodes on
+ * small integer vectors: with m[axis] = 1 for a reduced axis, 0 for others, the kept shape is
+ * shape * (1 - m) + m and the repeats are shape * m + (1 - m).
+ */
+#include "ops/math/reduce_grad.h"
+#include "base/memory.h"
+#include "graph/infer.h"
+#include "ops/math/gradients.h"
+#include "ops/math/reduce.h"
+
+struct reduction {
+    struct edge kept;    /* the result's shape with keep_dims, an int32 vector */
+    struct edge repeats; /* how often each axis is repeated to give the input's shape */
+};
+
+static struct edge int_scalar(struct build *b, int value)
+{
+    return build_scalar(b, INT32, value);
+}
+
+static bool static_axes(struct grad *g, unsigned *axes)
+{
+    const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
+    const struct tensor *indices = graph_constant(g->b.graph, grad_input(g, 1));
+    struct error ignored = ERROR_INIT;
+    return indices && shape->rank != SHAPE_UNKNOWN &&
+           !reduce_axes(indices, shape->rank, axes, &ignored);
+}
+
+/* m of the head comment. */
+static struct edge axis_mask(struct grad *g)
+{
+    struct build *b = &g->b;
+    unsigned axes;
+    if (static_axes(g, &axes)) {
+        int64_t mask[SHAPE_RANK_MAX] = {0};
+        int rank = build_shape(b, grad_input(g, 0))->rank;
+        for (int i = 0; i < rank; i++)
+            mask[i] = axes >> i & 1;
+        return build_ints(b, mask, rank);
+    }
+    struct edge rank = build_unary(b, "Rank", grad_input(g, 0));
+    struct edge indices = grad_input(g, 1);
+    if (build_type(b, indices) != INT32) {
+        struct attr to = {"DstT", attr_type(INT32)};
+        indices = build_op(b, "Cast", &indices, 1, &to, 1);
+    }
+    struct edge flat = build_binary(b, "Reshape", indices, build_ints(b, (int64_t[]){-1}, 1));
+    struct edge positive = build_binary(b, "Mod", build_binary(b, "Add", flat, rank), rank);
+    struct edge one_hot[] = {positive, rank, int_scalar(b, 1), int_scalar(b, 0)};
+    return build_binary(b, "Sum", build_op(b, "OneHot", one_hot, 4, NULL, 0), int_scalar(b, 0));
+}
+
+static struct reduction dynamic_reduction(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge shape = build_unary(b, "Shape", grad_input(g, 0));
+    struct edge mask = axis_mask(g);
+    struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
+    return (struct reduction){
+        .kept = build_binary(b, "Add", grad_mul(g, shape, others), mask),
+        .repeats = build_binary(b, "Add", grad_mul(g, shape, mask), others),
+    };
+}
+
+static struct reduction reduction_of(struct grad *g)
+{
+    const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
+    int64_t kept[SHAPE_RANK_MAX], repeats[SHAPE_RANK_MAX];
+    unsigned axes;
+    if (g->b.failed || !shape_is_known(shape) || !static_axes(g, &axes))
+        return dynamic_reduction(g);
+    for (int i = 0; i < shape->rank; i++) {
+        bool reduced = axes >> i & 1;
+        kept[i] = reduced ? 1 : shape->dims[i];
+        repeats[i] = reduced ? shape->dims[i] : 1;
+    }
+    return (struct reduction){build_ints(&g->b, kept, shape->rank),
+                              build_ints(&g->b, repeats, shape->rank)};
+}
+
+static struct edge spread(struct grad *g, struct edge x, const struct reduction *reduction)
+{
+    struct edge kept = build_binary(&g->b, "Reshape", x, reduction->kept);
+    return build_binary(&g->b, "Tile", kept, reduction->repeats);
+}
+
+int reduce_sum_gradient(struct grad *g)
+{
+    struct reduction reduction = reduction_of(g);
+    g->in[0] = spread(g, g->out[0], &reduction);
+    return grad_finish(g);
+}
+
+/* Elements that went into each result, of the gradient's type. */
+static struct edge elements_each(struct grad *g)
+{
+    struct build *b = &g->b;
+    int64_t in = shape_count(build_shape(b, grad_input(g, 0)));
+    int64_t out = shape_count(build_shape(b, grad_output(g, 0)));
+    if (in > 0 && out > 0)
+        return build_scalar_like(b, g->out[0], (double)(in / out));
+    struct edge one = int_scalar(b, 1);
+    struct edge results =
+        build_binary(b, "Maximum", build_unary(b, "Size", grad_output(g, 0)), one);
+    struct edge each = grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
+    struct attr to = {"DstT", attr_type(build_type(b, g->out[0]))};
+    return build_op(b, "Cast", &each, 1, &to, 1);
+}
+
+int reduce_mean_gradient(struct grad *g)
+{
+    struct reduction reduction = reduction_of(g);
+    g->in[0] = spread(g, grad_div(g, g->out[0], elements_each(g)), &reduction);
+    return grad_finish(g);
+}
+
+int reduce_extremum_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 0);
+    struct reduction reduction = reduction_of(g);
+    struct edge result = build_binary(b, "Reshape", grad_output(g, 0), reduction.kept);
+    struct edge equal = build_binary(b, "Equal", result, x);
+    struct attr to = {"DstT", attr_type(build_type(b, x))};
+    struct edge chosen = build_op(b, "Cast", &equal, 1, &to, 1);
+    struct edge sum = build_binary(b, "Sum", chosen, grad_input(g, 1));
+    struct edge number = build_binary(b, "Reshape", sum, reduction.kept);
+    struct edge kept = build_binary(b, "Reshape", g->out[0], reduction.kept);
+    g->in[0] = grad_mul(g, chosen, grad_div(g, kept, number));
+    return grad_finish(g);
+}
+
+/* The reduced axes first, then the others; and the way back. */
+static void permutations(unsigned axes, int rank, int64_t *forward, int64_t *backward)
+{
+    int n = 0;
+    for (int reduced = 1; reduced >= 0; reduced--)
+        for (int axis = 0; axis < rank; axis++)
+            if ((int)(axes >> axis & 1) == reduced)
+                forward[n++] = axis;
+    for (int i = 0; i < rank; i++)
+        backward[forward[i]] = i;
+}
+
+static struct edge exclusive_product(struct grad *g, struct edge x, bool reverse)
+{
+    struct attr attrs[] = {{"exclusive", attr_bool(true)}, {"reverse", attr_bool(reverse)}};
+    struct edge inputs[] = {x, int_scalar(&g->b, 0)};
+    return build_op(&g->b, "Cumprod", inputs, 2, attrs, 2);
+}
+
+/* Of n dimensions of a shape. */
+static struct edge dims_product(struct grad *g, struct edge shape, int64_t begin, int64_t n)
+{
+    struct build *b = &g->b;
+    struct edge slice[] = {shape, build_ints(b, &begin, 1), build_ints(b, &n, 1)};
+    return build_binary(b, "Prod", build_op(b, "Slice", slice, 3, NULL, 0), int_scalar(b, 0));
+}
+
+/* The product of all others, also where an element is zero: the products before and after it. */
+int reduce_prod_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 0);
+    int rank = build_shape(b, x)->rank;
+    int64_t forward[SHAPE_RANK_MAX], backward[SHAPE_RANK_MAX], n_reduced = 0;
+    unsigned axes;
+    if (!static_axes(g, &axes))
+        return error_set(b->err, ERR_DATA,
+                         "the gradient of Prod needs a known rank and constant axes");
+    permutations(axes, rank, forward, backward);
+    struct edge order = build_ints(b, forward, rank);
+    struct edge moved = build_binary(b, "Transpose", x, order);
+    struct edge shape = build_unary(b, "Shape", moved);
+    for (int i = 0; i < rank; i++)
+        n_reduced += axes >> i & 1;
+    struct edge dims[] = {dims_product(g, shape, 0, n_reduced),
+                          dims_product(g, shape, n_reduced, rank - n_reduced)};
+    struct edge flat_shape = build_op(b, "Pack", dims, 2, NULL, 0);
+    struct edge flat = build_binary(b, "Reshape", moved, flat_shape);
+    struct edge others =
+        grad_mul(g, exclusive_product(g, flat, false), exclusive_product(g, flat, true));
+    struct edge unflat = build_binary(b, "Reshape", others, shape);
+    struct edge back = build_binary(b, "Transpose", unflat, build_ints(b, backward, rank));
+    struct reduction reduction = reduction_of(g);
+    g->in[0] = grad_mul(g, back, spread(g, g->out[0], &reduction));
+    return grad_finish(g);
+}

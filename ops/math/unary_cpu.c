@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel of element-wise ops of one tensor.
+ */
+#include <string.h>
+
+#include "ops/math/elementwise_cpu.h"
+#include "ops/math/parallel_cpu.h"
+
+static const struct unary_row *find_row(const char *op, enum dtype type)
+{
+    static const struct unary_row *const tables[] = {unary_simple, unary_transcendental};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct unary_row *row = tables[t]; row->op; row++)
+            if (row->type == type && !strcmp(row->op, op))
+                return row;
+    return NULL;
+}
+
+static int unary_prepare(struct kernel_setup *setup)
+{
+    const char *op = setup->node->op->def->name;
+    enum dtype in = setup->in_types[0].type, out = setup->out_types[0].type;
+    const struct unary_row *row = find_row(op, in);
+    if (!row)
+        return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(in));
+    setup->state = (void *)row;
+    setup->name = row->name;
+    if (dtype_bytes(in) == dtype_bytes(out))
+        setup->out[0].forward = FORWARD_REUSE;
+    return 0;
+}
+
+struct unary_work {
+    unary_loop *loop;
+    const char *x;
+    char *out;
+    int64_t in_bytes, out_bytes;
+};
+
+static int unary_body(void *context, int64_t begin, int64_t end)
+{
+    const struct unary_work *work = context;
+    return work->loop(end - begin, work->x + begin * work->in_bytes,
+                      work->out + begin * work->out_bytes);
+}
+
+static int unary_run(struct kernel_call *call)
+{
+    const struct unary_row *row = call->state;
+    const struct tensor *x = call->in[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    if (!out)
+        return call->err->code;
+    struct unary_work work = {.loop = row->loop,
+                              .x = x->data,
+                              .out = out->data,
+                              .in_bytes = (int64_t)dtype_bytes(x->type),
+                              .out_bytes = (int64_t)dtype_bytes(out->type)};
+    parallel_for(call->threads, tensor_count(x), row->grain, unary_body, &work);
+    return KERNEL_DONE;
+}
+
+static void unary_release(void *state)
+{
+    (void)state; /* a constant row */
+}
+
+const struct kernel_code kernel_unary = {unary_prepare, unary_run, unary_release};

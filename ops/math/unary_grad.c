@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients of one-tensor ops that are computed from the op's result y and what flows back, dy, in
+ * one go. Below, d is what flows back through the gradient op itself.
+ */
+#include "ops/math/gradients.h"
+
+static int fused_shape(struct infer *infer)
+{
+    return infer_merge(infer, 0, 1, &infer->out[0]);
+}
+
+#define FUSED                                                                                      \
+    .inputs = "y: T, dy: T", .outputs = "z: T", .attrs = "T: floating", .shape = fused_shape
+
+/* z = dy (1 - y^2) */
+static int tanh_grad_gradient(struct grad *g)
+{
+    struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
+    g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -2, d), dy), y);
+    g->in[1] = build_binary(&g->b, "TanhGrad", y, d);
+    return grad_finish(g);
+}
+
+/* z = dy y (1 - y) */
+static int sigmoid_grad_gradient(struct grad *g)
+{
+    struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
+    struct edge both = grad_mul(g, d, dy);
+    g->in[0] = build_binary(&g->b, "Sub", both, grad_mul(g, grad_scale(g, 2, both), y));
+    g->in[1] = build_binary(&g->b, "SigmoidGrad", y, d);
+    return grad_finish(g);
+}
+
+/* z = dy / (2 y) */
+static int sqrt_grad_gradient(struct grad *g)
+{
+    struct edge quotient = grad_div(g, g->out[0], grad_input(g, 0));
+    g->in[0] = grad_mul(g, grad_neg(g, quotient), grad_output(g, 0));
+    g->in[1] = grad_scale(g, 0.5, quotient);
+    return grad_finish(g);
+}
+
+/* z = -dy y^3 / 2 */
+static int rsqrt_grad_gradient(struct grad *g)
+{
+    struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
+    struct edge square = grad_late(g, "Square", y, d);
+    g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -1.5, d), dy), square);
+    g->in[1] = build_binary(&g->b, "RsqrtGrad", y, d);
+    return grad_finish(g);
+}
+
+/* z = -dy y^2 */
+static int reciprocal_grad_gradient(struct grad *g)
+{
+    struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
+    g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -2, d), dy), y);
+    g->in[1] = build_binary(&g->b, "ReciprocalGrad", y, d);
+    return grad_finish(g);
+}
+
+const struct op_def op_TanhGrad = {
+    .name = "TanhGrad",
+    FUSED,
+    .doc = "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
+    .gradient = tanh_grad_gradient,
+};
+
+const struct op_def op_SigmoidGrad = {
+    .name = "SigmoidGrad",
+    FUSED,
+    .doc = "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
+    .gradient = sigmoid_grad_gradient,
+};
+
+const struct op_def op_SqrtGrad = {
+    .name = "SqrtGrad",
+    FUSED,
+    .doc = "The gradient of Sqrt, dy / (2 * y), where y is its result.",
+    .gradient = sqrt_grad_gradient,
+};
+
+const struct op_def op_RsqrtGrad = {
+    .name = "RsqrtGrad",
+    FUSED,
+    .doc = "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
+    .gradient = rsqrt_grad_gradient,
+};
+
+const struct op_def op_ReciprocalGrad = {
+    .name = "ReciprocalGrad",
+    FUSED,
+    .doc = "The gradient of Reciprocal, -dy * y * y, where y is its result.",
+    .gradient = reciprocal_grad_gradient,
+};

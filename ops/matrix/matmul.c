@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix products.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "pass/grad.h"
+
+/* The product's last two dimensions from the operands'. */
+static int product_dims(struct infer *infer, bool transpose_a, bool transpose_b, int64_t dims[2])
+{
+    const struct shape *a = infer_shape(infer, 0), *b = infer_shape(infer, 1);
+    dims[0] = dims[1] = SHAPE_UNKNOWN;
+    int64_t inner_a = SHAPE_UNKNOWN, inner_b = SHAPE_UNKNOWN;
+    if (a->rank >= 2) {
+        dims[0] = a->dims[a->rank - (transpose_a ? 1 : 2)];
+        inner_a = a->dims[a->rank - (transpose_a ? 2 : 1)];
+    }
+    if (b->rank >= 2) {
+        dims[1] = b->dims[b->rank - (transpose_b ? 2 : 1)];
+        inner_b = b->dims[b->rank - (transpose_b ? 1 : 2)];
+    }
+    if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
+        return infer_fail(infer, "inner dimensions %lld and %lld differ", (long long)inner_a,
+                          (long long)inner_b);
+    return 0;
+}
+
+static int matmul_shape(struct infer *infer)
+{
+    int64_t dims[2];
+    if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2) ||
+        product_dims(infer, node_bool(infer->node, "transpose_a"),
+                     node_bool(infer->node, "transpose_b"), dims))
+        return infer->err->code;
+    infer->out[0] = shape_of(2, dims);
+    return 0;
+}
+
+static int batch_matmul_shape(struct infer *infer)
+{
+    const struct shape *x = infer_shape(infer, 0), *y = infer_shape(infer, 1);
+    int64_t dims[2];
+    if (infer_rank_at_least(infer, 0, 2) || infer_rank_at_least(infer, 1, 2) ||
+        product_dims(infer, node_bool(infer->node, "adj_x"), node_bool(infer->node, "adj_y"), dims))
+        return infer->err->code;
+    if (x->rank < 0 && y->rank < 0)
+        return 0;
+    struct shape batch_x = *x, batch_y = *y, batch;
+    if (x->rank >= 2)
+        batch_x.rank -= 2;
+    if (y->rank >= 2)
+        batch_y.rank -= 2;
+    if (!shape_merge(&batch_x, &batch_y, &batch))
+        return infer_fail(infer, "batch dimensions differ: %s and %s", shape_text(x),
+                          shape_text(y));
+    batch.dims[batch.rank] = dims[0];
+    batch.dims[batch.rank + 1] = dims[1];
+    batch.rank += 2;
+    infer->out[0] = batch;
+    return 0;
+}
+
+struct product {
+    const char *op, *flag_a, *flag_b;
+};
+
+static struct edge multiply(struct grad *g, const struct product *p, struct edge a,
+                            bool transpose_a, struct edge b, bool transpose_b)
+{
+    const struct attr attrs[] = {{p->flag_a, attr_bool(transpose_a)},
+                                 {p->flag_b, attr_bool(transpose_b)}};
+    return build_op(&g->b, p->op, (struct edge[]){a, b}, 2, attrs, 2);
+}
+
+/* With C = op(A) op(B): dA = dC op(B)^T and dB = op(A)^T dC, transposed once more where op was a
+ * transposition. */
+static int product_gradient(struct grad *g, const struct product *p)
+{
+    bool ta = node_bool(g->node, p->flag_a), tb = node_bool(g->node, p->flag_b);
+    struct edge a = grad_input(g, 0), b = grad_input(g, 1), d = g->out[0];
+    g->in[0] = ta ? multiply(g, p, b, tb, d, true) : multiply(g, p, d, false, b, !tb);
+    g->in[1] = tb ? multiply(g, p, d, true, a, ta) : multiply(g, p, a, !ta, d, false);
+    return grad_finish(g);
+}
+
+static int matmul_gradient(struct grad *g)
+{
+    static const struct product product = {"MatMul", "transpose_a", "transpose_b"};
+    return product_gradient(g, &product);
+}
+
+static int batch_matmul_gradient(struct grad *g)
+{
+    static const struct product product = {"BatchMatMul", "adj_x", "adj_y"};
+    return product_gradient(g, &product);
+}
+
+const struct op_def op_MatMul = {
+    .name = "MatMul",
+    .inputs = "a: T, b: T",
+    .outputs = "product: T",
+    .attrs = "transpose_a: bool = false, transpose_b: bool = false, T: floating|int32|int64",
+    .doc = "Product of two matrices, each transposed first if asked for.",
+    .detail = "Integers wrap on overflow.",
+    .shape = matmul_shape,
+    .gradient = matmul_gradient,
+};
+
+const struct op_def op_BatchMatMul = {
+    .name = "BatchMatMul",
+    .inputs = "x: T, y: T",
+    .outputs = "output: T",
+    .attrs = "adj_x: bool = false, adj_y: bool = false, T: floating|int32|int64",
+    .doc = "Products of the matrices in the last two dimensions, one per index of the others.",
+    .detail = "The other dimensions must be equal: they do not broadcast.",
+    .shape = batch_matmul_shape,
+    .gradient = batch_matmul_gradient,
+};

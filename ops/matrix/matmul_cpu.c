@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/device/blas_cpu.h"
+
+/* Checks what shape inference could not see. */
+static int check_product(struct kernel_call *call, const struct shape *a, const struct shape *b,
+                         const struct gemm *g, int64_t inner_b)
+{
+    if (a->rank < 2 || b->rank != a->rank)
+        return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
+                           shape_text(a), shape_text(b));
+    if (g->k != inner_b)
+        return kernel_fail(call, "inner dimensions %lld and %lld differ", (long long)g->k,
+                           (long long)inner_b);
+    for (int i = 0; i < a->rank - 2; i++)
+        if (a->dims[i] != b->dims[i])
+            return kernel_fail(call, "batch dimensions differ: %s and %s", shape_text(a),
+                               shape_text(b));
+    return 0;
+}
+
+struct matmul {
+    bool transpose_a, transpose_b, deterministic;
+};
+
+static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
+{
+    struct matmul *state = mem_alloc(sizeof *state);
+    state->transpose_a = node_bool(setup->node, flag_a);
+    state->transpose_b = node_bool(setup->node, flag_b);
+    state->deterministic = setup->deterministic;
+    setup->state = state;
+    return 0;
+}
+
+static int matmul_prepare(struct kernel_setup *setup)
+{
+    return prepare(setup, "transpose_a", "transpose_b");
+}
+
+static int batch_matmul_prepare(struct kernel_setup *setup)
+{
+    return prepare(setup, "adj_x", "adj_y");
+}
+
+static int describe(struct kernel_call *call, struct gemm *g)
+{
+    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
+    const struct matmul *state = call->state;
+    bool transpose_a = state->transpose_a, transpose_b = state->transpose_b;
+    *g = (struct gemm){
+        .type = call->in[0]->type, .transpose_a = transpose_a, .transpose_b = transpose_b};
+    int64_t inner_b = 0;
+    if (a->rank >= 2 && b->rank >= 2) {
+        g->m = a->dims[a->rank - (transpose_a ? 1 : 2)];
+        g->k = a->dims[a->rank - (transpose_a ? 2 : 1)];
+        g->n = b->dims[b->rank - (transpose_b ? 2 : 1)];
+        inner_b = b->dims[b->rank - (transpose_b ? 1 : 2)];
+    }
+    return check_product(call, a, b, g, inner_b);
+}
+
+static struct tensor *product_output(struct kernel_call *call, const struct gemm *g)
+{
+    struct shape shape = call->in[0]->shape;
+    shape.dims[shape.rank - 2] = g->m;
+    shape.dims[shape.rank - 1] = g->n;
+    return kernel_alloc_output(call, 0, &shape);
+}
+
+static int matmul_run(struct kernel_call *call)
+{
+    struct gemm g;
+    if (describe(call, &g))
+        return call->err->code;
+    const struct matmul *state = call->state;
+    struct tensor *out = product_output(call, &g);
+    if (!out)
+        return call->err->code;
+    return gemm_run(&g, call->in[0]->data, call->in[1]->data, out->data, call->threads,
+                    state->deterministic, call->err);
+}
+
+struct batch {
+    struct gemm gemm;
+    const char *a, *b;
+    char *c;
+    int64_t bytes_a, bytes_b, bytes_c;
+};
+
+static int run_one(const struct batch *batch, int64_t i, int threads, bool deterministic,
+                   struct error *err)
+{
+    return gemm_run(&batch->gemm, batch->a + i * batch->bytes_a, batch->b + i * batch->bytes_b,
+                    batch->c + i * batch->bytes_c, threads, deterministic, err);
+}
+
+/* Many small products: one thread each. Few large ones: the team together. */
+static int run_batch(const struct batch *batch, int64_t n, struct kernel_call *call)
+{
+    bool deterministic = ((const struct matmul *)call->state)->deterministic;
+    int code = 0;
+    if (call->threads <= 1 || n < call->threads) {
+        for (int64_t i = 0; i < n && !code; i++)
+            code = run_one(batch, i, call->threads, deterministic, call->err);
+        return code;
+    }
+#pragma omp parallel for num_threads(call->threads) schedule(static) reduction(| : code)
+    for (int64_t i = 0; i < n; i++) {
+        struct error err = ERROR_INIT;
+        if (run_one(batch, i, 1, deterministic, &err))
+            code = 1;
+    }
+    return code ? kernel_fail(call, "matrices are too large") : 0;
+}
+
+static int batch_matmul_run(struct kernel_call *call)
+{
+    struct batch batch;
+    struct gemm *g = &batch.gemm;
+    if (describe(call, g))
+        return call->err->code;
+    struct tensor *out = product_output(call, g);
+    if (!out)
+        return call->err->code;
+    int64_t n = 1, size = (int64_t)dtype_bytes(g->type);
+    for (int i = 0; i < out->shape.rank - 2; i++)
+        n *= out->shape.dims[i];
+    batch.a = call->in[0]->data;
+    batch.b = call->in[1]->data;
+    batch.c = out->data;
+    batch.bytes_a = g->m * g->k * size;
+    batch.bytes_b = g->k * g->n * size;
+    batch.bytes_c = g->m * g->n * size;
+    return run_batch(&batch, n, call);
+}
+
+const struct kernel_code kernel_matmul = {.prepare = matmul_prepare, .run = matmul_run};
+const struct kernel_code kernel_batch_matmul = {.prepare = batch_matmul_prepare,
+                                                .run = batch_matmul_run};

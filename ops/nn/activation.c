@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Activations and the ops that their gradients are made of.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "pass/grad.h"
+
+static int grad_shape(struct infer *infer)
+{
+    return infer_merge(infer, 0, 1, &infer->out[0]);
+}
+
+/* From the incoming gradient and the forward output, so that the input need not be kept. */
+static int from_output(struct grad *g, const char *op)
+{
+    g->in[0] = build_binary(&g->b, op, g->out[0], grad_output(g, 0));
+    return grad_finish(g);
+}
+
+static int from_input(struct grad *g, const char *op)
+{
+    g->in[0] = build_binary(&g->b, op, g->out[0], grad_input(g, 0));
+    return grad_finish(g);
+}
+
+static int relu_gradient(struct grad *g)
+{
+    return from_output(g, "ReluGrad");
+}
+
+static int relu6_gradient(struct grad *g)
+{
+    return from_input(g, "Relu6Grad");
+}
+
+static int elu_gradient(struct grad *g)
+{
+    return from_output(g, "EluGrad");
+}
+
+static int softplus_gradient(struct grad *g)
+{
+    return from_input(g, "SoftplusGrad");
+}
+
+/* A mask times the gradient: linear in the gradient, flat in the features. */
+static int mask_gradient(struct grad *g)
+{
+    g->in[0] = build_binary(&g->b, g->node->op->def->name, g->out[0], grad_input(g, 1));
+    return grad_finish(g);
+}
+
+/* g (y < 0 ? y + 1 : 1), with y the output of Elu. */
+static int elu_grad_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge y = grad_input(g, 1), zero = build_scalar_like(b, y, 0);
+    struct edge product = build_binary(b, "Mul", g->out[0], grad_input(g, 0));
+    struct edge args[] = {build_binary(b, "Less", y, zero), product,
+                          build_unary(b, "ZerosLike", product)};
+    g->in[0] = build_binary(b, "EluGrad", g->out[0], y);
+    g->in[1] = build_op(b, "Select", args, 3, NULL, 0);
+    return grad_finish(g);
+}
+
+/* g s with s = sigmoid(x), and ds/dx = s (1 - s). */
+static int softplus_grad_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 1), s = build_unary(b, "Sigmoid", x);
+    struct edge slope =
+        build_binary(b, "Mul", s, build_binary(b, "Sub", build_scalar_like(b, x, 1), s));
+    g->in[0] = build_binary(b, "SoftplusGrad", g->out[0], x);
+    g->in[1] = build_binary(b, "Mul", build_binary(b, "Mul", g->out[0], grad_input(g, 0)), slope);
+    return grad_finish(g);
+}
+
+const struct op_def op_Relu = {
+    .name = "Relu",
+    .inputs = "features: T",
+    .outputs = "activations: T",
+    .attrs = "T: real",
+    .doc = "The larger of the input and 0.",
+    .detail = "A NaN stays a NaN.",
+    .shape = infer_unchanged,
+    .gradient = relu_gradient,
+};
+
+const struct op_def op_ReluGrad = {
+    .name = "ReluGrad",
+    .inputs = "gradients: T, features: T",
+    .outputs = "backprops: T",
+    .attrs = "T: real",
+    .doc = "The gradient where Relu's input (or its output) is positive, 0 elsewhere.",
+    .shape = grad_shape,
+    .gradient = mask_gradient,
+};
+
+const struct op_def op_Relu6 = {
+    .name = "Relu6",
+    .inputs = "features: T",
+    .outputs = "activations: T",
+    .attrs = "T: real",
+    .doc = "The input, limited to the range 0 to 6.",
+    .detail = "A NaN stays a NaN.",
+    .shape = infer_unchanged,
+    .gradient = relu6_gradient,
+};
+
+const struct op_def op_Relu6Grad = {
+    .name = "Relu6Grad",
+    .inputs = "gradients: T, features: T",
+    .outputs = "backprops: T",
+    .attrs = "T: real",
+    .doc = "The gradient where Relu6's input lies between 0 and 6, 0 elsewhere.",
+    .shape = grad_shape,
+    .gradient = mask_gradient,
+};
+
+const struct op_def op_Elu = {
+    .name = "Elu",
+    .inputs = "features: T",
+    .outputs = "activations: T",
+    .attrs = "T: floating",
+    .doc = "Exponential linear unit: exp(x) - 1 where x is negative, x elsewhere.",
+    .shape = infer_unchanged,
+    .gradient = elu_gradient,
+};
+
+const struct op_def op_EluGrad = {
+    .name = "EluGrad",
+    .inputs = "gradients: T, outputs: T",
+    .outputs = "backprops: T",
+    .attrs = "T: floating",
+    .doc = "Gradient of Elu from its output y: gradients * (y + 1) where y < 0, else gradients.",
+    .shape = grad_shape,
+    .gradient = elu_grad_gradient,
+};
+
+const struct op_def op_Softplus = {
+    .name = "Softplus",
+    .inputs = "features: T",
+    .outputs = "activations: T",
+    .attrs = "T: floating",
+    .doc = "ln(1 + exp(x)), without overflow.",
+    .shape = infer_unchanged,
+    .gradient = softplus_gradient,
+};
+
+const struct op_def op_SoftplusGrad = {
+    .name = "SoftplusGrad",
+    .inputs = "gradients: T, features: T",
+    .outputs = "backprops: T",
+    .attrs = "T: floating",
+    .doc = "Gradient of Softplus from its input: gradients / (1 + exp(-x)).",
+    .shape = grad_shape,
+    .gradient = softplus_grad_gradient,
+};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Activations: loops over one or two arrays. Those that map 0 to 0 (and, given two arrays, a
+ * gradient of 0 to 0) keep the layout that they are given, and run over the padding of its blocks,
+ * too.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/device/chain_cpu.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/math/vmath.h"
+
+typedef void activation_loop(int64_t n, const void *x, const void *y, void *out);
+
+#define LOOP(name, type, ...)                                                                      \
+    static void name(int64_t n, const void *px, const void *py, void *pout)                        \
+    {                                                                                              \
+        const type *xs = px, *ys = py;                                                             \
+        type *out = pout;                                                                          \
+        (void)ys;                                                                                  \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                        \
+        {                                                                                          \
+            type x = xs[i];                                                                        \
+            out[i] = __VA_ARGS__;                                                                  \
+        }                                                                                          \
+    }
+
+#define LOOPS(type)                                                                                \
+    LOOP(relu_##type, type, x < 0 ? 0 : x)                                                         \
+    LOOP(relu_grad_##type, type, ys[i] > 0 ? x : 0)                                                \
+    LOOP(relu6_##type, type, x<0 ? 0 : x> 6 ? 6 : x)                                               \
+    LOOP(relu6_grad_##type, type, ys[i] > 0 && ys[i] < 6 ? x : 0)
+
+LOOPS(float)
+LOOPS(double)
+LOOPS(int32_t)
+LOOPS(int64_t)
+
+/* exp(x) - 1 near 0 from tanh(x/2), which is exact there: e - 1 = t (e + 1). */
+static inline float expm1_float(float x)
+{
+    float e = vmath_exp(x), near = vmath_tanh(0.5f * x) * (e + 1.0f);
+    return x < -0.5f ? e - 1.0f : near;
+}
+
+static inline double softplus_double(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static inline float softplus_float(float x)
+{
+    float near = vmath_log1p(vmath_exp(-fabsf(x)));
+    return x > 0.0f ? x + near : near;
+}
+
+LOOP(elu_float, float, x < 0.0f ? expm1_float(x) : x)
+LOOP(elu_double, double, x < 0 ? expm1(x) : x)
+LOOP(elu_grad_float, float, ys[i] < 0.0f ? x * (ys[i] + 1.0f) : x)
+LOOP(elu_grad_double, double, ys[i] < 0 ? x * (ys[i] + 1) : x)
+LOOP(softplus_float_loop, float, softplus_float(x))
+LOOP(softplus_double_loop, double, softplus_double(x))
+LOOP(softplus_grad_float, float, x *vmath_sigmoid(ys[i]))
+LOOP(softplus_grad_double, double, x / (1 + exp(-ys[i])))
+
+struct activation {
+    const char *op;
+    bool layouts;
+    int64_t grain;
+    activation_loop *float32, *float64, *int32, *int64;
+};
+
+#define ALL(name) name##_float, name##_double, name##_int32_t, name##_int64_t
+
+static const struct activation activations[] = {
+    {"Relu", true, PARALLEL_GRAIN_MOVE, ALL(relu)},
+    {"ReluGrad", true, PARALLEL_GRAIN_MOVE, ALL(relu_grad)},
+    {"Relu6", true, PARALLEL_GRAIN_MOVE, ALL(relu6)},
+    {"Relu6Grad", true, PARALLEL_GRAIN_MOVE, ALL(relu6_grad)},
+    {"Elu", false, PARALLEL_GRAIN_COMPUTE, elu_float, elu_double, NULL, NULL},
+    {"EluGrad", false, PARALLEL_GRAIN_MOVE, elu_grad_float, elu_grad_double, NULL, NULL},
+    {"Softplus", false, PARALLEL_GRAIN_COMPUTE, softplus_float_loop, softplus_double_loop, NULL,
+     NULL},
+    {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, softplus_grad_float, softplus_grad_double, NULL,
+     NULL},
+};
+
+struct state {
+    activation_loop *loop;
+    int64_t grain;
+    size_t item_bytes;
+    const struct layout *layout;
+    struct arrivals arrivals;
+};
+
+static activation_loop *find_loop(const struct activation *row, enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return row->float32;
+    case FLOAT64:
+        return row->float64;
+    case INT32:
+        return row->int32;
+    default:
+        return row->int64;
+    }
+}
+
+/* All operands in the layout of the first that has one. */
+static int prepare_layout(struct kernel_setup *setup, struct state *state)
+{
+    const struct layout *const *in = setup->in_layouts, *wanted[2];
+    for (int i = 0; in && i < setup->n_in && !state->layout; i++)
+        state->layout = in[i];
+    wanted[0] = wanted[1] = state->layout;
+    setup->out[0].layout = state->layout;
+    return arrivals_prepare(&state->arrivals, setup, wanted);
+}
+
+static void release(void *pointer)
+{
+    struct state *state = pointer;
+    arrivals_release(&state->arrivals);
+    mem_free(state);
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct state *state = mem_alloc(sizeof *state);
+    size_t i = 0;
+    while (strcmp(activations[i].op, setup->node->op->def->name))
+        i++;
+    enum dtype type = setup->in_types[0].type;
+    state->loop = find_loop(&activations[i], type);
+    state->grain = activations[i].grain;
+    state->item_bytes = dtype_bytes(type);
+    if (prepare_layout(setup, state)) {
+        release(state);
+        return setup->err->code;
+    }
+    setup->state = state;
+    setup->out[0].forward = state->arrivals.moved[0] < 0 ? FORWARD_REUSE : FORWARD_NONE;
+    return 0;
+}
+
+struct part {
+    const struct state *state;
+    const char *x, *y;
+    char *out;
+};
+
+static int run_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    size_t offset = (size_t)begin * part->state->item_bytes;
+    part->state->loop(end - begin, part->x + offset, part->y ? part->y + offset : NULL,
+                      part->out + offset);
+    return 0;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct state *state = call->state;
+    const void *data[2] = {NULL, NULL};
+    if (call->n_in > 1 && !shape_equal(&call->in[0]->shape, &call->in[1]->shape))
+        return kernel_fail(call, "operands must have the same shape, not %s and %s",
+                           shape_text(&call->in[0]->shape), shape_text(&call->in[1]->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    if (!out || arrivals_run(&state->arrivals, call, data))
+        return call->err->code;
+    struct part part = {state, data[0], data[1], out->data};
+    int64_t n = state->layout ? cpu_layout_count(state->layout) : tensor_count(out);
+    parallel_for(call->threads, n, state->grain, run_part, &part);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_activation = {.prepare = prepare, .run = run, .release = release};

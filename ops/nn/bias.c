@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A value per channel, added, and its gradient.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "ops/nn/format.h"
+#include "pass/grad.h"
+
+static int bias_shape(struct infer *infer)
+{
+    const struct shape *value = infer_shape(infer, 0), *bias = infer_shape(infer, 1);
+    if (infer_rank_at_least(infer, 0, format_is_nchw(infer->node) ? 3 : 2) ||
+        infer_vector(infer, 1))
+        return infer->err->code;
+    infer->out[0] = *value;
+    if (value->rank < 0 || bias->rank < 0)
+        return 0;
+    int64_t *channels = &infer->out[0].dims[format_channel_axis(infer->node, value->rank)];
+    if (*channels >= 0 && bias->dims[0] >= 0 && *channels != bias->dims[0])
+        return infer_fail(infer, "value has %lld channels, bias %lld", (long long)*channels,
+                          (long long)bias->dims[0]);
+    if (*channels < 0)
+        *channels = bias->dims[0];
+    return 0;
+}
+
+static int bias_grad_shape(struct infer *infer)
+{
+    const struct shape *value = infer_shape(infer, 0);
+    if (infer_rank_at_least(infer, 0, format_is_nchw(infer->node) ? 3 : 2))
+        return infer->err->code;
+    infer->out[0] = shape_vector(SHAPE_UNKNOWN);
+    if (value->rank >= 0)
+        infer->out[0].dims[0] = value->dims[format_channel_axis(infer->node, value->rank)];
+    return 0;
+}
+
+static struct edge with_format(struct grad *g, const char *op, struct edge *inputs, int n)
+{
+    const struct attr format = {"data_format", attr_string(node_string(g->node, "data_format"))};
+    return build_op(&g->b, op, inputs, n, &format, 1);
+}
+
+static int bias_gradient(struct grad *g)
+{
+    struct edge d = g->out[0];
+    g->in[0] = d;
+    g->in[1] = with_format(g, "BiasAddGrad", &d, 1);
+    return grad_finish(g);
+}
+
+/* A sum's gradient goes to all that was summed. */
+static int bias_grad_gradient(struct grad *g)
+{
+    struct edge inputs[] = {build_unary(&g->b, "ZerosLike", grad_input(g, 0)), g->out[0]};
+    g->in[0] = with_format(g, "BiasAdd", inputs, 2);
+    return grad_finish(g);
+}
+
+const struct op_def op_BiasAdd = {
+    .name = "BiasAdd",
+    .inputs = "value: T, bias: T",
+    .outputs = "output: T",
+    .attrs = FORMAT_ATTR ", T: numeric",
+    .doc = "Adds a value per channel.",
+    .detail = "Channels are the last axis, with data_format NCHW axis 1.",
+    .shape = bias_shape,
+    .gradient = bias_gradient,
+};
+
+const struct op_def op_BiasAddGrad = {
+    .name = "BiasAddGrad",
+    .inputs = "out_backprop: T",
+    .outputs = "output: T",
+    .attrs = FORMAT_ATTR ", T: numeric",
+    .doc = "Sum over all axes but that of the channels: the gradient of BiasAdd's bias.",
+    .shape = bias_grad_shape,
+    .gradient = bias_grad_gradient,
+};

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Both ops see memory as [outer, blocks, inner, block] (struct channels), which covers row-major
+ * NHWC and NCHW and the blocked layouts of convolutions.
+ */
+#include <string.h>
+
+#include "ops/device/chain_cpu.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/nn/format.h"
+
+/* Channels that a thread of BiasAddGrad takes at a time; sums do not depend on it. */
+#define SLICE 16
+
+typedef void bias_loop(const struct channels *c, int64_t row, const void *x, const void *bias,
+                       void *out);
+typedef void sum_loop(const struct channels *c, int64_t begin, int64_t end, const void *x,
+                      void *sums);
+
+struct bias {
+    bool nchw;
+    const struct layout *layout;
+    struct arrivals arrivals;
+    bias_loop *add;
+    sum_loop *sum;
+};
+
+/* Row = [inner, block] of one outer index and block; `bias` is padded to whole blocks. */
+#define ADD_LOOP(type)                                                                             \
+    static void add_##type(const struct channels *c, int64_t row, const void *px,                  \
+                           const void *pbias, void *pout)                                          \
+    {                                                                                              \
+        int64_t first = row % c->blocks * c->block;                                                \
+        const type *bias = (const type *)pbias + first;                                            \
+        const type *x = (const type *)px + row * c->inner * c->block;                              \
+        type *out = (type *)pout + row * c->inner * c->block;                                      \
+        int64_t n = c->n - first < c->block ? c->n - first : c->block;                             \
+        if (c->block == 1)                                                                         \
+            for (int64_t i = 0; i < c->inner; i++)                                                 \
+                out[i] = x[i] + bias[0];                                                           \
+        else                                                                                       \
+            for (int64_t i = 0; i < c->inner; i++, x += c->block, out += c->block) {               \
+                for (int64_t j = 0; j < n; j++)                                                    \
+                    out[j] = x[j] + bias[j];                                                       \
+                for (int64_t j = n; j < c->block; j++)                                             \
+                    out[j] = 0;                                                                    \
+            }                                                                                      \
+    }
+
+ADD_LOOP(float)
+ADD_LOOP(double)
+ADD_LOOP(uint32_t)
+ADD_LOOP(uint64_t)
+
+/* Sums of channels [begin, end) in a fixed order: for blocks of one channel along the row in eight
+ * lanes, else row by row. */
+#define SUM_LOOP(type)                                                                             \
+    static type sum_row_##type(const type *x, int64_t n)                                           \
+    {                                                                                              \
+        type lanes[8] = {0}, rest = 0;                                                             \
+        int64_t i = 0;                                                                             \
+        for (; i + 8 <= n; i += 8)                                                                 \
+            for (int j = 0; j < 8; j++)                                                            \
+                lanes[j] += x[i + j];                                                              \
+        for (; i < n; i++)                                                                         \
+            rest += x[i];                                                                          \
+        for (int j = 0; j < 8; j++)                                                                \
+            rest += lanes[j];                                                                      \
+        return rest;                                                                               \
+    }                                                                                              \
+    static void sum_##type(const struct channels *c, int64_t begin, int64_t end, const void *px,   \
+                           void *psums)                                                            \
+    {                                                                                              \
+        type *sums = psums;                                                                        \
+        for (int64_t i = begin; i < end; i++)                                                      \
+            sums[i] = 0;                                                                           \
+        for (int64_t o = 0; o < c->outer; o++)                                                     \
+            for (int64_t b = begin / c->block; b * c->block < end; b++) {                          \
+                const type *x = (const type *)px + (o * c->blocks + b) * c->inner * c->block;      \
+                int64_t first = b * c->block;                                                      \
+                int64_t from = first > begin ? first : begin;                                      \
+                int64_t to = first + c->block < end ? first + c->block : end;                      \
+                if (c->block == 1) {                                                               \
+                    sums[b] += sum_row_##type(x, c->inner);                                        \
+                    continue;                                                                      \
+                }                                                                                  \
+                for (int64_t i = 0; i < c->inner; i++, x += c->block)                              \
+                    for (int64_t j = from; j < to; j++)                                            \
+                        sums[j] += x[j - first];                                                   \
+            }                                                                                      \
+    }
+
+SUM_LOOP(float)
+SUM_LOOP(double)
+SUM_LOOP(uint32_t)
+SUM_LOOP(uint64_t)
+
+static void set_loops(struct bias *state, enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        state->add = add_float, state->sum = sum_float;
+        break;
+    case FLOAT64:
+        state->add = add_double, state->sum = sum_double;
+        break;
+    case INT32:
+        state->add = add_uint32_t, state->sum = sum_uint32_t;
+        break;
+    default:
+        state->add = add_uint64_t, state->sum = sum_uint64_t;
+    }
+}
+
+static void release(void *pointer)
+{
+    struct bias *state = pointer;
+    arrivals_release(&state->arrivals);
+    mem_free(state);
+}
+
+/* Keeps the layout of input 0 if it counts the same channels. */
+static int prepare(struct kernel_setup *setup)
+{
+    struct bias *state = mem_alloc(sizeof *state);
+    const struct layout *layout = setup->in_layouts ? setup->in_layouts[0] : NULL;
+    const struct layout *wanted[2] = {NULL, NULL};
+    state->nchw = format_is_nchw(setup->node);
+    set_loops(state, setup->in_types[0].type);
+    if (layout && layout->axis == format_channel_axis(setup->node, setup->in_types[0].shape.rank))
+        wanted[0] = state->layout = layout;
+    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
+        release(state);
+        return setup->err->code;
+    }
+    setup->state = state;
+    return 0;
+}
+
+static int add_prepare(struct kernel_setup *setup)
+{
+    if (prepare(setup))
+        return setup->err->code;
+    const struct bias *state = setup->state;
+    setup->out[0].layout = state->layout;
+    setup->out[0].forward = state->arrivals.moved[0] < 0 ? FORWARD_REUSE : FORWARD_NONE;
+    return 0;
+}
+
+/* The memory of input 0 by channels. */
+static int see_channels(struct kernel_call *call, struct channels *c)
+{
+    const struct bias *state = call->state;
+    const struct shape *shape = &call->in[0]->shape;
+    if (shape->rank < (state->nchw ? 3 : 2))
+        return kernel_fail(call, "value must have at least rank %d, not %s", state->nchw ? 3 : 2,
+                           shape_text(shape));
+    *c = state->layout ? state->layout->channels
+                       : cpu_channels(shape, state->nchw ? 1 : shape->rank - 1);
+    return 0;
+}
+
+struct part {
+    const struct bias *state;
+    const struct channels *channels;
+    const void *x, *bias;
+    void *out;
+};
+
+static int add_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    for (int64_t row = begin; row < end; row++)
+        part->state->add(part->channels, row, part->x, part->bias, part->out);
+    return 0;
+}
+
+static int add_run(struct kernel_call *call)
+{
+    const struct bias *state = call->state;
+    const struct shape *bias = &call->in[1]->shape;
+    const void *data[2];
+    struct channels c;
+    if (see_channels(call, &c))
+        return call->err->code;
+    if (bias->rank != 1 || bias->dims[0] != c.n)
+        return kernel_fail(call, "bias must be a vector of %lld channels, not %s", (long long)c.n,
+                           shape_text(bias));
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    if (!out || arrivals_run(&state->arrivals, call, data))
+        return call->err->code;
+    struct part part = {state, &c, data[0], data[1], out->data};
+    int64_t row = c.inner * c.block, grain = PARALLEL_GRAIN_MOVE / (row > 0 ? row : 1) + 1;
+    parallel_for(call->threads, row ? c.outer * c.blocks : 0, grain, add_part, &part);
+    return KERNEL_DONE;
+}
+
+static int sum_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    int64_t last = end * SLICE < part->channels->n ? end * SLICE : part->channels->n;
+    part->state->sum(part->channels, begin * SLICE, last, part->x, part->out);
+    return 0;
+}
+
+static int sum_run(struct kernel_call *call)
+{
+    const struct bias *state = call->state;
+    const void *data[1];
+    struct channels c;
+    if (see_channels(call, &c))
+        return call->err->code;
+    struct shape shape = shape_vector(c.n);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out || arrivals_run(&state->arrivals, call, data))
+        return call->err->code;
+    struct part part = {state, &c, data[0], NULL, out->data};
+    int64_t column = c.outer * c.inner, slices = (c.n + SLICE - 1) / SLICE;
+    int64_t grain = PARALLEL_GRAIN_MOVE / ((column > 0 ? column : 1) * SLICE) + 1;
+    parallel_for(call->threads, slices, grain, sum_part, &part);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_bias_add = {add_prepare, add_run, release};
+const struct kernel_code kernel_bias_add_grad = {prepare, sum_run, release};

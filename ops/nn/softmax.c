@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Softmax and the cross entropies built on it.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "pass/grad.h"
+
+static int softmax_shape(struct infer *infer)
+{
+    if (infer_rank_at_least(infer, 0, 1))
+        return infer->err->code;
+    infer->out[0] = *infer_shape(infer, 0);
+    return 0;
+}
+
+static struct edge sum_rows(struct build *b, struct edge x)
+{
+    const struct attr keep = {"keep_dims", attr_bool(true)};
+    const int64_t last = -1;
+    struct edge inputs[] = {x, build_ints(b, &last, 1)};
+    return build_op(b, "Sum", inputs, 2, &keep, 1);
+}
+
+/* (d - sum(d y)) y, with y the softmax. */
+static struct edge through_softmax(struct build *b, struct edge d, struct edge y)
+{
+    struct edge sum = sum_rows(b, build_binary(b, "Mul", d, y));
+    return build_binary(b, "Mul", build_binary(b, "Sub", d, sum), y);
+}
+
+static int softmax_gradient(struct grad *g)
+{
+    g->in[0] = through_softmax(&g->b, g->out[0], grad_output(g, 0));
+    return grad_finish(g);
+}
+
+/* d - sum(d) exp(y) */
+static int log_softmax_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge y = build_unary(b, "Exp", grad_output(g, 0));
+    struct edge part = build_binary(b, "Mul", sum_rows(b, g->out[0]), y);
+    g->in[0] = build_binary(b, "Sub", g->out[0], part);
+    return grad_finish(g);
+}
+
+static int cross_entropy_shape(struct infer *infer)
+{
+    struct shape merged;
+    if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2) || infer_merge(infer, 0, 1, &merged))
+        return infer->err->code;
+    infer->out[0] = shape_vector(merged.rank == 2 ? merged.dims[0] : SHAPE_UNKNOWN);
+    infer->out[1] = merged;
+    return 0;
+}
+
+static int sparse_cross_entropy_shape(struct infer *infer)
+{
+    const struct shape *features = infer_shape(infer, 0), *labels = infer_shape(infer, 1);
+    if (infer_rank(infer, 0, 2) || infer_vector(infer, 1))
+        return infer->err->code;
+    struct shape rows = shape_vector(features->rank == 2 ? features->dims[0] : SHAPE_UNKNOWN);
+    if (!shape_merge(&rows, labels, &infer->out[0]))
+        return infer_fail(infer, "features have %lld rows, labels %lld", (long long)rows.dims[0],
+                          (long long)labels->dims[0]);
+    infer->out[1] = *features;
+    return 0;
+}
+
+/* The gradient of the loss times `backprop`, row by row. */
+static struct edge scale_rows(struct grad *g)
+{
+    const int64_t last = -1;
+    struct edge inputs[] = {g->out[0], build_ints(&g->b, &last, 1)};
+    struct edge column = build_op(&g->b, "ExpandDims", inputs, 2, NULL, 0);
+    return build_binary(&g->b, "Mul", column, grad_output(g, 1));
+}
+
+/* Output 1 is softmax - labels: what flows back through it adds a second-order term. */
+static int cross_entropy_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge total = EDGE_NONE;
+    if (edge_exists(g->out[0]))
+        total = scale_rows(g);
+    if (edge_exists(g->out[1])) {
+        struct edge y = build_unary(b, "Softmax", grad_input(g, 0));
+        struct edge second = through_softmax(b, g->out[1], y);
+        total = edge_exists(total) ? build_binary(b, "Add", total, second) : second;
+    }
+    g->in[0] = total;
+    return grad_finish(g);
+}
+
+static int sparse_cross_entropy_gradient(struct grad *g)
+{
+    if (edge_exists(g->out[1]))
+        return error_set(g->b.err, ERR_DATA,
+                         "%s: the second derivative is not available; use "
+                         "SoftmaxCrossEntropyWithLogits",
+                         node_text(g->node));
+    g->in[0] = scale_rows(g);
+    return grad_finish(g);
+}
+
+const struct op_def op_Softmax = {
+    .name = "Softmax",
+    .inputs = "logits: T",
+    .outputs = "softmax: T",
+    .attrs = "T: floating",
+    .doc = "exp(x) / sum(exp(x)) along the last axis, without overflow.",
+    .shape = softmax_shape,
+    .gradient = softmax_gradient,
+};
+
+const struct op_def op_LogSoftmax = {
+    .name = "LogSoftmax",
+    .inputs = "logits: T",
+    .outputs = "logsoftmax: T",
+    .attrs = "T: floating",
+    .doc = "Logarithm of the softmax along the last axis: x - ln(sum(exp(x))).",
+    .shape = softmax_shape,
+    .gradient = log_softmax_gradient,
+};
+
+const struct op_def op_SoftmaxCrossEntropyWithLogits = {
+    .name = "SoftmaxCrossEntropyWithLogits",
+    .inputs = "features: T, labels: T",
+    .outputs = "loss: T, backprop: T",
+    .attrs = "T: floating",
+    .doc = "Cross entropy between label distributions and the softmax of logits, one per row.",
+    .detail = "loss = -sum(labels * logsoftmax(features)); backprop = softmax(features) - labels,\n"
+              "which is the gradient of the loss. There is no gradient to the labels.",
+    .shape = cross_entropy_shape,
+    .gradient = cross_entropy_gradient,
+};
+
+const struct op_def op_SparseSoftmaxCrossEntropyWithLogits = {
+    .name = "SparseSoftmaxCrossEntropyWithLogits",
+    .inputs = "features: T, labels: Tlabels",
+    .outputs = "loss: T, backprop: T",
+    .attrs = "T: floating, Tlabels: int32|int64 = int64",
+    .doc = "Cross entropy between class numbers and the softmax of logits, one per row.",
+    .detail = "A label outside [0, classes) is an error. The second derivative is not available.",
+    .shape = sparse_cross_entropy_shape,
+    .gradient = sparse_cross_entropy_gradient,
+};

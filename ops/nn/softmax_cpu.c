@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Softmax and cross entropies, row by row. Sums have a fixed number of lanes, so that the bits
+ * depend neither on the instruction set nor on the team.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/kernel.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/math/vmath.h"
+
+#define LANES 16
+
+/* Rows of n elements; labels as a distribution, or as class numbers. */
+struct rows {
+    int64_t n;
+    const void *x, *labels;
+    const int64_t *classes;
+    void *y, *loss;
+};
+
+/* One row of each form; `i` is its number. */
+typedef void row_loop(const struct rows *rows, int64_t i);
+
+#define ROW_LOOPS(type, EXP, LOG)                                                                  \
+    static type max_##type(const type *x, int64_t n)                                               \
+    {                                                                                              \
+        type lanes[LANES], max;                                                                    \
+        for (int j = 0; j < LANES; j++)                                                            \
+            lanes[j] = -INFINITY;                                                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int j = 0; j < LANES; j++)                                                        \
+                lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];                              \
+        for (max = -INFINITY; i < n; i++)                                                          \
+            max = x[i] > max ? x[i] : max;                                                         \
+        for (int j = 0; j < LANES; j++)                                                            \
+            max = lanes[j] > max ? lanes[j] : max;                                                 \
+        return max;                                                                                \
+    }                                                                                              \
+    static type add_##type(const type *x, int64_t n)                                               \
+    {                                                                                              \
+        type lanes[LANES] = {0}, sum = 0;                                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int j = 0; j < LANES; j++)                                                        \
+                lanes[j] += x[i + j];                                                              \
+        for (; i < n; i++)                                                                         \
+            sum += x[i];                                                                           \
+        for (int j = 0; j < LANES; j++)                                                            \
+            sum += lanes[j];                                                                       \
+        return sum;                                                                                \
+    }                                                                                              \
+    /* y = exp(x - max), and its sum */                                                            \
+    static type exponentials_##type(const type *x, type *y, type max, int64_t n)                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            y[i] = EXP(x[i] - max);                                                                \
+        return add_##type(y, n);                                                                   \
+    }                                                                                              \
+    static void softmax_##type(const struct rows *r, int64_t i)                                    \
+    {                                                                                              \
+        const type *x = (const type *)r->x + i * r->n;                                             \
+        type *y = (type *)r->y + i * r->n;                                                         \
+        type sum = exponentials_##type(x, y, max_##type(x, r->n), r->n);                           \
+        for (int64_t j = 0; j < r->n; j++)                                                         \
+            y[j] /= sum;                                                                           \
+    }                                                                                              \
+    static void log_softmax_##type(const struct rows *r, int64_t i)                                \
+    {                                                                                              \
+        const type *x = (const type *)r->x + i * r->n;                                             \
+        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), sum = 0, part[64];           \
+        for (int64_t j = 0; j < r->n; j += 64)                                                     \
+            sum += exponentials_##type(x + j, part, max, r->n - j < 64 ? r->n - j : 64);           \
+        type ln = LOG(sum);                                                                        \
+        for (int64_t j = 0; j < r->n; j++)                                                         \
+            y[j] = x[j] - max - ln;                                                                \
+    }                                                                                              \
+    static void entropy_##type(const struct rows *r, int64_t i)                                    \
+    {                                                                                              \
+        const type *x = (const type *)r->x + i * r->n;                                             \
+        const type *labels = (const type *)r->labels + i * r->n;                                   \
+        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), loss = 0;                    \
+        type sum = exponentials_##type(x, y, max, r->n), ln = LOG(sum);                            \
+        for (int64_t j = 0; j < r->n; j++) {                                                       \
+            type term = labels[j] * (ln - (x[j] - max));                                           \
+            loss += labels[j] == 0 ? 0 : term;                                                     \
+        }                                                                                          \
+        for (int64_t j = 0; j < r->n; j++)                                                         \
+            y[j] = y[j] / sum - labels[j];                                                         \
+        ((type *)r->loss)[i] = loss;                                                               \
+    }                                                                                              \
+    static void sparse_entropy_##type(const struct rows *r, int64_t i)                             \
+    {                                                                                              \
+        const type *x = (const type *)r->x + i * r->n;                                             \
+        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n);                              \
+        int64_t label = r->classes[i];                                                             \
+        type at_label = x[label] - max;                                                            \
+        type sum = exponentials_##type(x, y, max, r->n);                                           \
+        for (int64_t j = 0; j < r->n; j++)                                                         \
+            y[j] /= sum;                                                                           \
+        y[label] -= 1;                                                                             \
+        ((type *)r->loss)[i] = LOG(sum) - at_label;                                                \
+    }
+
+ROW_LOOPS(float, vmath_exp, logf)
+ROW_LOOPS(double, exp, log)
+
+struct form {
+    const char *op;
+    row_loop *float32, *float64;
+};
+
+static const struct form forms[] = {
+    {"Softmax", softmax_float, softmax_double},
+    {"LogSoftmax", log_softmax_float, log_softmax_double},
+    {"SoftmaxCrossEntropyWithLogits", entropy_float, entropy_double},
+    {"SparseSoftmaxCrossEntropyWithLogits", sparse_entropy_float, sparse_entropy_double},
+};
+
+struct state {
+    row_loop *loop;
+};
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct state *state = mem_alloc(sizeof *state);
+    size_t i = 0;
+    while (strcmp(forms[i].op, setup->node->op->def->name))
+        i++;
+    state->loop = setup->in_types[0].type == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    setup->state = state;
+    return 0;
+}
+
+static int softmax_prepare(struct kernel_setup *setup)
+{
+    setup->out[0].forward = FORWARD_REUSE;
+    return prepare(setup);
+}
+
+struct part {
+    const struct rows *rows;
+    row_loop *loop;
+};
+
+static int run_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    for (int64_t i = begin; i < end; i++)
+        part->loop(part->rows, i);
+    return 0;
+}
+
+static int run_rows(struct kernel_call *call, const struct rows *rows, int64_t n)
+{
+    const struct state *state = call->state;
+    struct part part = {rows, state->loop};
+    int64_t grain = PARALLEL_GRAIN_COMPUTE / (rows->n > 0 ? rows->n : 1) + 1;
+    parallel_for(call->threads, n, grain, run_part, &part);
+    return KERNEL_DONE;
+}
+
+static int softmax_run(struct kernel_call *call)
+{
+    const struct shape *shape = &call->in[0]->shape;
+    if (!shape->rank)
+        return kernel_fail(call, "logits must have at least rank 1, not %s", shape_text(shape));
+    struct tensor *out = kernel_alloc_output(call, 0, shape);
+    if (!out)
+        return call->err->code;
+    struct rows rows = {.n = shape->dims[shape->rank - 1], .x = call->in[0]->data, .y = out->data};
+    return run_rows(call, &rows, rows.n ? shape_count(shape) / rows.n : 0);
+}
+
+static int cross_entropy_outputs(struct kernel_call *call, struct rows *rows)
+{
+    const struct shape *shape = &call->in[0]->shape;
+    struct shape losses = shape_vector(shape->dims[0]);
+    struct tensor *loss = kernel_alloc_output(call, 0, &losses);
+    struct tensor *backprop = loss ? kernel_alloc_output(call, 1, shape) : NULL;
+    if (!backprop)
+        return call->err->code;
+    *rows = (struct rows){
+        .n = shape->dims[1], .x = call->in[0]->data, .y = backprop->data, .loss = loss->data};
+    return 0;
+}
+
+static int cross_entropy_run(struct kernel_call *call)
+{
+    const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
+    struct rows rows;
+    if (shape->rank != 2 || !shape_equal(shape, labels))
+        return kernel_fail(call,
+                           "features and labels must be matrices of the same shape, not %s "
+                           "and %s",
+                           shape_text(shape), shape_text(labels));
+    if (cross_entropy_outputs(call, &rows))
+        return call->err->code;
+    rows.labels = call->in[1]->data;
+    return run_rows(call, &rows, shape->dims[0]);
+}
+
+/* Class numbers as int64, checked. */
+static int64_t *read_classes(struct kernel_call *call, int64_t n, int64_t classes)
+{
+    int64_t *labels = kernel_temporary(call, (size_t)(n + 1) * sizeof *labels);
+    for (int64_t i = 0; labels && i < n; i++) {
+        labels[i] = tensor_get_int64(call->in[1], i);
+        if (labels[i] < 0 || labels[i] >= classes) {
+            kernel_fail(call, "label %lld at [%lld] is outside [0, %lld)", (long long)labels[i],
+                        (long long)i, (long long)classes);
+            return NULL;
+        }
+    }
+    return labels;
+}
+
+static int sparse_cross_entropy_run(struct kernel_call *call)
+{
+    const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
+    struct rows rows;
+    if (shape->rank != 2 || labels->rank != 1 || labels->dims[0] != shape->dims[0])
+        return kernel_fail(call,
+                           "features must be a matrix and labels a vector of its rows, not %s "
+                           "and %s",
+                           shape_text(shape), shape_text(labels));
+    int64_t *classes = read_classes(call, shape->dims[0], shape->dims[1]);
+    if (!classes || cross_entropy_outputs(call, &rows))
+        return call->err->code;
+    rows.classes = classes;
+    return run_rows(call, &rows, shape->dims[0]);
+}
+
+const struct kernel_code kernel_softmax = {.prepare = softmax_prepare, .run = softmax_run};
+const struct kernel_code kernel_cross_entropy = {.prepare = prepare, .run = cross_entropy_run};
+const struct kernel_code kernel_sparse_cross_entropy = {.prepare = prepare,
+                                                        .run = sparse_cross_entropy_run};

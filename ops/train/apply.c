@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Updates of a variable and its slots by a gradient, each in one pass and in place.
+ */
+#include <string.h>
+
+#include "graph/infer.h"
+#include "graph/op.h"
+
+/* The references and the gradient (the argument "grad" or "delta") have one shape; everything else
+ * is a scalar. */
+static int apply_shape(struct infer *infer)
+{
+    const struct op *op = infer->node->op;
+    struct shape merged = *infer_shape(infer, 0);
+    for (int i = 1; i < infer->n_in; i++) {
+        const struct op_arg *arg = &op->inputs[i];
+        if (!arg->is_ref && strcmp(arg->name, "grad") && strcmp(arg->name, "delta")) {
+            if (infer_scalar(infer, i))
+                return infer->err->code;
+            continue;
+        }
+        struct shape known = merged;
+        if (!shape_merge(&known, infer_shape(infer, i), &merged))
+            return infer_fail(infer, "var and %s must have the same shape, not %s and %s",
+                              arg->name, shape_text(&known), shape_text(infer_shape(infer, i)));
+    }
+    infer->out[0] = merged;
+    return 0;
+}
+
+#define TYPE "T: floating"
+#define LOCKING "use_locking: bool = false, " TYPE
+
+const struct op_def op_ApplyGradientDescent = {
+    .name = "ApplyGradientDescent",
+    .inputs = "var: Ref(T), alpha: T, delta: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc = "Gradient descent: var -= alpha * delta.",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyMomentum = {
+    .name = "ApplyMomentum",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "use_nesterov: bool = false, " LOCKING,
+    .doc = "Gradient descent with momentum.",
+    .detail = "accum = momentum * accum + grad; var -= lr * accum, and with use_nesterov\n"
+              "var -= lr * grad + lr * momentum * accum.",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyAdagrad = {
+    .name = "ApplyAdagrad",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc = "Adagrad: steps shrink with the sum of squares of past gradients.",
+    .detail = "accum += grad^2; var -= lr * grad / sqrt(accum).",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyAdadelta = {
+    .name = "ApplyAdadelta",
+    .inputs = "var: Ref(T), accum: Ref(T), accum_update: Ref(T), lr: T, rho: T, epsilon: T, "
+              "grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc = "Adadelta: steps in the ratio of past steps to past gradients.",
+    .detail = "accum = rho * accum + (1 - rho) * grad^2;\n"
+              "d = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad;\n"
+              "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d.",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyRMSProp = {
+    .name = "ApplyRMSProp",
+    .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, "
+              "grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc = "RMSProp: steps divided by a running root mean square of the gradient.",
+    .detail = "ms += (1 - rho) * (grad^2 - ms);\n"
+              "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyAdam = {
+    .name = "ApplyAdam",
+    .inputs = "var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, "
+              "beta2: T, epsilon: T, grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc =
+        "Adam: momentum and a running square of the gradient, corrected for their start at zero.",
+    .detail = "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
+              "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};
+
+const struct op_def op_ApplyFtrl = {
+    .name = "ApplyFtrl",
+    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, lr: T, l1: T, l2: T, "
+              "lr_power: T",
+    .outputs = "out: Ref(T)",
+    .attrs = LOCKING,
+    .doc = "Follow the regularized leader, proximal: weights that l1 keeps at zero are zero.",
+    .detail =
+        "n = accum + grad^2; linear += grad - (n^-lr_power - accum^-lr_power) / lr * var;\n"
+        "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (n^-lr_power / lr + 2 * l2) : 0;\n"
+        "accum = n. lr_power is not positive; -0.5 is usual.",
+    .flags = OP_STATEFUL,
+    .shape = apply_shape,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elementary functions against double precision: dense over the interesting range of each.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ops/math/vmath.h"
+
+#define SAMPLES 200000
+
+/* Distance in units of the last place of the exact result's float. */
+static double ulps(float got, double exact)
+{
+    float rounded = (float)exact;
+    if (isnan(exact) || isinf(rounded) || isnan(got) || isinf(got))
+        return (isnan(exact) && isnan(got)) || got == rounded ? 0 : INFINITY;
+    float size = fabsf(rounded);
+    double unit = (double)nextafterf(size, INFINITY) - (double)size;
+    return fabs((double)got - exact) / unit;
+}
+
+static double worst_linear(float (*f)(float), double (*exact)(double), double low, double high)
+{
+    double worst = 0;
+    for (int i = 0; i <= SAMPLES; i++) {
+        float x = (float)(low + (high - low) * i / SAMPLES);
+        double error = ulps(f(x), exact((double)x));
+        worst = error > worst ? error : worst;
+    }
+    return worst;
+}
+
+/* Over all magnitudes: every 4099th float of both signs. */
+static double worst_bits(float (*f)(float), double (*exact)(double))
+{
+    double worst = 0;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 16411) {
+        float x = vmath_float((uint32_t)bits);
+        double error = ulps(f(x), exact((double)x));
+        worst = error > worst ? error : worst;
+    }
+    return worst;
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static float sine(float x)
+{
+    return vmath_sin_quadrant(x, 0);
+}
+
+static float cosine(float x)
+{
+    return vmath_sin_quadrant(x, 1);
+}
+
+static void test_usual_range(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        float (*f)(float);
+        double (*exact)(double);
+        double low, high;
+    } rows[] = {
+        {"exp", vmath_exp, exp, -105, 90},
+        {"exp near 0", vmath_exp, exp, -1, 1},
+        {"log", vmath_log, log, 0, 4},
+        {"log1p", vmath_log1p, log1p, -1, 2},
+        {"sigmoid", vmath_sigmoid, sigmoid, -105, 20},
+        {"tanh", vmath_tanh, tanh, -10, 10},
+        {"tanh near 0", vmath_tanh, tanh, -1, 1},
+        {"erf", vmath_erf, erf, -5, 5},
+        {"sin", sine, sin, -1e6, 1e6},
+        {"sin near 0", sine, sin, -7, 7},
+        {"cos", cosine, cos, -1e6, 1e6},
+        {"cos near 0", cosine, cos, -7, 7},
+    };
+    int failed = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double worst = worst_linear(rows[i].f, rows[i].exact, rows[i].low, rows[i].high);
+        if (worst > 2.5) {
+            print_error("%s: %g units in the last place\n", rows[i].name, worst);
+            failed++;
+        }
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void test_all_magnitudes(void **state)
+{
+    (void)state;
+    assert_true(worst_bits(vmath_exp, exp) <= 2.5);
+    assert_true(worst_bits(vmath_log, log) <= 2.5);
+    assert_true(worst_bits(vmath_log1p, log1p) <= 2.5);
+    assert_true(worst_bits(vmath_sigmoid, sigmoid) <= 2.5);
+    assert_true(worst_bits(vmath_tanh, tanh) <= 2.5);
+    assert_true(worst_bits(vmath_erf, erf) <= 2.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_usual_range),
+        cmocka_unit_test(test_all_magnitudes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -80,9 +80,9 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 $(BUILD)/bin/%: bin/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
 $(BUILD)/tests/unit/ops-%: tests/ops/%.c $(LIB)
-	$(call program,-lcmocka -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Positions of extrema.
+ */
+#include "graph/infer.h"
+
+static int arg_shape(struct infer *infer)
+{
+    const struct shape *input = infer_shape(infer, 0);
+    int64_t dimension;
+    int axis, n = 0;
+    if (infer_scalar(infer, 1))
+        return infer->err->code;
+    if (input->rank == SHAPE_UNKNOWN)
+        return 0;
+    if (!input->rank)
+        return infer_fail(infer, "a scalar has no dimension to search");
+    bool known = infer_value_int(infer, 1, &dimension);
+    if (known && !shape_axis(dimension, input->rank, &axis))
+        return infer_fail(infer, "dimension %lld is outside [%d, %d)", (long long)dimension,
+                          -input->rank, input->rank);
+    infer->out[0].rank = input->rank - 1;
+    for (int i = 0; i < input->rank; i++)
+        if (!known || i != axis)
+            infer->out[0].dims[n++] = known ? input->dims[i] : SHAPE_UNKNOWN;
+    return 0;
+}
+
+#define POSITION                                                                                   \
+    .inputs = "input: T, dimension: Tidx", .outputs = "output: output_type",                       \
+    .attrs = "T: real, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",               \
+    .shape = arg_shape
+
+const struct op_def op_ArgMax = {
+    .name = "ArgMax",
+    POSITION,
+    .doc = "The position of the largest element along a dimension.",
+    .detail =
+        "The first of equal ones; the first NaN if there is any. A dimension without elements "
+        "is an error.",
+};
+
+const struct op_def op_ArgMin = {
+    .name = "ArgMin",
+    POSITION,
+    .doc = "The position of the smallest element along a dimension.",
+    .detail =
+        "The first of equal ones; the first NaN if there is any. A dimension without elements "
+        "is an error.",
+};

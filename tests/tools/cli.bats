@@ -1,0 +1,261 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What every program in bin/ does alike. A new program is covered as soon as it is built; one that
+# needs more than FILE to read a file gets a row in arguments_for.
+# shellcheck disable=SC2030,SC2031  # variables of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    bin=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin")
+    PATH=$bin:$PATH
+    tools=()
+    for file in "$bin"/tf-*; do
+        [[ ! -x $file ]] || tools+=("${file##*/}")
+    done
+    cd "$BATS_TEST_TMPDIR" || return 1
+    ((${#tools[@]})) || skip "no programs yet"
+}
+
+# Sets `arguments` to what makes TOOL read FILE; empty FILE: its standard input.
+arguments_for() { # TOOL FILE
+    arguments=()
+    case $1 in
+    tf-data) arguments=(csv "${2:--}" x=1) ;;
+    tf-exec) arguments=(-g "${2:--}" --fetch y) ;;
+    tf-grad) arguments=(--of y --wrt x ${2:+"$2"}) ;;
+    tf-op) arguments=(Neg "${2:--}") ;;
+    *) arguments=(${2:+"$2"}) ;;
+    esac
+}
+
+# Calls FUNCTION for each tool, says which ones failed, and fails if any did.
+each() { # FUNCTION [TOOL]...
+    local check=$1 wrong=0 tool
+    shift
+    for tool in "${@:-${tools[@]}}"; do
+        if ! "$check" "$tool"; then
+            echo "^ $check $tool: status ${status-}, output: ${output-}"
+            echo "  stderr: ${stderr-}"
+            wrong=1
+        fi
+    done
+    return "$wrong"
+}
+
+# The tools that take a stream of records on stdin and write one.
+filters() {
+    local tool
+    for tool in "${tools[@]}"; do
+        case $tool in
+        tf-graph | tf-data | tf-op | tf-ps | tf-ckpt | tf-import | tf-events) ;;
+        *) echo "$tool" ;;
+        esac
+    done
+}
+
+sample_graph() {
+    command -v tf-graph >/dev/null || skip "needs tf-graph"
+    printf '%s\n' 'x = Placeholder() {dtype=float32, shape=[2]} : float32[2]' \
+        'y = Neg(x) {T=float32} : float32[2]' | tf-graph --text >sample.tfg
+}
+
+# Status, nothing on stdout, one line on stderr that begins with the tool's name. (Into a file, as a
+# pipe would get an error record.)
+fails_with() { # STATUS TOOL ARGUMENT...
+    local wanted=$1 tool=$2
+    shift 2
+    run --separate-stderr bash -c 'exec timeout 10 "$@" >stdout' - "$tool" "$@"
+    [[ $status -eq $wanted && ! -s stdout && $stderr == "$tool: "* && $stderr != *$'\n'* ]]
+}
+
+help_is_right() {
+    run --separate-stderr "$1" --help
+    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "$1: "* && ${#lines[@]} -le 60 &&
+        $output == *"usage: $1 "* ]] && [[ $("$1" -h) == "$output" ]]
+}
+
+@test "--help goes to stdout, names the tool, and fits on a page" {
+    each help_is_right
+}
+
+version_is_right() {
+    run --separate-stderr "$1" --version
+    [[ $status -eq 0 && -z $stderr && $output =~ ^"$1 "[0-9]+\.[0-9]+$ ]] &&
+        [[ $("$1" --version --json | jq -r '.tool + " " + .version') == "$output" ]]
+}
+
+@test "--version names tool and version, as JSON too" {
+    each version_is_right
+}
+
+manual_is_complete() {
+    local option man
+    man=$("$1" --man | sed 's/\\//g')
+    [[ $man == ".TH ${1^^} 1"*".SH EXAMPLES"*".SH EXIT STATUS"* ]] || return 1
+    for option in $("$1" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+        status=$option
+        [[ $man == *"$option"* ]] || return 1
+    done
+}
+
+@test "the manual page has every option, examples and the exit status" {
+    each manual_is_complete
+}
+
+refuses_unknown_option() {
+    fails_with 64 "$1" --hlep && [[ $stderr == *"did you mean --help?" ]] &&
+        fails_with 64 "$1" --zzzzzzzzzz && [[ $stderr == *"see $1 --help" ]]
+}
+
+@test "an unknown option is a usage error with a suggestion" {
+    each refuses_unknown_option
+}
+
+refuses_bad_environment() {
+    TF_QUIET=perhaps fails_with 64 "$1" </dev/null && [[ $stderr == *TF_QUIET* ]]
+}
+
+@test "a wrong value in the environment is named" {
+    each refuses_bad_environment
+}
+
+misses_file() {
+    arguments_for "$1" "missing/file.tfg"
+    fails_with 66 "$1" "${arguments[@]}" && [[ $stderr == *missing/file.tfg* ]]
+}
+
+@test "a missing file is 66 and named" {
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt)')
+    each misses_file "${names[@]}"
+}
+
+refuses_folder() {
+    arguments_for "$1" folder
+    mkdir -p folder
+    fails_with 65 "$1" "${arguments[@]}" && [[ $stderr == *folder* ]]
+}
+
+@test "a directory instead of a file is 65 and named" {
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt)')
+    each refuses_folder "${names[@]}"
+}
+
+refuses_empty_input() {
+    arguments_for "$1" ""
+    fails_with 65 "$1" "${arguments[@]}" </dev/null && [[ $stderr == *stdin* ]]
+}
+
+@test "an empty stdin is no stream: 65" {
+    mapfile -t names < <(filters)
+    ((${#names[@]})) || skip "no filters yet"
+    each refuses_empty_input "${names[@]}"
+}
+
+refuses_terminal_input() {
+    arguments_for "$1" ""
+    run timeout 10 script -qec "$1 ${arguments[*]} >out" /dev/null </dev/null
+    [[ $status -eq 64 && $output == *"stdin is a terminal"* ]]
+}
+
+@test "a terminal as stdin is a usage error, not a wait" {
+    mapfile -t names < <(filters)
+    ((${#names[@]})) || skip "no filters yet"
+    each refuses_terminal_input "${names[@]}"
+}
+
+tells_full_disk() {
+    run --separate-stderr bash -c '"$1" --help >/dev/full' - "$1"
+    [[ $status -eq 74 && $stderr == "$1: stdout: No space left on device" ]]
+}
+
+tells_closed_stdout() {
+    run --separate-stderr bash -c '"$1" --help >&-' - "$1"
+    [[ $status -eq 74 && $stderr == "$1: stdout: Bad file descriptor" ]]
+}
+
+@test "a full disk and a closed stdout are 74" {
+    each tells_full_disk
+    each tells_closed_stdout
+}
+
+ends_quietly_without_reader() {
+    run --separate-stderr bash -c '{ sleep 0.1; "$1" --help; echo $? >status; } | true; sleep 0.2
+        cat status' - "$1"
+    [[ $output == 141 && -z $stderr ]]
+}
+
+@test "a reader that has gone ends the tool quietly" {
+    each ends_quietly_without_reader
+}
+
+tells_truncation() {
+    local size cut
+    size=$(stat -c %s sample.tfg)
+    for cut in 1 3 $((size / 2)) $((size - 1)); do
+        head -c "$cut" sample.tfg >cut.tfg
+        arguments_for "$1" ""
+        run --separate-stderr timeout 10 "$1" "${arguments[@]}" -o out.tfg <cut.tfg
+        [[ $status -eq 65 && $stderr == "$1: "*truncated* && ! -e out.tfg ]] || return 1
+    done
+    [[ -z $(compgen -G '.*.tmp') ]]
+}
+
+@test "a truncated stream is 65, and leaves no file behind" {
+    sample_graph
+    mapfile -t names < <(filters)
+    each tells_truncation "${names[@]}"
+}
+
+passes_the_blame_on() {
+    arguments_for "$1" ""
+    run --separate-stderr bash -c 'echo "x = Bogus()" | tf-graph --text 2>/dev/null | "$@"' - \
+        "$1" "${arguments[@]}"
+    [[ $status -eq 65 && $stderr == "$1: stdin: stopped by tf-graph" ]]
+}
+
+@test "a stage that is stopped by the one before names it and keeps its status" {
+    sample_graph
+    mapfile -t names < <(filters)
+    each passes_the_blame_on "${names[@]}"
+}
+
+@test "-o FILE appears whole or not at all, and keeps its mode" {
+    sample_graph
+    tf-graph --text -o out.tfg < <(tf-show --text sample.tfg)
+    chmod 640 out.tfg
+    cp out.tfg before.tfg
+    run tf-graph --text -o out.tfg <<<"x = Bogus()"
+    [ "$status" -eq 65 ]
+    cmp out.tfg before.tfg
+    ln -s out.tfg link.tfg
+    tf-graph --text -o link.tfg < <(tf-show --text sample.tfg)
+    [ -L link.tfg ]
+    [ "$(stat -c %a out.tfg)" = 640 ]
+    run tf-graph --text -o /dev/full < <(tf-show --text sample.tfg)
+    [ "$status" -eq 74 ]
+    run tf-graph --text -o missing/out.tfg < <(tf-show --text sample.tfg)
+    [ "$status" -eq 74 ]
+    [[ -z $(compgen -G '.*.tmp') ]]
+}
+
+@test "a signal removes the unfinished file" {
+    command -v tf-graph >/dev/null || skip "needs tf-graph"
+    mkfifo input
+    tf-graph --text -o out.tfg <input &
+    exec 9>input
+    sleep 0.2
+    kill -TERM $!
+    run wait $!
+    exec 9>&-
+    [ ! -e out.tfg ]
+    [[ -z $(compgen -G '.*.tmp') ]]
+}
+
+@test "a binary stream does not go to a terminal" {
+    sample_graph
+    tf-show --text sample.tfg >sample.txt
+    run script -qec "tf-graph --text sample.txt" /dev/null </dev/null
+    [ "$status" -eq 64 ]
+    [[ $output == *"tf-graph: will not write a binary stream to a terminal; try: tf-graph "* ]]
+    [[ $output == *"sample.txt | tf-show"* ]]
+}

@@ -82,10 +82,9 @@ void graph_add_control(struct graph *graph, struct node *node, int control)
     if (at < node->n_controls && node->controls[at] == control)
         return;
     int *controls = arena_array(&graph->arena, (size_t)node->n_controls + 1, sizeof *controls);
-    memcpy(controls, node->controls, (size_t)at * sizeof *controls);
+    for (int i = 0; i < node->n_controls; i++)
+        controls[i + (i >= at)] = node->controls[i];
     controls[at] = control;
-    memcpy(controls + at + 1, node->controls + at,
-           (size_t)(node->n_controls - at) * sizeof *controls);
     node->controls = controls;
     node->n_controls++;
 }

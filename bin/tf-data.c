@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "cli/tool.h"
+#include "data/open.h"
+
+static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1}};
+static int64_t epochs = -1, seed, prefetch;
+static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
+static const char *header_text = "auto";
+
+static const struct option_row rows[] = {
+    {'b', "batch", OPTION_INT, &request.feeding.batch, "N", "rows in a record (1)"},
+    {0, "drop-remainder", OPTION_FLAG, &request.feeding.drop_remainder, NULL,
+     "leave out the last batch of an epoch if it is not full"},
+    {0, "epochs", OPTION_INT, &epochs, "N", "how often all rows are fed (1); 0: without end"},
+    {0, "steps", OPTION_INT, &request.feeding.steps, "N",
+     "stop after N records; without --epochs, files repeat until then"},
+    {0, "after", OPTION_INT, &request.feeding.after, "N", "begin behind record N, at N + 1"},
+    {0, "shuffle", OPTION_FLAG, &request.feeding.shuffle, NULL, "another order in every epoch"},
+    {0, "shuffle-buffer", OPTION_INT, &request.feeding.shuffle_window, "N",
+     "shuffle among N rows as they arrive, for input larger than memory"},
+    {0, "seed", OPTION_INT, &seed, "N", "of the order (0)"},
+    {0, "shard", OPTION_TEXT, &shard_text, "I/N", "only every N'th row, from I on: 0/2, 1/2"},
+    {0, "rows", OPTION_TEXT, &rows_text, "LIST", "only these rows: 1-1437, 1438-, 1,5-9"},
+    {0, "prefetch", OPTION_INT, &prefetch, "N", "make up to N batches ahead, in a thread (0)"},
+    {0, "separator", OPTION_TEXT, &separator_text, "CHAR",
+     "csv: or comma, semicolon, tab, blanks; without it the first line tells"},
+    {0, "header", OPTION_TEXT, &header_text, "auto|yes|no",
+     "csv: whether the first row names the columns; auto: if a column is\n"
+     "asked for by name, or if nothing in the row is a number"},
+    {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "csv: begins lines to pass over (#)"},
+    {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
+     "csv: put in place of empty fields, NA, N/A and ?"},
+    TOOL_OUTPUT_ROW,
+    TOOL_COMMON_ROWS,
+    {0}};
+
+static const struct option_table table = {
+    .tool = "tf-data",
+    .summary = "turn data into feed records",
+    .operands = "csv FILE NAME=COLUMNS[:PART]... | idx|npy NAME=FILE[:PART]... | "
+                "npz FILE [NAME=ARRAY[:PART]]...",
+    .description =
+        "Each NAME is fed as a tensor, a batch a record. COLUMNS are positions as in cut(1) or "
+        "names from the header: x=1-64, x=1,3-5, y=age. One column gives a vector, several give a "
+        "matrix.\n"
+        "PART is a type (without one float32 for text, otherwise what the file has), scale=S and "
+        "offset=O (value * S + offset), standardize (mean 0 and deviation 1 over the rows "
+        "selected, each column by itself), onehot=N, or shape=8x8x1 (of one row).\n"
+        "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
+        "--epochs or standardize need all of it first.\n"
+        "An order follows from seed and epoch alone; the shards of one order never overlap.",
+    .examples =
+        "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
+        "tf-data csv d.csv x=age,bmi:float64:standardize y=target:float64 --batch 442\n"
+        "tf-data idx x=images.gz:float32:scale=0.0039215686 y=labels.gz:int32 --batch 128\n"
+        "tail -f new.csv | tf-data csv - x=1-64 --batch 1",
+    .rows = rows,
+    .operands_max = -1,
+    .writes_stream = true,
+};
+
+static int parse_shard(struct feeding *feeding, struct error *err)
+{
+    const char *slash = shard_text ? strchr(shard_text, '/') : NULL;
+    if (!shard_text)
+        return 0;
+    if (!slash || number_int64(shard_text, (size_t)(slash - shard_text), &feeding->shard) ||
+        !str_to_int64(slash + 1, &feeding->n_shards) || feeding->shard < 0 ||
+        feeding->shard >= feeding->n_shards)
+        return error_set(err, ERR_USAGE, "--shard '%s': expected I/N with 0 <= I < N", shard_text);
+    return 0;
+}
+
+static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error *err)
+{
+    feeding->seed = (uint64_t)seed;
+    feeding->epochs = epochs >= 0 ? epochs : feeding->steps && !from_stdin ? 0 : 1;
+    if (feeding->batch < 1 || feeding->batch > INT64_MAX / 4)
+        return error_set(err, ERR_USAGE, "--batch must be a number of rows");
+    if (feeding->shuffle_window < 0 || feeding->shuffle_window > INT64_MAX / 4)
+        return error_set(err, ERR_USAGE, "--shuffle-buffer must be a number of rows");
+    if (epochs < -1 || feeding->steps < 0 || feeding->after < 0)
+        return error_set(err, ERR_USAGE, "--epochs, --steps and --after cannot be negative");
+    if (prefetch < 0 || prefetch > 65536)
+        return error_set(err, ERR_USAGE, "--prefetch must be between 0 and 65536");
+    request.prefetch = (int)prefetch;
+    return parse_shard(feeding, err);
+}
+
+static int parse_character(const char *option, const char *text, char *c, struct error *err)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } names[] = {{"comma", ','}, {"semicolon", ';'},     {"tab", '\t'},
+                 {"\\t", '\t'},  {"blanks", CSV_BLANKS}, {"space", CSV_BLANKS}};
+    *c = text ? *text : '\0';
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i].name) == 0) {
+            *c = names[i].c;
+            return 0;
+        }
+    if ((text && *text && text[1]) || *c == '"' || *c == '\n' || *c == '\r')
+        return error_set(err, ERR_USAGE, "%s '%s': expected one character", option, text);
+    return 0;
+}
+
+static int parse_csv_format(struct csv_format *csv, struct error *err)
+{
+    if (strcmp(header_text, "yes") == 0)
+        csv->header = CSV_HEADER_YES;
+    else if (strcmp(header_text, "no") == 0)
+        csv->header = CSV_HEADER_NO;
+    else if (strcmp(header_text, "auto") != 0)
+        return error_set(err, ERR_USAGE, "--header '%s': expected auto, yes or no", header_text);
+    int code = parse_character("--separator", separator_text, &csv->separator, err);
+    return code ? code : parse_character("--comment", comment_text, &csv->comment, err);
+}
+
+/* FORMAT [FILE] NAME=WHERE... */
+static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
+{
+    if (n == 0 || !data_format_parse(operands[0], &request.format))
+        return error_set(err, ERR_USAGE, "%s%s%sexpected csv, idx, npy or npz", n ? "'" : "",
+                         n ? operands[0] : "", n ? "': " : "");
+    bool has_path = data_format_has_path(request.format);
+    int first = has_path ? 2 : 1;
+    if (n < first)
+        return error_set(err, ERR_USAGE, "%s: expected a file", operands[0]);
+    if (n == first && request.format != DATA_NPZ)
+        return error_set(err, ERR_USAGE, "%s: say what to feed, as in %s", operands[0],
+                         has_path ? "x=1-64" : "x=FILE");
+    request.path = has_path ? operands[1] : NULL;
+    request.n_columns = n - first;
+    struct data_column *columns =
+        arena_array(arena, (size_t)request.n_columns + 1, sizeof *columns);
+    request.columns = columns;
+    return data_columns_parse(columns, (const char *const *)operands + first, request.n_columns,
+                              !has_path, arena, err);
+}
+
+static int parse_request(int n, char **operands, struct arena *arena, struct error *err)
+{
+    int code = parse_operands(n, operands, arena, err);
+    bool from_stdin = !code && request.path && strcmp(request.path, "-") == 0;
+    if (!code)
+        code = parse_feeding(&request.feeding, from_stdin, err);
+    if (!code && rows_text && (code = ranges_parse(rows_text, &request.rows, err)))
+        error_prefix(err, "--rows: ");
+    return code ? code : parse_csv_format(&request.csv, err);
+}
+
+static int flush_writer(void *context, struct error *err)
+{
+    struct tool *tool = context;
+    return tool->writer ? stream_flush(tool->writer, err) : 0;
+}
+
+static int feed(struct tool *tool, struct batches *batches, struct error *err)
+{
+    bool more = true;
+    int code = tool_open_writer(tool, batches->expected, err);
+    while (!code) {
+        struct batch batch = {0};
+        code = batches->next(batches, &batch, &more, err);
+        if (code || !more)
+            break;
+        code = stream_write_feed(tool->writer, RECORD_FEED, batch.step, &batch.position,
+                                 batch.tensors, batch.n, err);
+        batch_release(&batch);
+    }
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct batches *batches = NULL;
+    request.wait = flush_writer;
+    request.wait_context = tool;
+    int code = parse_request(n, operands, &arena, err);
+    if (!code)
+        code = data_open(&request, &batches, err);
+    if (!code)
+        code = feed(tool, batches, err);
+    batches_free(batches);
+    ranges_release(&request.rows);
+    arena_release(&arena);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/batches.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/rows.h"
+
+void batch_release(struct batch *batch)
+{
+    for (int i = 0; i < batch->n; i++)
+        tensor_release(&batch->tensors[i].tensor);
+    mem_free(batch->tensors);
+    *batch = (struct batch){0};
+}
+
+void batches_free(struct batches *batches)
+{
+    if (batches)
+        batches->free(batches);
+}
+
+/* Rows of the table as a batch: `indices`, or those from `first` on if it is NULL. */
+static int fill(struct batch *batch, const struct named_tensor *columns, int n_columns,
+                const int64_t *indices, int64_t first, int64_t n, struct error *err)
+{
+    *batch = (struct batch){.n = n_columns};
+    batch->tensors = mem_array((size_t)n_columns, sizeof *batch->tensors);
+    int code = 0;
+    for (int i = 0; i < n_columns && !code; i++) {
+        const struct tensor *from = &columns[i].tensor;
+        struct tensor *to = &batch->tensors[i].tensor;
+        batch->tensors[i].name = columns[i].name;
+        code =
+            indices ? rows_gather(from, indices, n, to, err) : rows_slice(from, first, n, to, err);
+    }
+    if (code)
+        batch_release(batch);
+    return code;
+}
+
+static int permute(int64_t **order, int64_t rows, uint64_t seed, int64_t epoch, struct error *err)
+{
+    mem_free(*order);
+    *order = rows_permutation(rows, seed, epoch);
+    if (!*order)
+        return error_set(err, ERR_OS, "no memory for an order of %" PRId64 " rows", rows);
+    return 0;
+}
+
+/* ---- from a table ---- */
+
+struct table_batches {
+    struct batches batches;
+    const struct table *table;
+    struct feeding feeding;
+    int64_t rows;      /* of this shard in an epoch */
+    int64_t per_epoch; /* batches */
+    int64_t total;     /* batches; -1: without end */
+    int64_t step;      /* done */
+    int64_t *order, order_epoch;
+    int64_t *indices; /* of a batch */
+};
+
+static int table_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
+{
+    struct table_batches *b = (struct table_batches *)batches;
+    const struct feeding *f = &b->feeding;
+    *more = b->total < 0 || b->step < b->total;
+    if (!*more)
+        return 0;
+    int64_t epoch = b->step / b->per_epoch + 1, first = b->step % b->per_epoch * f->batch;
+    int64_t n = b->rows - first < f->batch ? b->rows - first : f->batch;
+    if (f->shuffle && b->order_epoch != epoch) {
+        int code = permute(&b->order, b->table->rows, f->seed, epoch, err);
+        if (code)
+            return code;
+        b->order_epoch = epoch;
+    }
+    for (int64_t i = 0; b->indices && i < n; i++) {
+        int64_t place = f->shard + (first + i) * f->n_shards;
+        b->indices[i] = b->order ? b->order[place] : place;
+    }
+    int code = fill(batch, b->table->columns, b->table->n, b->indices, first, n, err);
+    if (code)
+        return code;
+    batch->step = ++b->step;
+    batch->position = (struct feed_position){b->table->source, epoch, first + n, f->seed};
+    return 0;
+}
+
+static void table_free(struct batches *batches)
+{
+    struct table_batches *b = (struct table_batches *)batches;
+    mem_free(b->order);
+    mem_free(b->indices);
+    mem_free(b);
+}
+
+static int64_t batches_total(int64_t per_epoch, const struct feeding *f)
+{
+    int64_t total = -1;
+    if (f->epochs && __builtin_mul_overflow(per_epoch, f->epochs, &total))
+        total = INT64_MAX;
+    if (f->steps && (total < 0 || f->steps < total))
+        total = f->steps;
+    return total;
+}
+
+int batches_of_table(const struct table *table, const struct feeding *f, struct batches **batches,
+                     struct error *err)
+{
+    int64_t rows = f->shard >= table->rows ? 0 : (table->rows - f->shard - 1) / f->n_shards + 1;
+    int64_t per_epoch = rows / f->batch + (!f->drop_remainder && rows % f->batch != 0);
+    if (per_epoch == 0)
+        return error_set(err, ERR_DATA, "%s: %" PRId64 " rows%s make no batch of %" PRId64,
+                         table->source, rows, f->n_shards > 1 ? " of this shard" : "", f->batch);
+    struct table_batches *b = mem_alloc(sizeof *b);
+    b->batches = (struct batches){.next = table_next, .free = table_free, .expected = -1};
+    b->table = table;
+    b->feeding = *f;
+    b->rows = rows;
+    b->per_epoch = per_epoch;
+    b->total = batches_total(per_epoch, f);
+    b->step = f->after;
+    if (b->total >= 0)
+        b->batches.expected = b->total > f->after ? b->total - f->after : 0;
+    if (f->shuffle || f->n_shards > 1) {
+        b->indices = mem_try((size_t)(rows < f->batch ? rows : f->batch) * sizeof *b->indices);
+        if (!b->indices) {
+            table_free(&b->batches);
+            return error_set(err, ERR_OS, "no memory for batches of %" PRId64, f->batch);
+        }
+    }
+    *batches = &b->batches;
+    return 0;
+}
+
+/* ---- from rows as they arrive ---- */
+
+struct row_batches {
+    struct batches batches;
+    struct csv_columns *source;
+    struct feeding feeding;
+    int64_t window; /* rows read before the first of them goes out: a multiple of the batch */
+    struct named_tensor *columns;
+    int n;
+    int64_t rows, done; /* of the window at hand */
+    int64_t n_windows;
+    int64_t *order;
+    bool ended;
+    int64_t step, offset;
+};
+
+static void drop_window(struct row_batches *b)
+{
+    for (int i = 0; i < b->n; i++)
+        tensor_release(&b->columns[i].tensor);
+    b->rows = b->done = 0;
+}
+
+static int next_window(struct row_batches *b, struct error *err)
+{
+    const struct feeding *f = &b->feeding;
+    drop_window(b);
+    int code = 0;
+    bool more = true;
+    while (!code && more && csv_columns_rows(b->source) < b->window)
+        code = csv_columns_read(b->source, f->shard, f->n_shards, &more, err);
+    if (code)
+        return code;
+    b->ended = !more;
+    b->rows = csv_columns_rows(b->source);
+    if (b->rows)
+        code = csv_columns_take(b->source, b->columns, err);
+    if (!code && b->rows && f->shuffle_window)
+        code = permute(&b->order, b->rows, f->seed, ++b->n_windows, err);
+    return code;
+}
+
+static int row_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
+{
+    struct row_batches *b = (struct row_batches *)batches;
+    const struct feeding *f = &b->feeding;
+    int code = 0;
+    *more = false;
+    do {
+        if (f->steps && b->step >= f->steps)
+            return 0;
+        if (b->done == b->rows && !b->ended && (code = next_window(b, err)))
+            return code;
+        int64_t n = b->rows - b->done < f->batch ? b->rows - b->done : f->batch;
+        if (n == 0 || (n < f->batch && f->drop_remainder))
+            return 0;
+        if (++b->step > f->after) {
+            code = fill(batch, b->columns, b->n, b->order ? b->order + b->done : NULL, b->done, n,
+                        err);
+            *more = !code;
+        }
+        b->done += n;
+        b->offset += n;
+    } while (!code && !*more);
+    if (code)
+        return code;
+    batch->step = b->step;
+    batch->position =
+        (struct feed_position){gzfile_name(csv_columns_file(b->source)), 1, b->offset, f->seed};
+    return 0;
+}
+
+static void row_free(struct batches *batches)
+{
+    struct row_batches *b = (struct row_batches *)batches;
+    drop_window(b);
+    csv_columns_free(b->source);
+    mem_free(b->columns);
+    mem_free(b->order);
+    mem_free(b);
+}
+
+struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct feeding *f)
+{
+    struct row_batches *b = mem_alloc(sizeof *b);
+    b->batches = (struct batches){.next = row_next, .free = row_free, .expected = -1};
+    b->source = columns;
+    b->feeding = *f;
+    int64_t windows = f->shuffle_window / f->batch + (f->shuffle_window % f->batch != 0);
+    b->window = (windows ? windows : 1) * f->batch;
+    b->n = n;
+    b->columns = mem_array((size_t)n, sizeof *b->columns);
+    return &b->batches;
+}

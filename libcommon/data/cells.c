@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/cells.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+
+#define SHOWN 40 /* characters of a bad field in a message */
+
+void cells_release(struct cells *cells)
+{
+    mem_free(cells->data);
+    vec_release(&cells->ends);
+    cells->data = NULL;
+    cells->bytes = cells->capacity = 0;
+}
+
+static int push(struct cells *cells, const void *bytes, size_t n, struct error *err)
+{
+    if (cells->capacity - cells->bytes < n) {
+        size_t capacity = cells->capacity * 2 + n + 256;
+        char *grown = mem_try(capacity);
+        if (!grown)
+            return error_set(err, ERR_OS, "no memory for %zu bytes of data", capacity);
+        if (cells->bytes)
+            memcpy(grown, cells->data, cells->bytes);
+        mem_free(cells->data);
+        cells->data = grown;
+        cells->capacity = capacity;
+    }
+    if (n)
+        memcpy(cells->data + cells->bytes, bytes, n);
+    cells->bytes += n;
+    return 0;
+}
+
+static int complain(const struct cells *cells, enum number_status status, const char *text,
+                    size_t n, struct error *err)
+{
+    char shown[SHOWN + 4];
+    size_t length = n < SHOWN ? n : SHOWN;
+    for (size_t i = 0; i < length; i++)
+        shown[i] = (unsigned char)text[i] < ' ' ? '?' : text[i];
+    strcpy(shown + length, n > SHOWN ? "..." : "");
+    double number;
+    if (status == NUMBER_RANGE)
+        return error_set(err, ERR_DATA, "'%s' is out of the range of %s", shown,
+                         dtype_name(cells->type));
+    if (number_float64(text, n, &number) == NUMBER_OK)
+        return error_set(err, ERR_DATA, "'%s' is not %s", shown,
+                         cells->type == BOOL ? "0, 1, true or false" : "a whole number");
+    return error_set(err, ERR_DATA, "'%s' is not a number", shown);
+}
+
+/* "5", also as "5.0" or "5e0", which programs write that know floats only. */
+static enum number_status parse_whole(const char *text, size_t n, int64_t *value)
+{
+    enum number_status status = number_int64(text, n, value);
+    double number;
+    if (status != NUMBER_INVALID || number_float64(text, n, &number))
+        return status;
+    if (number != __builtin_trunc(number) || number - number != 0)
+        return NUMBER_INVALID;
+    if (!(number >= -0x1p63 && number < 0x1p63))
+        return NUMBER_RANGE;
+    *value = (int64_t)number;
+    return NUMBER_OK;
+}
+
+static enum number_status parse_bool(const char *text, size_t n, int64_t *value)
+{
+    if (n == 4 && strncasecmp(text, "true", 4) == 0)
+        return *value = 1, NUMBER_OK;
+    if (n == 5 && strncasecmp(text, "false", 5) == 0)
+        return *value = 0, NUMBER_OK;
+    enum number_status status = parse_whole(text, n, value);
+    return !status && *value != 0 && *value != 1 ? NUMBER_INVALID : status;
+}
+
+static bool fits(enum dtype type, int64_t value)
+{
+    int bits = 8 * (int)dtype_bytes(type);
+    bool is_signed = type == INT8 || type == INT16 || type == INT32 || type == INT64;
+    if (bits == 64)
+        return is_signed || value >= 0;
+    int64_t beyond = (int64_t)1 << (bits - is_signed);
+    return value < beyond && value >= (is_signed ? -beyond : 0);
+}
+
+static int add_whole(struct cells *cells, const char *text, size_t n, struct error *err)
+{
+    int64_t value;
+    uint64_t large;
+    enum number_status status =
+        cells->type == BOOL ? parse_bool(text, n, &value) : parse_whole(text, n, &value);
+    if (status == NUMBER_RANGE && cells->type == UINT64 && !number_uint64(text, n, &large)) {
+        value = (int64_t)large;
+        status = NUMBER_OK;
+    } else if (!status && !fits(cells->type, value)) {
+        status = NUMBER_RANGE;
+    }
+    if (status)
+        return complain(cells, status, text, n, err);
+    return push(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
+}
+
+static int add_float(struct cells *cells, const char *text, size_t n, struct error *err)
+{
+    double wide;
+    float narrow;
+    uint16_t half;
+    enum number_status status =
+        cells->type == FLOAT64 ? number_float64(text, n, &wide) : number_float32(text, n, &narrow);
+    if (status)
+        return complain(cells, status, text, n, err);
+    switch (cells->type) {
+    case FLOAT64:
+        return push(cells, &wide, sizeof wide, err);
+    case FLOAT16:
+        half = float32_to_float16(narrow);
+        return push(cells, &half, sizeof half, err);
+    case BFLOAT16:
+        half = float32_to_bfloat16(narrow);
+        return push(cells, &half, sizeof half, err);
+    default:
+        return push(cells, &narrow, sizeof narrow, err);
+    }
+}
+
+int cells_add(struct cells *cells, const char *text, size_t n, struct error *err)
+{
+    if (cells->type == STRING) {
+        int code = push(cells, text, n, err);
+        vec_push(&cells->ends, cells->bytes);
+        return code;
+    }
+    for (; n && (*text == ' ' || *text == '\t'); n--)
+        text++;
+    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t'))
+        n--;
+    if (dtype_is_floating(cells->type))
+        return add_float(cells, text, n, err);
+    return add_whole(cells, text, n, err);
+}
+
+static int take_strings(struct cells *cells, const struct shape *shape, struct tensor *tensor,
+                        struct error *err)
+{
+    size_t n = cells->ends.n, begin = 0;
+    const char **texts = mem_array(n + 1, sizeof *texts);
+    size_t *lengths = mem_array(n + 1, sizeof *lengths);
+    for (size_t i = 0; i < n; i++) {
+        texts[i] = cells->data + begin;
+        lengths[i] = cells->ends.items[i] - begin;
+        begin = cells->ends.items[i];
+    }
+    int code = tensor_from_strings(tensor, shape, texts, lengths, err);
+    mem_free(texts);
+    mem_free(lengths);
+    cells->ends.n = cells->bytes = 0;
+    return code;
+}
+
+static void free_buffer(struct buffer *buffer)
+{
+    mem_free(buffer->data);
+    mem_free(buffer);
+}
+
+int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,
+               struct error *err)
+{
+    if (cells->type == STRING)
+        return take_strings(cells, shape, tensor, err);
+    if (!cells->data)
+        return tensor_alloc(tensor, cells->type, shape, err);
+    *tensor = tensor_borrow(cells->type, shape, cells->data);
+    tensor->buffer = mem_alloc(sizeof *tensor->buffer);
+    tensor->buffer->data = cells->data;
+    tensor->buffer->bytes = cells->bytes;
+    tensor->buffer->free = free_buffer;
+    atomic_init(&tensor->buffer->holders, 1);
+    cells->data = NULL;
+    cells->bytes = cells->capacity = 0;
+    return 0;
+}

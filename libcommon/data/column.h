@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a user asks to be fed: NAME=WHERE[:PART]..., as in `x=1-64:float32:scale=0.0625`. WHERE is
+ * columns of a table or a file; a PART is
+ *   a type          of what is fed
+ *   scale=S         value * S + offset
+ *   offset=O
+ *   standardize     mean 0 and deviation 1 over the rows selected, before scale and offset
+ *   onehot=N        a whole number in [0, N) becomes N zeros with a one among them
+ *   shape=8x8x1     how the elements of a row are arranged
+ */
+#ifndef TF_DATA_COLUMN_H
+#define TF_DATA_COLUMN_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+struct data_column {
+    const char *name;  /* of the feed */
+    const char *where; /* as written */
+    enum dtype type;   /* DTYPE_INVALID: what the source has, float32 for text and one-hot */
+    double scale, offset;
+    bool standardize;
+    int64_t onehot;     /* 0: no */
+    struct shape shape; /* of one row; unknown rank: as the source has it */
+};
+
+/* `where_is_path`: WHERE may hold colons. Texts are copied into the arena. ERR_USAGE. */
+int data_column_parse(struct data_column *column, const char *text, bool where_is_path,
+                      struct arena *arena, struct error *err);
+
+/* Several, whose names must differ. `columns` has n places. */
+int data_columns_parse(struct data_column *columns, const char *const *texts, int n,
+                       bool where_is_path, struct arena *arena, struct error *err);
+
+/* Whether values are changed by more than a cast. */
+bool data_column_computes(const struct data_column *column);
+
+/* Turns rows as they were read, [rows, ...], into what is fed. `raw` is released, also on failure.
+ * ERR_DATA: a value that the type or the one-hot does not have, a shape that does not fit. */
+int data_column_apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
+                      struct error *err);
+
+#endif

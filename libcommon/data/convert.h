@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elements from one type to another through float64, a block at a time.
+ */
+#ifndef TF_DATA_CONVERT_H
+#define TF_DATA_CONVERT_H
+
+#include "base/error.h"
+#include "tensor/tensor.h"
+
+/* Elements [first, first + n) as float64. Not for STRING. */
+void convert_load(const struct tensor *from, int64_t first, int64_t n, double *values);
+
+/* The reverse. ERR_DATA when an integer type does not have a value: a fraction, NaN or too large;
+ * *bad is its index. */
+int convert_store(struct tensor *to, int64_t first, int64_t n, const double *values, int64_t *bad,
+                  struct error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fields of CSV rows collected into tensors. Which field goes where is decided at the first row,
+ * which may be a header.
+ */
+#ifndef TF_DATA_CSV_COLUMNS_H
+#define TF_DATA_CSV_COLUMNS_H
+
+#include <stdbool.h>
+
+#include "data/column.h"
+#include "data/ranges.h"
+#include "wire/csv.h"
+#include "wire/record.h"
+
+enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
+
+struct csv_format {
+    char separator, comment;   /* as csv_reader_new's */
+    enum csv_header header;    /* AUTO: the first row is one if a column is asked for by name, or if
+                                * none of its fields is a number or empty */
+    const char *missing;       /* stands for empty fields, "NA", "N/A" and "?"; NULL: an error */
+    const struct ranges *rows; /* which rows, headers and comments not counted */
+};
+
+struct csv_columns;
+
+/* Opens `path` ("-": stdin). Columns and format are copied, what they point to is borrowed. */
+int csv_columns_open(const char *path, const struct data_column *columns, int n_columns,
+                     const struct csv_format *format, struct csv_columns **result,
+                     struct error *err);
+void csv_columns_free(struct csv_columns *columns);
+
+/* The file, to set what happens before it waits. */
+struct gzfile *csv_columns_file(struct csv_columns *columns);
+
+/* Collects one more of the selected rows; *more is false when there is none. Of `n_shards` shards
+ * only every row whose number among the selected leaves `shard` counts. ERR_DATA with file, line
+ * and column. */
+int csv_columns_read(struct csv_columns *columns, int64_t shard, int64_t n_shards, bool *more,
+                     struct error *err);
+
+int64_t csv_columns_rows(const struct csv_columns *columns); /* collected */
+
+/* Hands over what was collected, as data_column_apply made it, and starts anew. `tensors` has a
+ * place per column. */
+int csv_columns_take(struct csv_columns *columns, struct named_tensor *tensors, struct error *err);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/open.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *const format_names[] = {"csv", "idx", "npy", "npz"};
+
+bool data_format_parse(const char *name, enum data_format *format)
+{
+    for (size_t i = 0; i < sizeof format_names / sizeof *format_names; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            *format = (enum data_format)i;
+            return true;
+        }
+    return false;
+}
+
+bool data_format_has_path(enum data_format format)
+{
+    return format == DATA_CSV || format == DATA_NPZ;
+}
+
+/* ---- a table that lives as long as its batches ---- */
+
+struct loaded {
+    struct batches batches;
+    struct batches *inner;
+    struct table table;
+};
+
+static int loaded_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
+{
+    struct loaded *loaded = (struct loaded *)batches;
+    return loaded->inner->next(loaded->inner, batch, more, err);
+}
+
+static void loaded_free(struct batches *batches)
+{
+    struct loaded *loaded = (struct loaded *)batches;
+    batches_free(loaded->inner);
+    table_release(&loaded->table);
+    mem_free(loaded);
+}
+
+static int open_csv(const struct data_request *r, struct csv_columns **columns, struct error *err)
+{
+    return csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, columns, err);
+}
+
+static int load(const struct data_request *r, struct table *table, struct error *err)
+{
+    switch (r->format) {
+    case DATA_IDX:
+        return table_from_files(TABLE_IDX, r->columns, r->n_columns, &r->rows, table, err);
+    case DATA_NPY:
+        return table_from_files(TABLE_NPY, r->columns, r->n_columns, &r->rows, table, err);
+    case DATA_NPZ:
+        return table_from_npz(r->path, r->columns, r->n_columns, &r->rows, table, err);
+    default:
+        break;
+    }
+    struct csv_columns *columns;
+    int code = open_csv(r, &columns, err);
+    if (code)
+        return code;
+    code = table_from_csv(columns, r->n_columns, table, err);
+    csv_columns_free(columns);
+    return code;
+}
+
+static int open_table(const struct data_request *r, struct batches **batches, struct error *err)
+{
+    struct loaded *loaded = mem_alloc(sizeof *loaded);
+    int code = load(r, &loaded->table, err);
+    if (!code)
+        code = batches_of_table(&loaded->table, &r->feeding, &loaded->inner, err);
+    if (code) {
+        loaded_free(&loaded->batches);
+        return code;
+    }
+    loaded->batches = (struct batches){loaded_next, loaded_free, loaded->inner->expected};
+    *batches = &loaded->batches;
+    return 0;
+}
+
+/* ---- rows as they arrive ---- */
+
+static int open_live(const struct data_request *r, struct batches **batches, struct error *err)
+{
+    struct csv_columns *columns;
+    int code = open_csv(r, &columns, err);
+    if (code)
+        return code;
+    if (r->wait && r->prefetch == 0) /* with a thread, its consumer calls it */
+        gzfile_on_wait(csv_columns_file(columns), r->wait, r->wait_context);
+    *batches = batches_of_rows(columns, r->n_columns, &r->feeding);
+    return 0;
+}
+
+static bool needs_all(const struct data_request *r)
+{
+    bool standardizes = false;
+    for (int i = 0; i < r->n_columns; i++)
+        standardizes |= r->columns[i].standardize;
+    return standardizes || r->feeding.shuffle || r->feeding.epochs != 1;
+}
+
+int data_open(struct data_request *r, struct batches **batches, struct error *err)
+{
+    bool window = r->feeding.shuffle_window > 0;
+    if (window && (r->format != DATA_CSV || needs_all(r)))
+        return error_set(err, ERR_USAGE,
+                         "--shuffle-buffer is for csv and one epoch, without --shuffle and "
+                         "standardize");
+    r->csv.rows = &r->rows;
+    bool live = window || (r->format == DATA_CSV && strcmp(r->path, "-") == 0 && !needs_all(r));
+    struct batches *made, *ahead;
+    int code = live ? open_live(r, &made, err) : open_table(r, &made, err);
+    if (code)
+        return code;
+    if (r->prefetch > 0) {
+        code = batches_prefetch(made, r->prefetch, r->wait, r->wait_context, &ahead, err);
+        if (code)
+            return code;
+        made = ahead;
+    }
+    *batches = made;
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what a user asks for to a source of batches.
+ */
+#ifndef TF_DATA_OPEN_H
+#define TF_DATA_OPEN_H
+
+#include "data/batches.h"
+
+enum data_format { DATA_CSV, DATA_IDX, DATA_NPY, DATA_NPZ };
+
+bool data_format_parse(const char *name, enum data_format *format);
+
+/* Whether the format has one file for all columns, or one for each. */
+bool data_format_has_path(enum data_format format);
+
+struct data_request {
+    enum data_format format;
+    const char *path; /* "-": stdin; not used where each column has its own file */
+    const struct data_column *columns;
+    int n_columns;
+    struct ranges rows;
+    struct csv_format csv; /* `rows` in it is set by data_open */
+    struct feeding feeding;
+    int prefetch; /* batches made ahead by a thread; 0: none */
+    /* Called before a wait for input or for the thread; may be NULL. */
+    int (*wait)(void *context, struct error *err);
+    void *wait_context;
+};
+
+/* CSV from stdin is fed as it arrives, unless the request needs all of it first: a shuffle, several
+ * epochs, standardizing. The request must outlive the batches. ERR_USAGE for what does not go
+ * together, and the errors of the sources. */
+int data_open(struct data_request *request, struct batches **batches, struct error *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A ring of batches between the thread that makes them and the one that writes them. The lock
+ * guards the ring's counters and `stop`; a batch in the ring belongs to the ring, one that is being
+ * made to the producer. The first error travels behind the batches made before it.
+ */
+#include <pthread.h>
+
+#include "base/memory.h"
+#include "data/batches.h"
+
+struct prefetch {
+    struct batches batches;
+    struct batches *source;
+    int (*wait)(void *context, struct error *err);
+    void *wait_context;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct batch *ring;
+    int depth, first, n;
+    bool ended, stop;
+    struct error failure;
+};
+
+static void *produce(void *context)
+{
+    struct prefetch *p = context;
+    bool more = true;
+    while (more) {
+        struct batch batch = {0};
+        struct error err = ERROR_INIT;
+        if (p->source->next(p->source, &batch, &more, &err))
+            more = false;
+        pthread_mutex_lock(&p->lock);
+        while (more && p->n == p->depth && !p->stop)
+            pthread_cond_wait(&p->changed, &p->lock);
+        if (more && !p->stop)
+            p->ring[(p->first + p->n++) % p->depth] = batch;
+        else
+            batch_release(&batch);
+        more = more && !p->stop;
+        p->ended = !more;
+        if (err.code)
+            p->failure = err;
+        pthread_cond_signal(&p->changed);
+        pthread_mutex_unlock(&p->lock);
+    }
+    return NULL;
+}
+
+static int prefetch_next(struct batches *batches, struct batch *batch, bool *more,
+                         struct error *err)
+{
+    struct prefetch *p = (struct prefetch *)batches;
+    pthread_mutex_lock(&p->lock);
+    bool empty = p->n == 0 && !p->ended;
+    pthread_mutex_unlock(&p->lock);
+    int code = empty && p->wait ? p->wait(p->wait_context, err) : 0;
+    if (code)
+        return code;
+    pthread_mutex_lock(&p->lock);
+    while (p->n == 0 && !p->ended)
+        pthread_cond_wait(&p->changed, &p->lock);
+    *more = p->n > 0;
+    if (*more) {
+        *batch = p->ring[p->first];
+        p->first = (p->first + 1) % p->depth;
+        p->n--;
+        pthread_cond_signal(&p->changed);
+    } else if (p->failure.code) {
+        *err = p->failure;
+        code = err->code;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return code;
+}
+
+static void destroy(struct prefetch *p)
+{
+    for (; p->n; p->n--, p->first = (p->first + 1) % p->depth)
+        batch_release(&p->ring[p->first]);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->changed);
+    batches_free(p->source);
+    mem_free(p->ring);
+    mem_free(p);
+}
+
+static void prefetch_free(struct batches *batches)
+{
+    struct prefetch *p = (struct prefetch *)batches;
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    destroy(p);
+}
+
+int batches_prefetch(struct batches *batches, int depth, int (*wait)(void *, struct error *),
+                     void *context, struct batches **ahead, struct error *err)
+{
+    struct prefetch *p = mem_alloc(sizeof *p);
+    p->batches = (struct batches){prefetch_next, prefetch_free, batches->expected};
+    p->source = batches;
+    p->wait = wait;
+    p->wait_context = context;
+    p->depth = depth;
+    p->ring = mem_array((size_t)depth, sizeof *p->ring);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    int status = pthread_create(&p->thread, NULL, produce, p);
+    if (status) {
+        destroy(p);
+        return error_set(err, ERR_OS, "cannot start a thread");
+    }
+    *ahead = &p->batches;
+    return 0;
+}

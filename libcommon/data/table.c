@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "data/rows.h"
+#include "wire/idx.h"
+#include "wire/npy.h"
+#include "wire/npz.h"
+
+void table_release(struct table *table)
+{
+    for (int i = 0; i < table->n; i++)
+        tensor_release(&table->columns[i].tensor);
+    mem_free(table->columns);
+    mem_free(table->source);
+    arena_release(&table->arena);
+    *table = (struct table){0};
+}
+
+static void table_init(struct table *table, int n_columns, const char *source)
+{
+    *table = (struct table){.n = n_columns};
+    table->columns = mem_array((size_t)n_columns, sizeof *table->columns);
+    table->source = mem_strdup(source);
+}
+
+int table_from_csv(struct csv_columns *from, int n_columns, struct table *table, struct error *err)
+{
+    table_init(table, n_columns, gzfile_name(csv_columns_file(from)));
+    bool more = true;
+    int code = 0;
+    while (more && !code)
+        code = csv_columns_read(from, 0, 1, &more, err);
+    table->rows = csv_columns_rows(from);
+    if (!code && table->rows == 0)
+        code = error_set(err, ERR_DATA, "%s: no rows", table->source);
+    if (!code)
+        code = csv_columns_take(from, table->columns, err);
+    if (code)
+        table_release(table);
+    return code;
+}
+
+/* Leaves only the rows asked for. */
+static int select_rows(struct tensor *raw, const struct ranges *rows, struct error *err)
+{
+    if (rows->n == 0)
+        return 0;
+    int64_t n = 0, all = raw->shape.dims[0];
+    int64_t *indices = mem_try((size_t)all * sizeof *indices);
+    if (!indices)
+        return error_set(err, ERR_OS, "no memory for %" PRId64 " row numbers", all);
+    for (int64_t i = 0; i < all; i++)
+        if (ranges_contain(rows, i + 1))
+            indices[n++] = i;
+    struct tensor selected = TENSOR_INIT;
+    int code = rows_gather(raw, indices, n, &selected, err);
+    mem_free(indices);
+    if (!code) {
+        tensor_release(raw);
+        *raw = selected;
+    }
+    return code;
+}
+
+/* What was read becomes column i. Takes `raw`. */
+static int set_column(struct table *table, int i, const struct data_column *column,
+                      struct tensor *raw, const struct ranges *rows, struct error *err)
+{
+    table->columns[i].name = column->name;
+    int code;
+    if (raw->shape.rank == 0)
+        code = error_set(err, ERR_DATA, "a scalar has no rows");
+    else
+        code = select_rows(raw, rows, err);
+    if (code) {
+        tensor_release(raw);
+        return code;
+    }
+    code = data_column_apply(column, raw, &table->columns[i].tensor, err);
+    if (code)
+        return code;
+    int64_t n = table->columns[i].tensor.shape.dims[0];
+    if (n == 0)
+        return error_set(err, ERR_DATA, "no rows");
+    if (i > 0 && n != table->rows)
+        return error_set(err, ERR_DATA, "'%s' has %" PRId64 " rows, but '%s' has %" PRId64,
+                         column->name, n, table->columns[0].name, table->rows);
+    table->rows = n;
+    return 0;
+}
+
+static int read_file(enum table_format format, const char *path, struct tensor *raw,
+                     struct error *err)
+{
+    if (format == TABLE_NPY)
+        return npy_read(path, raw, err);
+    struct gzfile *file;
+    int code = gzfile_open(path, &file, err);
+    if (code)
+        return code;
+    code = idx_read(file, raw, err);
+    gzfile_close(file);
+    return code;
+}
+
+int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
+                     const struct ranges *rows, struct table *table, struct error *err)
+{
+    struct str source = STR_INIT;
+    for (int i = 0; i < n_columns; i++)
+        str_printf(&source, "%s%s", i ? "," : "", columns[i].where);
+    table_init(table, n_columns, str_text(&source));
+    str_release(&source);
+    int code = 0;
+    for (int i = 0; i < n_columns && !code; i++) {
+        struct tensor raw = TENSOR_INIT;
+        code = read_file(format, columns[i].where, &raw, err);
+        if (!code && set_column(table, i, &columns[i], &raw, rows, err))
+            code = error_prefix(err, "%s: ", columns[i].where);
+    }
+    if (code)
+        table_release(table);
+    return code;
+}
+
+static int find_array(const struct npz *npz, const char *name, int *index, struct error *err)
+{
+    for (*index = 0; *index < npz->n; ++*index)
+        if (strcmp(npz->arrays[*index].name, name) == 0)
+            return 0;
+    return error_set(err, ERR_DATA, "no array named '%s'", name);
+}
+
+/* Array `where` of the file as column i. */
+static int set_array(struct table *table, int i, const struct data_column *column,
+                     const struct npz *npz, const struct ranges *rows, struct error *err)
+{
+    int index;
+    int code = find_array(npz, column->where, &index, err);
+    if (code)
+        return code;
+    struct tensor raw = TENSOR_INIT;
+    tensor_share(&raw, &npz->arrays[index].tensor);
+    return set_column(table, i, column, &raw, rows, err);
+}
+
+/* All arrays as they are. */
+static int set_all(struct table *table, const struct npz *npz, const struct ranges *rows,
+                   struct error *err)
+{
+    int code = 0;
+    for (int i = 0; i < npz->n && !code; i++) {
+        const char *name = arena_strdup(&table->arena, npz->arrays[i].name);
+        struct data_column column = {.name = name, .where = name, .scale = 1, .shape = SHAPE_ANY};
+        code = set_array(table, i, &column, npz, rows, err);
+    }
+    return code;
+}
+
+int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
+                   const struct ranges *rows, struct table *table, struct error *err)
+{
+    struct npz npz = {0};
+    int code = npz_read(path, &npz, err);
+    if (code)
+        return code;
+    table_init(table, n_columns ? n_columns : npz.n, path);
+    if (n_columns == 0)
+        code = set_all(table, &npz, rows, err);
+    for (int i = 0; i < n_columns && !code; i++)
+        code = set_array(table, i, &columns[i], &npz, rows, err);
+    if (!code && table->n == 0)
+        code = error_set(err, ERR_DATA, "no arrays");
+    npz_release(&npz);
+    if (code) {
+        error_prefix(err, "%s: ", path);
+        table_release(table);
+    }
+    return code;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Data in memory: named tensors with the same number of rows.
+ */
+#ifndef TF_DATA_TABLE_H
+#define TF_DATA_TABLE_H
+
+#include "data/csv_columns.h"
+
+struct table {
+    char *source; /* the files' names */
+    struct named_tensor *columns;
+    int n;
+    int64_t rows;
+    struct arena arena; /* names that came out of a file */
+};
+
+void table_release(struct table *table);
+
+/* Reads all that is left of the rows. */
+int table_from_csv(struct csv_columns *from, int n_columns, struct table *table, struct error *err);
+
+enum table_format { TABLE_IDX, TABLE_NPY };
+
+/* One file per column. */
+int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
+                     const struct ranges *rows, struct table *table, struct error *err);
+
+/* Arrays of an .npz; without columns all of them, under their own names. */
+int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
+                   const struct ranges *rows, struct table *table, struct error *err);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making a graph of raw nodes: names are resolved to indices, the nodes put in an order in which
+ * inputs come first, added one by one; back edges of loops are closed at the end.
+ */
+#include "graph/assemble.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct assembly {
+    struct raw_graph *raw;
+    struct graph *graph;
+    struct map names;   /* -> raw index */
+    struct edge *edges; /* of all nodes, in one array; .node is a raw index */
+    size_t *first_edge; /* by raw index; one more at the end */
+    int *order;         /* raw indices */
+    int *id;            /* by raw index: of the node in the graph; -1: not yet */
+    bool has_back_edges;
+    struct error *err;
+};
+
+void raw_graph_release(struct raw_graph *raw)
+{
+    vec_release(&raw->nodes);
+    vec_release(&raw->entries);
+    vec_release(&raw->aliases);
+    vec_release(&raw->made);
+    arena_release(&raw->arena);
+}
+
+/* Puts the node and its place in front of the error. */
+static int fail_at(struct assembly *a, const struct raw_node *node, bool named)
+{
+    a->raw->failed_line = node->text_line;
+    if (!named)
+        error_prefix(a->err, "node '%s': ", node->name);
+    if (node->file && !node->text_line)
+        error_prefix(a->err, "%s:%d: ", node->file, node->line);
+    return a->err->code;
+}
+
+/* ---- names to indices ---- */
+
+static int collect_names(struct assembly *a)
+{
+    for (size_t i = 0; i < a->raw->nodes.n; i++) {
+        const struct raw_node *node = &a->raw->nodes.items[i];
+        if (map_get(&a->names, node->name, NULL)) {
+            error_set(a->err, ERR_DATA, "there are two nodes of this name");
+            return fail_at(a, node, false);
+        }
+        map_put(&a->names, node->name, (int64_t)i);
+    }
+    return 0;
+}
+
+static int no_such_input(struct assembly *a, const char *name)
+{
+    const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);
+    for (size_t i = 0; i < a->raw->nodes.n; i++)
+        names[i] = a->raw->nodes.items[i].name;
+    const char *nearest = str_nearest(name, names);
+    mem_free(names);
+    if (nearest)
+        return error_set(a->err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,
+                         nearest);
+    return error_set(a->err, ERR_DATA, "there is no node '%s'", name);
+}
+
+/* "name:digits" is an output only if the colon is followed by digits to the end. */
+static int split_slot(char *text)
+{
+    size_t n = strlen(text), i = n;
+    int slot = 0;
+    while (i > 0 && isdigit((unsigned char)text[i - 1]))
+        i--;
+    if (i == n || i < 2 || text[i - 1] != ':' || n - i > 6)
+        return 0;
+    for (size_t k = i; k < n; k++)
+        slot = 10 * slot + (text[k] - '0');
+    text[i - 1] = '\0';
+    return slot;
+}
+
+static int resolve(struct assembly *a, const char *text, struct edge *edge)
+{
+    int64_t index;
+    int slot = CONTROL_SLOT;
+    if (*text == '^') {
+        text++;
+    } else if (strchr(text, ':')) {
+        char *copy = arena_strdup(&a->raw->arena, text);
+        slot = split_slot(copy);
+        text = copy;
+    } else {
+        slot = 0;
+    }
+    if (!map_get(&a->names, text, &index))
+        return no_such_input(a, text);
+    *edge = (struct edge){(int)index, slot};
+    return 0;
+}
+
+static int resolve_inputs(struct assembly *a)
+{
+    size_t total = 0, n = a->raw->nodes.n;
+    for (size_t i = 0; i < n; i++)
+        total += (size_t)a->raw->nodes.items[i].n_inputs;
+    a->edges = mem_array(total + 1, sizeof *a->edges);
+    a->first_edge = mem_array(n + 1, sizeof *a->first_edge);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        const struct raw_node *node = &a->raw->nodes.items[i];
+        for (int k = 0; k < node->n_inputs; k++)
+            if (resolve(a, node->inputs[k], &a->edges[at++]))
+                return fail_at(a, node, false);
+        a->first_edge[i + 1] = at;
+    }
+    return 0;
+}
+
+/* ---- order ---- */
+
+/* The one kind of edge that may close a cycle. */
+static bool is_back_edge(const struct assembly *a, size_t to, struct edge edge)
+{
+    return edge.slot != CONTROL_SLOT && !strcmp(a->raw->nodes.items[to].op, "Merge") &&
+           !strcmp(a->raw->nodes.items[edge.node].op, "NextIteration");
+}
+
+static bool is_ordered(const struct assembly *a)
+{
+    for (size_t i = 0; i < a->raw->nodes.n; i++)
+        for (size_t e = a->first_edge[i]; e < a->first_edge[i + 1]; e++)
+            if ((size_t)a->edges[e].node >= i && !is_back_edge(a, i, a->edges[e]))
+                return false;
+    return true;
+}
+
+static int report_cycle(struct assembly *a, const int *stack, int depth, int again)
+{
+    struct str names = STR_INIT;
+    int from = depth - 1;
+    while (stack[from] != again)
+        from--;
+    for (int i = from; i < depth && names.n < 200; i++)
+        str_printf(&names, "%s <- ", a->raw->nodes.items[stack[i]].name);
+    str_append(&names, a->raw->nodes.items[again].name);
+    a->raw->failed_line = a->raw->nodes.items[again].text_line;
+    error_set(a->err, ERR_DATA, "the graph has a cycle: %s", str_text(&names));
+    str_release(&names);
+    return a->err->code;
+}
+
+enum color { WHITE, GREY, BLACK };
+
+struct visit {
+    char *color;
+    int *stack;   /* raw indices on the path */
+    size_t *edge; /* by raw index: the next input to look at */
+    int depth, done;
+};
+
+static void visit_push(struct assembly *a, struct visit *v, int index)
+{
+    v->color[index] = GREY;
+    v->edge[index] = a->first_edge[index];
+    v->stack[v->depth++] = index;
+}
+
+/* Depth first from one node: inputs before the node. */
+static int visit_from(struct assembly *a, struct visit *v, int root)
+{
+    visit_push(a, v, root);
+    while (v->depth) {
+        int at = v->stack[v->depth - 1];
+        if (v->edge[at] == a->first_edge[at + 1]) {
+            v->color[at] = BLACK;
+            a->order[v->done++] = at;
+            v->depth--;
+            continue;
+        }
+        struct edge edge = a->edges[v->edge[at]++];
+        if (v->color[edge.node] == BLACK || is_back_edge(a, (size_t)at, edge))
+            continue;
+        if (v->color[edge.node] == GREY)
+            return report_cycle(a, v->stack, v->depth, edge.node);
+        visit_push(a, v, edge.node);
+    }
+    return 0;
+}
+
+static int find_order(struct assembly *a)
+{
+    size_t n = a->raw->nodes.n;
+    int code = 0;
+    a->order = mem_array(n + 1, sizeof *a->order);
+    for (size_t i = 0; i < n; i++)
+        a->order[i] = (int)i;
+    if (is_ordered(a))
+        return 0;
+    struct visit v = {.color = mem_alloc(n),
+                      .stack = mem_array(n, sizeof *v.stack),
+                      .edge = mem_array(n, sizeof *v.edge)};
+    for (size_t i = 0; !code && i < n; i++)
+        if (v.color[i] == WHITE)
+            code = visit_from(a, &v, (int)i);
+    mem_free(v.color);
+    mem_free(v.stack);
+    mem_free(v.edge);
+    return code;
+}
+
+/* ---- adding ---- */
+
+/* The op in the registry knows the version that the node was made for. */
+static int check_version(struct assembly *a, const struct raw_node *node)
+{
+    const struct op *op = registry_find(a->graph->registry, node->op);
+    if (!op || node->version == op->def->version)
+        return 0;
+    error_set(a->err, node->version > op->def->version ? ERR_PROTOCOL : ERR_DATA,
+              "%s has version %" PRId64 "; this program knows version %d", node->op, node->version,
+              op->def->version);
+    return fail_at(a, node, false);
+}
+
+/* Splits a node's edges into data and control inputs, by id in the graph. */
+static void split_edges(struct assembly *a, int index, struct node_spec *spec, struct edge *data,
+                        int *controls)
+{
+    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
+        struct edge edge = a->edges[e];
+        int id = a->id[edge.node];
+        if (edge.slot == CONTROL_SLOT)
+            controls[spec->n_controls++] = id;
+        else
+            data[spec->n_inputs++] = id < 0 ? EDGE_NONE : (struct edge){id, edge.slot};
+        if (id < 0)
+            a->has_back_edges = true;
+    }
+    spec->inputs = data;
+    spec->controls = controls;
+}
+
+static int add_node(struct assembly *a, int index, struct edge *data, int *controls)
+{
+    const struct raw_node *raw = &a->raw->nodes.items[index];
+    struct node_spec spec = {.op = raw->op,
+                             .name = raw->name,
+                             .attrs = raw->attrs,
+                             .n_attrs = raw->n_attrs,
+                             .device = raw->device,
+                             .assigned = raw->assigned,
+                             .file = raw->file,
+                             .line = raw->line};
+    if (check_version(a, raw))
+        return a->err->code;
+    split_edges(a, index, &spec, data, controls);
+    struct node *node = graph_add(a->graph, &spec, a->err);
+    if (!node)
+        return fail_at(a, raw, true);
+    a->id[index] = node->id;
+    return 0;
+}
+
+static int add_nodes(struct assembly *a)
+{
+    size_t n = a->raw->nodes.n;
+    int most = 1, code = 0;
+    for (size_t i = 0; i < n; i++)
+        if (a->raw->nodes.items[i].n_inputs > most)
+            most = a->raw->nodes.items[i].n_inputs;
+    struct edge *data = mem_array((size_t)most, sizeof *data);
+    int *controls = mem_array((size_t)most, sizeof *controls);
+    a->id = mem_array(n + 1, sizeof *a->id);
+    memset(a->id, -1, (n + 1) * sizeof *a->id);
+    for (size_t i = 0; !code && i < n; i++)
+        code = add_node(a, a->order[i], data, controls);
+    mem_free(data);
+    mem_free(controls);
+    return code;
+}
+
+static int close_node(struct assembly *a, size_t index)
+{
+    struct node *node = graph_node(a->graph, a->id[index]);
+    int k = 0;
+    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
+        struct edge edge = a->edges[e];
+        if (edge.slot == CONTROL_SLOT)
+            continue;
+        edge.node = a->id[edge.node];
+        if (!edge_exists(node->inputs[k]) && graph_set_input(a->graph, node, k, edge, a->err))
+            return fail_at(a, &a->raw->nodes.items[index], true);
+        k++;
+    }
+    return 0;
+}
+
+static int close_back_edges(struct assembly *a)
+{
+    if (!a->has_back_edges)
+        return 0;
+    for (size_t i = 0; i < a->raw->nodes.n; i++)
+        if (!strcmp(a->raw->nodes.items[i].op, "Merge") && close_node(a, i))
+            return a->err->code;
+    return graph_infer(a->graph, a->err);
+}
+
+/* ---- entries, aliases, provenance ---- */
+
+static int find_edge(struct assembly *a, const char *text, struct edge *edge)
+{
+    if (resolve(a, text, edge))
+        return a->err->code;
+    edge->node = a->id[edge->node];
+    const struct node *node = graph_node(a->graph, edge->node);
+    if (edge->slot >= node->n_outputs)
+        return error_set(a->err, ERR_DATA, "'%s': node '%s' has %d output%s", text, node->name,
+                         node->n_outputs, node->n_outputs == 1 ? "" : "s");
+    return 0;
+}
+
+static int fail_name(struct assembly *a, const char *what, const struct raw_name *name)
+{
+    a->raw->failed_line = name->text_line;
+    return error_prefix(a->err, "%s '%s': ", what, name->name);
+}
+
+static int add_entry(struct assembly *a, const struct raw_name *name)
+{
+    struct edge *edges = arena_array(&a->raw->arena, (size_t)name->n_edges, sizeof *edges);
+    if (!graph_name_valid(name->name))
+        error_set(a->err, ERR_DATA, "not a valid name");
+    else if (graph_entry(a->graph, name->name))
+        error_set(a->err, ERR_DATA, "there are two entries of this name");
+    for (int i = 0; !a->err->code && i < name->n_edges; i++)
+        find_edge(a, name->edges[i], &edges[i]);
+    if (a->err->code)
+        return fail_name(a, "entry", name);
+    graph_add_entry(a->graph, name->name, edges, name->n_edges);
+    return 0;
+}
+
+static int add_alias(struct assembly *a, const struct raw_name *name)
+{
+    struct edge edge;
+    if (find_edge(a, name->edges[0], &edge))
+        return fail_name(a, "alias", name);
+    if (edge.slot == CONTROL_SLOT)
+        error_set(a->err, ERR_DATA, "must name a tensor, not '%s'", name->edges[0]);
+    else if (map_get(&a->graph->alias_names, name->name, NULL))
+        error_set(a->err, ERR_DATA, "there are two aliases of this name");
+    else if (!graph_add_alias(a->graph, name->name, edge, a->err))
+        return 0;
+    return fail_name(a, "alias", name);
+}
+
+static int add_names(struct assembly *a)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < a->raw->entries.n; i++)
+        code = add_entry(a, &a->raw->entries.items[i]);
+    for (size_t i = 0; !code && i < a->raw->aliases.n; i++)
+        code = add_alias(a, &a->raw->aliases.items[i]);
+    for (size_t i = 0; !code && i < a->raw->made.n; i++)
+        graph_add_made(a->graph, a->raw->made.items[i]);
+    return code;
+}
+
+int graph_assemble(const struct registry *registry, struct raw_graph *raw, struct graph **graph,
+                   struct error *err)
+{
+    struct assembly a = {.raw = raw, .graph = graph_new(registry), .err = err};
+    raw->failed_line = 0;
+    int code = collect_names(&a);
+    code = code ? code : resolve_inputs(&a);
+    code = code ? code : find_order(&a);
+    code = code ? code : add_nodes(&a);
+    code = code ? code : close_back_edges(&a);
+    code = code ? code : add_names(&a);
+    mem_free(a.edges);
+    mem_free(a.first_edge);
+    mem_free(a.order);
+    mem_free(a.id);
+    map_release(&a.names);
+    if (code)
+        graph_free(a.graph);
+    else
+        *graph = a.graph;
+    return code;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what a reader found to a graph: nodes that name their inputs, in any order, become a checked
+ * graph with inferred shapes. Shared by the readers of records and of text; internal to them.
+ */
+#ifndef TF_GRAPH_ASSEMBLE_H
+#define TF_GRAPH_ASSEMBLE_H
+
+#include "graph/graph.h"
+
+struct raw_node {
+    const char *name, *op;
+    int64_t version;           /* of the op's meaning */
+    const char *const *inputs; /* "n", "n:1", "^n" */
+    int n_inputs;
+    const struct attr *attrs;
+    int n_attrs;
+    const char *device, *assigned, *file; /* NULL: none */
+    int line;                             /* of the script `file` */
+    int text_line;                        /* of the text that was read; 0: not from a text */
+};
+
+struct raw_name { /* an entry point or, with one edge, an alias */
+    const char *name;
+    const char *const *edges;
+    int n_edges;
+    int text_line;
+};
+
+/* Everything lies in the arena or outlives the raw graph. */
+struct raw_graph {
+    struct arena arena;
+    VEC(struct raw_node) nodes;
+    VEC(struct raw_name) entries;
+    VEC(struct raw_name) aliases;
+    VEC(const char *) made;
+    int failed_line; /* text line that the error of graph_assemble belongs to; 0: none */
+};
+
+void raw_graph_release(struct raw_graph *raw);
+
+/* Nodes keep their order where it is topological. On success the caller frees *graph. ERR_DATA, or
+ * ERR_PROTOCOL for an op of a later version, naming the node. */
+int graph_assemble(const struct registry *registry, struct raw_graph *raw, struct graph **graph,
+                   struct error *err);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * graph_check: what must hold of a whole graph.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/device_name.h"
+#include "graph/frames.h"
+
+static int check_inputs(const struct graph *graph, const struct node *node, struct error *err)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge edge = node->inputs[i];
+        if (!edge_exists(edge))
+            return error_set(err, ERR_DATA, "input %d is open", i);
+        if ((size_t)edge.node >= graph->nodes.n ||
+            edge.slot >= graph_node(graph, edge.node)->n_outputs || edge.slot < 0)
+            return error_set(err, ERR_DATA, "input %d names what does not exist", i);
+        if (edge.node == node->id)
+            return error_set(err, ERR_DATA, "is its own input");
+    }
+    return 0;
+}
+
+/* "_class" lists groups as "loc:@NAME", NAME being a node. */
+static int check_group(const struct graph *graph, const struct node *node, struct error *err)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    if (!groups)
+        return 0;
+    if (groups->kind != ATTR_LIST_STRING)
+        return error_set(err, ERR_DATA, "_class must be list(string), not %s",
+                         attr_kind_name(groups->kind));
+    for (int i = 0; i < groups->n; i++)
+        if (str_starts(groups->strings[i], "loc:@") && !graph_find(graph, groups->strings[i] + 5))
+            return error_set(err, ERR_DATA, "is to be with '%s', which does not exist",
+                             groups->strings[i] + 5);
+    return 0;
+}
+
+static int check_devices(const struct node *node, struct error *err)
+{
+    struct device_name name;
+    if (*node->device && device_name_parse(&name, node->device, err))
+        return err->code;
+    if (!*node->assigned)
+        return 0;
+    if (device_name_parse(&name, node->assigned, err))
+        return err->code;
+    if (!device_name_is_full(&name))
+        return error_set(err, ERR_DATA,
+                         "assigned device '%s' lacks job, task, type or index of the device",
+                         node->assigned);
+    return 0;
+}
+
+static int check_edges(const struct graph *graph, const char *what, const char *name,
+                       const struct edge *edges, int n, struct error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (!edge_exists(edges[i]) || (size_t)edges[i].node >= graph->nodes.n ||
+            edges[i].slot >= graph_node(graph, edges[i].node)->n_outputs)
+            return error_set(err, ERR_DATA, "%s '%s' names what does not exist", what, name);
+    return 0;
+}
+
+static int check_names(const struct graph *graph, struct error *err)
+{
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        if (check_edges(graph, "entry", entry->name, entry->edges, entry->n_edges, err))
+            return err->code;
+    }
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        const struct alias *alias = &graph->aliases.items[i];
+        if (check_edges(graph, "alias", alias->name, &alias->edge, 1, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int graph_check(const struct graph *graph, struct error *err)
+{
+    struct frames *frames;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (check_inputs(graph, node, err) || check_group(graph, node, err) ||
+            check_devices(node, err))
+            return error_prefix(err, "%s: %s: ", node_text(node), node->op->def->name);
+    }
+    if (check_names(graph, err) || frames_new(graph, &frames, err))
+        return err->code;
+    frames_free(frames);
+    return 0;
+}

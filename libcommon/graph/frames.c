@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding frames and conditions in one pass in topological order; back edges are checked at the
+ * end.
+ */
+#include "graph/frames.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+struct analysis {
+    const struct graph *graph;
+    struct frames *f;
+    struct map names; /* "PARENT/frame_name" -> frame */
+    struct error *err;
+};
+
+static bool is_back_edge(const struct graph *graph, const struct node *node, struct edge edge)
+{
+    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
+}
+
+bool frames_is_loop_switch(const struct graph *graph, const struct node *node)
+{
+    if (!node_is(node, "Switch"))
+        return false;
+    const struct node *predicate = graph_node(graph, node->inputs[1].node);
+    while (node_is(predicate, "Identity"))
+        predicate = graph_node(graph, predicate->inputs[0].node);
+    return node_is(predicate, "LoopCond");
+}
+
+/* ---- frames ---- */
+
+static const char *frame_text(const struct analysis *a, int frame)
+{
+    const struct frame *f = &a->f->frames.items[frame];
+    return frame == FRAME_ROOT ? "outside of loops"
+                               : arena_printf(&a->f->arena, "in loop '%s'", f->name);
+}
+
+/* The child that an Enter opens. */
+static int enter_frame(struct analysis *a, const struct node *node)
+{
+    struct frames *f = a->f;
+    int parent = f->frame[node->id];
+    const char *name = node_string(node, "frame_name");
+    char *key = arena_printf(&f->arena, "%d/%s", parent, name);
+    int64_t index;
+    if (!map_get(&a->names, key, &index)) {
+        index = (int64_t)f->frames.n;
+        struct frame frame = {.name = name,
+                              .parent = parent,
+                              .depth = f->frames.items[parent].depth + 1,
+                              .loop_cond = -1,
+                              .parallel_iterations = (int)node_int(node, "parallel_iterations")};
+        vec_push(&f->frames, frame);
+        map_put(&a->names, key, index);
+    }
+    return (int)index;
+}
+
+int frames_output(const struct frames *frames, const struct node *node)
+{
+    int frame = frames->frame[node->id];
+    if (node_is(node, "Exit"))
+        return frames->frames.items[frame].parent;
+    if (node_is(node, "Enter"))
+        return frames->variables.items[frames->variable[node->id]].frame;
+    return frame;
+}
+
+static int check_same_frame(struct analysis *a, const struct node *node, int from, int *first)
+{
+    int frame = frames_output(a->f, graph_node(a->graph, from));
+    if (*first < 0)
+        *first = from;
+    int expected = frames_output(a->f, graph_node(a->graph, *first));
+    if (frame == expected)
+        return 0;
+    return error_set(a->err, ERR_DATA,
+                     "%s: %s: inputs of one node must come from one loop, but '%s' is %s and '%s' "
+                     "is %s",
+                     node_text(node), node->op->def->name, graph_node(a->graph, *first)->name,
+                     frame_text(a, expected), graph_node(a->graph, from)->name,
+                     frame_text(a, frame));
+}
+
+static int find_frame(struct analysis *a, const struct node *node)
+{
+    int first = -1;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!is_back_edge(a->graph, node, node->inputs[i]) &&
+            check_same_frame(a, node, node->inputs[i].node, &first))
+            return a->err->code;
+    for (int i = 0; i < node->n_controls; i++)
+        if (check_same_frame(a, node, node->controls[i], &first))
+            return a->err->code;
+    a->f->frame[node->id] =
+        first < 0 ? FRAME_ROOT : frames_output(a->f, graph_node(a->graph, first));
+    return 0;
+}
+
+/* ---- conditions ---- */
+
+bool frames_implies(const struct frames *frames, int inner, int outer)
+{
+    int depth = outer < 0 ? 0 : frames->conditions.items[outer].depth;
+    while (inner >= 0 && frames->conditions.items[inner].depth > depth)
+        inner = frames->conditions.items[inner].parent;
+    return inner == outer;
+}
+
+/* The condition `parent` and (predicate, branch). */
+static int add_condition(struct frames *f, int parent, struct edge predicate, int branch)
+{
+    for (int c = parent; c >= 0; c = f->conditions.items[c].parent) {
+        const struct condition *known = &f->conditions.items[c];
+        if (known->predicate.node == predicate.node && known->predicate.slot == predicate.slot &&
+            known->branch == branch)
+            return parent;
+    }
+    for (size_t i = f->conditions.n; i-- > 0;) {
+        const struct condition *known = &f->conditions.items[i];
+        if (known->parent == parent && known->predicate.node == predicate.node &&
+            known->predicate.slot == predicate.slot && known->branch == branch)
+            return (int)i;
+    }
+    int depth = parent < 0 ? 1 : f->conditions.items[parent].depth + 1;
+    struct condition made = {predicate, branch, parent, depth};
+    vec_push(&f->conditions, made);
+    return (int)f->conditions.n - 1;
+}
+
+/* Both hold. */
+static int and_conditions(struct frames *f, int a, int b)
+{
+    if (frames_implies(f, a, b))
+        return a;
+    if (frames_implies(f, b, a))
+        return b;
+    const struct condition last = f->conditions.items[b];
+    return add_condition(f, and_conditions(f, a, last.parent), last.predicate, last.branch);
+}
+
+/* What is common to both. */
+static int common_condition(const struct frames *f, int a, int b)
+{
+    while (!frames_implies(f, b, a))
+        a = f->conditions.items[a].parent;
+    return a;
+}
+
+static struct edge predicate_source(const struct graph *graph, struct edge edge)
+{
+    const struct node *node = graph_node(graph, edge.node);
+    while (node_is(node, "Identity")) {
+        edge = node->inputs[0];
+        node = graph_node(graph, edge.node);
+    }
+    return edge;
+}
+
+static int edge_condition(struct frames *f, const struct graph *graph, struct edge edge)
+{
+    const struct node *node = graph_node(graph, edge.node);
+    int condition = f->condition[edge.node];
+    if (!node_is(node, "Switch") || edge.slot < 0 || frames_is_loop_switch(graph, node))
+        return condition;
+    return add_condition(f, condition, predicate_source(graph, node->inputs[1]), edge.slot);
+}
+
+int frames_edge_condition(const struct frames *frames, const struct graph *graph, struct edge edge)
+{
+    const struct node *node = graph_node(graph, edge.node);
+    int condition = frames->condition[edge.node];
+    if (!node_is(node, "Switch") || edge.slot < 0 || frames_is_loop_switch(graph, node))
+        return condition;
+    struct edge predicate = predicate_source(graph, node->inputs[1]);
+    for (size_t i = 0; i < frames->conditions.n; i++) {
+        const struct condition *known = &frames->conditions.items[i];
+        if (known->parent == condition && known->predicate.node == predicate.node &&
+            known->predicate.slot == predicate.slot && known->branch == edge.slot)
+            return (int)i;
+    }
+    return condition; /* nobody uses this output, or it is implied */
+}
+
+static void find_condition(struct analysis *a, const struct node *node)
+{
+    bool merge = node_is(node, "Merge");
+    int condition = CONDITION_NONE;
+    bool any = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (is_back_edge(a->graph, node, node->inputs[i]))
+            continue;
+        int c = edge_condition(a->f, a->graph, node->inputs[i]);
+        if (merge && any)
+            condition = common_condition(a->f, condition, c);
+        else
+            condition = merge ? c : and_conditions(a->f, condition, c);
+        any = true;
+    }
+    for (int i = 0; i < node->n_controls && !merge; i++)
+        condition = and_conditions(a->f, condition, a->f->condition[node->controls[i]]);
+    a->f->condition[node->id] = condition;
+}
+
+/* ---- loops ---- */
+
+static int fail_node(struct analysis *a, const struct node *node, const char *text)
+{
+    return error_set(a->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, text);
+}
+
+static int add_variable(struct analysis *a, const struct node *node)
+{
+    struct loop_variable variable = {
+        .enter = node->id, .merge = -1, .next = -1, .switch_ = -1, .exit = -1};
+    if (!*node_string(node, "frame_name"))
+        return fail_node(a, node, "frame_name is empty");
+    variable.frame = enter_frame(a, node);
+    a->f->frames.items[variable.frame].n_enters++;
+    a->f->variable[node->id] = (int)a->f->variables.n;
+    vec_push(&a->f->variables, variable);
+    return 0;
+}
+
+/* The loop variable that input 0 continues; -1: none. */
+static int continued(const struct analysis *a, const struct node *node, const char *from)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node_is(graph_node(a->graph, node->inputs[i].node), from))
+            return a->f->variable[node->inputs[i].node];
+    return -1;
+}
+
+static void add_merge(struct analysis *a, const struct node *node)
+{
+    int v = continued(a, node, "Enter");
+    for (int i = 0; i < node->n_inputs && v >= 0; i++) {
+        if (!is_back_edge(a->graph, node, node->inputs[i]))
+            continue;
+        a->f->variables.items[v].merge = node->id;
+        a->f->variables.items[v].next = node->inputs[i].node;
+        a->f->variable[node->id] = a->f->variable[node->inputs[i].node] = v;
+    }
+}
+
+static int add_loop_cond(struct analysis *a, const struct node *node)
+{
+    struct frame *frame = &a->f->frames.items[a->f->frame[node->id]];
+    if (frame->depth == 0)
+        return fail_node(a, node, "is not in a loop");
+    if (frame->loop_cond >= 0)
+        return fail_node(a, node, "the loop has another LoopCond");
+    frame->loop_cond = node->id;
+    return 0;
+}
+
+static int add_control_flow(struct analysis *a, const struct node *node)
+{
+    struct frames *f = a->f;
+    int v;
+    f->has_control_flow = true;
+    if (node_is(node, "Enter"))
+        return add_variable(a, node);
+    if (node_is(node, "LoopCond"))
+        return add_loop_cond(a, node);
+    if (node_is(node, "Merge")) {
+        add_merge(a, node);
+    } else if (node_is(node, "Switch") && frames_is_loop_switch(a->graph, node)) {
+        v = f->variable[node->id] = continued(a, node, "Merge");
+        if (v >= 0)
+            f->variables.items[v].switch_ = node->id;
+    } else if (node_is(node, "Exit")) {
+        if (f->frame[node->id] == FRAME_ROOT)
+            return fail_node(a, node, "is not in a loop");
+        v = f->variable[node->id] = continued(a, node, "Switch");
+        if (v >= 0)
+            f->variables.items[v].exit = node->id;
+    } else if (node_is(node, "NextIteration") && f->frame[node->id] == FRAME_ROOT) {
+        return fail_node(a, node, "is not in a loop");
+    }
+    return 0;
+}
+
+static int check_back_edges(struct analysis *a)
+{
+    for (size_t i = 0; i < a->graph->nodes.n; i++) {
+        const struct node *node = graph_node(a->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (is_back_edge(a->graph, node, node->inputs[k]) &&
+                a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
+                return fail_node(a, node, "closes a loop that it is not in");
+    }
+    return 0;
+}
+
+static int analyse(struct analysis *a)
+{
+    size_t n = a->graph->nodes.n;
+    int *order = arena_array(&a->f->arena, n, sizeof *order);
+    if (graph_order(a->graph, order, a->err))
+        return a->err->code;
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(a->graph, order[i]);
+        if (find_frame(a, node))
+            return a->err->code;
+        find_condition(a, node);
+        if (node_has(node, OP_CONTROL_FLOW) && add_control_flow(a, node))
+            return a->err->code;
+    }
+    return a->f->has_control_flow ? check_back_edges(a) : 0;
+}
+
+int frames_new(const struct graph *graph, struct frames **frames, struct error *err)
+{
+    size_t n = graph->nodes.n;
+    struct frames *f = mem_alloc(sizeof *f);
+    struct analysis a = {.graph = graph, .f = f, .err = err};
+    f->frame = arena_array(&f->arena, n, sizeof *f->frame);
+    f->condition = arena_array(&f->arena, n, sizeof *f->condition);
+    f->variable = arena_array(&f->arena, n, sizeof *f->variable);
+    memset(f->variable, -1, n * sizeof *f->variable);
+    vec_push(&f->frames, ((struct frame){.name = "", .parent = -1, .loop_cond = -1}));
+    int code = analyse(&a);
+    map_release(&a.names);
+    if (code)
+        frames_free(f);
+    else
+        *frames = f;
+    return code;
+}
+
+void frames_free(struct frames *frames)
+{
+    if (!frames)
+        return;
+    vec_release(&frames->frames);
+    vec_release(&frames->conditions);
+    vec_release(&frames->variables);
+    arena_release(&frames->arena);
+    mem_free(frames);
+}

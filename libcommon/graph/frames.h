@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The structure that control flow gives a graph: in which loop (frame) each node runs, and under
+ * which conditions. Frames are what Enter opens and Exit leaves, identified by the parent frame and
+ * the frame_name; conditions are the (predicate, branch) pairs of the Switches between a node and
+ * the start of its frame. The white paper, section 4.4, describes the primitives.
+ *
+ * All inputs of a node must come from one frame; an Enter runs in the parent and its result belongs
+ * to the child, an Exit runs in the child and its result belongs to the parent.
+ */
+#ifndef TF_GRAPH_FRAMES_H
+#define TF_GRAPH_FRAMES_H
+
+#include "graph/graph.h"
+
+#define FRAME_ROOT 0
+#define CONDITION_NONE (-1)
+
+/* Merge(Enter, NextIteration) -> Switch(.., LoopCond) -> Exit, body. Node ids; -1: there is none.
+ */
+struct loop_variable {
+    int frame;
+    int enter, merge, next, switch_, exit;
+};
+
+struct frame {
+    const char *name; /* frame_name; "" for the root */
+    int parent;       /* -1 for the root */
+    int depth;        /* 0 for the root */
+    int loop_cond;    /* node id; -1: none */
+    int parallel_iterations;
+    int n_enters; /* into this frame, constant ones included */
+};
+
+struct condition {
+    struct edge predicate; /* outside of loops, or in the frame of the Switch */
+    int branch;            /* output of the Switch: 0 false, 1 true */
+    int parent;            /* an outer condition, or CONDITION_NONE */
+    int depth;             /* 1 for an outermost one */
+};
+
+struct frames {
+    VEC(struct frame) frames;         /* parents come before children */
+    VEC(struct condition) conditions; /* likewise */
+    VEC(struct loop_variable) variables;
+    int *frame;     /* by node id: the frame it runs in */
+    int *condition; /* by node id: it runs only if this holds; of a Merge: of its result */
+    int *variable;  /* by node id of an Enter, Merge, NextIteration, Switch, Exit: or -1 */
+    bool has_control_flow;
+    struct arena arena;
+};
+
+/* Analyses a graph that is closed (no open inputs). ERR_DATA naming the node that breaks a rule.
+ * The result borrows names from the graph and is freed by frames_free. */
+int frames_new(const struct graph *graph, struct frames **frames, struct error *err);
+void frames_free(struct frames *frames);
+
+/* The frame that the node's outputs belong to. */
+int frames_output(const struct frames *frames, const struct node *node);
+
+/* Under what an edge carries a live value. */
+int frames_edge_condition(const struct frames *frames, const struct graph *graph, struct edge edge);
+
+/* True if whatever holds under `inner` holds under `outer`. */
+bool frames_implies(const struct frames *frames, int inner, int outer);
+
+/* Whether the node is a Switch that steers a loop rather than a conditional. */
+bool frames_is_loop_switch(const struct graph *graph, const struct node *node);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading a graph record. Fields that are not known are passed over; a field that is known must be
+ * of its type.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/assemble.h"
+#include "graph/graph_io.h"
+
+struct reading {
+    const struct record *record;
+    struct raw_graph raw;
+    const char *last_file, *last_device, *last_assigned; /* texts repeat from node to node */
+    struct error *err;
+};
+
+static bool is_key(const msgpack_object *key, const char *name)
+{
+    return key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
+           !memcmp(key->via.str.ptr, name, key->via.str.size);
+}
+
+static int malformed(struct reading *r, const char *what)
+{
+    return error_set(r->err, ERR_DATA, "%s is malformed", what);
+}
+
+/* NULL with the error set when the object is no text or has a NUL in it. */
+static const char *read_text(struct reading *r, const msgpack_object *object, const char *what)
+{
+    if (object->type != MSGPACK_OBJECT_STR ||
+        memchr(object->via.str.ptr, '\0', object->via.str.size)) {
+        malformed(r, what);
+        return NULL;
+    }
+    return arena_strndup(&r->raw.arena, object->via.str.ptr, object->via.str.size);
+}
+
+static const char *read_repeated(struct reading *r, const msgpack_object *object, const char *what,
+                                 const char **last)
+{
+    size_t n = object->via.str.size;
+    if (object->type == MSGPACK_OBJECT_STR && *last && strlen(*last) == n &&
+        !memcmp(*last, object->via.str.ptr, n))
+        return *last;
+    *last = read_text(r, object, what);
+    return *last;
+}
+
+static bool read_int(const msgpack_object *object, int64_t *value)
+{
+    bool fits =
+        object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
+        (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER && object->via.u64 <= (uint64_t)INT64_MAX);
+    *value = fits ? object->via.i64 : 0;
+    return fits;
+}
+
+static bool read_float(const msgpack_object *object, double *value)
+{
+    int64_t whole;
+    if (object->type == MSGPACK_OBJECT_FLOAT32 || object->type == MSGPACK_OBJECT_FLOAT64) {
+        *value = object->via.f64;
+        return true;
+    }
+    if (!read_int(object, &whole))
+        return false;
+    *value = (double)whole;
+    return true;
+}
+
+static bool read_shape(const msgpack_object *object, struct shape *shape)
+{
+    *shape = SHAPE_ANY;
+    if (object->type == MSGPACK_OBJECT_NIL)
+        return true;
+    if (object->type != MSGPACK_OBJECT_ARRAY || object->via.array.size > SHAPE_RANK_MAX)
+        return false;
+    shape->rank = (int)object->via.array.size;
+    for (int i = 0; i < shape->rank; i++)
+        if (!read_int(&object->via.array.ptr[i], &shape->dims[i]) || shape->dims[i] < SHAPE_UNKNOWN)
+            return false;
+    return true;
+}
+
+static bool read_type(struct reading *r, const msgpack_object *object, enum dtype *type)
+{
+    char name[32];
+    (void)r;
+    if (object->type != MSGPACK_OBJECT_STR || object->via.str.size >= sizeof name)
+        return false;
+    memcpy(name, object->via.str.ptr, object->via.str.size);
+    name[object->via.str.size] = '\0';
+    return dtype_parse(name, type);
+}
+
+/* ---- attributes ---- */
+
+#define READ_LIST(field, type, expression)                                                         \
+    do {                                                                                           \
+        type *list = arena_array(&r->raw.arena, n, sizeof *list);                                  \
+        for (size_t i = 0; i < n; i++)                                                             \
+            if (!(expression))                                                                     \
+                return false;                                                                      \
+        value->field = list;                                                                       \
+        return true;                                                                               \
+    } while (0)
+
+static bool read_bool(const msgpack_object *object, bool *value)
+{
+    *value = object->via.boolean;
+    return object->type == MSGPACK_OBJECT_BOOLEAN;
+}
+
+static bool read_list(struct reading *r, const msgpack_object *object, struct attr_value *value)
+{
+    const msgpack_object *items = object->via.array.ptr;
+    size_t n = object->via.array.size;
+    if (object->type != MSGPACK_OBJECT_ARRAY || n > INT32_MAX)
+        return false;
+    value->n = (int)n;
+    switch (value->kind) {
+    case ATTR_LIST_INT:
+        READ_LIST(ints, int64_t, read_int(&items[i], &list[i]));
+    case ATTR_LIST_FLOAT:
+        READ_LIST(floats, double, read_float(&items[i], &list[i]));
+    case ATTR_LIST_BOOL:
+        READ_LIST(bools, bool, read_bool(&items[i], &list[i]));
+    case ATTR_LIST_STRING:
+        READ_LIST(strings, const char *, list[i] = read_text(r, &items[i], "a string"));
+    case ATTR_LIST_TYPE:
+        READ_LIST(types, enum dtype, read_type(r, &items[i], &list[i]));
+    default:
+        READ_LIST(shapes, struct shape, read_shape(&items[i], &list[i]));
+    }
+}
+
+/* The value of a map of one entry, kind and value. */
+static bool read_kind(struct reading *r, const msgpack_object *object, struct attr_value *value)
+{
+    const msgpack_object *key = &object->via.map.ptr->key, *val = &object->via.map.ptr->val;
+    int64_t index;
+    if (object->via.map.size != 1 || key->type != MSGPACK_OBJECT_STR ||
+        !attr_kind_parse(key->via.str.ptr, key->via.str.size, &value->kind))
+        return false;
+    switch (value->kind) {
+    case ATTR_TYPE:
+        return read_type(r, val, &value->type);
+    case ATTR_SHAPE: {
+        struct shape *shape = arena_alloc(&r->raw.arena, sizeof *shape);
+        value->shape = shape;
+        return read_shape(val, shape);
+    }
+    case ATTR_TENSOR:
+        if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors)
+            return false;
+        value->tensor = &r->record->tensors[index].tensor;
+        return true;
+    default:
+        return value->kind >= ATTR_LIST_INT && read_list(r, val, value);
+    }
+}
+
+static bool read_value(struct reading *r, const msgpack_object *object, struct attr_value *value)
+{
+    *value = (struct attr_value){0};
+    switch (object->type) {
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        value->kind = ATTR_INT;
+        return read_int(object, &value->i);
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        *value = attr_float(object->via.f64);
+        return true;
+    case MSGPACK_OBJECT_BOOLEAN:
+        *value = attr_bool(object->via.boolean);
+        return true;
+    case MSGPACK_OBJECT_STR:
+        *value = attr_string(read_text(r, object, "a string"));
+        return value->s != NULL;
+    case MSGPACK_OBJECT_MAP:
+        return read_kind(r, object, value);
+    default:
+        return false;
+    }
+}
+
+static int read_attrs(struct reading *r, const msgpack_object *object, struct raw_node *node)
+{
+    if (object->type != MSGPACK_OBJECT_MAP)
+        return malformed(r, "'attrs'");
+    size_t n = object->via.map.size;
+    struct attr *attrs = arena_array(&r->raw.arena, n, sizeof *attrs);
+    for (size_t i = 0; i < n; i++) {
+        attrs[i].name = read_text(r, &object->via.map.ptr[i].key, "the name of an attribute");
+        if (!attrs[i].name)
+            return r->err->code;
+        if (!read_value(r, &object->via.map.ptr[i].val, &attrs[i].value))
+            return error_set(r->err, ERR_DATA, "attribute '%s' is malformed", attrs[i].name);
+    }
+    node->attrs = attrs;
+    node->n_attrs = (int)n;
+    return 0;
+}
+
+/* ---- nodes and names ---- */
+
+static int read_edges(struct reading *r, const msgpack_object *object, const char *const **edges,
+                      int *n_edges)
+{
+    if (object->type != MSGPACK_OBJECT_ARRAY)
+        return malformed(r, "a list of edges");
+    size_t n = object->via.array.size;
+    const char **list = arena_array(&r->raw.arena, n, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        if (!(list[i] = read_text(r, &object->via.array.ptr[i], "an edge")))
+            return r->err->code;
+    *edges = list;
+    *n_edges = (int)n;
+    return 0;
+}
+
+static int read_node_field(struct reading *r, const msgpack_object *key, const msgpack_object *val,
+                           struct raw_node *node)
+{
+    int64_t line;
+    if (is_key(key, "name"))
+        return (node->name = read_text(r, val, "'name'")) ? 0 : r->err->code;
+    if (is_key(key, "op"))
+        return (node->op = read_text(r, val, "'op'")) ? 0 : r->err->code;
+    if (is_key(key, "inputs"))
+        return read_edges(r, val, &node->inputs, &node->n_inputs);
+    if (is_key(key, "attrs"))
+        return read_attrs(r, val, node);
+    if (is_key(key, "file"))
+        return (node->file = read_repeated(r, val, "'file'", &r->last_file)) ? 0 : r->err->code;
+    if (is_key(key, "device"))
+        return (node->device = read_repeated(r, val, "'device'", &r->last_device)) ? 0
+                                                                                   : r->err->code;
+    if (is_key(key, "assigned"))
+        return (node->assigned = read_repeated(r, val, "'assigned'", &r->last_assigned))
+                   ? 0
+                   : r->err->code;
+    if (is_key(key, "version"))
+        return read_int(val, &node->version) ? 0 : malformed(r, "'version'");
+    if (!is_key(key, "line"))
+        return 0;
+    if (!read_int(val, &line) || line < 0 || line > INT32_MAX)
+        return malformed(r, "'line'");
+    node->line = (int)line;
+    return 0;
+}
+
+static int read_node(struct reading *r, const msgpack_object *object, struct raw_node *node)
+{
+    if (object->type != MSGPACK_OBJECT_MAP)
+        return error_set(r->err, ERR_DATA, "is not a map");
+    for (size_t i = 0; i < object->via.map.size; i++) {
+        const msgpack_object_kv *field = &object->via.map.ptr[i];
+        if (read_node_field(r, &field->key, &field->val, node))
+            return r->err->code;
+    }
+    if (!node->name)
+        return error_set(r->err, ERR_DATA, "'name' is missing");
+    if (!node->op)
+        return error_set(r->err, ERR_DATA, "'op' is missing");
+    return 0;
+}
+
+static int read_nodes(struct reading *r, const msgpack_object *object)
+{
+    if (object->type != MSGPACK_OBJECT_ARRAY)
+        return malformed(r, "'nodes'");
+    vec_reserve(&r->raw.nodes, object->via.array.size);
+    for (size_t i = 0; i < object->via.array.size; i++) {
+        struct raw_node node = {0};
+        if (!read_node(r, &object->via.array.ptr[i], &node)) {
+            vec_push(&r->raw.nodes, node);
+            continue;
+        }
+        return node.name ? error_prefix(r->err, "node '%s': ", node.name)
+                         : error_prefix(r->err, "node %zu: ", i);
+    }
+    return 0;
+}
+
+static int read_entries(struct reading *r, const msgpack_object *object)
+{
+    if (object->type != MSGPACK_OBJECT_MAP)
+        return malformed(r, "'entries'");
+    for (size_t i = 0; i < object->via.map.size; i++) {
+        struct raw_name name = {.name = read_text(r, &object->via.map.ptr[i].key, "'entries'")};
+        if (!name.name || read_edges(r, &object->via.map.ptr[i].val, &name.edges, &name.n_edges))
+            return r->err->code;
+        vec_push(&r->raw.entries, name);
+    }
+    return 0;
+}
+
+static int read_aliases(struct reading *r, const msgpack_object *object)
+{
+    if (object->type != MSGPACK_OBJECT_MAP)
+        return malformed(r, "'aliases'");
+    for (size_t i = 0; i < object->via.map.size; i++) {
+        const char **edge = arena_alloc(&r->raw.arena, sizeof *edge);
+        struct raw_name name = {.name = read_text(r, &object->via.map.ptr[i].key, "'aliases'"),
+                                .edges = edge,
+                                .n_edges = 1};
+        if (!name.name ||
+            !(edge[0] = read_text(r, &object->via.map.ptr[i].val, "an edge of 'aliases'")))
+            return r->err->code;
+        vec_push(&r->raw.aliases, name);
+    }
+    return 0;
+}
+
+static int read_made(struct reading *r, const msgpack_object *object)
+{
+    if (object->type != MSGPACK_OBJECT_ARRAY)
+        return malformed(r, "'made'");
+    for (size_t i = 0; i < object->via.array.size; i++) {
+        const char *made = read_text(r, &object->via.array.ptr[i], "'made'");
+        if (!made)
+            return r->err->code;
+        vec_push(&r->raw.made, made);
+    }
+    return 0;
+}
+
+static int read_header(struct reading *r)
+{
+    static const struct {
+        const char *name;
+        int (*read)(struct reading *r, const msgpack_object *object);
+    } fields[] = {{"nodes", read_nodes},
+                  {"entries", read_entries},
+                  {"aliases", read_aliases},
+                  {"made", read_made}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const msgpack_object *object = record_field(&r->record->header, fields[i].name);
+        if (object && fields[i].read(r, object))
+            return r->err->code;
+        if (!object && i == 0)
+            return error_set(r->err, ERR_DATA, "the graph has no 'nodes'");
+    }
+    return 0;
+}
+
+int graph_from_record(const struct registry *registry, const struct record *record,
+                      struct graph **graph, struct error *err)
+{
+    struct reading r = {.record = record, .err = err};
+    struct graph *made = NULL;
+    int code = read_header(&r);
+    if (!code)
+        code = graph_assemble(registry, &r.raw, &made, err);
+    if (!code && (code = graph_check(made, err)))
+        graph_free(made);
+    if (!code)
+        *graph = made;
+    raw_graph_release(&r.raw);
+    return code;
+}
+
+int graph_read(struct stream_reader *reader, const struct registry *registry, struct graph **graph,
+               struct error *err)
+{
+    struct record record = {0};
+    bool more;
+    int code = stream_read(reader, &record, &more, err);
+    if (!code && !more)
+        code = error_set(err, ERR_NOINPUT, "%s: there is no graph", stream_reader_name(reader));
+    else if (!code) {
+        if (record.kind != RECORD_GRAPH)
+            code = error_set(err, ERR_DATA, "a graph is expected, not a '%s' record",
+                             record_kind_name(record.kind));
+        else
+            code = graph_from_record(registry, &record, graph, err);
+        if (code)
+            error_prefix(err, "%s: ", stream_reader_name(reader));
+    }
+    record_release(&record);
+    return code;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing a graph record: one map per node, fields that say nothing left out.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/graph_io.h"
+
+struct writing {
+    const struct graph *graph;
+    msgpack_packer *packer;
+    struct str text; /* scratch */
+    VEC(struct named_tensor) tensors;
+};
+
+static void pack_edge(struct writing *w, struct edge edge)
+{
+    str_clear(&w->text);
+    graph_print_edge(&w->text, w->graph, edge);
+    pack_text(w->packer, str_text(&w->text));
+}
+
+static void pack_shape(msgpack_packer *packer, const struct shape *shape)
+{
+    if (shape->rank == SHAPE_UNKNOWN) {
+        msgpack_pack_nil(packer);
+        return;
+    }
+    msgpack_pack_array(packer, (size_t)shape->rank);
+    for (int i = 0; i < shape->rank; i++)
+        msgpack_pack_int64(packer, shape->dims[i]);
+}
+
+static void pack_bool(msgpack_packer *packer, bool value)
+{
+    if (value)
+        msgpack_pack_true(packer);
+    else
+        msgpack_pack_false(packer);
+}
+
+static void pack_item(msgpack_packer *packer, const struct attr_value *v, int i)
+{
+    switch (v->kind) {
+    case ATTR_LIST_INT:
+        msgpack_pack_int64(packer, v->ints[i]);
+        break;
+    case ATTR_LIST_FLOAT:
+        msgpack_pack_double(packer, v->floats[i]);
+        break;
+    case ATTR_LIST_BOOL:
+        pack_bool(packer, v->bools[i]);
+        break;
+    case ATTR_LIST_STRING:
+        pack_text(packer, v->strings[i]);
+        break;
+    case ATTR_LIST_TYPE:
+        pack_text(packer, dtype_name(v->types[i]));
+        break;
+    default:
+        pack_shape(packer, &v->shapes[i]);
+        break;
+    }
+}
+
+/* What msgpack has no type of its own for is a map of one entry: its kind and the value. */
+static void pack_kind(msgpack_packer *packer, enum attr_kind kind)
+{
+    msgpack_pack_map(packer, 1);
+    pack_key(packer, attr_kind_name(kind));
+}
+
+static void pack_value(struct writing *w, const char *name, const struct attr_value *v)
+{
+    switch (v->kind) {
+    case ATTR_INT:
+        msgpack_pack_int64(w->packer, v->i);
+        return;
+    case ATTR_FLOAT:
+        msgpack_pack_double(w->packer, v->f);
+        return;
+    case ATTR_BOOL:
+        pack_bool(w->packer, v->b);
+        return;
+    case ATTR_STRING:
+        pack_text(w->packer, v->s);
+        return;
+    default:
+        break;
+    }
+    pack_kind(w->packer, v->kind);
+    if (v->kind == ATTR_TYPE) {
+        pack_text(w->packer, dtype_name(v->type));
+    } else if (v->kind == ATTR_SHAPE) {
+        pack_shape(w->packer, v->shape);
+    } else if (v->kind == ATTR_TENSOR) {
+        msgpack_pack_int64(w->packer, (int64_t)w->tensors.n);
+        vec_push(&w->tensors, ((struct named_tensor){name, *v->tensor}));
+    } else {
+        msgpack_pack_array(w->packer, (size_t)v->n);
+        for (int i = 0; i < v->n; i++)
+            pack_item(w->packer, v, i);
+    }
+}
+
+static void pack_inputs(struct writing *w, const struct node *node)
+{
+    pack_key(w->packer, "inputs");
+    msgpack_pack_array(w->packer, (size_t)(node->n_inputs + node->n_controls));
+    for (int i = 0; i < node->n_inputs; i++)
+        pack_edge(w, node->inputs[i]);
+    for (int i = 0; i < node->n_controls; i++)
+        pack_edge(w, (struct edge){node->controls[i], CONTROL_SLOT});
+}
+
+static void pack_attrs(struct writing *w, const struct node *node)
+{
+    pack_key(w->packer, "attrs");
+    msgpack_pack_map(w->packer, (size_t)node->n_attrs);
+    for (int i = 0; i < node->n_attrs; i++) {
+        pack_key(w->packer, node->attrs[i].name);
+        pack_value(w, node->name, &node->attrs[i].value);
+    }
+}
+
+static void pack_field(struct writing *w, const char *key, const char *value)
+{
+    if (!value || !*value)
+        return;
+    pack_key(w->packer, key);
+    pack_text(w->packer, value);
+}
+
+static void pack_number(struct writing *w, const char *key, int value)
+{
+    if (value == 0)
+        return;
+    pack_key(w->packer, key);
+    msgpack_pack_int64(w->packer, value);
+}
+
+static void pack_node(struct writing *w, const struct node *node)
+{
+    int version = node->op->def->version, line = node->file ? node->line : 0;
+    bool has_inputs = node->n_inputs + node->n_controls > 0;
+    size_t fields = 2 + (version != 0) + has_inputs + (node->n_attrs > 0) + (*node->device != 0) +
+                    (*node->assigned != 0) + (node->file && *node->file) + (line != 0);
+    msgpack_pack_map(w->packer, fields);
+    pack_field(w, "name", node->name);
+    pack_field(w, "op", node->op->def->name);
+    pack_number(w, "version", version);
+    if (has_inputs)
+        pack_inputs(w, node);
+    if (node->n_attrs)
+        pack_attrs(w, node);
+    pack_field(w, "device", node->device);
+    pack_field(w, "assigned", node->assigned);
+    pack_field(w, "file", node->file);
+    pack_number(w, "line", line);
+}
+
+static void pack_entries(struct writing *w)
+{
+    const struct graph *graph = w->graph;
+    pack_key(w->packer, "entries");
+    msgpack_pack_map(w->packer, graph->entries.n);
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        pack_key(w->packer, entry->name);
+        msgpack_pack_array(w->packer, (size_t)entry->n_edges);
+        for (int k = 0; k < entry->n_edges; k++)
+            pack_edge(w, entry->edges[k]);
+    }
+    pack_key(w->packer, "aliases");
+    msgpack_pack_map(w->packer, graph->aliases.n);
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        pack_key(w->packer, graph->aliases.items[i].name);
+        pack_edge(w, graph->aliases.items[i].edge);
+    }
+}
+
+int graph_write(struct stream_writer *writer, const struct graph *graph, struct error *err)
+{
+    struct writing w = {.graph = graph, .packer = stream_begin(writer, RECORD_GRAPH, 4)};
+    pack_key(w.packer, "made");
+    msgpack_pack_array(w.packer, graph->made.n);
+    for (size_t i = 0; i < graph->made.n; i++)
+        pack_text(w.packer, graph->made.items[i]);
+    pack_entries(&w);
+    pack_key(w.packer, "nodes");
+    msgpack_pack_array(w.packer, graph->nodes.n);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        pack_node(&w, graph_node(graph, (int)i));
+    int code = stream_write(writer, w.tensors.items, (int)w.tensors.n, err);
+    vec_release(&w.tensors);
+    str_release(&w.text);
+    return code;
+}

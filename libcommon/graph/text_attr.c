@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes in the text form: kinds of free attributes, and tensors that say type and shape.
+ */
+#include "graph/text_attr.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *fail(struct error *err, const char *what, const char *at)
+{
+    error_set(err, ERR_DATA, "%s expected at '%.24s'", what, at);
+    return NULL;
+}
+
+/* ---- tensors ---- */
+
+/* A few bytes of text must not ask for any amount of memory. */
+#define FILL_BYTES_MAX ((int64_t)1 << 30)
+
+/* Length of "float32[2,3](" without the parenthesis; 0: there is no such prefix. */
+static size_t typed_prefix(const char *text)
+{
+    size_t word = 0;
+    while (isalnum((unsigned char)text[word]))
+        word++;
+    if (!word || text[word] != '[')
+        return 0;
+    size_t n = word + strcspn(text + word, "]");
+    return text[n] == ']' && text[n + 1] == '(' ? n + 1 : 0;
+}
+
+static void fill_tensor(struct tensor *t, const struct tensor *element)
+{
+    size_t bytes = dtype_bytes(t->type);
+    int64_t n = tensor_count(t);
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)t->data + (size_t)i * bytes, element->data, bytes);
+}
+
+/* The tensor of the given type and shape that a literal within parentheses means: nothing for no
+ * elements, one element for a fill, or all. */
+static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
+                  struct tensor *literal, struct error *err)
+{
+    if (literal && shape_equal(&literal->shape, shape)) {
+        *t = *literal;
+        memset(literal, 0, sizeof *literal);
+        return 0;
+    }
+    if (literal && literal->shape.rank != 0)
+        return error_set(err, ERR_DATA, "a literal of shape %s where %s is announced",
+                         shape_text(&literal->shape), shape_text(shape));
+    if (!literal && shape_count(shape) != 0)
+        return error_set(err, ERR_DATA, "no elements where %s is announced", shape_text(shape));
+    if (type == STRING && literal)
+        return error_set(err, ERR_DATA, "strings must be given one by one");
+    if (type == STRING)
+        return tensor_from_strings(t, shape, NULL, NULL, err);
+    if (shape_bytes(shape, type) < 0 || shape_bytes(shape, type) > FILL_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s is too large to be filled with one value",
+                         shape_text_typed(type, shape));
+    if (tensor_alloc(t, type, shape, err))
+        return err->code;
+    if (literal)
+        fill_tensor(t, literal);
+    return 0;
+}
+
+static const char *parse_announced(struct tensor *t, const char *text, size_t prefix,
+                                   struct error *err)
+{
+    struct tensor literal = TENSOR_INIT;
+    struct shape shape;
+    enum dtype type;
+    char head[256];
+    if (prefix >= sizeof head)
+        return fail(err, "a type and a shape", text);
+    memcpy(head, text, prefix);
+    head[prefix] = '\0';
+    if (!shape_parse_typed(head, &type, &shape) || !shape_is_known(&shape))
+        return fail(err, "a type and a known shape", text);
+    text += prefix + 1;
+    bool given = *text != ')';
+    if (given && !(text = tensor_parse(&literal, text, type, err)))
+        return NULL;
+    int code = expand(t, type, &shape, given ? &literal : NULL, err);
+    tensor_release(&literal);
+    if (code)
+        return NULL;
+    if (*text == ')')
+        return text + 1;
+    tensor_release(t);
+    return fail(err, "')'", text);
+}
+
+static const char *parse_tensor(struct arena *arena, const char *text, enum dtype dtype,
+                                struct attr_value *value, struct error *err)
+{
+    size_t prefix = typed_prefix(text);
+    struct tensor t = TENSOR_INIT;
+    if (!prefix)
+        return attr_parse(arena, text, ATTR_TENSOR, dtype, value, err);
+    text = parse_announced(&t, text, prefix, err);
+    if (!text)
+        return NULL;
+    struct attr_value borrowed = attr_tensor(&t);
+    *value = attr_copy(arena, &borrowed);
+    tensor_release(&t);
+    return text;
+}
+
+/* ---- kinds ---- */
+
+/* Of a free attribute that does not say its kind. */
+static enum attr_kind guess_kind(const char *text)
+{
+    size_t n = strcspn(text, ",} ");
+    if (*text == '"')
+        return ATTR_STRING;
+    if (*text == '[')
+        return text[1] == '"' ? ATTR_LIST_STRING : ATTR_LIST_INT;
+    if (str_starts(text, "true") || str_starts(text, "false"))
+        return ATTR_BOOL;
+    if (!isdigit((unsigned char)*text) && *text != '-')
+        return ATTR_TYPE;
+    for (size_t i = 0; i < n; i++)
+        if (strchr(".einf", text[i]))
+            return ATTR_FLOAT;
+    return ATTR_INT;
+}
+
+static int unknown_attr(const struct op *op, const char *name, struct error *err)
+{
+    const char **names = mem_array((size_t)op->n_attrs + 1, sizeof *names);
+    for (int i = 0; i < op->n_attrs; i++)
+        names[i] = op->attrs[i].name;
+    const char *nearest = str_nearest(name, names);
+    mem_free(names);
+    if (nearest)
+        return error_set(err, ERR_DATA, "there is no attribute '%s' (did you mean '%s'?)", name,
+                         nearest);
+    return error_set(err, ERR_DATA, "there is no attribute '%s'", name);
+}
+
+/* The kind that the text announces, the declaration says, or the value shows. */
+static const char *find_kind(const char *text, const struct op *op, const char *name,
+                             enum attr_kind *kind, struct error *err)
+{
+    bool announced = *text == ':';
+    if (announced) {
+        size_t n = strcspn(text + 1, "=");
+        if (*name != '_' || !attr_kind_parse(text + 1, n, kind))
+            return fail(err, "'='", text);
+        text += 1 + n;
+    }
+    if (*text != '=')
+        return fail(err, "'='", text);
+    text++;
+    if (announced)
+        return text;
+    if (*name == '_') {
+        *kind = guess_kind(text);
+        return text;
+    }
+    int index = op_find_attr(op, name);
+    if (index < 0) {
+        unknown_attr(op, name, err);
+        return NULL;
+    }
+    *kind = op->attrs[index].kind;
+    return text;
+}
+
+const char *text_parse_attr(struct arena *arena, const char *text, const struct op *op,
+                            enum dtype dtype, struct attr *attr, struct error *err)
+{
+    size_t n = 0;
+    enum attr_kind kind;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    if (!n)
+        return fail(err, "an attribute", text);
+    attr->name = arena_strndup(arena, text, n);
+    text = find_kind(text + n, op, attr->name, &kind, err);
+    if (!text)
+        return NULL;
+    if (kind == ATTR_TENSOR)
+        text = parse_tensor(arena, text, dtype, &attr->value, err);
+    else
+        text = attr_parse(arena, text, kind, dtype, &attr->value, err);
+    if (!text)
+        error_prefix(err, "attribute '%s': ", attr->name);
+    return text;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading the text form, line by line, into raw nodes.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/assemble.h"
+#include "graph/device_name.h"
+#include "graph/text.h"
+#include "graph/text_attr.h"
+
+struct parser {
+    const struct registry *registry;
+    struct raw_graph raw;
+    const char *at; /* in the line */
+    int line;
+    const char *last_file, *last_device; /* texts repeat from node to node */
+    VEC(const char *) edges;             /* scratch */
+    struct error *err;
+};
+
+static int expected(struct parser *p, const char *what)
+{
+    if (!*p->at)
+        return error_set(p->err, ERR_DATA, "%s expected, but the line ends", what);
+    return error_set(p->err, ERR_DATA, "%s expected at '%.24s'", what, p->at);
+}
+
+static void skip_space(struct parser *p)
+{
+    while (*p->at == ' ' || *p->at == '\t')
+        p->at++;
+}
+
+/* Steps over `token` and the space behind it. */
+static bool take(struct parser *p, const char *token)
+{
+    if (!str_starts(p->at, token))
+        return false;
+    p->at += strlen(token);
+    skip_space(p);
+    return true;
+}
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || (c && strchr("_.-/", c));
+}
+
+static char *take_name(struct parser *p)
+{
+    const char *start = p->at;
+    while (is_name_char(*p->at))
+        p->at++;
+    char *name = arena_strndup(&p->raw.arena, start, (size_t)(p->at - start));
+    skip_space(p);
+    return name;
+}
+
+/* A text to the end of the line, or a quoted one. */
+static const char *take_rest(struct parser *p)
+{
+    struct attr_value value;
+    if (*p->at == '"') {
+        p->at = attr_parse(&p->raw.arena, p->at, ATTR_STRING, DTYPE_INVALID, &value, p->err);
+        return p->at ? value.s : NULL;
+    }
+    const char *rest = arena_strdup(&p->raw.arena, p->at);
+    p->at += strlen(p->at);
+    return rest;
+}
+
+/* ---- edges ---- */
+
+/* "n", "n:1" or "^n" */
+static const char *take_edge(struct parser *p)
+{
+    const char *start = p->at;
+    if (*p->at == '^')
+        p->at++;
+    const char *name = p->at;
+    while (is_name_char(*p->at))
+        p->at++;
+    if (p->at == name) {
+        p->at = start;
+        expected(p, "the name of a node");
+        return NULL;
+    }
+    if (*p->at == ':' && isdigit((unsigned char)p->at[1]))
+        p->at += 1 + strspn(p->at + 1, "0123456789");
+    const char *edge = arena_strndup(&p->raw.arena, start, (size_t)(p->at - start));
+    skip_space(p);
+    return edge;
+}
+
+/* Edges with commas between them, up to `end`. */
+static int take_edges(struct parser *p, char end, const char *const **edges, int *n_edges)
+{
+    p->edges.n = 0;
+    while (*p->at != end) {
+        if (p->edges.n && !take(p, ","))
+            return expected(p, end ? "',' or ')'" : "','");
+        const char *edge = take_edge(p);
+        if (!edge)
+            return p->err->code;
+        vec_push(&p->edges, edge);
+    }
+    *n_edges = (int)p->edges.n;
+    *edges = arena_copy(&p->raw.arena, p->edges.items, p->edges.n * sizeof *p->edges.items);
+    return 0;
+}
+
+/* ---- nodes ---- */
+
+static int take_op(struct parser *p, struct raw_node *node, const struct op **op)
+{
+    char *name = take_name(p), *dot = strchr(name, '.');
+    if (!*name)
+        return expected(p, "an op");
+    if (dot) {
+        if (!str_to_int64(dot + 1, &node->version) || node->version < 0)
+            return error_set(p->err, ERR_DATA, "'%s' is not the version of an op", dot + 1);
+        *dot = '\0';
+    }
+    node->op = name;
+    *op = registry_find(p->registry, name);
+    if (*op)
+        return 0;
+    const char *nearest = registry_nearest(p->registry, name);
+    error_set(p->err, ERR_DATA, "unknown op '%s'%s%s%s", name, nearest ? " (did you mean '" : "",
+              nearest ? nearest : "", nearest ? "'?)" : "");
+    return error_prefix(p->err, "node '%s': ", node->name);
+}
+
+static int take_attrs(struct parser *p, struct raw_node *node, const struct op *op)
+{
+    VEC(struct attr) attrs = VEC_INIT;
+    enum dtype dtype = DTYPE_INVALID;
+    while (!p->err->code && *p->at != '}') {
+        struct attr attr;
+        if (attrs.n && !take(p, ",")) {
+            expected(p, "',' or '}'");
+            break;
+        }
+        p->at = text_parse_attr(&p->raw.arena, p->at, op, dtype, &attr, p->err);
+        if (!p->at) {
+            error_prefix(p->err, "node '%s': %s: ", node->name, node->op);
+            break;
+        }
+        skip_space(p);
+        if (attr.value.kind == ATTR_TYPE && !strcmp(attr.name, "dtype"))
+            dtype = attr.value.type;
+        vec_push(&attrs, attr);
+    }
+    if (!p->err->code) {
+        take(p, "}");
+        node->n_attrs = (int)attrs.n;
+        node->attrs = arena_copy(&p->raw.arena, attrs.items, attrs.n * sizeof *attrs.items);
+    }
+    vec_release(&attrs);
+    return p->err->code;
+}
+
+static const char *canonical_device(struct parser *p, const char *text, size_t n)
+{
+    struct device_name name;
+    struct str out = STR_INIT;
+    if (p->last_device && strlen(p->last_device) == n && !memcmp(p->last_device, text, n))
+        return p->last_device;
+    char *copy = arena_strndup(&p->raw.arena, text, n);
+    if (device_name_parse(&name, copy, p->err))
+        return NULL;
+    device_name_print(&out, &name);
+    p->last_device = arena_strdup(&p->raw.arena, str_text(&out));
+    str_release(&out);
+    return p->last_device;
+}
+
+/* "@?ASKED @ASSIGNED", either of which may be missing. */
+static int take_devices(struct parser *p, struct raw_node *node)
+{
+    while (*p->at == '@') {
+        bool asked = p->at[1] == '?';
+        const char *start = p->at + 1 + asked;
+        size_t n = strcspn(start, " \t");
+        const char *device = canonical_device(p, start, n);
+        struct device_name name;
+        if (!device)
+            return p->err->code;
+        if (asked ? node->device != NULL : node->assigned != NULL)
+            return expected(p, "one device");
+        device_name_parse(&name, device, p->err);
+        if (!asked && !device_name_is_full(&name))
+            return error_set(p->err, ERR_DATA,
+                             "node '%s': '@%s' lacks job, task, type or index of the device; to "
+                             "ask for a device write '@?%s'",
+                             node->name, device, device);
+        *(asked ? &node->device : &node->assigned) = device;
+        p->at = start + n;
+        skip_space(p);
+    }
+    return 0;
+}
+
+/* Types are only stepped over: they are inferred again. */
+static int skip_types(struct parser *p)
+{
+    do {
+        size_t word = strspn(p->at, "abcdefghijklmnopqrstuvwxyz0123456789");
+        if (!word)
+            return expected(p, "a type");
+        p->at += word;
+        if (*p->at == '[') {
+            p->at += strcspn(p->at, "]");
+            if (!*p->at)
+                return expected(p, "']'");
+            p->at++;
+        }
+        skip_space(p);
+    } while (take(p, ","));
+    return 0;
+}
+
+/* "FILE:LINE", the file quoted or not. */
+static int take_place(struct parser *p, struct raw_node *node)
+{
+    const char *colon = strrchr(p->at, ':');
+    int64_t line;
+    if (!colon || !str_to_int64(colon + 1, &line) || line < 0 || line > INT32_MAX)
+        return expected(p, "FILE:LINE");
+    size_t n = (size_t)(colon - p->at);
+    if (*p->at == '"') {
+        if (!(node->file = take_rest(p)))
+            return p->err->code;
+        if (p->at != colon)
+            return expected(p, "':'");
+    } else if (p->last_file && strlen(p->last_file) == n && !memcmp(p->last_file, p->at, n)) {
+        node->file = p->last_file;
+    } else {
+        p->last_file = node->file = arena_strndup(&p->raw.arena, p->at, n);
+    }
+    node->line = (int)line;
+    p->at = colon + strlen(colon);
+    return 0;
+}
+
+static int parse_node(struct parser *p, const char *name)
+{
+    struct raw_node node = {.name = name, .text_line = p->line};
+    const struct op *op;
+    if (take_op(p, &node, &op))
+        return p->err->code;
+    if (!take(p, "("))
+        return expected(p, "'('");
+    if (take_edges(p, ')', &node.inputs, &node.n_inputs))
+        return p->err->code;
+    take(p, ")");
+    if (take(p, "{") && take_attrs(p, &node, op))
+        return p->err->code;
+    if (take_devices(p, &node))
+        return p->err->code;
+    if (take(p, ":") && skip_types(p))
+        return p->err->code;
+    if (take(p, "at ") && take_place(p, &node))
+        return p->err->code;
+    if (*p->at)
+        return expected(p, "the end of the line");
+    vec_push(&p->raw.nodes, node);
+    return 0;
+}
+
+/* ---- other lines ---- */
+
+/* "NAME = edges", after "entry" or "alias". */
+static int parse_name(struct parser *p, bool alias)
+{
+    struct raw_name name = {.name = take_name(p), .text_line = p->line};
+    if (!*name.name)
+        return expected(p, "a name");
+    if (!take(p, "="))
+        return expected(p, "'='");
+    if (take_edges(p, '\0', &name.edges, &name.n_edges))
+        return p->err->code;
+    if (alias && name.n_edges != 1)
+        return error_set(p->err, ERR_DATA, "alias '%s' must name one tensor", name.name);
+    if (alias)
+        vec_push(&p->raw.aliases, name);
+    else
+        vec_push(&p->raw.entries, name);
+    return 0;
+}
+
+static int parse_made(struct parser *p)
+{
+    const char *made = take_rest(p);
+    if (!made)
+        return p->err->code;
+    vec_push(&p->raw.made, made);
+    return 0;
+}
+
+static int parse_version(struct parser *p)
+{
+    int64_t version;
+    if (!str_to_int64(p->at, &version) || version < 1)
+        return expected(p, "the version of the text form");
+    if (version > TEXT_VERSION)
+        return error_set(p->err, ERR_PROTOCOL,
+                         "the text form has version %" PRId64 "; this program knows version %d",
+                         version, TEXT_VERSION);
+    return 0;
+}
+
+static int parse_line(struct parser *p)
+{
+    skip_space(p);
+    if (!*p->at || *p->at == '#')
+        return 0;
+    char *word = take_name(p);
+    if (!*word)
+        return expected(p, "the name of a node");
+    if (take(p, "="))
+        return parse_node(p, word);
+    if (!strcmp(word, "entry") || !strcmp(word, "alias"))
+        return parse_name(p, *word == 'a');
+    if (!strcmp(word, "made"))
+        return parse_made(p);
+    if (!strcmp(word, "graph"))
+        return parse_version(p);
+    return expected(p, "'='");
+}
+
+/* `text` is cut into lines in place. */
+static int parse_lines(struct parser *p, char *text, size_t n)
+{
+    char *end = text + n;
+    while (text < end) {
+        char *newline = memchr(text, '\n', (size_t)(end - text));
+        char *stop = newline ? newline : end;
+        *stop = '\0';
+        if (stop > text && stop[-1] == '\r')
+            stop[-1] = '\0';
+        p->line++;
+        p->at = text;
+        if (memchr(text, '\0', (size_t)(stop - text) - (stop > text && !stop[-1])))
+            return error_set(p->err, ERR_DATA, "a NUL byte in a text");
+        if (parse_line(p))
+            return p->err->code;
+        text = stop + 1;
+    }
+    return 0;
+}
+
+int graph_parse_text(const char *text, size_t n, const char *name, const struct registry *registry,
+                     struct graph **graph, struct error *err)
+{
+    struct parser p = {.registry = registry, .err = err};
+    struct graph *made = NULL;
+    char *copy = mem_try(n + 1);
+    if (!copy)
+        return error_set(err, ERR_OS, "%s: no memory for %zu bytes", name, n);
+    memcpy(copy, text, n);
+    int code = parse_lines(&p, copy, n);
+    if (!code) {
+        code = graph_assemble(registry, &p.raw, &made, err);
+        p.line = p.raw.failed_line;
+    }
+    if (!code && (code = graph_check(made, err)))
+        graph_free(made);
+    if (!code)
+        *graph = made;
+    else if (p.line)
+        error_prefix(err, "%s:%d: ", name, p.line);
+    else
+        error_prefix(err, "%s: ", name);
+    mem_free(copy);
+    vec_release(&p.edges);
+    raw_graph_release(&p.raw);
+    return code;
+}

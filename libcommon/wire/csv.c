@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One buffer holds the row being read and whatever was read behind it. The end of the row is
+ * searched first, remembering how far the search got, so that a row that arrives in many pieces is
+ * looked at once; then the row is cut into fields in place.
+ */
+#include "wire/csv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+
+#define READ_BYTES ((size_t)64 << 10)
+
+enum csv_state { FIELD_START, BARE, QUOTED, QUOTE_IN_QUOTED };
+
+struct csv_reader {
+    struct gzfile *file;
+    char separator, comment;
+    char *buffer;
+    size_t capacity, n;   /* bytes in the buffer */
+    size_t row;           /* where the current row starts */
+    size_t seen;          /* how far it was searched for its end */
+    enum csv_state state; /* at `seen` */
+    bool ended;           /* the file is */
+    bool started;
+    uint64_t line; /* of `row` */
+    VEC(struct csv_field) fields;
+};
+
+struct csv_reader *csv_reader_new(struct gzfile *file, char separator, char comment)
+{
+    struct csv_reader *reader = mem_alloc(sizeof *reader);
+    reader->file = file;
+    reader->separator = separator;
+    reader->comment = comment;
+    reader->line = 1;
+    return reader;
+}
+
+void csv_reader_free(struct csv_reader *reader)
+{
+    if (!reader)
+        return;
+    vec_release(&reader->fields);
+    mem_free(reader->buffer);
+    mem_free(reader);
+}
+
+/* Room for READ_BYTES more behind what is there; the current row moves to the front. */
+static int make_room(struct csv_reader *reader, struct error *err)
+{
+    size_t kept = reader->n - reader->row;
+    if (kept > CSV_ROW_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s:%" PRIu64 ": row of more than %zu MiB%s",
+                         gzfile_name(reader->file), reader->line, CSV_ROW_BYTES_MAX >> 20,
+                         reader->state == QUOTED ? "; is a quote left open?" : "");
+    if (reader->row) {
+        memmove(reader->buffer, reader->buffer + reader->row, kept);
+        reader->seen -= reader->row;
+        reader->n = kept;
+        reader->row = 0;
+    }
+    if (reader->capacity - reader->n >= READ_BYTES)
+        return 0;
+    size_t capacity = reader->capacity * 2 + 2 * READ_BYTES;
+    char *grown = mem_try(capacity);
+    if (!grown)
+        return error_set(err, ERR_OS, "%s: no memory for a row of %zu bytes",
+                         gzfile_name(reader->file), kept);
+    if (kept)
+        memcpy(grown, reader->buffer, kept);
+    mem_free(reader->buffer);
+    reader->buffer = grown;
+    reader->capacity = capacity;
+    return 0;
+}
+
+static int fill(struct csv_reader *reader, struct error *err)
+{
+    int code = make_room(reader, err);
+    size_t got = 0;
+    if (!code)
+        code = gzfile_read(reader->file, reader->buffer + reader->n, READ_BYTES, &got, err);
+    reader->n += got;
+    reader->ended = !code && got == 0;
+    return code;
+}
+
+static bool is_separator(const struct csv_reader *reader, char c)
+{
+    return c == reader->separator || (reader->separator == CSV_BLANKS && c == '\t');
+}
+
+static enum csv_state next_state(const struct csv_reader *reader, enum csv_state state, char c)
+{
+    if (state == QUOTED)
+        return c == '"' ? QUOTE_IN_QUOTED : QUOTED;
+    if (c == '"' && state != BARE)
+        return QUOTED;
+    return is_separator(reader, c) ? FIELD_START : BARE;
+}
+
+static bool at_comment(const struct csv_reader *reader)
+{
+    return reader->comment && reader->row < reader->n &&
+           reader->buffer[reader->row] == reader->comment;
+}
+
+/* Advances `seen` to the line end that ends the row; false if it is not there yet. */
+static bool find_end(struct csv_reader *reader)
+{
+    const char *at = reader->buffer + reader->seen, *end = reader->buffer + reader->n;
+    bool comment = at_comment(reader);
+    if (reader->seen == reader->row && at < end) { /* most rows have no quotes */
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        if (line_end && (comment || !memchr(at, '"', (size_t)(line_end - at)))) {
+            reader->seen = (size_t)(line_end - reader->buffer);
+            return true;
+        }
+    }
+    enum csv_state state = reader->state;
+    for (; at < end && (*at != '\n' || state == QUOTED); at++)
+        state = comment ? BARE : next_state(reader, state, *at);
+    reader->state = state;
+    reader->seen = (size_t)(at - reader->buffer);
+    return at < end;
+}
+
+/* The most telling separator of the first line: one that people do not put into numbers wins. */
+static char detect_separator(const char *line, size_t n)
+{
+    static const char candidates[] = {'\t', ';', ',', ' '};
+    size_t counts[sizeof candidates] = {0};
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        quoted ^= line[i] == '"';
+        const char *found = quoted ? NULL : memchr(candidates, line[i], sizeof candidates);
+        if (found)
+            counts[found - candidates]++;
+    }
+    if (counts[2])
+        return counts[1] ? ';' : ',';
+    if (counts[1])
+        return ';';
+    return counts[0] && !counts[3] ? '\t' : counts[0] || counts[3] ? CSV_BLANKS : ',';
+}
+
+/* The byte order mark, and the separator once the first line that is no comment is there. */
+static int start(struct csv_reader *reader, struct error *err)
+{
+    int code = 0;
+    while (!code && !reader->ended && reader->n < 3)
+        code = fill(reader, err);
+    if (!code && reader->n >= 3 && !memcmp(reader->buffer, "\xef\xbb\xbf", 3))
+        reader->row = reader->seen = 3;
+    reader->started = true;
+    return code;
+}
+
+/* Whether [at, end) holds nothing. */
+static bool is_blank(const struct csv_reader *reader, const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\r' || (*at == '\t' && reader->separator != '\t')))
+        at++;
+    return at == end;
+}
+
+/* Looks at the line at `row`, if it says anything, for the separator. */
+static int find_separator(struct csv_reader *reader, struct error *err)
+{
+    const char *line_end = NULL;
+    size_t searched = 0, length = 0;
+    while (!line_end) {
+        length = reader->n - reader->row;
+        const char *line = reader->buffer + reader->row;
+        line_end = length > searched ? memchr(line + searched, '\n', length - searched) : NULL;
+        if (line_end)
+            length = (size_t)(line_end - line);
+        searched = length;
+        if (line_end || reader->ended)
+            break;
+        int code = fill(reader, err);
+        if (code)
+            return code;
+    }
+    const char *line = reader->buffer + reader->row;
+    if (!at_comment(reader) && length && !is_blank(reader, line, line + length))
+        reader->separator = detect_separator(line, length);
+    return 0;
+}
+
+/* Waits for the whole row at `row`, its end at `seen`. */
+static int find_row(struct csv_reader *reader, struct error *err)
+{
+    int code = reader->separator == CSV_DETECT ? find_separator(reader, err) : 0;
+    reader->state = FIELD_START;
+    while (!code && !find_end(reader)) {
+        if (reader->ended)
+            return reader->state != QUOTED
+                       ? 0
+                       : error_set(err, ERR_DATA, "%s:%" PRIu64 ": a quote is never closed",
+                                   gzfile_name(reader->file), reader->line);
+        code = fill(reader, err);
+    }
+    return code;
+}
+
+/* One quoted field from its opening quote on: unquotes in place, returns what follows it, or NULL
+ * when that is neither a separator nor the end. */
+static char *cut_quoted(const struct csv_reader *reader, char *at, const char *end,
+                        struct csv_field *field)
+{
+    char *to = ++at;
+    *field = (struct csv_field){.text = at, .quoted = true};
+    for (; at < end; at++) {
+        if (*at == '"' && (++at == end || *at != '"'))
+            break;
+        *to++ = *at;
+    }
+    field->n = (size_t)(to - field->text);
+    return at < end && !is_separator(reader, *at) ? NULL : at;
+}
+
+static char *cut_bare(const struct csv_reader *reader, char *at, const char *end,
+                      struct csv_field *field)
+{
+    char *begin = at;
+    if (reader->separator == CSV_BLANKS) {
+        while (at < end && *at != ' ' && *at != '\t')
+            at++;
+    } else {
+        char *found = memchr(at, reader->separator, (size_t)(end - at));
+        at = found ? found : at + (end - at);
+    }
+    *field = (struct csv_field){.text = begin, .n = (size_t)(at - begin)};
+    return at;
+}
+
+static char *skip_blanks(char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    return at;
+}
+
+static int cut(struct csv_reader *reader, char *at, const char *end, struct error *err)
+{
+    bool blanks = reader->separator == CSV_BLANKS;
+    reader->fields.n = 0;
+    for (;;) {
+        struct csv_field field;
+        if (blanks && (at = skip_blanks(at, end)) == end)
+            return 0;
+        at = at < end && *at == '"' ? cut_quoted(reader, at, end, &field)
+                                    : cut_bare(reader, at, end, &field);
+        if (!at)
+            return error_set(err, ERR_DATA,
+                             "%s:%" PRIu64 ": column %zu: text after a closing quote",
+                             gzfile_name(reader->file), reader->line, reader->fields.n + 1);
+        vec_push(&reader->fields, field);
+        if (at == end)
+            return 0;
+        at++;
+    }
+}
+
+static uint64_t count_lines(const char *at, const char *end)
+{
+    uint64_t n = 0;
+    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        n++;
+    return n;
+}
+
+int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct error *err)
+{
+    int code = reader->started ? 0 : start(reader, err);
+    *more = false;
+    while (!code && !(code = find_row(reader, err))) {
+        if (reader->ended && reader->row == reader->n)
+            return 0;
+        char *at = reader->buffer + reader->row, *end = reader->buffer + reader->seen;
+        size_t next = reader->seen + (reader->seen < reader->n);
+        /* Counted before the quotes are taken out, which moves the line ends inside a field. */
+        uint64_t n_lines = count_lines(at, reader->buffer + next);
+        if (end > at && end[-1] == '\r')
+            end--;
+        bool passed = at_comment(reader) || is_blank(reader, at, end);
+        code = passed ? 0 : cut(reader, at, end, err);
+        *row = (struct csv_row){reader->fields.items, reader->fields.n, reader->line};
+        reader->line += n_lines;
+        reader->row = reader->seen = next;
+        *more = !passed && !code;
+        if (*more)
+            break;
+    }
+    return code;
+}

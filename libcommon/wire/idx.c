@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/idx.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define FIRST_BYTES ((size_t)16 << 20)
+
+static enum dtype type_of_code(unsigned char code)
+{
+    switch (code) {
+    case 0x08:
+        return UINT8;
+    case 0x09:
+        return INT8;
+    case 0x0b:
+        return INT16;
+    case 0x0c:
+        return INT32;
+    case 0x0d:
+        return FLOAT32;
+    case 0x0e:
+        return FLOAT64;
+    default:
+        return DTYPE_INVALID;
+    }
+}
+
+static int read_header(struct gzfile *file, enum dtype *type, struct shape *shape,
+                       struct error *err)
+{
+    const char *name = gzfile_name(file);
+    unsigned char magic[4], dims[SHAPE_RANK_MAX][4];
+    int code = gzfile_read_exact(file, magic, sizeof magic, err);
+    if (code)
+        return code;
+    *type = type_of_code(magic[2]);
+    if (magic[0] || magic[1] || *type == DTYPE_INVALID)
+        return error_set(err, ERR_DATA, "%s: not an IDX file: it starts with %02x %02x %02x %02x",
+                         name, magic[0], magic[1], magic[2], magic[3]);
+    if (magic[3] > SHAPE_RANK_MAX)
+        return error_set(err, ERR_DATA, "%s: IDX of rank %d; at most %d", name, magic[3],
+                         SHAPE_RANK_MAX);
+    *shape = SHAPE_SCALAR;
+    shape->rank = magic[3];
+    code = gzfile_read_exact(file, dims, 4 * (size_t)shape->rank, err);
+    for (int i = 0; i < shape->rank && !code; i++)
+        shape->dims[i] =
+            (int64_t)dims[i][0] << 24 | dims[i][1] << 16 | dims[i][2] << 8 | dims[i][3];
+    return code;
+}
+
+static void reverse_bytes(unsigned char *bytes, size_t n, size_t width)
+{
+    for (; width > 1 && n >= width; n -= width, bytes += width)
+        for (size_t i = 0; i < width / 2; i++) {
+            unsigned char kept = bytes[i];
+            bytes[i] = bytes[width - 1 - i];
+            bytes[width - 1 - i] = kept;
+        }
+}
+
+/* n bytes into memory that grows with what has arrived. */
+static int read_growing(struct gzfile *file, size_t n, char **data, struct error *err)
+{
+    size_t capacity = n < FIRST_BYTES ? n : FIRST_BYTES, done = 0;
+    *data = mem_try(capacity);
+    while (*data) {
+        int code = gzfile_read_exact(file, *data + done, capacity - done, err);
+        if (code || capacity == n)
+            return code;
+        done = capacity;
+        capacity = n / 2 < capacity ? n : 2 * capacity;
+        char *grown = mem_try(capacity);
+        if (grown)
+            memcpy(grown, *data, done);
+        mem_free(*data);
+        *data = grown;
+    }
+    return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file), capacity);
+}
+
+static void free_buffer(struct buffer *buffer)
+{
+    mem_free(buffer->data);
+    mem_free(buffer);
+}
+
+static struct tensor adopt(enum dtype type, const struct shape *shape, char *data, size_t bytes)
+{
+    struct tensor tensor = tensor_borrow(type, shape, data);
+    tensor.buffer = mem_alloc(sizeof *tensor.buffer);
+    tensor.buffer->data = data;
+    tensor.buffer->bytes = bytes;
+    tensor.buffer->free = free_buffer;
+    atomic_init(&tensor.buffer->holders, 1);
+    return tensor;
+}
+
+int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
+{
+    enum dtype type;
+    struct shape shape;
+    int code = read_header(file, &type, &shape, err);
+    if (code)
+        return code;
+    int64_t bytes = shape_bytes(&shape, type);
+    if (bytes < 0 || bytes > TENSOR_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s: IDX of %s is too large", gzfile_name(file),
+                         shape_text(&shape));
+    char *data = NULL, extra;
+    size_t got = 0;
+    code = read_growing(file, (size_t)bytes, &data, err);
+    if (!code)
+        code = gzfile_read(file, &extra, 1, &got, err);
+    if (!code && got)
+        code = error_set(err, ERR_DATA, "%s: data after the %s that the header announces",
+                         gzfile_name(file), shape_text_typed(type, &shape));
+    if (code) {
+        mem_free(data);
+        return code;
+    }
+    reverse_bytes((unsigned char *)data, (size_t)bytes, dtype_bytes(type));
+    *tensor = adopt(type, &shape, data, (size_t)bytes);
+    return 0;
+}

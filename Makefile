@@ -32,7 +32,8 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
 # The library: everything but kernels. Kernels go to a module per device, loaded when it is asked for.
 LIB_SRC := $(filter-out %_cpu.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c transport/*.c ps/*.c checkpoint/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 LIB := $(BUILD)/lib/libtf-tools.so
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
@@ -67,6 +68,15 @@ thread-tests: $(THREAD_TESTS) $(CPU_MODULES)
 fuzzers: $(FUZZERS)
 
 $(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
+# The prelude's texts as C strings: prelude_texts[] of ops/script/internal.h.
+$(BUILD)/gen/prelude.c: $(PRELUDE)
+	@mkdir -p $(@D)
+	{ echo '#include "ops/script/internal.h"'; echo 'const struct prelude_text prelude_texts[] = {'; \
+		for f in $^; do printf '{"%s",\n' "$$(basename $$f .lua)"; \
+		sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; done; echo '{0, 0}};'; } > $@
+$(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
 $(LIB): $(LIB_OBJ)

@@ -1,0 +1,111 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the rest of the prelude is written in. `tf` holds internals that scripts do not see.
+local tf = ...
+
+-- The same order in every run: a graph must not depend on where Lua's strings happen to lie.
+local rank = {number = 1, string = 2}
+local function before(a, b)
+  local ra, rb = rank[type(a)] or 3, rank[type(b)] or 3
+  if ra ~= rb then return ra < rb end
+  return ra < 3 and a < b
+end
+
+function pairs(t)
+  local meta = getmetatable(t)
+  if type(meta) == "table" and meta.__pairs then return meta.__pairs(t) end
+  local keys, n = {}, 0
+  for key in next, t do n = n + 1; keys[n] = key end
+  table.sort(keys, before)
+  local i = 0
+  return function()
+    repeat i = i + 1 until keys[i] == nil or t[keys[i]] ~= nil
+    if keys[i] ~= nil then return keys[i], t[keys[i]] end
+  end
+end
+
+function tf.is_tensor(x) return type(x) == "userdata" end
+
+-- Options of a function: a table with none but the known names ("name activation").
+function tf.options(where, o, known)
+  if o == nil then return {} end
+  if type(o) ~= "table" then tf.fail("%s: options are a table, not a %s", where, type(o)) end
+  for key in pairs(o) do
+    if not (" " .. known .. " "):find(" " .. tostring(key) .. " ", 1, true) then
+      tf.fail("%s has no option '%s' (it has: %s)", where, tostring(key), (known:gsub(" ", ", ")))
+    end
+  end
+  return o
+end
+
+function tf.number(where, value, least)
+  if math.type(value) ~= "integer" or value < (least or 1) then
+    tf.fail("%s must be a whole number of at least %d, not %s", where, least or 1, tostring(value))
+  end
+  return value
+end
+
+-- A tensor from a tensor, number or list; of `dtype` if it is a number or a list.
+function tf.tensor(where, x, dtype)
+  if tf.is_tensor(x) then return x end
+  if x == nil then tf.fail("%s is nil, not a tensor", where) end
+  return Const(x, {dtype = dtype})
+end
+
+-- The size of an axis, which must be known.
+function tf.dim(where, x, axis)
+  local shape = x.shape
+  if not shape or not shape[axis] or shape[axis] < 0 then
+    tf.fail("%s: dimension %d of %s must be known", where, axis, tostring(x))
+  end
+  return shape[axis]
+end
+
+function tf.rank(where, x, rank)
+  if x.rank and x.rank ~= rank then
+    tf.fail("%s: %s must have rank %d", where, tostring(x), rank)
+  end
+end
+
+function tf.known(shape)
+  if not shape then return false end
+  for _, d in ipairs(shape) do if d < 0 then return false end end
+  return true
+end
+
+-- A list from a tensor or a list.
+function tf.list(x) return type(x) == "table" and x or {x} end
+
+-- Casts only where the type differs.
+function tf.cast(x, dtype)
+  return x.dtype == dtype and x or Cast(x, {DstT = dtype})
+end
+
+-- {0, 1, ..., n - 1}
+function tf.axes(first, last)
+  local list = {}
+  for i = first, last do list[#list + 1] = i end
+  return list
+end
+
+-- Sum over all elements, and the like: reduce(Sum, x).
+function tf.reduce(op, x, attrs)
+  if x.rank == 0 then return x end
+  if x.rank then return op(x, tf.axes(0, x.rank - 1), attrs) end
+  return op(x, Range(0, Rank(x), 1), attrs)
+end
+
+-- An op that runs after all that it lists.
+function group(list, o)
+  o = tf.options("group", o, "name")
+  return NoOp{name = o.name, control = list}
+end
+
+-- The tensors, each only once all are there.
+function tuple(list, o)
+  o = tf.options("tuple", o, "name")
+  return scope(o.name or "tuple", function()
+    local out = {}
+    for i, x in ipairs(list) do out[i] = Identity(x, {control = list}) end
+    return out
+  end)
+end

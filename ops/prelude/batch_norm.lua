@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Batch normalization (Ioffe & Szegedy 2015). In training the batch's statistics are used and moving
+-- averages of them kept, as ops that minimize() runs with every step; else the averages are used.
+local tf = ...
+
+nn = nn or {}
+
+-- The average's update, marked so that minimize() finds it, in a graph that was read, too.
+local function track(average, value, decay)
+  return AssignSub(average, (average - value) * (1 - decay), {_update = true})
+end
+
+local function variables(channels, dtype, o)
+  local function make(name, value, trainable)
+    return variable{name = name, shape = {channels}, dtype = dtype, init = value, trainable = trainable}
+  end
+  local trainable = o.trainable
+  return make("scale", 1, o.scale ~= false and trainable), make("offset", 0, o.offset ~= false and trainable),
+         make("mean", 0, false), make("variance", 1, false)
+end
+
+-- Images, by the fused op; in training it also returns the batch's mean and variance.
+local function fused(x, v, training, o, layout)
+  local attrs = {epsilon = o.epsilon or 0.001, is_training = training, data_format = layout}
+  if not training then
+    return (FusedBatchNorm(x, v.scale, v.offset, v.mean, v.variance, attrs))
+  end
+  local empty = Const({}, {dtype = x.dtype})
+  local y, mean, variance = FusedBatchNorm(x, v.scale, v.offset, empty, empty, attrs)
+  return y, mean, variance
+end
+
+-- Anything else: over all axes but the last.
+local function composed(x, v, training, o)
+  local mean, variance = v.mean, v.variance
+  if training then
+    local axes = tf.axes(0, x.rank - 2)
+    mean = Mean(x, axes)
+    variance = Mean(SquaredDifference(x, mean), axes)
+  end
+  local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * v.scale) + v.offset
+  if training then return y, mean, variance end
+  return y
+end
+
+function nn.batch_norm(x, o)
+  o = tf.options("nn.batch_norm", o, "name training decay epsilon layout scale offset trainable")
+  if not x.rank then tf.fail("nn.batch_norm: the rank of %s must be known", tostring(x)) end
+  local training = o.training ~= false
+  if tf.is_tensor(o.training) then
+    tf.fail("nn.batch_norm: training is true or false; build the net twice with share()")
+  end
+  local layout = o.layout or "NHWC"
+  local channels = tf.dim("nn.batch_norm", x, layout == "NCHW" and x.rank == 4 and 2 or x.rank)
+  return scope(o.name or "batch_norm", function()
+    local v = {}
+    v.scale, v.offset, v.mean, v.variance = variables(channels, x.dtype, o)
+    local y, mean, variance
+    if x.rank == 4 and x.dtype == float32 then
+      y, mean, variance = fused(x, v, training, o, layout)
+    else
+      y, mean, variance = composed(x, v, training, o)
+    end
+    if training then
+      local decay = o.decay or 0.99
+      track(v.mean, mean, decay)
+      track(v.variance, variance, decay)
+    end
+    return y
+  end)
+end

@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Exponential moving averages of variables: s -= (1 - d)(s - v).
+local tf = ...
+
+-- ema(decay, {steps =}): steps, a count of updates so far n, makes the decay min(decay, (1+n)/(10+n)).
+-- apply(variables) returns the op that updates; average(w) is the average, a variable.
+function ema(decay, o)
+  o = tf.options("ema", o, "steps")
+  local shadows = {}
+  local self = {}
+  function self.average(w)
+    return shadows[w.id] or tf.fail("ema: %s is not averaged", tostring(w))
+  end
+  local function update(w)
+    local s = slot(w, "average", w.initial or 0)
+    shadows[w.id] = s
+    local d = decay
+    if o.steps then
+      local n = tf.cast(o.steps, w.dtype)
+      d = Minimum((1 + n) / (10 + n), decay)
+    end
+    return AssignSub(s, (s - w) * (1 - d))
+  end
+  function self.apply(variables)
+    return scope("ema", function()
+      local updates = {}
+      for i, w in ipairs(tf.list(variables)) do updates[i] = update(w) end
+      return group(updates)
+    end)
+  end
+  return self
+end

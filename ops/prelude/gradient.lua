@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Gradients, and minimize: gradients, clipping, updates, and the check that the loss is a number.
+local tf = ...
+local marked = updates
+
+-- gradients(y, x): dy/dx, summed over the elements of y (and over several ys); a list for a list of
+-- xs. Row-wise gradients (of Gather) are made dense. A path that is cut is an error that names the
+-- node, unless allow_missing, when the gradient is false.
+function gradients(ys, xs, o)
+  o = tf.options("gradients", o, "grad_ys allow_missing colocate")
+  local list = tf.gradients(ys, xs, o.grad_ys, {allow_missing = o.allow_missing, colocate = o.colocate})
+  if tf.is_tensor(xs) then return list[1] end
+  return list
+end
+
+-- The pairs {variable, gradient} that exist; all of them cut is an error.
+local function trained(loss, variables)
+  local found = tf.gradients(loss, variables, nil, {allow_missing = true, rows = true})
+  local ws, gs = {}, {}
+  for i, g in ipairs(found) do
+    if g then
+      ws[#ws + 1] = variables[i]
+      gs[#gs + 1] = g
+    end
+  end
+  if #ws == 0 then tf.gradients(loss, variables) end -- says where the path ends
+  return ws, gs
+end
+
+local function is_rows(g) return type(g) == "table" end
+
+-- A sum with no row twice, for rules that are not linear in the gradient.
+function tf.unique_rows(g)
+  local rows, index = Unique(g.indices)
+  return {indices = rows, values = UnsortedSegmentSum(g.values, index, Size(rows))}
+end
+
+function tf.dense(g, w)
+  if not is_rows(g) then return g end
+  return UnsortedSegmentSum(g.values, g.indices, tf.dim("gradient", w, 1))
+end
+
+-- The optimizer: a function of variable and gradient to an update, or a table with `update` (that
+-- function), and maybe `rows` (for row-wise gradients) and `finish` (after all updates).
+local function check_optimizer(o)
+  if type(o) == "function" then return {update = o} end
+  if type(o) == "table" and type(o.update) == "function" then return o end
+  tf.fail("minimize: the optimizer is a function of a variable and its gradient, as optim.adam{} is")
+end
+
+local function apply(optimizer, w, g)
+  if is_rows(g) and optimizer.rows then return optimizer.rows(w, g) end
+  return optimizer.update(w, tf.dense(g, w))
+end
+
+local function clipped(clip_by, ws, gs)
+  if not clip_by then return gs end
+  local dense = {}
+  for i, g in ipairs(gs) do dense[i] = tf.dense(g, ws[i]) end
+  return type(clip_by) == "number" and clip.by_global_norm(dense, clip_by) or clip_by(dense)
+end
+
+local function updates_of(optimizer, ws, gs, check)
+  local updates = {}
+  for i, w in ipairs(ws) do
+    local update
+    control({check}, function()
+      scope("/" .. tf.training_scope .. "/" .. w.name, function()
+        colocate(w, function() update = apply(optimizer, w, gs[i]) end)
+      end)
+    end)
+    if not tf.is_tensor(update) then
+      tf.fail("minimize: the optimizer must return an op, not a %s", type(update))
+    end
+    updates[i] = update
+  end
+  return updates
+end
+
+-- minimize(loss, optimizer, {global_step =, clip =, variables =, name =}): an op that does a step.
+-- clip: a bound of the gradients' global norm, or a function of the list of gradients.
+function minimize(loss, optimizer, o)
+  o = tf.options("minimize", o, "global_step clip variables name")
+  if not tf.is_tensor(loss) then tf.fail("minimize: the loss is a %s, not a tensor", type(loss)) end
+  if (loss.rank or 0) ~= 0 then tf.fail("minimize: the loss must be a scalar, not %s", tostring(loss)) end
+  optimizer = check_optimizer(optimizer)
+  local variables = o.variables or trainable()
+  if #variables == 0 then tf.fail("minimize: there is no variable to train") end
+  local check = CheckNumerics(loss, {message = "loss", name = "/" .. tf.unique("/" .. loss.name .. "/check")})
+  local ws, gs = trained(loss, variables)
+  tf.training_scope = tf.scope_unique("update")
+  gs = scope("/" .. tf.training_scope, function() return clipped(o.clip, ws, gs) end)
+  local updates = updates_of(optimizer, ws, gs, check)
+  local last = {}
+  for i, u in ipairs(updates) do last[i] = u end
+  for _, u in ipairs(marked()) do last[#last + 1] = u end
+  if optimizer.finish then
+    scope("/" .. tf.training_scope, function()
+      control(updates, function() last[#last + 1] = optimizer.finish() end)
+    end)
+  end
+  if o.global_step then
+    control(updates, function() last[#last + 1] = AssignAdd(o.global_step, 1) end)
+  end
+  return NoOp{name = "/" .. tf.unique("/" .. (o.name or "train")), control = last}
+end

@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Initializers: functions of shape and type to a tensor. The random ones hold no state: a value
+-- follows from the script's seed and the node's name.
+local tf = ...
+
+init = {}
+
+function init.constant(value)
+  return function(shape, dtype)
+    if #shape == 0 then return Const(value, {dtype = dtype}) end
+    return Fill(Const(shape, {dtype = int32}), Const(value, {dtype = dtype}))
+  end
+end
+
+init.zeros = init.constant(0)
+init.ones = init.constant(1)
+
+local function dims(shape) return Const(shape, {dtype = int32, name = "shape"}) end
+
+function init.uniform(o)
+  o = tf.options("init.uniform", o, "min max seed")
+  local min, max = o.min or -0.05, o.max or 0.05
+  return function(shape, dtype)
+    return RandomUniform(dims(shape), {dtype = dtype, seed = o.seed}) * (max - min) + min
+  end
+end
+
+local function normal(where, op)
+  return function(o)
+    o = tf.options(where, o, "mean stddev seed")
+    local mean, stddev = o.mean or 0, o.stddev or 0.05
+    return function(shape, dtype)
+      local x = op(dims(shape), {dtype = dtype, seed = o.seed}) * stddev
+      return mean == 0 and x or x + mean
+    end
+  end
+end
+
+init.normal = normal("init.normal", RandomStandardNormal)
+init.truncated_normal = normal("init.truncated_normal", TruncatedNormal)
+
+-- Inputs and outputs of one unit: a matrix [in, out], or a filter [height, width, in, out], whose
+-- window counts for both.
+local function fans(shape)
+  local window = 1
+  for i = 1, #shape - 2 do window = window * shape[i] end
+  local n_in = shape[#shape - 1] or shape[1] or 1
+  return window * n_in, window * (shape[#shape] or 1)
+end
+
+-- Variance scale / fan, fan being that of the inputs ("in"), the outputs ("out") or their mean
+-- ("average"); uniform, or normal cut at two standard deviations.
+function init.variance_scaling(o)
+  o = tf.options("init.variance_scaling", o, "scale fan uniform seed")
+  return function(shape, dtype)
+    local n_in, n_out = fans(shape)
+    local n = o.fan == "out" and n_out or o.fan == "average" and (n_in + n_out) / 2 or n_in
+    local variance = (o.scale or 1) / math.max(n, 1)
+    if o.uniform then
+      local limit = math.sqrt(3 * variance)
+      return init.uniform{min = -limit, max = limit, seed = o.seed}(shape, dtype)
+    end
+    return init.truncated_normal{stddev = math.sqrt(variance), seed = o.seed}(shape, dtype)
+  end
+end
+
+-- Glorot & Bengio 2010; He et al. 2015.
+function init.glorot_uniform(o)
+  return init.variance_scaling{fan = "average", uniform = true, seed = o and o.seed}
+end
+function init.glorot_normal(o)
+  return init.variance_scaling{fan = "average", seed = o and o.seed}
+end
+function init.he_uniform(o)
+  return init.variance_scaling{scale = 2, uniform = true, seed = o and o.seed}
+end
+function init.he_normal(o)
+  return init.variance_scaling{scale = 2, seed = o and o.seed}
+end
+init.xavier = init.glorot_uniform

@@ -1,0 +1,115 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses (scalars, means over the batch) and metrics.
+local tf = ...
+
+nn = nn or {}
+
+local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
+
+-- Mean, or with weights [n] the weighted mean.
+local function average(each, weights)
+  if not weights then return tf.reduce(Mean, each) end
+  weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
+  return tf.reduce(Sum, each * weights) / tf.reduce(Sum, weights)
+end
+
+-- logits [n, classes]; labels: classes as whole numbers [n], or distributions [n, classes].
+function nn.cross_entropy(logits, labels, o)
+  o = tf.options("nn.cross_entropy", o, "name weights smoothing")
+  return scope(o.name or "cross_entropy", function()
+    if is_integer(labels.dtype) and o.smoothing then
+      labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2), Const(1, {dtype = logits.dtype}),
+                      Const(0, {dtype = logits.dtype}))
+    end
+    if is_integer(labels.dtype) then
+      return average((SparseSoftmaxCrossEntropyWithLogits(logits, labels)), o.weights)
+    end
+    if o.smoothing then
+      local classes = tf.dim("nn.cross_entropy", logits, 2)
+      labels = labels * (1 - o.smoothing) + o.smoothing / classes
+    end
+    return average((SoftmaxCrossEntropyWithLogits(logits, labels)), o.weights)
+  end)
+end
+
+-- Cross entropy of independent yes-no answers: max(x, 0) - x z + log(1 + exp(-|x|)).
+function nn.sigmoid_cross_entropy(logits, labels, o)
+  o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
+  return scope(o.name or "sigmoid_cross_entropy", function()
+    local each = Relu(logits) - logits * labels + Log1p(Exp(-Abs(logits)))
+    return average(each, o.weights)
+  end)
+end
+
+function nn.mse(prediction, target, o)
+  o = tf.options("nn.mse", o, "name weights")
+  return scope(o.name or "mse", function()
+    return average(SquaredDifference(prediction, target), o.weights)
+  end)
+end
+
+function nn.mae(prediction, target, o)
+  o = tf.options("nn.mae", o, "name weights")
+  return scope(o.name or "mae", function() return average(Abs(prediction - target), o.weights) end)
+end
+
+-- Quadratic up to delta, then linear (Huber 1964).
+function nn.huber(prediction, target, o)
+  o = tf.options("nn.huber", o, "name weights delta")
+  local delta = o.delta or 1
+  return scope(o.name or "huber", function()
+    local distance = Abs(prediction - target)
+    local near = Minimum(distance, delta)
+    return average(0.5 * Square(near) + delta * (distance - near), o.weights)
+  end)
+end
+
+-- max(0, 1 - y x) for labels of 0 and 1, which count as y = -1 and 1.
+function nn.hinge(logits, labels, o)
+  o = tf.options("nn.hinge", o, "name weights")
+  return scope(o.name or "hinge", function()
+    local y = 2 * tf.cast(labels, logits.dtype) - 1
+    return average(Relu(1 - y * logits), o.weights)
+  end)
+end
+
+-- weight * sum over the tensors of |w|^2 / 2; of all trained matrices and filters if none is given.
+function nn.l2(weight, tensors, o)
+  o = tf.options("nn.l2", o, "name")
+  local list = tensors and tf.list(tensors) or {}
+  if not tensors then
+    for _, w in ipairs(trainable()) do if w.rank >= 2 then list[#list + 1] = w end end
+  end
+  if #list == 0 then tf.fail("nn.l2: there is no variable to take the norm of") end
+  return scope(o.name or "l2", function()
+    local terms = {}
+    for i, w in ipairs(list) do terms[i] = L2Loss(w) end
+    return (#terms > 1 and AddN(terms) or terms[1]) * weight
+  end)
+end
+
+-- Share of rows whose largest logit is that of the label (classes as whole numbers).
+function nn.accuracy(logits, labels, o)
+  o = tf.options("nn.accuracy", o, "name")
+  return scope(o.name or "accuracy", function()
+    local class = tf.cast(ArgMax(logits, 1), labels.dtype)
+    return tf.reduce(Mean, Cast(Equal(class, labels), {DstT = float32}))
+  end)
+end
+
+-- Share of rows whose label is among the k largest logits.
+function nn.in_top_k(logits, labels, k, o)
+  o = tf.options("nn.in_top_k", o, "name")
+  return scope(o.name or "in_top_k", function()
+    return tf.reduce(Mean, Cast(InTopK(logits, labels, {k = k}), {DstT = float32}))
+  end)
+end
+
+-- 1 - (squared error) / (squared distance from the target's mean)
+function nn.r2(prediction, target, o)
+  o = tf.options("nn.r2", o, "name")
+  return scope(o.name or "r2", function()
+    local spread = SquaredDifference(target, tf.reduce(Mean, target))
+    return 1 - tf.reduce(Sum, SquaredDifference(prediction, target)) / tf.reduce(Sum, spread)
+  end)
+end

@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Variables: a value that outlives the step, with its initial value and its read.
+local tf = ...
+
+-- While a shared function runs: its variables, in the order in which it makes them.
+local sharing
+
+local function initial_value(o, where)
+  local init = o.init == nil and 0 or o.init
+  if type(init) == "function" then
+    if not tf.known(o.shape) then tf.fail("%s: shape must be given and known", where) end
+    return init(o.shape, o.dtype or float32)
+  end
+  if type(init) == "number" and o.shape and #o.shape > 0 then
+    return Fill(Const(o.shape, {dtype = int32}), Const(init, {dtype = o.dtype or float32}))
+  end
+  return tf.tensor(where, init, o.dtype or (type(init) == "number" and float32 or nil))
+end
+
+local function make(o)
+  local name = tf.unique(o.name or "Variable")
+  local first = tf.next_id()
+  local initial
+  scope("/" .. name .. "/initial", function() initial = initial_value(o, "variable '" .. name .. "'") end)
+  local shape = o.shape or initial.shape
+  if not tf.known(shape) then tf.fail("variable '%s': its shape must be known", name) end
+  local trainable = nil -- only the exception is marked
+  if o.trainable == false then trainable = false end
+  local v = Variable{shape = shape, dtype = initial.dtype, name = "/" .. name, _trainable = trainable}
+  local assign = Assign(v, initial, {name = "/" .. name .. "/Assign"})
+  local read = colocate(v, function() return Identity(v, {name = "/" .. name .. "/read"}) end)
+  tf.variable(v, read, assign, initial, first, o.name ~= nil)
+  return v
+end
+
+local function reuse(o)
+  local v = sharing.list[sharing.next]
+  sharing.next = sharing.next + 1
+  if not v then tf.fail("a shared function makes more variables than when it was first called") end
+  for i, d in ipairs(o.shape or {}) do
+    if v.shape[i] ~= d then
+      tf.fail("a shared function asks for another shape of '%s' than at first", v.name)
+    end
+  end
+  return v
+end
+
+-- variable{shape =, dtype =, init =, name =, trainable =}. init: a number, a list, a tensor, or a
+-- function of shape and dtype (the initializers of `init`); 0 if there is none.
+function variable(o)
+  o = tf.options("variable", o, "shape dtype init name trainable")
+  if sharing and sharing.filled then return reuse(o) end
+  local v = tf.outside(nil, function() return make(o) end)
+  if sharing then sharing.list[#sharing.list + 1] = v end
+  return v
+end
+
+-- A variable that belongs to w: of its shape unless another is given, where w is, not trained. Its
+-- name is w's and its own: "hidden/W/momentum".
+function slot(w, name, init, o)
+  o = tf.options("slot", o, "shape dtype")
+  if not tf.is_tensor(w) or not w.is_variable then tf.fail("slot: %s is no variable", tostring(w)) end
+  return colocate(w, function()
+    return variable{name = "/" .. w.name .. "/" .. name, shape = o.shape or w.shape,
+                    dtype = o.dtype or w.dtype, init = init or 0, trainable = false}
+  end)
+end
+
+-- share(f): a function like f whose every call uses the variables that the first one made. So a net
+-- can be built twice, for training and without dropout, say.
+function share(f)
+  local record = {list = {}, filled = false}
+  return function(...)
+    local previous = sharing
+    record.next = 1
+    sharing = record
+    local results = table.pack(pcall(f, ...))
+    sharing = previous
+    record.filled = true
+    if not results[1] then error(results[2], 0) end
+    return table.unpack(results, 2, results.n)
+  end
+end
+
+-- A counter of steps, for schedules: minimize(loss, o, {global_step = global_step()}) counts.
+function global_step()
+  return variable{name = "global_step", shape = {}, dtype = int64, init = 0, trainable = false}
+end

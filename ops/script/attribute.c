@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes from Lua values, by the kind that the op declares.
+ */
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+struct wanted {
+    const char *op, *name;
+};
+
+_Noreturn static void refuse(lua_State *L, int index, const struct wanted *w, const char *kind)
+{
+    place_error(L, "%s: attribute '%s' must be %s, not %s", w->op, w->name, kind,
+                luaL_tolstring(L, index, NULL));
+}
+
+static int64_t to_int(lua_State *L, int index, const struct wanted *w)
+{
+    int is_integer = 0;
+    int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_integer) : 0;
+    if (!is_integer)
+        refuse(L, index, w, "a whole number");
+    return value;
+}
+
+static double to_float(lua_State *L, int index, const struct wanted *w)
+{
+    if (lua_type(L, index) != LUA_TNUMBER)
+        refuse(L, index, w, "a number");
+    return lua_tonumber(L, index);
+}
+
+static bool to_bool(lua_State *L, int index, const struct wanted *w)
+{
+    if (lua_type(L, index) != LUA_TBOOLEAN)
+        refuse(L, index, w, "true or false");
+    return lua_toboolean(L, index);
+}
+
+static const char *to_text(lua_State *L, int index, const struct wanted *w)
+{
+    if (lua_type(L, index) != LUA_TSTRING)
+        refuse(L, index, w, "text");
+    return arena_strdup(&script_of(L)->scratch, lua_tostring(L, index));
+}
+
+static enum dtype to_type(lua_State *L, int index, const struct wanted *w)
+{
+    enum dtype type;
+    if (lua_type(L, index) != LUA_TSTRING || !dtype_parse(lua_tostring(L, index), &type))
+        refuse(L, index, w, "a type (float32, int32, ...)");
+    return type;
+}
+
+/* {-1, 64}, or the text form "[?,64]", by which an unknown rank can be written: "?". */
+static struct shape to_shape(lua_State *L, int index, const struct wanted *w)
+{
+    struct shape shape = SHAPE_SCALAR;
+    index = lua_absindex(L, index);
+    if (lua_type(L, index) == LUA_TSTRING && shape_parse(lua_tostring(L, index), &shape))
+        return shape;
+    if (lua_type(L, index) != LUA_TTABLE)
+        refuse(L, index, w, "a shape, as {-1, 64}");
+    size_t rank = lua_rawlen(L, index);
+    if (rank > SHAPE_RANK_MAX)
+        place_error(L, "%s: attribute '%s': the rank is at most %d", w->op, w->name,
+                    SHAPE_RANK_MAX);
+    for (size_t i = 0; i < rank; i++) {
+        lua_rawgeti(L, index, (lua_Integer)i + 1);
+        shape.dims[i] = to_int(L, -1, w);
+        if (shape.dims[i] < SHAPE_UNKNOWN)
+            place_error(L, "%s: attribute '%s': a dimension cannot be %lld", w->op, w->name,
+                        (long long)shape.dims[i]);
+        lua_pop(L, 1);
+    }
+    shape.rank = (int)rank;
+    return shape;
+}
+
+static const struct tensor *to_tensor(lua_State *L, int index, enum dtype type,
+                                      const struct wanted *w)
+{
+    struct arena *scratch = &script_of(L)->scratch;
+    if (type == DTYPE_INVALID)
+        type = value_type(L, index);
+    struct tensor tensor =
+        value_tensor(L, index, type, arena_printf(scratch, "%s: attribute '%s'", w->op, w->name));
+    return arena_copy(scratch, &tensor, sizeof tensor);
+}
+
+static struct attr_value to_list(lua_State *L, int index, enum attr_kind kind,
+                                 const struct wanted *w)
+{
+    struct arena *scratch = &script_of(L)->scratch;
+    if (lua_type(L, index) != LUA_TTABLE)
+        refuse(L, index, w, "a list");
+    int n = (int)lua_rawlen(L, index);
+    static const size_t bytes[] = {sizeof(int64_t), sizeof(double),     sizeof(bool),
+                                   sizeof(char *),  sizeof(enum dtype), sizeof(struct shape)};
+    void *items = arena_array(scratch, (size_t)n + 1, bytes[kind - ATTR_LIST_INT]);
+    for (int i = 0; i < n; i++) {
+        lua_rawgeti(L, index, i + 1);
+        if (kind == ATTR_LIST_INT)
+            ((int64_t *)items)[i] = to_int(L, -1, w);
+        else if (kind == ATTR_LIST_FLOAT)
+            ((double *)items)[i] = to_float(L, -1, w);
+        else if (kind == ATTR_LIST_BOOL)
+            ((bool *)items)[i] = to_bool(L, -1, w);
+        else if (kind == ATTR_LIST_STRING)
+            ((const char **)items)[i] = to_text(L, -1, w);
+        else if (kind == ATTR_LIST_TYPE)
+            ((enum dtype *)items)[i] = to_type(L, -1, w);
+        else
+            ((struct shape *)items)[i] = to_shape(L, -1, w);
+        lua_pop(L, 1);
+    }
+    return (struct attr_value){.kind = kind, .n = n, .ints = items};
+}
+
+struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
+                             const char *op)
+{
+    struct wanted w = {op, attr->name};
+    struct shape shape;
+    index = lua_absindex(L, index);
+    switch (attr->kind) {
+    case ATTR_INT:
+        return attr_int(to_int(L, index, &w));
+    case ATTR_FLOAT:
+        return attr_float(to_float(L, index, &w));
+    case ATTR_BOOL:
+        return attr_bool(to_bool(L, index, &w));
+    case ATTR_STRING:
+        return attr_string(to_text(L, index, &w));
+    case ATTR_TYPE:
+        return attr_type(to_type(L, index, &w));
+    case ATTR_SHAPE:
+        shape = to_shape(L, index, &w);
+        return attr_shape(arena_copy(&script_of(L)->scratch, &shape, sizeof shape));
+    case ATTR_TENSOR:
+        return attr_tensor(to_tensor(L, index, type, &w));
+    default:
+        return to_list(L, index, attr->kind, &w);
+    }
+}
+
+struct attr_value value_free_attr(lua_State *L, int index, const char *name)
+{
+    struct wanted w = {"free attribute", name};
+    index = lua_absindex(L, index);
+    switch (lua_type(L, index)) {
+    case LUA_TBOOLEAN:
+        return attr_bool(lua_toboolean(L, index));
+    case LUA_TSTRING:
+        return attr_string(to_text(L, index, &w));
+    case LUA_TNUMBER:
+        if (lua_isinteger(L, index))
+            return attr_int(lua_tointeger(L, index));
+        return attr_float(lua_tonumber(L, index));
+    case LUA_TTABLE:
+        return to_list(L, index, ATTR_LIST_STRING, &w);
+    default:
+        refuse(L, index, &w, "text, a number, true, false or a list of texts");
+    }
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Control-flow contexts. Every node belongs to one: the root, a branch of a cond, or a while loop;
+ * they nest. A node may take tensors of its own context only, so one from outside is brought in, once
+ * per context: into a branch by a Switch on the predicate, into a loop by a constant Enter, and
+ * through every context between. Nodes without inputs hang on the context's pivot, which is live
+ * exactly when the branch is taken, or once per iteration. The lowering is TensorFlow's; cond and
+ * while_loop themselves are in the prelude (flow.lua), over the functions here.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+const char *context_text(const struct script *s, int context)
+{
+    switch (s->contexts.items[context].kind) {
+    case CONTEXT_COND:
+        return "a branch of a cond";
+    case CONTEXT_LOOP:
+        return "a loop";
+    default:
+        return "the script";
+    }
+}
+
+static bool encloses(const struct script *s, int outer, int context)
+{
+    while (context > outer)
+        context = s->contexts.items[context].parent;
+    return context == outer;
+}
+
+static void check_visible(lua_State *L, int context, int node)
+{
+    struct script *s = script_of(L);
+    int made_in = node_note(s, node)->context;
+    if (!encloses(s, made_in, context))
+        place_error(L, "%s was made in %s and cannot be used outside of it",
+                    node_text(graph_node(s->graph, node)), context_text(s, made_in));
+}
+
+static struct node *add_gate(lua_State *L, int context, const char *op, struct edge *inputs,
+                             int n_inputs, struct attr *attrs, int n_attrs)
+{
+    struct script *s = script_of(L);
+    const char *scope = s->contexts.items[context].scope;
+    struct new_node what = {.op = op, .inputs = inputs, .n_inputs = n_inputs, .context = context};
+    what.attrs = attrs;
+    what.n_attrs = n_attrs;
+    what.name = graph_unique_name(
+        s->graph, *scope ? arena_printf(&s->scratch, "%s/%s", scope, op) : op);
+    return node_make(L, &what);
+}
+
+static struct edge capture(lua_State *L, int context, struct edge outer)
+{
+    struct script *s = script_of(L);
+    struct context *c = &s->contexts.items[context];
+    if (c->kind == CONTEXT_COND) {
+        struct edge inputs[] = {outer, c->pred};
+        return (struct edge){add_gate(L, context, "Switch", inputs, 2, NULL, 0)->id, c->branch};
+    }
+    struct attr attrs[] = {{"frame_name", attr_string(c->frame)},
+                           {"is_constant", attr_bool(true)},
+                           {"parallel_iterations", attr_int(c->parallel_iterations)}};
+    return (struct edge){add_gate(L, context, "Enter", &outer, 1, attrs, 3)->id, 0};
+}
+
+struct edge context_route(lua_State *L, int context, struct edge edge)
+{
+    struct script *s = script_of(L);
+    if (node_note(s, edge.node)->context == context)
+        return edge;
+    check_visible(L, context, edge.node);
+    char key[32];
+    snprintf(key, sizeof key, "%d:%d", edge.node, edge.slot);
+    int64_t found;
+    if (map_get(&s->contexts.items[context].captured, key, &found))
+        return s->captures.items[found];
+    struct edge outer = context_route(L, s->contexts.items[context].parent, edge);
+    /* What applies to the op that asks is not for the gate. */
+    size_t n_controls = s->controls.n;
+    int leader = s->leader;
+    s->controls.n = 0;
+    s->leader = -1;
+    struct edge inner = capture(L, context, outer);
+    s->controls.n = n_controls;
+    s->leader = leader;
+    map_put(&s->contexts.items[context].captured, arena_strdup(&s->arena, key),
+            (int64_t)s->captures.n);
+    vec_push(&s->captures, inner);
+    return inner;
+}
+
+bool context_route_ref(lua_State *L, int context, struct edge edge)
+{
+    struct script *s = script_of(L);
+    int made_in = node_note(s, edge.node)->context;
+    check_visible(L, context, edge.node);
+    for (int c = context; c != made_in; c = s->contexts.items[c].parent)
+        if (s->contexts.items[c].kind == CONTEXT_LOOP)
+            place_error(L, "%s is a variable outside of the loop: a loop cannot change it; make "
+                           "it a loop variable and Assign the result",
+                        node_text(graph_node(s->graph, edge.node)));
+    return context != made_in;
+}
+
+bool context_route_control(lua_State *L, int context, int node)
+{
+    struct script *s = script_of(L);
+    check_visible(L, context, node);
+    int made_in = node_note(s, node)->context;
+    int loop = -1; /* the outermost loop between */
+    for (int c = context; c != made_in; c = s->contexts.items[c].parent)
+        if (s->contexts.items[c].kind == CONTEXT_LOOP)
+            loop = c;
+    if (loop < 0)
+        return true;
+    int enter = s->contexts.items[loop].enter;
+    if (enter >= 0)
+        graph_add_control(s->graph, graph_node(s->graph, enter), node);
+    return false;
+}
+
+/* tf.context{kind=, pred=, branch=, pivot=, frame=, parallel_iterations=}: a new one in the current
+ * one, as a number. */
+static int new_context(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct context c = {.parent = s->context, .pivot = -1, .enter = -1, .scope = s->scope};
+    struct edge edge;
+    lua_settop(L, 1);
+    lua_getfield(L, 1, "kind");
+    c.kind = !strcmp(luaL_checkstring(L, -1), "loop") ? CONTEXT_LOOP : CONTEXT_COND;
+    lua_getfield(L, 1, "pred");
+    c.pred = handle_test(L, -1, &edge) ? edge : EDGE_NONE;
+    lua_getfield(L, 1, "branch");
+    c.branch = (int)lua_tointeger(L, -1);
+    lua_getfield(L, 1, "pivot");
+    if (handle_test(L, -1, &edge))
+        c.pivot = edge.node;
+    lua_getfield(L, 1, "frame");
+    c.frame = arena_strdup(&s->arena, luaL_optstring(L, -1, ""));
+    lua_getfield(L, 1, "parallel_iterations");
+    c.parallel_iterations = luaL_optinteger(L, -1, 0);
+    lua_pushinteger(L, (lua_Integer)s->contexts.n);
+    vec_push(&s->contexts, c);
+    return 1;
+}
+
+/* tf.within(context, f, ...): calls f there, or in the root for 0; returns what f returns. After a
+ * failure the script ends or is in a pcall, where the context must be right again. */
+static int within(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int context = (int)luaL_checkinteger(L, 1);
+    int previous = s->context;
+    size_t n_controls = s->controls.n;
+    int *controls = arena_copy(&s->arena, s->controls.items, n_controls * sizeof *controls);
+    bool keeps_controls = s->contexts.items[context].kind == CONTEXT_COND;
+    s->context = context;
+    if (!keeps_controls)
+        s->controls.n = 0;
+    int status = sandbox_protected(L, lua_gettop(L) - 2);
+    s->context = previous;
+    s->controls.n = 0;
+    for (size_t i = 0; i < n_controls; i++)
+        vec_push(&s->controls, controls[i]);
+    if (status)
+        lua_error(L);
+    return lua_gettop(L) - 1;
+}
+
+/* tf.pivot(context, tensor [, enter]) */
+static int set_pivot(lua_State *L)
+{
+    struct context *c = &script_of(L)->contexts.items[luaL_checkinteger(L, 1)];
+    struct edge edge;
+    c->pivot = handle_check(L, 2, "pivot").node;
+    if (handle_test(L, 3, &edge))
+        c->enter = edge.node;
+    return 0;
+}
+
+/* tf.route(tensor): as it is seen in the current context. */
+static int route(lua_State *L)
+{
+    struct edge edge = handle_value(L, handle_check(L, 1, "route"));
+    handle_push(L, context_route(L, script_of(L)->context, edge));
+    return 1;
+}
+
+/* tf.gate(context, op, inputs, attrs): a control-flow node of that context whose inputs are as they
+ * are, of any context; false as an input leaves it open. */
+static int gate(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct edge inputs[8];
+    struct attr attrs[4];
+    int n = (int)lua_rawlen(L, 3), n_attrs = 0;
+    luaL_argcheck(L, n <= 8, 3, "too many inputs");
+    for (int i = 0; i < n; i++) {
+        lua_rawgeti(L, 3, i + 1);
+        if (!handle_test(L, -1, &inputs[i]))
+            inputs[i] = EDGE_NONE;
+    }
+    const struct op *op = registry_find(s->graph->registry, luaL_checkstring(L, 2));
+    luaL_argcheck(L, op, 2, "no such op");
+    for (int i = 0; lua_istable(L, 4) && i < op->n_attrs && n_attrs < 4; i++)
+        if (lua_getfield(L, 4, op->attrs[i].name) != LUA_TNIL)
+            attrs[n_attrs++] = (struct attr){
+                op->attrs[i].name,
+                value_attr(L, -1, &op->attrs[i], DTYPE_INVALID, op->def->name)};
+    int context = (int)luaL_checkinteger(L, 1);
+    return handle_push_outputs(
+        L, add_gate(L, context, op->def->name, inputs, n, attrs, n_attrs));
+}
+
+/* tf.close(merge, index, tensor): sets the input that was left open. */
+static int close_input(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct node *merge = graph_node(s->graph, handle_check(L, 1, "close").node);
+    struct error err = ERROR_INIT;
+    if (graph_set_input(s->graph, merge, (int)luaL_checkinteger(L, 2),
+                        handle_check(L, 3, "close"), &err))
+        place_error(L, "%s", err.text);
+    return 0;
+}
+
+static int current(lua_State *L)
+{
+    lua_pushinteger(L, script_of(L)->context);
+    return 1;
+}
+
+void context_open(lua_State *L)
+{
+    struct script *s = script_of(L);
+    vec_push(&s->contexts, ((struct context){.kind = CONTEXT_ROOT, .parent = -1, .scope = ""}));
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "context", new_context);
+    set_function(L, "within", within);
+    set_function(L, "pivot", set_pivot);
+    set_function(L, "route", route);
+    set_function(L, "gate", gate);
+    set_function(L, "close", close_input);
+    set_function(L, "current", current);
+    lua_pop(L, 1);
+}

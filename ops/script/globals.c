@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched by
+ * it. The environment of scripts is an empty table, so that every assignment comes by here.
+ */
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+static struct named_edges *find_named(struct named_edges *items, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(items[i].name, name))
+            return &items[i];
+    return NULL;
+}
+
+static void set_alias(struct script *s, const char *name, struct edge edge)
+{
+    struct named_edges *alias = find_named(s->aliases.items, s->aliases.n, name);
+    if (!alias) {
+        vec_push(&s->aliases, ((struct named_edges){.name = arena_strdup(&s->arena, name)}));
+        alias = &s->aliases.items[s->aliases.n - 1];
+    }
+    alias->n = edge_exists(edge); /* 0: the alias is gone */
+    alias->edges = arena_copy(&s->arena, &edge, sizeof edge);
+}
+
+/* Makes the name free; a placeholder is fed and an explicit name was asked for, so both stay. */
+static void take_name(lua_State *L, const char *name)
+{
+    struct script *s = script_of(L);
+    if (find_named(s->aliases.items, s->aliases.n, name))
+        set_alias(s, name, EDGE_NONE);
+    struct node *holder = graph_find(s->graph, name);
+    if (!holder)
+        return;
+    struct note *note = node_note(s, holder->id);
+    if (note->named == NAMED_EXPLICIT || node_has(holder, OP_SOURCE))
+        place_error(L, "the name '%s' is taken by %s; call this global otherwise, or make it local",
+                    name, node_text(holder));
+    note->named = NAMED_GENERATED;
+    node_rename(L, holder, graph_unique_name(s->graph, name));
+}
+
+static void name_tensor(lua_State *L, const char *name, struct edge edge)
+{
+    struct script *s = script_of(L);
+    struct node *node = graph_node(s->graph, edge.node);
+    if (!graph_name_valid(name) || !strcmp(node->name, name))
+        return;
+    take_name(L, name);
+    struct note *note = node_note(s, node->id);
+    if (note->named == NAMED_GENERATED && node->n_outputs <= 1) {
+        node_rename(L, node, name);
+        note->named = NAMED_GLOBAL;
+    } else if (edge.slot != CONTROL_SLOT) {
+        set_alias(s, name, handle_value(L, edge));
+    }
+}
+
+/* _ENV[name] = value */
+static int assign_global(lua_State *L)
+{
+    struct edge edge;
+    lua_settop(L, 3);
+    if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge))
+        name_tensor(L, lua_tostring(L, 2), edge);
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    lua_replace(L, 1);
+    lua_rawset(L, 1);
+    return 0;
+}
+
+/* entry[name] = tensor, op or list: what --run NAME fetches and runs. */
+static int assign_entry(lua_State *L)
+{
+    struct script *s = script_of(L);
+    if (lua_type(L, 2) != LUA_TSTRING || !graph_name_valid(lua_tostring(L, 2)))
+        place_error(L, "an entry's name is a text like a node's name");
+    const char *name = lua_tostring(L, 2);
+    s->edges.n = 0;
+    handle_collect(L, 3, arena_printf(&s->scratch, "entry.%s", name));
+    int n = (int)s->edges.n;
+    struct edge *edges = arena_array(&s->arena, (size_t)n + 1, sizeof *edges);
+    for (int i = 0; i < n; i++) {
+        edges[i] = s->edges.items[i];
+        if (edges[i].slot == CONTROL_SLOT)
+            context_route_control(L, 0, edges[i].node);
+        else
+            edges[i] = context_route(L, 0, handle_value(L, edges[i]));
+    }
+    struct named_edges *entry = find_named(s->entries.items, s->entries.n, name);
+    if (entry) {
+        entry->edges = edges;
+        entry->n = n;
+    } else {
+        vec_push(&s->entries,
+                 ((struct named_edges){arena_strdup(&s->arena, name), edges, n}));
+    }
+    lua_settop(L, 3); /* so that a script can read it again */
+    lua_rawset(L, 1);
+    return 0;
+}
+
+/* D.name: a parameter; nil when it was not given. */
+static int get_parameter(lua_State *L)
+{
+    struct script *s = script_of(L);
+    const char *name = luaL_checkstring(L, 2), *text = NULL;
+    for (size_t i = 0; i < s->parameters.n; i++) {
+        if (strcmp(s->parameters.items[i].name, name))
+            continue;
+        s->parameters.items[i].used = true;
+        text = s->parameters.items[i].value;
+    }
+    if (!text)
+        lua_pushnil(L);
+    else if (!strcmp(text, "true") || !strcmp(text, "false"))
+        lua_pushboolean(L, *text == 't');
+    else if (!lua_stringtonumber(L, text))
+        lua_pushstring(L, text);
+    return 1;
+}
+
+static int set_parameter(lua_State *L)
+{
+    place_error(L, "D holds the parameters given by -D and cannot be changed");
+}
+
+/* aliases of the prelude: tf.alias(name, tensor) */
+static int add_alias(lua_State *L)
+{
+    struct edge edge = handle_value(L, handle_check(L, 2, "alias"));
+    set_alias(script_of(L), luaL_checkstring(L, 1), edge);
+    return 0;
+}
+
+static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFunction set)
+{
+    lua_newtable(L);
+    lua_newtable(L);
+    if (get)
+        set_function(L, "__index", get);
+    set_function(L, "__newindex", set);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -2, name);
+}
+
+void globals_open(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    proxy(L, "D", get_parameter, set_parameter);
+    proxy(L, "entry", NULL, assign_entry);
+
+    lua_newtable(L); /* the environment */
+    lua_newtable(L);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    set_function(L, "__newindex", assign_global);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "_G");
+    lua_setfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
+
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "alias", add_alias);
+    lua_pop(L, 2);
+}
+
+void globals_finish(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i < s->entries.n; i++)
+        graph_add_entry(s->graph, s->entries.items[i].name, s->entries.items[i].edges,
+                        s->entries.items[i].n);
+    for (size_t i = 0; i < s->aliases.n; i++)
+        if (s->aliases.items[i].n &&
+            graph_add_alias(s->graph, s->aliases.items[i].name, s->aliases.items[i].edges[0], &err))
+            luaL_error(L, "%s", err.text);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors and ops as Lua values: a userdata that holds an edge. A variable is a tensor, too; where
+ * an op wants its value, its read is used, where an op wants to change it, the variable itself.
+ */
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+#define METATABLE "tensor"
+
+void handle_push(lua_State *L, struct edge edge)
+{
+    struct edge *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    *handle = edge;
+    luaL_setmetatable(L, METATABLE);
+}
+
+bool handle_test(lua_State *L, int index, struct edge *edge)
+{
+    if (lua_type(L, index) != LUA_TUSERDATA)
+        return false;
+    const struct edge *handle = luaL_testudata(L, index, METATABLE);
+    if (!handle)
+        return false;
+    *edge = *handle;
+    return true;
+}
+
+struct edge handle_check(lua_State *L, int index, const char *what)
+{
+    struct edge edge;
+    if (!handle_test(L, index, &edge))
+        place_error(L, "%s must be a tensor or an op, not a %s", what, luaL_typename(L, index));
+    return edge;
+}
+
+int handle_push_outputs(lua_State *L, const struct node *node)
+{
+    luaL_checkstack(L, node->n_outputs + 1, "too many outputs");
+    if (!node->n_outputs) {
+        handle_push(L, (struct edge){node->id, CONTROL_SLOT});
+        return 1;
+    }
+    for (int k = 0; k < node->n_outputs; k++)
+        handle_push(L, (struct edge){node->id, k});
+    return node->n_outputs;
+}
+
+struct edge handle_value(lua_State *L, struct edge edge)
+{
+    struct script *s = script_of(L);
+    if (edge.slot == CONTROL_SLOT)
+        place_error(L, "%s has no output", node_text(graph_node(s->graph, edge.node)));
+    const struct variable_note *variable = variable_of(s, edge.node);
+    return variable && edge_exists(variable->read) ? variable->read : edge;
+}
+
+void handle_collect(lua_State *L, int index, const char *what)
+{
+    struct script *s = script_of(L);
+    struct edge edge;
+    index = lua_absindex(L, index);
+    if (handle_test(L, index, &edge)) {
+        vec_push(&s->edges, edge);
+        return;
+    }
+    if (lua_type(L, index) != LUA_TTABLE)
+        place_error(L, "%s must be a tensor, an op or a list of them, not a %s", what,
+                    luaL_typename(L, index));
+    luaL_checkstack(L, 4, "lists are nested too deeply");
+    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, index, i);
+        handle_collect(L, -1, what);
+        lua_pop(L, 1);
+    }
+}
+
+static const struct node_output *output_of(lua_State *L, struct edge edge)
+{
+    const struct node *node = graph_node(script_of(L)->graph, edge.node);
+    if (edge.slot == CONTROL_SLOT)
+        place_error(L, "%s has no output", node_text(node));
+    return &node->outputs[edge.slot];
+}
+
+static void push_shape(lua_State *L, const struct shape *shape)
+{
+    if (shape->rank == SHAPE_UNKNOWN) {
+        lua_pushnil(L);
+        return;
+    }
+    lua_createtable(L, shape->rank, 0);
+    for (int i = 0; i < shape->rank; i++) {
+        lua_pushinteger(L, shape->dims[i]);
+        lua_seti(L, -2, i + 1);
+    }
+}
+
+static int push_variable_part(lua_State *L, struct edge edge, bool initial)
+{
+    const struct variable_note *variable = variable_of(script_of(L), edge.node);
+    struct edge part = !variable ? EDGE_NONE : initial ? variable->initial : variable->read;
+    if (edge_exists(part))
+        handle_push(L, part);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+static int method_output(lua_State *L)
+{
+    struct edge edge = handle_check(L, 1, "output: the tensor");
+    lua_Integer slot = luaL_checkinteger(L, 2);
+    const struct node *node = graph_node(script_of(L)->graph, edge.node);
+    if (slot < 0 || slot >= node->n_outputs)
+        place_error(L, "%s has no output %lld, it has %d", node_text(node), (long long)slot,
+                    node->n_outputs);
+    handle_push(L, (struct edge){edge.node, (int)slot});
+    return 1;
+}
+
+static int method_attr(lua_State *L)
+{
+    struct edge edge = handle_check(L, 1, "attr: the tensor");
+    const struct node *node = graph_node(script_of(L)->graph, edge.node);
+    const struct attr_value *value = node_attr(node, luaL_checkstring(L, 2));
+    switch (value ? value->kind : ATTR_NONE) {
+    case ATTR_INT:
+        lua_pushinteger(L, value->i);
+        break;
+    case ATTR_FLOAT:
+        lua_pushnumber(L, value->f);
+        break;
+    case ATTR_BOOL:
+        lua_pushboolean(L, value->b);
+        break;
+    case ATTR_STRING:
+        lua_pushstring(L, value->s);
+        break;
+    case ATTR_TYPE:
+        lua_pushstring(L, dtype_name(value->type));
+        break;
+    case ATTR_SHAPE:
+        push_shape(L, value->shape);
+        break;
+    default:
+        lua_pushnil(L);
+    }
+    return 1;
+}
+
+static int push_input(lua_State *L)
+{
+    struct edge edge = handle_check(L, 1, "input: the tensor");
+    lua_Integer index = luaL_checkinteger(L, 2);
+    const struct node *node = graph_node(script_of(L)->graph, edge.node);
+    if (index < 0 || index >= node->n_inputs)
+        place_error(L, "%s has no input %lld, it has %d", node_text(node), (long long)index,
+                    node->n_inputs);
+    handle_push(L, node->inputs[index]);
+    return 1;
+}
+
+static int push_field(lua_State *L, struct edge edge, const char *key)
+{
+    struct script *s = script_of(L);
+    const struct node *node = graph_node(s->graph, edge.node);
+    if (!strcmp(key, "name")) {
+        if (edge.slot > 0)
+            lua_pushfstring(L, "%s:%d", node->name, edge.slot);
+        else
+            lua_pushstring(L, node->name);
+    } else if (!strcmp(key, "op")) {
+        lua_pushstring(L, node->op->def->name);
+    } else if (!strcmp(key, "device")) {
+        lua_pushstring(L, node->device ? node->device : "");
+    } else if (!strcmp(key, "id")) {
+        lua_pushinteger(L, node->id);
+    } else if (!strcmp(key, "n_outputs")) {
+        lua_pushinteger(L, node->n_outputs);
+    } else if (!strcmp(key, "dtype")) {
+        lua_pushstring(L, dtype_name(output_of(L, edge)->type));
+    } else if (!strcmp(key, "shape")) {
+        push_shape(L, &output_of(L, edge)->shape);
+    } else if (!strcmp(key, "rank")) {
+        int rank = output_of(L, edge)->shape.rank;
+        if (rank == SHAPE_UNKNOWN)
+            lua_pushnil(L);
+        else
+            lua_pushinteger(L, rank);
+    } else if (!strcmp(key, "is_variable")) {
+        lua_pushboolean(L, variable_of(s, edge.node) != NULL);
+    } else if (!strcmp(key, "read") || !strcmp(key, "initial")) {
+        return push_variable_part(L, edge, key[0] == 'i');
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static int handle_index(lua_State *L)
+{
+    static const char *const fields[] = {"name",      "op",     "device",      "id",   "dtype",
+                                         "n_outputs", "shape",  "rank",        "read", "initial",
+                                         "output",    "attr",   "is_variable", "input", NULL};
+    struct edge edge = handle_check(L, 1, "tensor");
+    if (lua_type(L, 2) != LUA_TSTRING)
+        place_error(L, "a tensor cannot be indexed by a %s; use Gather, Slice or StridedSlice",
+                    luaL_typename(L, 2));
+    const char *key = lua_tostring(L, 2);
+    if (push_field(L, edge, key))
+        return 1;
+    if (!strcmp(key, "output"))
+        lua_pushcfunction(L, method_output);
+    else if (!strcmp(key, "attr"))
+        lua_pushcfunction(L, method_attr);
+    else if (!strcmp(key, "input"))
+        lua_pushcfunction(L, push_input);
+    else
+        place_error(L, "a tensor has no field '%s'%s", key, place_hint(str_nearest(key, fields)));
+    return 1;
+}
+
+static int handle_newindex(lua_State *L)
+{
+    place_error(L, "a tensor's fields cannot be set");
+}
+
+static int handle_equal(lua_State *L)
+{
+    struct edge a, b;
+    lua_pushboolean(L, handle_test(L, 1, &a) && handle_test(L, 2, &b) && a.node == b.node &&
+                           a.slot == b.slot);
+    return 1;
+}
+
+static int handle_compare(lua_State *L)
+{
+    place_error(L, "tensors are compared by Less, LessEqual, Greater, GreaterEqual and Equal: "
+                   "an operator of Lua cannot return a tensor");
+}
+
+static int handle_text(lua_State *L)
+{
+    struct edge edge = handle_check(L, 1, "tensor");
+    const struct node *node = graph_node(script_of(L)->graph, edge.node);
+    if (edge.slot == CONTROL_SLOT) {
+        lua_pushfstring(L, "op '%s'", node->name);
+        return 1;
+    }
+    const struct node_output *output = &node->outputs[edge.slot];
+    lua_pushfstring(L, "tensor '%s' %s", node->name,
+                    shape_text_typed(output->type, &output->shape));
+    return 1;
+}
+
+void handle_open(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"__index", handle_index}, {"__newindex", handle_newindex},
+                                       {"__eq", handle_equal},    {"__lt", handle_compare},
+                                       {"__le", handle_compare},  {"__tostring", handle_text},
+                                       {NULL, NULL}};
+    luaL_newmetatable(L, METATABLE);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushliteral(L, METATABLE);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}

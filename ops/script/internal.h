@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the front end share. Functions that take a lua_State raise Lua errors (a longjmp),
+ * so they hold nothing that must be freed: temporary memory comes from the scratch arena.
+ */
+#ifndef TF_SCRIPT_INTERNAL_H
+#define TF_SCRIPT_INTERNAL_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include "ops/script/script.h"
+
+/* How a node came by its name. */
+enum named {
+    NAMED_GENERATED, /* from the op: a global may rename it */
+    NAMED_GLOBAL,    /* from a global variable: yields the name when the global gets another value */
+    NAMED_EXPLICIT,  /* from the attribute `name`: stays */
+};
+
+/* What the front end knows of a node besides the graph. */
+struct note {
+    int context;     /* index of the control-flow context it was made in */
+    int variable;    /* index into variables if it is one, else -1 */
+    int leader;      /* node it is colocated with, or -1 */
+    enum named named;
+    bool seeded;     /* seed2 was given in the script */
+};
+
+struct variable_note {
+    int node;
+    struct edge read;    /* EDGE_NONE: consumers read the reference */
+    struct edge initial; /* the initial value; EDGE_NONE: unknown (the graph was read) */
+    int assign;          /* the Assign of the initial value, or -1 */
+    int first, last;     /* the nodes that were made with it and bear its name */
+};
+
+enum context_kind { CONTEXT_ROOT, CONTEXT_COND, CONTEXT_LOOP };
+
+/* A control-flow context: one branch of a cond, or a while loop (context.c). */
+struct context {
+    enum context_kind kind;
+    int parent;
+    struct edge pred; /* of a cond */
+    int branch;       /* 1: the branch taken when pred is true */
+    int pivot;        /* node that is live where the context runs */
+    int enter;        /* of a loop: an Enter of a loop variable, or -1 */
+    const char *frame;
+    int64_t parallel_iterations;
+    const char *scope;
+    struct map captured; /* "node:slot" of an outside tensor -> index into captures */
+};
+
+struct parameter {
+    const char *name, *value;
+    bool used;
+};
+
+struct named_edges {
+    const char *name;
+    struct edge *edges;
+    int n;
+};
+
+struct script {
+    lua_State *L;
+    struct graph *graph;
+    struct script_options options;
+    size_t n_given; /* nodes that the graph had before */
+    size_t memory_used;
+    int64_t instructions_used;
+    struct arena arena;   /* lives as long as the script */
+    struct arena scratch; /* of the op call in progress */
+    const char *folder;   /* where `require` looks */
+
+    VEC(struct note) notes; /* by node id */
+    VEC(struct variable_note) variables;
+    VEC(struct context) contexts;
+    VEC(struct edge) captures;
+    int context; /* the current one */
+
+    /* What applies to new nodes. */
+    const char *scope;     /* "" or "a/b" */
+    const char *device;
+    const char *container;
+    int leader;            /* node to colocate with, or -1 */
+    VEC(int) controls;
+    struct map scopes;     /* names of scopes in use */
+
+    VEC(struct named_edges) entries;
+    VEC(struct named_edges) aliases;
+    VEC(struct parameter) parameters;
+
+    /* Of the op call in progress. There is never more than one: tables are read raw and finalizers
+     * are refused (sandbox.c), so no code of the script runs inside of a call. */
+    VEC(struct edge) edges;
+    VEC(struct attr) attrs;
+};
+
+static inline struct script *script_of(lua_State *L)
+{
+    return *(struct script **)lua_getextraspace(L);
+}
+
+/* ---- sandbox.c ---- */
+
+void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes);
+void sandbox_open(lua_State *L);    /* libraries, limits, require, print */
+int sandbox_message(lua_State *L);  /* message handler: one line, with a place in the script */
+/* Calls the function below the arguments, with that handler; its results take their place. */
+int sandbox_protected(lua_State *L, int n_arguments);
+/* Pushes the environment that scripts run in. */
+void sandbox_push_env(lua_State *L);
+/* Compiles text and runs it in the environment; leaves `n_results` on the stack. */
+void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results);
+
+/* ---- place.c ---- */
+
+/* File and line of the innermost frame that is in the user's script, not in the prelude. */
+bool place_find(lua_State *L, const char **file, int *line);
+_Noreturn void place_error(lua_State *L, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "; did you mean 'x'" or "": in a static buffer of the thread. */
+const char *place_hint(const char *nearest);
+
+/* ---- prelude.c, and the texts that the build makes of ops/prelude ---- */
+
+struct prelude_text {
+    const char *name, *text; /* the last one has no name */
+};
+extern const struct prelude_text prelude_texts[];
+
+const char *prelude_find(const char *name); /* its text, or NULL */
+void prelude_open(lua_State *L);            /* runs all of it */
+
+/* ---- handle.c: tensors and ops as Lua values ---- */
+
+void handle_open(lua_State *L);
+void handle_push(lua_State *L, struct edge edge); /* CONTROL_SLOT: an op */
+bool handle_test(lua_State *L, int index, struct edge *edge);
+struct edge handle_check(lua_State *L, int index, const char *what);
+int handle_push_outputs(lua_State *L, const struct node *node); /* returns their number */
+/* The edge to use for the handle's value: a variable's read; never an op. */
+struct edge handle_value(lua_State *L, struct edge edge);
+/* Tensors and ops of the handle or table of handles (nested) at `index` onto script->edges. */
+void handle_collect(lua_State *L, int index, const char *what);
+
+/* ---- node.c: adding nodes ---- */
+
+struct new_node {
+    const char *op;
+    const char *name;    /* full name, or NULL: generated */
+    bool is_explicit;    /* the script gave the name */
+    const struct edge *inputs;
+    int n_inputs;
+    const struct attr *attrs;
+    int n_attrs;
+    const struct edge *controls; /* besides those in force */
+    int n_controls;
+    const char *device;  /* NULL: the one in force */
+    int context;         /* -1: the current one, and inputs are routed into it */
+    bool seeded;
+};
+
+/* Raises a Lua error with the place when the graph refuses it. */
+struct node *node_make(lua_State *L, const struct new_node *what);
+struct note *node_note(struct script *s, int node);
+/* Notes of nodes that something else added; they belong to the current context. */
+void node_adopt(struct script *s);
+const char *node_full_name(struct script *s, const char *name); /* within the scope */
+const char *node_unique_name(struct script *s, const char *op);
+void node_rename(lua_State *L, struct node *node, const char *name);
+
+/* ---- value.c: Lua numbers, texts and lists as tensors and attributes ---- */
+
+/* Type that a Lua value has when nothing else decides: the first leaf that is a tensor, else int32,
+ * int64, float32, bool, string by form. DTYPE_INVALID for an empty list. */
+enum dtype value_type(lua_State *L, int index);
+/* Type of the first tensor in a value, or DTYPE_INVALID. */
+enum dtype value_tensor_type(lua_State *L, int index);
+/* A tensor in the scratch arena. `what` begins error messages. */
+struct tensor value_tensor(lua_State *L, int index, enum dtype type, const char *what);
+/* An edge for the value: itself, a new Const or a Pack. */
+struct edge value_edge(lua_State *L, int index, enum dtype type, const char *name,
+                       const char *what);
+struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
+                             const char *op);
+struct attr_value value_free_attr(lua_State *L, int index, const char *name);
+
+/* ---- call.c: ops as functions ---- */
+
+void call_open(lua_State *L);
+
+/* ---- context.c ---- */
+
+void context_open(lua_State *L);
+/* The edge by which `edge` is seen in the context. */
+struct edge context_route(lua_State *L, int context, struct edge edge);
+/* For a reference, which cannot be switched: whether the pivot must guard its user instead. */
+bool context_route_ref(lua_State *L, int context, struct edge edge);
+/* Whether a control edge from `node` may lead into the context as it is; if not, it was moved to the
+ * Enter of the loop. */
+bool context_route_control(lua_State *L, int context, int node);
+const char *context_text(const struct script *s, int context); /* "a loop" */
+
+/* ---- scope.c, globals.c, variable.c, gradient.c ---- */
+
+void scope_open(lua_State *L);
+const char *scope_unique(struct script *s, const char *name);
+
+void globals_open(lua_State *L);
+void globals_finish(lua_State *L); /* entries and aliases */
+
+void variable_open(lua_State *L);
+void variable_adopt(struct script *s);   /* those of a graph that was read */
+void variable_finish(lua_State *L);      /* the entries init and ready */
+const struct variable_note *variable_of(struct script *s, int node); /* or NULL */
+
+void gradient_open(lua_State *L);
+
+/* A C function as a field of the table on top of the stack. */
+static inline void set_function(lua_State *L, const char *name, lua_CFunction function)
+{
+    lua_pushcfunction(L, function);
+    lua_setfield(L, -2, name);
+}
+
+/* The table of internals that only the prelude sees, as `tf`: registry field of this name. */
+#define INTERNALS "tf-tools.internals"
+#define ENVIRONMENT "tf-tools.environment"
+#define GLOBALS "tf-tools.globals"
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading a whole file of text.
+ */
+#ifndef TF_SCRIPT_LOAD_H
+#define TF_SCRIPT_LOAD_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* The bytes of `path` ("-": stdin), which the caller frees with mem_free; NULL with the error set:
+ * ERR_NOINPUT when missing, ERR_DATA for a directory or beyond LOAD_BYTES_MAX, ERR_IO. */
+char *load_file(const char *path, size_t *n, struct error *err);
+
+#define LOAD_BYTES_MAX ((size_t)64 << 20)
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a script may do: the pure part of Lua's library, modules beside it, and so much memory and so
+ * many instructions. Removed are: os, io, debug, package, coroutine, dofile, loadfile, collectgarbage,
+ * string.dump; loading is of text only, finalizers are refused (they would run in the middle of our
+ * C code), random numbers start from the script's seed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/script/internal.h"
+#include "ops/script/load.h"
+
+#define HOOK_INSTRUCTIONS 100000
+
+void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes)
+{
+    struct script *s = script;
+    if (!pointer)
+        old_bytes = 0; /* Lua passes the kind of object there */
+    if (bytes == 0) {
+        s->memory_used -= old_bytes;
+        free(pointer);
+        return NULL;
+    }
+    if (bytes > old_bytes && bytes - old_bytes > s->options.memory_bytes - s->memory_used)
+        return NULL;
+    void *grown = realloc(pointer, bytes);
+    if (grown)
+        s->memory_used += bytes - old_bytes;
+    return grown;
+}
+
+static void count_instructions(lua_State *L, lua_Debug *activation)
+{
+    (void)activation;
+    struct script *s = script_of(L);
+    s->instructions_used += HOOK_INSTRUCTIONS;
+    if (s->instructions_used > s->options.instructions)
+        place_error(L, "the script runs for more than %lld instructions: is this an endless loop?",
+                    (long long)s->options.instructions);
+}
+
+static int print(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int n = lua_gettop(L);
+    luaL_Buffer line;
+    luaL_buffinit(L, &line);
+    for (int i = 1; i <= n; i++) {
+        if (i > 1)
+            luaL_addchar(&line, '\t');
+        luaL_tolstring(L, i, NULL);
+        luaL_addvalue(&line);
+    }
+    luaL_pushresult(&line);
+    if (s->options.print)
+        s->options.print(lua_tostring(L, -1));
+    return 0;
+}
+
+static int set_metatable(lua_State *L)
+{
+    luaL_argexpected(L, lua_type(L, 2) == LUA_TNIL || lua_type(L, 2) == LUA_TTABLE, 2,
+                     "nil or table");
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        place_error(L, "setmetatable: the metatable is protected");
+    lua_settop(L, 2);
+    if (lua_istable(L, 2)) {
+        lua_pushliteral(L, "__gc");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            place_error(L, "setmetatable: finalizers (__gc) are not available to scripts");
+        lua_pop(L, 1);
+    }
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+/* load(text [, name [, mode [, env]]]): text only, in the script's environment. */
+static int load_text(lua_State *L)
+{
+    size_t n;
+    const char *text = luaL_checklstring(L, 1, &n);
+    const char *name = luaL_optstring(L, 2, "=(load)");
+    lua_settop(L, 4);
+    if (luaL_loadbufferx(L, text, n, name, "t")) {
+        lua_pushnil(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    if (lua_isnil(L, 4))
+        sandbox_push_env(L);
+    else
+        lua_pushvalue(L, 4);
+    lua_setupvalue(L, -2, 1);
+    return 1;
+}
+
+int sandbox_protected(lua_State *L, int n_arguments)
+{
+    int at = lua_gettop(L) - n_arguments;
+    lua_pushcfunction(L, sandbox_message);
+    lua_insert(L, at);
+    int status = lua_pcall(L, n_arguments, LUA_MULTRET, at);
+    lua_remove(L, at);
+    return status;
+}
+
+void sandbox_push_env(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
+}
+
+void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results)
+{
+    if (luaL_loadbufferx(L, text, n, chunk, "t"))
+        lua_error(L);
+    sandbox_push_env(L);
+    lua_setupvalue(L, -2, 1);
+    lua_call(L, 0, n_results);
+}
+
+/* Letters, digits and _, joined by single dots: nothing that climbs out of the folder. */
+static bool module_name_valid(const char *name)
+{
+    bool after_dot = true;
+    for (; *name; name++) {
+        bool word = *name == '_' || (*name >= '0' && *name <= '9') ||
+                    ((*name | 32) >= 'a' && (*name | 32) <= 'z');
+        if (!word && (*name != '.' || after_dot))
+            return false;
+        after_dot = !word;
+    }
+    return !after_dot;
+}
+
+static void run_module(lua_State *L, const char *name)
+{
+    struct script *s = script_of(L);
+    char *path = arena_printf(&s->arena, "%s%s%s.lua", s->folder, *s->folder ? "/" : "", name);
+    for (char *c = path + strlen(path) - strlen(name) - 4; c < path + strlen(path) - 4; c++)
+        if (*c == '.')
+            *c = '/';
+    struct error err = ERROR_INIT;
+    size_t n;
+    char *text = load_file(path, &n, &err);
+    if (!text)
+        place_error(L, "require '%s': %s", name, err.text);
+    int status = luaL_loadbufferx(L, text, n, lua_pushfstring(L, "@%s", path), "t");
+    mem_free(text);
+    if (status)
+        lua_error(L);
+    sandbox_push_env(L);
+    lua_setupvalue(L, -2, 1);
+    lua_call(L, 0, 1);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushboolean(L, true);
+    }
+}
+
+/* require "name": NAME.lua beside the script, once; or a table of the prelude ("nn", "optim"). */
+static int require(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    if (!module_name_valid(name))
+        place_error(L, "require '%s': a module is named by letters, digits and _, with dots for "
+                       "folders; it lies beside the script",
+                    name);
+    lua_settop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, "tf-tools.modules");
+    if (lua_getfield(L, 2, name) == LUA_TLIGHTUSERDATA)
+        place_error(L, "require '%s': the module requires itself", name);
+    if (!lua_isnil(L, -1))
+        return 1;
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    if (prelude_find(name) && lua_getfield(L, -1, name) == LUA_TTABLE)
+        return 1;
+    lua_settop(L, 2);
+    lua_pushlightuserdata(L, script_of(L)); /* marks the one being loaded */
+    lua_setfield(L, 2, name);
+    run_module(L, name);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 2, name);
+    return 1;
+}
+
+/* fail(format, ...): an error at the user's line, for the prelude. */
+static int fail(lua_State *L)
+{
+    lua_getglobal(L, "string");
+    lua_getfield(L, -1, "format");
+    lua_insert(L, 1);
+    lua_pop(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    place_error(L, "%s", lua_tostring(L, -1));
+}
+
+static void keep(lua_State *L, int from, const char *const *names)
+{
+    for (; *names; names++) {
+        lua_getfield(L, from, *names);
+        lua_setfield(L, -2, *names);
+    }
+}
+
+static void open_math(lua_State *L)
+{
+    luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, script_of(L)->options.seed);
+    lua_pushinteger(L, 0);
+    lua_call(L, 2, 0);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
+    lua_setfield(L, -2, LUA_MATHLIBNAME);
+}
+
+void sandbox_open(lua_State *L)
+{
+    static const char *const pure[] = {
+        "assert", "error",  "ipairs", "next",         "pcall",    "rawequal", "rawget",
+        "rawlen", "rawset", "select", "getmetatable", "tonumber", "tostring", "type",
+        "xpcall", NULL};
+    lua_newtable(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    lua_newtable(L); /* the globals */
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    luaL_requiref(L, "_G", luaopen_base, 0);
+    lua_insert(L, -2);
+    keep(L, lua_gettop(L) - 1, pure);
+    luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "dump");
+    lua_setfield(L, -2, LUA_STRLIBNAME);
+    luaL_requiref(L, LUA_TABLIBNAME, luaopen_table, 1);
+    lua_setfield(L, -2, LUA_TABLIBNAME);
+    luaL_requiref(L, LUA_UTF8LIBNAME, luaopen_utf8, 1);
+    lua_setfield(L, -2, LUA_UTF8LIBNAME);
+    open_math(L);
+    set_function(L, "setmetatable", set_metatable);
+    set_function(L, "load", load_text);
+    set_function(L, "require", require);
+    set_function(L, "print", print);
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "fail", fail);
+    lua_pop(L, 3);
+    lua_sethook(L, count_instructions, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
+/* A call of nothing by a name in capitals is most likely a misspelt op. */
+static const char *suggest_op(lua_State *L, const char *message)
+{
+    static const char pattern[] = "attempt to call a nil value (global '";
+    const char *start = strstr(message, pattern);
+    char name[64];
+    if (!start || strstr(start, "; did you mean")) /* already said, as the error passed a scope */
+        return message;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(start + sizeof pattern - 1, "'"),
+             start + sizeof pattern - 1);
+    const char *nearest = registry_nearest(script_of(L)->graph->registry, name);
+    return lua_pushfstring(L, "%s%s", message, place_hint(nearest));
+}
+
+int sandbox_message(lua_State *L)
+{
+    const char *message = luaL_tolstring(L, 1, NULL);
+    message = suggest_op(L, message);
+    if (str_starts(message, "[prelude] ")) {
+        const char *file;
+        int line;
+        if (place_find(L, &file, &line))
+            message = lua_pushfstring(L, "%s:%d: %s", file, line, message);
+    }
+    luaL_gsub(L, message, "\n", " ");
+    return 1;
+}

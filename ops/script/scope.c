@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scope, device, control, colocate, container: what applies to the nodes that a function makes. Each
+ * calls the function and restores what was in force, also when the function fails.
+ */
+#include <string.h>
+
+#include "graph/device_name.h"
+#include "ops/script/internal.h"
+
+/* What a with-function may change. */
+struct saved {
+    const char *scope, *device, *container;
+    int leader, context;
+    size_t n_controls;
+    int *controls;
+};
+
+static struct saved save(struct script *s)
+{
+    struct saved saved = {s->scope, s->device, s->container, s->leader, s->context, s->controls.n,
+                          NULL};
+    if (s->controls.n)
+        saved.controls =
+            arena_copy(&s->arena, s->controls.items, s->controls.n * sizeof(int));
+    return saved;
+}
+
+static void restore(struct script *s, const struct saved *saved)
+{
+    s->scope = saved->scope;
+    s->device = saved->device;
+    s->container = saved->container;
+    s->leader = saved->leader;
+    s->context = saved->context;
+    s->controls.n = 0;
+    for (size_t i = 0; i < saved->n_controls; i++)
+        vec_push(&s->controls, saved->controls[i]);
+}
+
+/* Calls the function at stack index 2 with what follows it; returns its results. */
+static int call_and_restore(lua_State *L, const struct saved *saved)
+{
+    int status = sandbox_protected(L, lua_gettop(L) - 2);
+    restore(script_of(L), saved);
+    if (status)
+        lua_error(L);
+    return lua_gettop(L) - 1;
+}
+
+static void check_function(lua_State *L, const char *what)
+{
+    if (lua_type(L, 2) != LUA_TFUNCTION)
+        place_error(L, "%s takes a function as its second argument, not a %s", what,
+                    luaL_typename(L, 2));
+}
+
+static const char *check_text(lua_State *L, const char *what)
+{
+    if (lua_type(L, 1) != LUA_TSTRING)
+        place_error(L, "%s takes text as its first argument, not a %s", what,
+                    luaL_typename(L, 1));
+    return arena_strdup(&script_of(L)->arena, lua_tostring(L, 1));
+}
+
+const char *scope_unique(struct script *s, const char *name)
+{
+    const char *full = node_full_name(s, name);
+    const char *candidate = full;
+    for (int i = 1; map_get(&s->scopes, candidate, NULL) || graph_find(s->graph, candidate); i++)
+        candidate = arena_printf(&s->arena, "%s_%d", full, i);
+    candidate = arena_strdup(&s->arena, candidate);
+    map_put(&s->scopes, candidate, 1);
+    return candidate;
+}
+
+/* scope(name, f): names begin with NAME/; a name in use gets a number. "/a/b" is that scope itself,
+ * new or not, and "/" is the top. */
+static int with_scope(lua_State *L)
+{
+    struct script *s = script_of(L);
+    const char *name = check_text(L, "scope");
+    check_function(L, "scope");
+    if (name[0] != '/' && !graph_name_valid(name))
+        place_error(L, "scope: '%s' is not a valid name", name);
+    struct saved saved = save(s);
+    s->scope = name[0] == '/' ? name + 1 : scope_unique(s, name);
+    return call_and_restore(L, &saved);
+}
+
+/* What the inner name leaves open is the outer one's. */
+static const char *merge_device(lua_State *L, const char *text)
+{
+    struct script *s = script_of(L);
+    struct device_name inner, outer;
+    struct error err = ERROR_INIT;
+    if (device_name_parse(&inner, text, &err) || device_name_parse(&outer, s->device, &err))
+        place_error(L, "%s", err.text);
+    if (device_name_is_open(&inner))
+        return "";
+    if (!*inner.job)
+        strcpy(inner.job, outer.job);
+    if (inner.task == DEVICE_OPEN)
+        inner.task = outer.task;
+    if (inner.replica == DEVICE_OPEN)
+        inner.replica = outer.replica;
+    if (!*inner.type) {
+        strcpy(inner.type, outer.type);
+        inner.index = outer.index;
+    }
+    struct str out = STR_INIT;
+    device_name_print(&out, &inner);
+    const char *merged = arena_strdup(&s->arena, str_text(&out));
+    str_release(&out);
+    return merged;
+}
+
+static int with_device(lua_State *L)
+{
+    struct script *s = script_of(L);
+    const char *name = check_text(L, "device");
+    check_function(L, "device");
+    struct saved saved = save(s);
+    s->device = merge_device(L, name);
+    return call_and_restore(L, &saved);
+}
+
+static int with_container(lua_State *L)
+{
+    struct script *s = script_of(L);
+    const char *name = check_text(L, "container");
+    check_function(L, "container");
+    struct saved saved = save(s);
+    s->container = name;
+    return call_and_restore(L, &saved);
+}
+
+static int with_control(lua_State *L)
+{
+    struct script *s = script_of(L);
+    check_function(L, "control");
+    struct saved saved = save(s);
+    s->edges.n = 0;
+    handle_collect(L, 1, "control");
+    for (size_t i = 0; i < s->edges.n; i++)
+        vec_push(&s->controls, s->edges.items[i].node);
+    return call_and_restore(L, &saved);
+}
+
+static int with_colocate(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int leader = handle_check(L, 1, "colocate: the first argument").node;
+    check_function(L, "colocate");
+    struct saved saved = save(s);
+    s->leader = leader;
+    return call_and_restore(L, &saved);
+}
+
+/* tf.outside(nil, f): as at the top of the script: no controls, no context, no colocation. Scope,
+ * device and container stay. */
+static int with_outside(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct saved saved = save(s);
+    s->controls.n = 0;
+    s->context = 0;
+    s->leader = -1;
+    return call_and_restore(L, &saved);
+}
+
+static int unique(lua_State *L)
+{
+    lua_pushstring(L, scope_unique(script_of(L), luaL_checkstring(L, 1)));
+    return 1;
+}
+
+static int current(lua_State *L)
+{
+    lua_pushstring(L, script_of(L)->scope);
+    return 1;
+}
+
+void scope_open(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    set_function(L, "scope", with_scope);
+    set_function(L, "device", with_device);
+    set_function(L, "container", with_container);
+    set_function(L, "control", with_control);
+    set_function(L, "colocate", with_colocate);
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "outside", with_outside);
+    set_function(L, "scope_unique", unique);
+    set_function(L, "scope_current", current);
+    lua_pop(L, 2);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a script: a Lua state is made, runs text under lua_pcall, and its findings are written
+ * to the graph at the end.
+ */
+#include "ops/script/script.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/script/internal.h"
+#include "ops/script/load.h"
+
+static int open_all(lua_State *L)
+{
+    sandbox_open(L);
+    handle_open(L);
+    globals_open(L);
+    call_open(L);
+    context_open(L);
+    scope_open(L);
+    variable_open(L);
+    prelude_open(L);
+    return 0;
+}
+
+/* The error that a failed lua_pcall left on the stack, as ours. */
+static int take_error(struct script *s, int status, struct error *err)
+{
+    const char *text = lua_tostring(s->L, -1);
+    bool no_memory = status == LUA_ERRMEM || (text && strstr(text, "not enough memory"));
+    if (no_memory)
+        error_set(err, ERR_DATA, "the script needs more than %zu MiB of memory",
+                  s->options.memory_bytes >> 20);
+    else
+        error_set(err, ERR_DATA, "%s", text ? text : "failed without a message");
+    lua_settop(s->L, 0);
+    return err->code;
+}
+
+/* Calls `function` with the n values on top of the stack. */
+static int call(struct script *s, lua_CFunction function, int n, struct error *err)
+{
+    lua_pushcfunction(s->L, function);
+    lua_insert(s->L, -n - 1);
+    int status = sandbox_protected(s->L, n);
+    if (status)
+        return take_error(s, status, err);
+    lua_settop(s->L, 0);
+    return 0;
+}
+
+static void set_limits(struct script *s)
+{
+    if (!s->options.memory_bytes)
+        s->options.memory_bytes = SCRIPT_MEMORY_BYTES;
+    if (!s->options.instructions)
+        s->options.instructions = SCRIPT_INSTRUCTIONS;
+    if (!s->options.nodes)
+        s->options.nodes = SCRIPT_NODES;
+}
+
+static int panic(lua_State *L)
+{
+    error_bug(__FILE__, __LINE__, lua_tostring(L, -1));
+}
+
+struct script *script_new(struct graph *graph, const struct script_options *options,
+                          struct error *err)
+{
+    struct script *s = mem_alloc(sizeof *s);
+    s->graph = graph;
+    s->n_given = graph->nodes.n;
+    if (options)
+        s->options = *options;
+    set_limits(s);
+    s->scope = s->device = s->container = s->folder = "";
+    s->leader = -1;
+    s->L = lua_newstate(sandbox_alloc, s);
+    if (!s->L) {
+        error_set(err, ERR_OS, "not enough memory for a script");
+        script_free(s);
+        return NULL;
+    }
+    *(struct script **)lua_getextraspace(s->L) = s;
+    lua_atpanic(s->L, panic);
+    if (call(s, open_all, 0, err)) {
+        script_free(s);
+        return NULL;
+    }
+    variable_adopt(s);
+    return s;
+}
+
+void script_free(struct script *s)
+{
+    if (!s)
+        return;
+    if (s->L)
+        lua_close(s->L);
+    for (size_t i = 0; i < s->contexts.n; i++)
+        map_release(&s->contexts.items[i].captured);
+    vec_release(&s->notes);
+    vec_release(&s->variables);
+    vec_release(&s->contexts);
+    vec_release(&s->captures);
+    vec_release(&s->controls);
+    vec_release(&s->entries);
+    vec_release(&s->aliases);
+    vec_release(&s->parameters);
+    vec_release(&s->edges);
+    vec_release(&s->attrs);
+    map_release(&s->scopes);
+    arena_release(&s->scratch);
+    arena_release(&s->arena);
+    mem_free(s);
+}
+
+int script_define(struct script *s, const char *assignment, struct error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment)
+        return error_set(err, ERR_USAGE, "a parameter is given as NAME=VALUE, not '%s'",
+                         assignment);
+    struct parameter p = {.value = arena_strdup(&s->arena, equals + 1)};
+    p.name = arena_strndup(&s->arena, assignment, (size_t)(equals - assignment));
+    for (size_t i = 0; i < s->parameters.n; i++) {
+        if (!strcmp(s->parameters.items[i].name, p.name)) {
+            s->parameters.items[i] = p;
+            return 0;
+        }
+    }
+    vec_push(&s->parameters, p);
+    return 0;
+}
+
+struct source {
+    const char *text, *chunk;
+    size_t n;
+};
+
+static int run_source(lua_State *L)
+{
+    const struct source *source = lua_touserdata(L, 1);
+    sandbox_run(L, source->text, source->n, source->chunk, 0);
+    return 0;
+}
+
+int script_run(struct script *s, const char *text, size_t n, const char *name, const char *folder,
+               struct error *err)
+{
+    struct source source = {text, arena_printf(&s->arena, "@%s", name), n};
+    s->folder = arena_strdup(&s->arena, folder);
+    if (n >= 1 && text[0] == '#') { /* "#!": for the shell, a comment for us; the line stays */
+        const char *end = memchr(text, '\n', n);
+        source.text = end ? end : text + n;
+        source.n = n - (size_t)(source.text - text);
+    }
+    lua_pushlightuserdata(s->L, &source);
+    return call(s, run_source, 1, err);
+}
+
+int script_run_file(struct script *s, const char *path, struct error *err)
+{
+    size_t n;
+    char *text = load_file(path, &n, err);
+    if (!text)
+        return err->code;
+    const char *slash = strrchr(path, '/');
+    const char *folder =
+        slash ? arena_strndup(&s->arena, path, (size_t)(slash - path) + (slash == path)) : "";
+    int code = script_run(s, text, n, strcmp(path, "-") ? path : "stdin", folder, err);
+    mem_free(text);
+    return code;
+}
+
+/* Calls a function of the prelude's internals with the texts on the stack. */
+static int call_internal(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    lua_pushvalue(L, 1);
+    lua_gettable(L, -2);
+    lua_replace(L, 1);
+    lua_pop(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+int script_minimize(struct script *s, const char *loss, const char *optimizer, struct error *err)
+{
+    lua_pushliteral(s->L, "command_minimize");
+    lua_pushstring(s->L, loss);
+    lua_pushstring(s->L, optimizer);
+    return call(s, call_internal, 3, err);
+}
+
+int script_gradients(struct script *s, const char *of, const char *const *wrt, int n,
+                     struct error *err)
+{
+    lua_pushliteral(s->L, "command_gradients");
+    lua_pushstring(s->L, of);
+    lua_createtable(s->L, n, 0);
+    for (int i = 0; i < n; i++) {
+        lua_pushstring(s->L, wrt[i]);
+        lua_seti(s->L, -2, i + 1);
+    }
+    return call(s, call_internal, 3, err);
+}
+
+/* Texts that hold a node's name are made when no name changes any more. */
+static void write_groups(struct script *s)
+{
+    for (size_t i = 0; i < s->notes.n; i++) {
+        if (s->notes.items[i].leader < 0)
+            continue;
+        const char *leader = graph_node(s->graph, s->notes.items[i].leader)->name;
+        const char *group = arena_printf(&s->arena, "loc:@%s", leader);
+        struct attr_value value = {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group};
+        struct error err = ERROR_INIT;
+        graph_set_attr(s->graph, graph_node(s->graph, (int)i), &(struct attr){"_class", value},
+                       &err);
+    }
+}
+
+/* seed2: the hash of the final name, positive. */
+static void write_seeds(struct script *s, size_t first)
+{
+    for (size_t i = first; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        if (node_note(s, (int)i)->seeded || op_find_attr(node->op, "seed2") < 0)
+            continue;
+        struct error err = ERROR_INIT;
+        struct attr seed = {"seed2", attr_int((int64_t)(hash_text(node->name) >> 1))};
+        graph_set_attr(s->graph, node, &seed, &err);
+    }
+}
+
+static int finish(lua_State *L)
+{
+    variable_finish(L);
+    globals_finish(L);
+    return 0;
+}
+
+static int check_parameters(const struct script *s, struct error *err)
+{
+    for (size_t i = 0; i < s->parameters.n; i++)
+        if (!s->parameters.items[i].used)
+            return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s",
+                             s->parameters.items[i].name, s->parameters.items[i].name);
+    return 0;
+}
+
+int script_finish(struct script *s, struct error *err)
+{
+    node_adopt(s);
+    if (check_parameters(s, err) || call(s, finish, 0, err))
+        return err->code;
+    write_groups(s);
+    write_seeds(s, s->n_given);
+    return 0;
+}

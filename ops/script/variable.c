@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables: what belongs to one (its read, its initial value), and the entries that come of them.
+ * The nodes are made by variable() in the prelude (variable.lua).
+ */
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+const struct variable_note *variable_of(struct script *s, int node)
+{
+    int index = node_note(s, node)->variable;
+    return index < 0 ? NULL : &s->variables.items[index];
+}
+
+static void add_note(struct script *s, struct variable_note what)
+{
+    node_note(s, what.node)->variable = (int)s->variables.n;
+    vec_push(&s->variables, what);
+}
+
+void variable_adopt(struct script *s)
+{
+    node_adopt(s);
+    for (size_t i = 0; i < s->graph->nodes.n; i++)
+        if (node_is(graph_node(s->graph, (int)i), "Variable"))
+            add_note(s, (struct variable_note){(int)i, EDGE_NONE, EDGE_NONE, -1, 0, -1});
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        if (!node_is(node, "Identity") || !edge_exists(node->inputs[0]))
+            continue;
+        int index = node_note(s, node->inputs[0].node)->variable;
+        if (index >= 0 && !edge_exists(s->variables.items[index].read))
+            s->variables.items[index].read = (struct edge){node->id, 0};
+    }
+}
+
+/* tf.variable(variable, read, assign, initial, named): notes what belongs together; the nodes made
+ * since `named` (the first of them, a handle or nil) follow the variable's name. */
+static int note_variable(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct variable_note what = {.node = handle_check(L, 1, "variable").node,
+                                 .read = handle_check(L, 2, "read"),
+                                 .assign = handle_check(L, 3, "assign").node,
+                                 .initial = handle_check(L, 4, "initial"),
+                                 .first = (int)luaL_checkinteger(L, 5)};
+    what.last = (int)s->graph->nodes.n - 1;
+    add_note(s, what);
+    node_note(s, what.node)->named = lua_toboolean(L, 6) ? NAMED_EXPLICIT : NAMED_GENERATED;
+    return 0;
+}
+
+static bool is_marked(const struct node *node, const char *attr, bool value)
+{
+    const struct attr_value *mark = node_attr(node, attr);
+    return mark && mark->kind == ATTR_BOOL && mark->b == value;
+}
+
+/* tf.variables(): all of them, in the order in which they were made. */
+static int list_variables(lua_State *L)
+{
+    struct script *s = script_of(L);
+    lua_createtable(L, (int)s->variables.n, 0);
+    for (size_t i = 0; i < s->variables.n; i++) {
+        handle_push(L, (struct edge){s->variables.items[i].node, 0});
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/* trainable(): variables of a floating type that are not marked otherwise. */
+static int list_trainable(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int n = 0;
+    lua_newtable(L);
+    for (size_t i = 0; i < s->variables.n; i++) {
+        const struct node *node = graph_node(s->graph, s->variables.items[i].node);
+        if (is_marked(node, "_trainable", false) || !dtype_is_floating(node->outputs[0].type))
+            continue;
+        handle_push(L, (struct edge){node->id, 0});
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+/* updates(): ops marked _update, which a training step runs besides (moving averages). */
+static int list_updates(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int n = 0;
+    lua_newtable(L);
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        if (!is_marked(node, "_update", true))
+            continue;
+        handle_push(L, (struct edge){node->id, CONTROL_SLOT});
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+/* tensor(name): of the graph as it stands. */
+static int find_tensor(lua_State *L)
+{
+    struct script *s = script_of(L);
+    struct error err = ERROR_INIT;
+    struct edge edge;
+    if (graph_parse_edge(s->graph, luaL_checkstring(L, 1), &edge, &err))
+        place_error(L, "%s", err.text);
+    if (edge.slot != CONTROL_SLOT && !graph_node(s->graph, edge.node)->n_outputs)
+        edge.slot = CONTROL_SLOT;
+    handle_push(L, edge);
+    return 1;
+}
+
+static int next_id(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)script_of(L)->graph->nodes.n);
+    return 1;
+}
+
+/* tf.unique(name): the full name within the scope that is still free. */
+static int unique(lua_State *L)
+{
+    struct script *s = script_of(L);
+    const char *full = node_full_name(s, luaL_checkstring(L, 1));
+    lua_pushstring(L, graph_unique_name(s->graph, full));
+    return 1;
+}
+
+void variable_open(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    set_function(L, "variables", list_variables);
+    set_function(L, "trainable", list_trainable);
+    set_function(L, "updates", list_updates);
+    set_function(L, "tensor", find_tensor);
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "variable", note_variable);
+    set_function(L, "next_id", next_id);
+    set_function(L, "unique", unique);
+    lua_pop(L, 2);
+}
+
+/* ---- the entries init and ready ---- */
+
+/* An initial value that reads another variable would read it before it has one. */
+static void check_initial(lua_State *L, const struct variable_note *v, bool *seen)
+{
+    struct script *s = script_of(L);
+    int *stack = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *stack);
+    int n = 0;
+    stack[n++] = v->initial.node;
+    while (n > 0) {
+        const struct node *node = graph_node(s->graph, stack[--n]);
+        if (seen[node->id])
+            continue;
+        seen[node->id] = true;
+        if (variable_of(s, node->id))
+            luaL_error(L, "%s: its initial value reads the variable '%s', which may not have one "
+                          "yet; use the field initial of '%s'",
+                       node_text(graph_node(s->graph, v->node)), node->name, node->name);
+        for (int i = 0; i < node->n_inputs; i++)
+            if (edge_exists(node->inputs[i]) && !seen[node->inputs[i].node])
+                stack[n++] = node->inputs[i].node;
+    }
+}
+
+/* What the entry is so far, onto script->edges. */
+static void start_entry(struct script *s, const char *name)
+{
+    s->edges.n = 0;
+    for (size_t i = 0; i < s->entries.n; i++) {
+        const struct named_edges *own = &s->entries.items[i];
+        if (strcmp(own->name, name))
+            continue;
+        for (int k = 0; k < own->n; k++)
+            vec_push(&s->edges, own->edges[k]);
+        return;
+    }
+    const struct entry *entry = graph_entry(s->graph, name);
+    for (int k = 0; entry && k < entry->n_edges; k++)
+        vec_push(&s->edges, entry->edges[k]);
+}
+
+static void set_entry(struct script *s, const char *name)
+{
+    struct named_edges entry = {name, NULL, (int)s->edges.n};
+    entry.edges = arena_copy(&s->arena, s->edges.items, s->edges.n * sizeof *s->edges.items);
+    for (size_t i = 0; i < s->entries.n; i++) {
+        if (!strcmp(s->entries.items[i].name, name)) {
+            s->entries.items[i] = entry;
+            return;
+        }
+    }
+    vec_push(&s->entries, entry);
+}
+
+static struct edge make(lua_State *L, const char *op, const char *name, const struct edge *inputs,
+                        int n, int leader)
+{
+    struct script *s = script_of(L);
+    struct new_node what = {.op = op, .inputs = inputs, .n_inputs = n};
+    what.name = name ? graph_unique_name(s->graph, name) : NULL;
+    s->scope = "ready";
+    s->leader = leader;
+    return (struct edge){node_make(L, &what)->id, 0};
+}
+
+/* ready = all of the entry's tensors so far and IsVariableInitialized of the new variables. */
+static void make_ready(lua_State *L)
+{
+    struct script *s = script_of(L);
+    start_entry(s, "ready");
+    size_t n_before = s->edges.n;
+    for (size_t i = 0; i < s->variables.n; i++) {
+        const struct variable_note *v = &s->variables.items[i];
+        struct edge ref = {v->node, 0};
+        if (v->assign >= 0)
+            vec_push(&s->edges, make(L, "IsVariableInitialized", NULL, &ref, 1, v->node));
+    }
+    if (s->edges.n == n_before)
+        return;
+    struct edge all = s->edges.items[0];
+    if (s->edges.n > 1) {
+        struct edge *each =
+            arena_copy(&s->scratch, s->edges.items, s->edges.n * sizeof *s->edges.items);
+        struct edge inputs[2] = {make(L, "Pack", NULL, each, (int)s->edges.n, -1)};
+        struct tensor zero = {.type = INT32, .data = &(int32_t){0}};
+        struct attr attrs[] = {{"dtype", attr_type(INT32)}, {"value", attr_tensor(&zero)}};
+        struct new_node axis = {.op = "Const", .attrs = attrs, .n_attrs = 2};
+        inputs[1] = (struct edge){node_make(L, &axis)->id, 0};
+        all = make(L, "All", "ready/all", inputs, 2, -1);
+    }
+    s->edges.n = 0;
+    vec_push(&s->edges, all);
+    set_entry(s, "ready");
+}
+
+void variable_finish(lua_State *L)
+{
+    struct script *s = script_of(L);
+    bool *seen = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *seen);
+    start_entry(s, "init");
+    size_t n_before = s->edges.n;
+    for (size_t i = 0; i < s->variables.n; i++) {
+        const struct variable_note *v = &s->variables.items[i];
+        if (v->assign < 0)
+            continue;
+        check_initial(L, v, seen);
+        vec_push(&s->edges, ((struct edge){v->assign, CONTROL_SLOT}));
+    }
+    if (s->edges.n > n_before)
+        set_entry(s, "init");
+    make_ready(L);
+}

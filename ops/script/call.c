@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops as functions: MatMul(a, b, {transpose_b = true, name = "m"}). Inputs are positional and as many
- * as the op declares; what follows them is the table of attributes.
+ * Ops as functions: MatMul(a, b, {transpose_b = true, name = "m"}). Inputs are positional and as
+ * many as the op declares; what follows them is the table of attributes.
  */
 #include <string.h>
 
@@ -28,8 +28,8 @@ static const char *what_input(const struct call *c, int i)
 static const char *call_name(struct call *c)
 {
     if (!c->name)
-        c->name = c->given ? node_full_name(c->s, c->given)
-                           : node_unique_name(c->s, c->op->def->name);
+        c->name =
+            c->given ? node_full_name(c->s, c->given) : node_unique_name(c->s, c->op->def->name);
     return c->name;
 }
 
@@ -276,7 +276,8 @@ static int call_op(lua_State *L)
     return handle_push_outputs(L, make(&c));
 }
 
-/* Const{value = ..., dtype = ...} to Const(..., {dtype = ...}), without touching the script's table. */
+/* Const{value = ..., dtype = ...} to Const(..., {dtype = ...}), without touching the script's
+ * table. */
 static void split_value(lua_State *L)
 {
     lua_pushliteral(L, "value");
@@ -335,8 +336,7 @@ static void open_operators(lua_State *L)
                      {"__mod", "Mod"}, {"__idiv", "FloorDiv"}, {"__pow", "Pow"}, {"__unm", "Neg"}};
     luaL_getmetatable(L, "tensor");
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        const struct op *op =
-            registry_find(script_of(L)->graph->registry, operators[i].op);
+        const struct op *op = registry_find(script_of(L)->graph->registry, operators[i].op);
         if (!op)
             continue;
         lua_pushlightuserdata(L, (void *)op);

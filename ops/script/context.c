@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Control-flow contexts. Every node belongs to one: the root, a branch of a cond, or a while loop;
- * they nest. A node may take tensors of its own context only, so one from outside is brought in, once
- * per context: into a branch by a Switch on the predicate, into a loop by a constant Enter, and
- * through every context between. Nodes without inputs hang on the context's pivot, which is live
- * exactly when the branch is taken, or once per iteration. The lowering is TensorFlow's; cond and
- * while_loop themselves are in the prelude (flow.lua), over the functions here.
+ * they nest. A node may take tensors of its own context only, so one from outside is brought in,
+ * once per context: into a branch by a Switch on the predicate, into a loop by a constant Enter,
+ * and through every context between. Nodes without inputs hang on the context's pivot, which is
+ * live exactly when the branch is taken, or once per iteration. The lowering is TensorFlow's; cond
+ * and while_loop themselves are in the prelude (flow.lua), over the functions here.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,31 +40,27 @@ static void check_visible(lua_State *L, int context, int node)
                     node_text(graph_node(s->graph, node)), context_text(s, made_in));
 }
 
-static struct node *add_gate(lua_State *L, int context, const char *op, struct edge *inputs,
-                             int n_inputs, struct attr *attrs, int n_attrs)
-{
-    struct script *s = script_of(L);
-    const char *scope = s->contexts.items[context].scope;
-    struct new_node what = {.op = op, .inputs = inputs, .n_inputs = n_inputs, .context = context};
-    what.attrs = attrs;
-    what.n_attrs = n_attrs;
-    what.name = graph_unique_name(
-        s->graph, *scope ? arena_printf(&s->scratch, "%s/%s", scope, op) : op);
-    return node_make(L, &what);
-}
-
 static struct edge capture(lua_State *L, int context, struct edge outer)
 {
     struct script *s = script_of(L);
-    struct context *c = &s->contexts.items[context];
-    if (c->kind == CONTEXT_COND) {
-        struct edge inputs[] = {outer, c->pred};
-        return (struct edge){add_gate(L, context, "Switch", inputs, 2, NULL, 0)->id, c->branch};
-    }
+    const struct context *c = &s->contexts.items[context];
+    struct edge inputs[] = {outer, c->pred};
     struct attr attrs[] = {{"frame_name", attr_string(c->frame)},
                            {"is_constant", attr_bool(true)},
                            {"parallel_iterations", attr_int(c->parallel_iterations)}};
-    return (struct edge){add_gate(L, context, "Enter", &outer, 1, attrs, 3)->id, 0};
+    bool is_cond = c->kind == CONTEXT_COND;
+    struct new_node what = {.op = is_cond ? "Switch" : "Enter",
+                            .inputs = inputs,
+                            .n_inputs = is_cond ? 2 : 1,
+                            .attrs = attrs,
+                            .n_attrs = is_cond ? 0 : 3,
+                            .context = context};
+    int slot = is_cond ? c->branch : 0;
+    const char *scope = s->scope;
+    s->scope = c->scope;
+    struct node *node = node_make(L, &what);
+    s->scope = scope;
+    return (struct edge){node->id, slot};
 }
 
 struct edge context_route(lua_State *L, int context, struct edge edge)
@@ -100,8 +96,9 @@ bool context_route_ref(lua_State *L, int context, struct edge edge)
     check_visible(L, context, edge.node);
     for (int c = context; c != made_in; c = s->contexts.items[c].parent)
         if (s->contexts.items[c].kind == CONTEXT_LOOP)
-            place_error(L, "%s is a variable outside of the loop: a loop cannot change it; make "
-                           "it a loop variable and Assign the result",
+            place_error(L,
+                        "%s is a variable outside of the loop: a loop cannot change it; make "
+                        "it a loop variable and Assign the result",
                         node_text(graph_node(s->graph, edge.node)));
     return context != made_in;
 }
@@ -210,11 +207,14 @@ static int gate(lua_State *L)
     for (int i = 0; lua_istable(L, 4) && i < op->n_attrs && n_attrs < 4; i++)
         if (lua_getfield(L, 4, op->attrs[i].name) != LUA_TNIL)
             attrs[n_attrs++] = (struct attr){
-                op->attrs[i].name,
-                value_attr(L, -1, &op->attrs[i], DTYPE_INVALID, op->def->name)};
-    int context = (int)luaL_checkinteger(L, 1);
-    return handle_push_outputs(
-        L, add_gate(L, context, op->def->name, inputs, n, attrs, n_attrs));
+                op->attrs[i].name, value_attr(L, -1, &op->attrs[i], DTYPE_INVALID, op->def->name)};
+    struct new_node what = {.op = op->def->name,
+                            .inputs = inputs,
+                            .n_inputs = n,
+                            .attrs = attrs,
+                            .n_attrs = n_attrs,
+                            .context = (int)luaL_checkinteger(L, 1)};
+    return handle_push_outputs(L, node_make(L, &what));
 }
 
 /* tf.close(merge, index, tensor): sets the input that was left open. */
@@ -223,8 +223,8 @@ static int close_input(lua_State *L)
     struct script *s = script_of(L);
     struct node *merge = graph_node(s->graph, handle_check(L, 1, "close").node);
     struct error err = ERROR_INIT;
-    if (graph_set_input(s->graph, merge, (int)luaL_checkinteger(L, 2),
-                        handle_check(L, 3, "close"), &err))
+    if (graph_set_input(s->graph, merge, (int)luaL_checkinteger(L, 2), handle_check(L, 3, "close"),
+                        &err))
         place_error(L, "%s", err.text);
     return 0;
 }

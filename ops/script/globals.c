@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched by
- * it. The environment of scripts is an empty table, so that every assignment comes by here.
+ * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched
+ * by it. The environment of scripts is an empty table, so that every assignment comes by here.
  */
 #include <string.h>
 
@@ -95,8 +95,7 @@ static int assign_entry(lua_State *L)
         entry->edges = edges;
         entry->n = n;
     } else {
-        vec_push(&s->entries,
-                 ((struct named_edges){arena_strdup(&s->arena, name), edges, n}));
+        vec_push(&s->entries, ((struct named_edges){arena_strdup(&s->arena, name), edges, n}));
     }
     lua_settop(L, 3); /* so that a script can read it again */
     lua_rawset(L, 1);

@@ -202,9 +202,9 @@ static int push_field(lua_State *L, struct edge edge, const char *key)
 
 static int handle_index(lua_State *L)
 {
-    static const char *const fields[] = {"name",      "op",     "device",      "id",   "dtype",
-                                         "n_outputs", "shape",  "rank",        "read", "initial",
-                                         "output",    "attr",   "is_variable", "input", NULL};
+    static const char *const fields[] = {"name",      "op",    "device",      "id",    "dtype",
+                                         "n_outputs", "shape", "rank",        "read",  "initial",
+                                         "output",    "attr",  "is_variable", "input", NULL};
     struct edge edge = handle_check(L, 1, "tensor");
     if (lua_type(L, 2) != LUA_TSTRING)
         place_error(L, "a tensor cannot be indexed by a %s; use Gather, Slice or StridedSlice",
@@ -258,9 +258,12 @@ static int handle_text(lua_State *L)
 
 void handle_open(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"__index", handle_index}, {"__newindex", handle_newindex},
-                                       {"__eq", handle_equal},    {"__lt", handle_compare},
-                                       {"__le", handle_compare},  {"__tostring", handle_text},
+    static const luaL_Reg methods[] = {{"__index", handle_index},
+                                       {"__newindex", handle_newindex},
+                                       {"__eq", handle_equal},
+                                       {"__lt", handle_compare},
+                                       {"__le", handle_compare},
+                                       {"__tostring", handle_text},
                                        {NULL, NULL}};
     luaL_newmetatable(L, METATABLE);
     luaL_setfuncs(L, methods, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the front end share. Functions that take a lua_State raise Lua errors (a longjmp),
- * so they hold nothing that must be freed: temporary memory comes from the scratch arena.
+ * What the parts of the front end share. Functions that take a lua_State raise Lua errors (a
+ * longjmp), so they hold nothing that must be freed: temporary memory comes from the scratch arena.
  */
 #ifndef TF_SCRIPT_INTERNAL_H
 #define TF_SCRIPT_INTERNAL_H
@@ -15,17 +15,17 @@
 /* How a node came by its name. */
 enum named {
     NAMED_GENERATED, /* from the op: a global may rename it */
-    NAMED_GLOBAL,    /* from a global variable: yields the name when the global gets another value */
-    NAMED_EXPLICIT,  /* from the attribute `name`: stays */
+    NAMED_GLOBAL,   /* from a global variable: yields the name when the global gets another value */
+    NAMED_EXPLICIT, /* from the attribute `name`: stays */
 };
 
 /* What the front end knows of a node besides the graph. */
 struct note {
-    int context;     /* index of the control-flow context it was made in */
-    int variable;    /* index into variables if it is one, else -1 */
-    int leader;      /* node it is colocated with, or -1 */
+    int context;  /* index of the control-flow context it was made in */
+    int variable; /* index into variables if it is one, else -1 */
+    int leader;   /* node it is colocated with, or -1 */
     enum named named;
-    bool seeded;     /* seed2 was given in the script */
+    bool seeded; /* seed2 was given in the script */
 };
 
 struct variable_note {
@@ -81,12 +81,12 @@ struct script {
     int context; /* the current one */
 
     /* What applies to new nodes. */
-    const char *scope;     /* "" or "a/b" */
+    const char *scope; /* "" or "a/b" */
     const char *device;
     const char *container;
-    int leader;            /* node to colocate with, or -1 */
+    int leader; /* node to colocate with, or -1 */
     VEC(int) controls;
-    struct map scopes;     /* names of scopes in use */
+    struct map scopes; /* names of scopes in use */
 
     VEC(struct named_edges) entries;
     VEC(struct named_edges) aliases;
@@ -106,8 +106,8 @@ static inline struct script *script_of(lua_State *L)
 /* ---- sandbox.c ---- */
 
 void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes);
-void sandbox_open(lua_State *L);    /* libraries, limits, require, print */
-int sandbox_message(lua_State *L);  /* message handler: one line, with a place in the script */
+void sandbox_open(lua_State *L);   /* libraries, limits, require, print */
+int sandbox_message(lua_State *L); /* message handler: one line, with a place in the script */
 /* Calls the function below the arguments, with that handler; its results take their place. */
 int sandbox_protected(lua_State *L, int n_arguments);
 /* Pushes the environment that scripts run in. */
@@ -150,16 +150,16 @@ void handle_collect(lua_State *L, int index, const char *what);
 
 struct new_node {
     const char *op;
-    const char *name;    /* full name, or NULL: generated */
-    bool is_explicit;    /* the script gave the name */
+    const char *name; /* full name, or NULL: generated */
+    bool is_explicit; /* the script gave the name */
     const struct edge *inputs;
     int n_inputs;
     const struct attr *attrs;
     int n_attrs;
     const struct edge *controls; /* besides those in force */
     int n_controls;
-    const char *device;  /* NULL: the one in force */
-    int context;         /* -1: the current one, and inputs are routed into it */
+    const char *device; /* NULL: the one in force */
+    int context;        /* -1: the current one, and inputs are routed into it */
     bool seeded;
 };
 
@@ -199,8 +199,8 @@ void context_open(lua_State *L);
 struct edge context_route(lua_State *L, int context, struct edge edge);
 /* For a reference, which cannot be switched: whether the pivot must guard its user instead. */
 bool context_route_ref(lua_State *L, int context, struct edge edge);
-/* Whether a control edge from `node` may lead into the context as it is; if not, it was moved to the
- * Enter of the loop. */
+/* Whether a control edge from `node` may lead into the context as it is; if not, it was moved to
+ * the Enter of the loop. */
 bool context_route_control(lua_State *L, int context, int node);
 const char *context_text(const struct script *s, int context); /* "a loop" */
 
@@ -213,8 +213,8 @@ void globals_open(lua_State *L);
 void globals_finish(lua_State *L); /* entries and aliases */
 
 void variable_open(lua_State *L);
-void variable_adopt(struct script *s);   /* those of a graph that was read */
-void variable_finish(lua_State *L);      /* the entries init and ready */
+void variable_adopt(struct script *s); /* those of a graph that was read */
+void variable_finish(lua_State *L);    /* the entries init and ready */
 const struct variable_note *variable_of(struct script *s, int node); /* or NULL */
 
 void gradient_open(lua_State *L);

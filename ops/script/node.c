@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adding nodes: what is in force (scope, device, controls, control-flow context) is applied here, and
- * nowhere else.
+ * Adding nodes: what is in force (scope, device, controls, control-flow context) is applied here,
+ * and nowhere else.
  */
 #include <string.h>
 
@@ -132,7 +132,8 @@ void node_rename(lua_State *L, struct node *node, const char *name)
     const char *old = arena_strdup(&s->scratch, node->name);
     rename_one(L, node, name);
     for (int i = 0; i < node->n_inputs; i++)
-        if (edge_exists(node->inputs[i]) && node_is(graph_node(s->graph, node->inputs[i].node), "Const"))
+        if (edge_exists(node->inputs[i]) &&
+            node_is(graph_node(s->graph, node->inputs[i].node), "Const"))
             rename_follower(L, node->inputs[i].node, old, name);
     const struct variable_note *variable = variable_of(s, node->id);
     for (int id = variable ? variable->first : 0; variable && id <= variable->last; id++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a script may do: the pure part of Lua's library, modules beside it, and so much memory and so
- * many instructions. Removed are: os, io, debug, package, coroutine, dofile, loadfile, collectgarbage,
- * string.dump; loading is of text only, finalizers are refused (they would run in the middle of our
- * C code), random numbers start from the script's seed.
+ * What a script may do: the pure part of Lua's library, modules beside it, and so much memory and
+ * so many instructions. Removed are: os, io, debug, package, coroutine, dofile, loadfile,
+ * collectgarbage, string.dump; loading is of text only, finalizers are refused (they would run in
+ * the middle of our C code), random numbers start from the script's seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,8 +167,9 @@ static int require(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     if (!module_name_valid(name))
-        place_error(L, "require '%s': a module is named by letters, digits and _, with dots for "
-                       "folders; it lies beside the script",
+        place_error(L,
+                    "require '%s': a module is named by letters, digits and _, with dots for "
+                    "folders; it lies beside the script",
                     name);
     lua_settop(L, 1);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, "tf-tools.modules");
@@ -222,9 +223,8 @@ static void open_math(lua_State *L)
 void sandbox_open(lua_State *L)
 {
     static const char *const pure[] = {
-        "assert", "error",  "ipairs", "next",         "pcall",    "rawequal", "rawget",
-        "rawlen", "rawset", "select", "getmetatable", "tonumber", "tostring", "type",
-        "xpcall", NULL};
+        "assert", "error",  "ipairs",       "next",     "pcall",    "rawequal", "rawget", "rawlen",
+        "rawset", "select", "getmetatable", "tonumber", "tostring", "type",     "xpcall", NULL};
     lua_newtable(L);
     lua_setfield(L, LUA_REGISTRYINDEX, INTERNALS);
     lua_newtable(L); /* the globals */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scope, device, control, colocate, container: what applies to the nodes that a function makes. Each
- * calls the function and restores what was in force, also when the function fails.
+ * scope, device, control, colocate, container: what applies to the nodes that a function makes.
+ * Each calls the function and restores what was in force, also when the function fails.
  */
 #include <string.h>
 
@@ -18,11 +18,10 @@ struct saved {
 
 static struct saved save(struct script *s)
 {
-    struct saved saved = {s->scope, s->device, s->container, s->leader, s->context, s->controls.n,
-                          NULL};
+    struct saved saved = {s->scope,   s->device,     s->container, s->leader,
+                          s->context, s->controls.n, NULL};
     if (s->controls.n)
-        saved.controls =
-            arena_copy(&s->arena, s->controls.items, s->controls.n * sizeof(int));
+        saved.controls = arena_copy(&s->arena, s->controls.items, s->controls.n * sizeof(int));
     return saved;
 }
 
@@ -58,8 +57,7 @@ static void check_function(lua_State *L, const char *what)
 static const char *check_text(lua_State *L, const char *what)
 {
     if (lua_type(L, 1) != LUA_TSTRING)
-        place_error(L, "%s takes text as its first argument, not a %s", what,
-                    luaL_typename(L, 1));
+        place_error(L, "%s takes text as its first argument, not a %s", what, luaL_typename(L, 1));
     return arena_strdup(&script_of(L)->arena, lua_tostring(L, 1));
 }
 

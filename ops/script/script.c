@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a script: a Lua state is made, runs text under lua_pcall, and its findings are written
- * to the graph at the end.
+ * The life of a script: a Lua state is made, runs text under lua_pcall, and its findings are
+ * written to the graph at the end.
  */
 #include "ops/script/script.h"
 

@@ -4,8 +4,8 @@
  * docs/language.md; layers, optimizers and the like are Lua in ops/prelude, which is built in.
  *
  * A script is input and runs in a sandbox: it sees ops, tensors and the pure part of Lua's library,
- * no files but Lua modules beside it, no clock, no other process; memory, instructions and nodes are
- * limited. All failures are one line: "digits.lua:7: node 'h': MatMul: inner dimensions ...".
+ * no files but Lua modules beside it, no clock, no other process; memory, instructions and nodes
+ * are limited. All failures are one line: "digits.lua:7: node 'h': MatMul: inner dimensions ...".
  *
  * A script works on one graph, which it does not own, and is used by one thread.
  */
@@ -17,10 +17,10 @@
 struct script;
 
 struct script_options {
-    int64_t seed;         /* of every random op that does not bring its own */
-    size_t memory_bytes;  /* of the Lua state; 0: SCRIPT_MEMORY_BYTES */
-    int64_t instructions; /* of the Lua machine; 0: SCRIPT_INSTRUCTIONS */
-    int64_t nodes;        /* in the graph; 0: SCRIPT_NODES */
+    int64_t seed;                    /* of every random op that does not bring its own */
+    size_t memory_bytes;             /* of the Lua state; 0: SCRIPT_MEMORY_BYTES */
+    int64_t instructions;            /* of the Lua machine; 0: SCRIPT_INSTRUCTIONS */
+    int64_t nodes;                   /* in the graph; 0: SCRIPT_NODES */
     void (*print)(const char *line); /* of the script's print(); NULL: nowhere */
 };
 
@@ -33,11 +33,12 @@ struct script *script_new(struct graph *graph, const struct script_options *opti
                           struct error *err);
 void script_free(struct script *script);
 
-/* A parameter, "NAME=VALUE", as the script sees it in D: a number, true, false or text, by its form.
- * ERR_USAGE when it is not of that form. */
+/* A parameter, "NAME=VALUE", as the script sees it in D: a number, true, false or text, by its
+ * form. ERR_USAGE when it is not of that form. */
 int script_define(struct script *script, const char *assignment, struct error *err);
 
-/* Runs Lua text. `name` is for messages and for the places of nodes; `require` looks in `folder`. */
+/* Runs Lua text. `name` is for messages and for the places of nodes; `require` looks in `folder`.
+ */
 int script_run(struct script *script, const char *text, size_t n, const char *name,
                const char *folder, struct error *err);
 

@@ -235,10 +235,9 @@ static struct edge make_pack(lua_State *L, int index, enum dtype type, const cha
     struct edge *items = arena_array(&s->scratch, (size_t)n, sizeof *items);
     for (int i = 0; i < n; i++) {
         lua_rawgeti(L, index, i + 1);
-        items[i] = value_edge(L, lua_gettop(L), type,
-                              graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/values_%d",
-                                                                       name, i)),
-                              what);
+        items[i] = value_edge(
+            L, lua_gettop(L), type,
+            graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/values_%d", name, i)), what);
         lua_pop(L, 1);
     }
     struct new_node node = {
@@ -246,8 +245,7 @@ static struct edge make_pack(lua_State *L, int index, enum dtype type, const cha
     return (struct edge){node_make(L, &node)->id, 0};
 }
 
-struct edge value_edge(lua_State *L, int index, enum dtype type, const char *name,
-                       const char *what)
+struct edge value_edge(lua_State *L, int index, enum dtype type, const char *name, const char *what)
 {
     struct edge edge;
     index = lua_absindex(L, index);

@@ -159,8 +159,9 @@ static void check_initial(lua_State *L, const struct variable_note *v, bool *see
             continue;
         seen[node->id] = true;
         if (variable_of(s, node->id))
-            luaL_error(L, "%s: its initial value reads the variable '%s', which may not have one "
-                          "yet; use the field initial of '%s'",
+            luaL_error(L,
+                       "%s: its initial value reads the variable '%s', which may not have one "
+                       "yet; use the field initial of '%s'",
                        node_text(graph_node(s->graph, v->node)), node->name, node->name);
         for (int i = 0; i < node->n_inputs; i++)
             if (edge_exists(node->inputs[i]) && !seen[node->inputs[i].node])

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf-grad: adds gradients, and an optimizer's updates, to a graph.
+ */
+#include <stdio.h>
+
+#include "cli/tool.h"
+#include "graph/graph_io.h"
+#include "ops/ops.h"
+#include "ops/script/script.h"
+
+static const char *loss, *optimizer = "sgd", *of;
+static struct option_list wrt;
+static int64_t seed;
+
+static const struct option_row rows[] = {
+    {0, "minimize", OPTION_TEXT, &loss, "LOSS",
+     "add the entry train, which does a step to less LOSS"},
+    {0, "optimizer", OPTION_TEXT, &optimizer, "NAME[,KEY=VALUE...]",
+     "how: sgd, momentum, adagrad, adadelta, rmsprop, adam, ftrl (sgd)"},
+    {0, "of", OPTION_TEXT, &of, "Y", "add the gradients of Y"},
+    {0, "wrt", OPTION_LIST, &wrt, "X,...", "with respect to these; fetched as grad/X"},
+    {0, "seed", OPTION_INT, &seed, "N", "seed of random ops that are added (0)"},
+    TOOL_OUTPUT_ROW,
+    TOOL_COMMON_ROWS,
+    {0},
+};
+
+static const struct option_table table = {
+    .tool = "tf-grad",
+    .summary = "add gradients and training to a graph",
+    .operands = "[FILE]",
+    .description =
+        "Reads a graph and writes it with more nodes: with --minimize the gradients of LOSS with "
+        "respect to all trained variables, an optimizer's updates and the entry train; with --of "
+        "and "
+        "--wrt gradients only, which can be fetched as grad/X, all of them by the entry grad.\n"
+        "\n"
+        "A path from Y to an X that is cut, by an op without a gradient or because there is none, "
+        "is "
+        "an error that names the node. Variables that the loss does not depend on are left alone.",
+    .examples = "tf-grad --minimize loss --optimizer adam,rate=0.001 fwd.tfg > train.tfg\n"
+                "tf-grad --of loss --wrt hidden/W,x fwd.tfg | tf-exec --fetch grad/x",
+    .rows = rows,
+    .operands_max = 1,
+};
+
+static void print_line(const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+}
+
+static int extend(struct graph *graph, struct error *err)
+{
+    struct script_options options = {.seed = seed, .print = print_line};
+    struct script *script = script_new(graph, &options, err);
+    if (!script)
+        return err->code;
+    int code = loss ? script_minimize(script, loss, optimizer, err)
+                    : script_gradients(script, of, wrt.items, (int)wrt.n, err);
+    if (!code)
+        code = script_finish(script, err);
+    script_free(script);
+    return code;
+}
+
+static int check_options(struct error *err)
+{
+    if (!loss == !of)
+        return error_set(err, ERR_USAGE, "either --minimize LOSS or --of Y --wrt X is needed");
+    if (of && !wrt.n)
+        return error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of);
+    if (loss && wrt.n)
+        return error_set(err, ERR_USAGE, "--wrt goes with --of; --minimize finds its variables");
+    return 0;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct stream_reader *reader;
+    struct graph *graph = NULL;
+    if (check_options(err) || tool_open_writer(tool, 1, err) ||
+        tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
+        return err->code;
+    int code = graph_read(reader, ops_registry(), &graph, err);
+    if (!code && (code = extend(graph, err)))
+        error_prefix(err, "%s: ", stream_reader_name(reader));
+    if (!code) {
+        graph_add_made(graph, tool_provenance(tool));
+        code = graph_write(tool->writer, graph, err);
+    }
+    graph_free(graph);
+    tool_close_reader(reader);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

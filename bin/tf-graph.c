@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf-graph: builds a graph from a model script, or reads one from its text form.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/tool.h"
+#include "graph/graph_io.h"
+#include "graph/text.h"
+#include "ops/ops.h"
+#include "ops/script/load.h"
+#include "ops/script/script.h"
+
+static struct option_list definitions;
+static const char *program;
+static bool is_text;
+static int64_t seed, memory, instructions;
+
+static const struct option_row rows[] = {
+    {'D', "define", OPTION_REPEAT, &definitions, "NAME=VALUE",
+     "parameter that the script sees as D.NAME"},
+    {'e', "execute", OPTION_TEXT, &program, "TEXT", "run TEXT instead of a file"},
+    {0, "text", OPTION_FLAG, &is_text, NULL, "read a graph in the form that tf-show --text prints"},
+    {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
+    {0, "memory", OPTION_BYTES, &memory, "BYTES", "memory that the script may use (2G)"},
+    {0, "instructions", OPTION_INT, &instructions, "N",
+     "instructions that it may run (2000000000)"},
+    TOOL_OUTPUT_ROW,
+    TOOL_COMMON_ROWS,
+    {0},
+};
+
+static const struct option_table table = {
+    .tool = "tf-graph",
+    .summary = "build a graph from a model script",
+    .operands = "[SCRIPT]",
+    .description = "Runs a model script, which is Lua 5.4, and writes the graph that it builds. "
+                   "Shapes and types "
+                   "are inferred as each op is added; an error names the script's line and the op. "
+                   "The language "
+                   "is described in docs/language.md.\n"
+                   "\n"
+                   "A script sees the ops, the prelude (nn, init, optim, schedule, clip, ...) and "
+                   "the pure part "
+                   "of Lua's library; require finds modules in the script's folder only.\n"
+                   "\n"
+                   "The graph gets the entries init, which gives the variables their initial "
+                   "values, and ready, "
+                   "which says whether they have one.",
+    .examples =
+        "tf-graph digits.lua | tf-show\n"
+        "tf-graph -D units=256 digits.lua -o digits.tfg\n"
+        "tf-graph -e 'y = Sqrt(Placeholder{dtype = float32, name = \"x\"})' | tf-show --text\n"
+        "tf-show --text a.tfg | sed s/Relu/Tanh/ | tf-graph --text > b.tfg",
+    .rows = rows,
+    .operands_max = 1,
+};
+
+static void print_line(const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+}
+
+static int check_stdin(const char *path, struct error *err)
+{
+    if (strcmp(path, "-") || !isatty(STDIN_FILENO))
+        return 0;
+    return error_set(err, ERR_USAGE, "no script: name a file or use -e TEXT; see tf-graph --help");
+}
+
+static int run_script(struct script *script, const char *path, struct error *err)
+{
+    for (size_t i = 0; i < definitions.n; i++)
+        if (script_define(script, definitions.items[i], err))
+            return err->code;
+    int code = program ? script_run(script, program, strlen(program), "-e", "", err)
+                       : script_run_file(script, path, err);
+    return code ? code : script_finish(script, err);
+}
+
+static int build(struct tool *tool, const char *path, struct graph **graph, struct error *err)
+{
+    struct script_options options = {.seed = seed,
+                                     .memory_bytes = memory > 0 ? (size_t)memory : 0,
+                                     .instructions = instructions,
+                                     .print = print_line};
+    *graph = graph_new(ops_registry());
+    graph_add_made(*graph, tool_provenance(tool));
+    struct script *script = script_new(*graph, &options, err);
+    int code = script ? run_script(script, path, err) : err->code;
+    script_free(script);
+    return code;
+}
+
+static int read_text(const char *path, struct graph **graph, struct error *err)
+{
+    size_t n;
+    char *text = load_file(path, &n, err);
+    if (!text)
+        return err->code;
+    int code =
+        graph_parse_text(text, n, strcmp(path, "-") ? path : "stdin", ops_registry(), graph, err);
+    mem_free(text);
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    const char *path = n ? operands[0] : "-";
+    if (program && n)
+        return error_set(err, ERR_USAGE, "both -e and the file '%s' are given", path);
+    if (is_text && (program || definitions.n))
+        return error_set(err, ERR_USAGE, "--text reads a graph: -e and -D are for scripts");
+    if ((!program && check_stdin(path, err)) || tool_open_writer(tool, 1, err))
+        return err->code;
+    struct graph *graph = NULL;
+    int code = is_text ? read_text(path, &graph, err) : build(tool, path, &graph, err);
+    if (!code)
+        code = graph_write(tool->writer, graph, err);
+    graph_free(graph);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

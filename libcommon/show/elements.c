@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "show/show.h"
+
+void show_summary(struct str *line, const struct tensor *t)
+{
+    int64_t count = tensor_count(t), n = 0, n_nan = 0, n_infinite = 0;
+    if (count == 0 || t->type == STRING || t->type == COMPLEX64 || t->type == RESOURCE) {
+        str_append(line, count == 0 ? "empty" : "");
+        return;
+    }
+    double least = INFINITY, most = -INFINITY, mean = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double v = tensor_get_float64(t, i);
+        n_nan += isnan(v);
+        n_infinite += isinf(v) != 0;
+        if (!isfinite(v))
+            continue;
+        least = v < least ? v : least;
+        most = v > most ? v : most;
+        mean += (v - mean) / (double)++n;
+    }
+    if (n)
+        str_printf(line, "min %g max %g mean %.3g", least, most, mean);
+    if (n_nan)
+        str_printf(line, "%snan %lld", n ? " " : "", (long long)n_nan);
+    if (n_infinite)
+        str_printf(line, "%sinf %lld", n || n_nan ? " " : "", (long long)n_infinite);
+}
+
+void show_elements(struct str *line, const struct tensor *t, int64_t limit)
+{
+    int64_t count = tensor_count(t);
+    if (count == 0)
+        str_append(line, "empty");
+    for (int64_t i = 0; i < count; i++) {
+        if (i)
+            str_append_char(line, ' ');
+        if (limit >= 0 && i == limit) {
+            str_append(line, "...");
+            return;
+        }
+        if (dtype_is_floating(t->type))
+            str_printf(line, "%g", tensor_get_float64(t, i));
+        else
+            tensor_print_element(line, t, i);
+    }
+}
+
+/* ---- JSON ---- */
+
+void show_json_text(struct str *line, const char *text, size_t n)
+{
+    str_append_char(line, '"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            str_printf(line, "\\%c", c);
+        else if (c < ' ' || c == 0x7f)
+            str_printf(line, "\\u%04x", c);
+        else
+            str_append_char(line, (char)c);
+    }
+    str_append_char(line, '"');
+}
+
+static void json_element(struct str *line, const struct tensor *t, int64_t i)
+{
+    const char *text;
+    size_t length;
+    if (t->type == STRING) {
+        tensor_string(t, i, &text, &length);
+        show_json_text(line, text, length);
+    } else if (t->type == COMPLEX64) {
+        const float *parts = (const float *)t->data + 2 * i;
+        struct shape pair = shape_vector(2);
+        struct tensor both = tensor_borrow(FLOAT32, &pair, (void *)parts);
+        show_json_tensor(line, &both);
+    } else {
+        double v = dtype_is_floating(t->type) ? tensor_get_float64(t, i) : 0;
+        if (isfinite(v))
+            tensor_print_element(line, t, i);
+        else
+            str_append(line, isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    }
+}
+
+void show_json_tensor(struct str *line, const struct tensor *t)
+{
+    const struct shape *shape = &t->shape;
+    int64_t count = tensor_count(t), index[SHAPE_RANK_MAX] = {0};
+    if (count == 0) { /* brackets down to the first empty dimension */
+        int depth = 0;
+        while (depth < shape->rank && shape->dims[depth] == 1)
+            depth++;
+        for (int i = 0; i <= depth; i++)
+            str_append_char(line, '[');
+        for (int i = 0; i <= depth; i++)
+            str_append_char(line, ']');
+        return;
+    }
+    for (int i = 0; i < shape->rank; i++)
+        str_append_char(line, '[');
+    for (int64_t i = 0; i < count; i++) {
+        json_element(line, t, i);
+        int axis = shape->rank - 1;
+        for (; axis >= 0 && ++index[axis] == shape->dims[axis]; axis--)
+            index[axis] = 0;
+        for (int k = shape->rank - 1; k > axis; k--)
+            str_append_char(line, ']');
+        if (axis < 0)
+            return;
+        str_append_char(line, ',');
+        for (int k = shape->rank - 1; k > axis; k--)
+            str_append_char(line, '[');
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What tf-show says of a record: one function per kind. Adding a kind of record: its show_KIND here
+ * and a row in show.c.
+ */
+#ifndef TF_SHOW_SHOW_H
+#define TF_SHOW_SHOW_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "wire/record.h"
+
+struct show {
+    FILE *out;
+    bool json;                /* one object a line, numbers exact */
+    int verbose;              /* all elements of every tensor */
+    const char *const *names; /* only these tensors; n_names 0: all */
+    int n_names;
+};
+
+/* Dispatches by the record's kind. ERR_IO. */
+int show_record(const struct show *show, const struct record *record, struct error *err);
+
+/* `feed 1  x float32[64,64] min 0 max 16 mean 4.88` */
+int show_feed(const struct show *show, const struct record *record, struct error *err);
+/* `step 1  accuracy 0.966667` */
+int show_fetch(const struct show *show, const struct record *record, struct error *err);
+/* `float32[2,1]  3 7`, or with a name `hidden/W  float32[64,128]  min -0.2 max 0.2 mean 0.01` */
+int show_tensor(const struct show *show, const struct record *record, struct error *err);
+
+/* Whether the user wants to see a tensor of this name. */
+bool show_wants(const struct show *show, const char *name);
+
+/* ---- pieces, for tests and for other kinds ---- */
+
+/* "min 0 max 16 mean 4.88", of finite numbers; "empty"; what is not a number is counted. */
+void show_summary(struct str *line, const struct tensor *t);
+
+/* Elements with blanks between them, six digits of floats; beyond `limit` elements "...". */
+void show_elements(struct str *line, const struct tensor *t, int64_t limit);
+
+/* Nested arrays with exact numbers. What JSON has no numbers for is "NaN", "Infinity" and
+ * "-Infinity". */
+void show_json_tensor(struct str *line, const struct tensor *t);
+void show_json_text(struct str *line, const char *text, size_t n);
+
+/* "loss 0.31  accuracy 1": the scalars of a fetch record, for a live line. */
+void show_scalars(const struct show *show, struct str *line, const struct record *record);
+
+#endif

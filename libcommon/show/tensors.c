@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Records that are made of tensors: feed, fetch, tensor.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "show/show.h"
+
+#define ELEMENTS_SHOWN 16        /* of a tensor among others */
+#define ELEMENTS_SHOWN_ALONE 128 /* of a tensor that is all there is to show */
+
+static void write_line(const struct show *show, struct str *line)
+{
+    str_append_char(line, '\n');
+    fwrite(line->data, 1, line->n, show->out);
+    str_release(line);
+}
+
+static int64_t step_of(const struct record *record)
+{
+    int64_t step = 0;
+    record_get_int(&record->header, "step", &step);
+    return step;
+}
+
+/* {"step":1,"accuracy":0.97}; `key` NULL: only the tensors. */
+static void write_json(const struct show *show, const struct record *record, const char *key)
+{
+    struct str line = STR_INIT;
+    str_append_char(&line, '{');
+    if (key)
+        str_printf(&line, "\"%s\":%" PRId64, key, step_of(record));
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        if (!show_wants(show, named->name))
+            continue;
+        if (line.n > 1)
+            str_append_char(&line, ',');
+        const char *name = *named->name ? named->name : "value";
+        show_json_text(&line, name, strlen(name));
+        str_append_char(&line, ':');
+        show_json_tensor(&line, &named->tensor);
+    }
+    str_append_char(&line, '}');
+    write_line(show, &line);
+}
+
+/* Elements where there are few, else what they are like. */
+static void append_content(const struct show *show, struct str *line, const struct tensor *t,
+                           int64_t limit)
+{
+    if (show->verbose || tensor_count(t) <= limit || t->type == STRING || t->type == COMPLEX64)
+        show_elements(line, t, show->verbose ? -1 : limit);
+    else
+        show_summary(line, t);
+}
+
+int show_feed(const struct show *show, const struct record *record, struct error *err)
+{
+    (void)err;
+    if (show->json) {
+        write_json(show, record, "feed");
+        return 0;
+    }
+    struct str line = STR_INIT;
+    str_printf(&line, "feed %" PRId64, step_of(record));
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        if (!show_wants(show, named->name))
+            continue;
+        str_printf(&line, "  %s ", named->name);
+        shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
+        str_append_char(&line, ' ');
+        append_content(show, &line, &named->tensor, 1);
+    }
+    write_line(show, &line);
+    return 0;
+}
+
+int show_fetch(const struct show *show, const struct record *record, struct error *err)
+{
+    (void)err;
+    if (show->json) {
+        write_json(show, record, "step");
+        return 0;
+    }
+    struct str line = STR_INIT;
+    str_printf(&line, "step %" PRId64, step_of(record));
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        if (!show_wants(show, named->name))
+            continue;
+        str_printf(&line, "  %s ", named->name);
+        if (tensor_count(&named->tensor) > ELEMENTS_SHOWN) {
+            shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
+            str_append_char(&line, ' ');
+        }
+        append_content(show, &line, &named->tensor, ELEMENTS_SHOWN);
+    }
+    write_line(show, &line);
+    return 0;
+}
+
+int show_tensor(const struct show *show, const struct record *record, struct error *err)
+{
+    (void)err;
+    if (show->json) {
+        write_json(show, record, NULL);
+        return 0;
+    }
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        if (!show_wants(show, named->name))
+            continue;
+        struct str line = STR_INIT;
+        if (*named->name)
+            str_printf(&line, "%s  ", named->name);
+        shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
+        str_append(&line, "  ");
+        append_content(show, &line, &named->tensor,
+                       *named->name ? ELEMENTS_SHOWN : ELEMENTS_SHOWN_ALONE);
+        write_line(show, &line);
+    }
+    return 0;
+}
+
+void show_scalars(const struct show *show, struct str *line, const struct record *record)
+{
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        if (tensor_count(&named->tensor) != 1 || !show_wants(show, named->name))
+            continue;
+        str_printf(line, "%s%s ", line->n ? "  " : "", named->name);
+        show_elements(line, &named->tensor, 1);
+    }
+}

@@ -61,7 +61,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 
 .DELETE_ON_ERROR:
 .PHONY: all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
-all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE) $(if $(SANITIZE),,$(BUILD)/lib/pkgconfig/tf-tools.pc)
+all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES)
 unit: $(UNIT_TESTS) $(CPU_MODULES)
 thread-tests: $(THREAD_TESTS) $(CPU_MODULES)
@@ -114,12 +114,6 @@ $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)
 	$< --man >$@
-$(BUILD)/lib/pkgconfig/tf-tools.pc: Makefile
-	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
-		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' 'Version: $(VERSION)' \
-		'Requires: msgpack' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltf-tools' >$@
-
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 demo:
@@ -150,7 +144,10 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
 	install -m 644 $(CPU_MODULES) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
-	install -m 644 $(BUILD)/lib/pkgconfig/tf-tools.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
+		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' \
+		'Version: $(VERSION)' 'Requires: msgpack' 'Cflags: -I$${includedir}' \
+		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \

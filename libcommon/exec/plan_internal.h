@@ -31,9 +31,10 @@ struct value {
     struct tensor constant;    /* owned by the plan, or borrowed from the graph */
     struct variable *variable; /* of a reference, or whose memory this value aliases */
     int feed;
-    int item;       /* producer; -1: none */
-    int alias_of;   /* the value whose memory this one is; -1: its own */
-    int64_t offset; /* in the arena; -1: none */
+    int item;        /* producer; -1: none */
+    bool copy_reads; /* dynamic: written in a loop, so that a read must not alias it */
+    int alias_of;    /* the value whose memory this one is; -1: its own */
+    int64_t offset;  /* in the arena; -1: none */
     size_t bytes;
     int live_from, live_to; /* items, by position in the order */
 };
@@ -64,6 +65,7 @@ struct item {
 };
 
 struct instance;
+struct pool;
 
 struct plan {
     const struct graph *source;
@@ -123,7 +125,8 @@ struct call_host {
     const struct item *item;
     struct tensor *fetches;     /* of the step */
     struct variable **out_refs; /* dynamic: the variable of a ref output */
-    VEC(void *) * temporaries;  /* freed at the end of the step */
+    struct pool *pool;          /* dynamic: where outputs come from */
+    VEC(void *) * temporaries;  /* freed after the call or, at the latest, after the step */
     void (*done)(struct call_host *host, int result);
 };
 

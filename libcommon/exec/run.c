@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
+#include "exec/pool.h"
 
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
@@ -21,7 +22,7 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     }
     enum dtype type = call->node->outputs[i].type;
     int64_t bytes = shape_bytes(shape, type);
-    struct buffer *buffer = bytes < 0 ? NULL : call->device->alloc(call->device, (size_t)bytes);
+    struct buffer *buffer = bytes < 0 ? NULL : pool_alloc(host->pool, (size_t)bytes);
     if (!buffer) {
         error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
         return NULL;
@@ -156,7 +157,7 @@ static int copy_run(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     struct tensor *out = call->out[0];
     if (!host->planned) {
-        struct buffer *buffer = call->device->alloc(call->device, tensor_bytes(in));
+        struct buffer *buffer = pool_alloc(host->pool, tensor_bytes(in));
         if (!buffer)
             return error_set(call->err, ERR_OS, "no memory for %s",
                              shape_text_typed(in->type, &in->shape));

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dynamic executor. Private to libcommon/exec.
+ *
+ * An item runs when everything it waits for has arrived (the 2015 white paper, section 3.1; control
+ * flow as in section 4.4 and in Yu et al., "Dynamic Control Flow in Large-Scale Machine Learning",
+ * 2018). Each execution has a tag, a frame and an iteration: Enter sends its value into iteration 0
+ * of a child frame, NextIteration into the next iteration, Exit into the parent. A value that was
+ * not taken by Switch is dead, and deadness passes through everything but Merge.
+ *
+ * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c keeps frames and iterations;
+ * dynamic.c runs items.
+ *
+ * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
+ * without it. Variables are held as variable.h says, never while waiting for run.lock.
+ */
+#ifndef TF_EXEC_DYNAMIC_H
+#define TF_EXEC_DYNAMIC_H
+
+#include "exec/plan_internal.h"
+#include "exec/pool.h"
+
+#define EDGE_CONTROL (-1)
+#define EDGE_AFTER (-2)
+
+enum item_role {
+    ROLE_PLAIN,
+    ROLE_MERGE,
+    ROLE_ENTER,
+    ROLE_EXIT,
+    ROLE_NEXT,
+    ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
+};
+
+struct out_edge {
+    int slot; /* of the producer; -1 for control and after */
+    int item;
+    int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
+};
+
+struct dynamic_item {
+    enum item_role role;
+    int frame, local;            /* local: index within the frame */
+    int pending;                 /* arrivals to wait for (of a Merge: control and after only) */
+    int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
+    bool merge_ready;            /* a Merge with an input that is always there */
+    bool is_constant;            /* of an Enter */
+    bool is_cheap;
+    int child_frame;               /* of an Enter */
+    int first_input, first_output; /* in the iteration's arrays */
+    int first_edge, n_edges;
+};
+
+struct dynamic_frame {
+    const char *name;
+    int parent;
+    int n_items, n_inputs, n_outputs;
+    int n_enters;
+    int parallel_iterations;
+    VEC(int) items;
+    VEC(int) exits;
+};
+
+struct dynamic {
+    struct dynamic_item *items;
+    VEC(struct dynamic_frame) frames; /* 0: the root */
+    struct out_edge *edges;
+    int threads;
+    struct pool *pool;
+    struct run *idle_runs; /* memory of steps that are over; under plan->lock */
+};
+
+/* A value on its way to an input. */
+struct token {
+    struct tensor tensor; /* empty for a reference: which variable is known from the plan */
+    bool is_live;
+};
+
+struct activation; /* an item to be executed in an iteration */
+
+struct counter {
+    int pending, dead;
+    bool has_live, fired;
+};
+
+struct iteration {
+    struct frame *frame;
+    int64_t number;
+    uint64_t tag;    /* call->iteration */
+    int outstanding; /* activations not yet over */
+    int n_children;
+    struct frame *children;
+    struct iteration *next;   /* newer one of the frame, or idle */
+    struct counter *counters; /* by local item */
+    struct token *inputs;
+    struct tensor *outputs;
+    struct tensor **pointers; /* n_inputs + n_outputs */
+    struct variable **out_refs;
+    struct activation *activations;
+};
+
+struct deferred {
+    int item; /* the NextIteration */
+    struct token value;
+};
+
+struct frame {
+    const struct dynamic_frame *def;
+    int index;
+    struct frame *parent, *next; /* next: among the children of the parent's iteration, or idle */
+    struct iteration *parent_iteration;
+    struct iteration *oldest, *newest;
+    int n_live;
+    int enters_left;
+    bool *exited;                  /* by position in def->exits: a live value left there */
+    VEC(struct deferred) deferred; /* values for the iteration after the newest */
+    VEC(struct deferred) invariants;
+};
+
+struct activation {
+    struct call_host host; /* first: what call->executor points to */
+    struct variable_waiter waiter;
+    struct kernel_call call;
+    struct run *run;
+    struct iteration *iteration;
+    int item;
+    bool is_dead;
+    bool gathered; /* reads of variables are tensors now, which give their holds back */
+    int n_held;    /* holds taken so far */
+    VEC(void *) temporaries;
+    struct activation *next;
+    struct error err;
+};
+
+struct run {
+    struct plan *plan;
+    struct step *step;
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct frame *root;
+    struct frame **idle_frames; /* by definition */
+    struct iteration **idle_iterations;
+    struct run *next;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct activation *queue; /* ready, in no particular order */
+    int active;               /* activations queued, running, pending or put aside */
+    int helpers;
+    atomic_bool failed;
+    struct error err;
+    VEC(struct buffer *) garbage; /* let go of under the lock; the last holder may need it */
+};
+
+/* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
+struct frame *frame_root(struct run *run);
+void frame_start_root(struct run *run, struct activation **ready);
+/* Lets go of a tensor; what that sets free is freed by run_sweep, without the lock. */
+void frame_discard(struct run *run, struct tensor *t);
+/* Sends the outputs of an activation that is over along its edges. */
+void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
+/* Drops everything that a failed step left behind, and the root frame of any step. */
+void frame_clear(struct run *run);
+void frame_free_idle(struct run *run);
+
+#endif

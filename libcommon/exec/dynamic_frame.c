@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames and iterations of a running step: where values wait for each other, which iterations
+ * exist, when a loop is over. Everything here runs with run->lock held.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/dynamic.h"
+
+static void deliver(struct run *run, struct iteration *iteration, const struct out_edge *edge,
+                    const struct token *value, struct activation **ready);
+static void check_iteration(struct run *run, struct iteration *iteration,
+                            struct activation **ready);
+
+/* ---- memory: iterations and frames are kept and used again ---- */
+
+static struct iteration *iteration_alloc(struct run *run, int index)
+{
+    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    struct iteration *it = mem_alloc(sizeof *it);
+    it->counters = mem_array((size_t)def->n_items + 1, sizeof *it->counters);
+    it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
+    it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
+    it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
+    it->out_refs = mem_array((size_t)def->n_outputs + 1, sizeof *it->out_refs);
+    it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
+    return it;
+}
+
+static void iteration_free(struct iteration *it, int n_items)
+{
+    for (int i = 0; i < n_items; i++)
+        vec_release(&it->activations[i].temporaries);
+    mem_free(it->counters);
+    mem_free(it->inputs);
+    mem_free(it->outputs);
+    mem_free(it->pointers);
+    mem_free(it->out_refs);
+    mem_free(it->activations);
+    mem_free(it);
+}
+
+static uint64_t next_tag(const struct frame *frame, int64_t number)
+{
+    if (!frame->parent)
+        return 0;
+    uint64_t path[] = {frame->parent_iteration->tag, (uint64_t)frame->index, (uint64_t)number + 1};
+    uint64_t tag = hash_bytes(path, sizeof path, 0);
+    return tag ? tag : 1;
+}
+
+static struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    struct iteration *it = run->idle_iterations[frame->index];
+    if (it)
+        run->idle_iterations[frame->index] = it->next;
+    else
+        it = iteration_alloc(run, frame->index);
+    it->frame = frame;
+    it->number = number;
+    it->tag = next_tag(frame, number);
+    it->outstanding = it->n_children = 0;
+    it->children = NULL;
+    it->next = NULL;
+    for (size_t i = 0; i < frame->def->items.n; i++)
+        it->counters[i] = (struct counter){.pending = d->items[frame->def->items.items[i]].pending};
+    if (frame->newest)
+        frame->newest->next = it;
+    else
+        frame->oldest = it;
+    frame->newest = it;
+    frame->n_live++;
+    return it;
+}
+
+static void iteration_drop(struct run *run, struct iteration *it)
+{
+    const struct dynamic_frame *def = it->frame->def;
+    for (int i = 0; i < def->n_inputs; i++) {
+        frame_discard(run, &it->inputs[i].tensor);
+        it->inputs[i].is_live = false;
+    }
+    for (int i = 0; i < def->n_outputs; i++)
+        frame_discard(run, &it->outputs[i]);
+    it->next = run->idle_iterations[it->frame->index];
+    run->idle_iterations[it->frame->index] = it;
+}
+
+void frame_discard(struct run *run, struct tensor *t)
+{
+    if (t->buffer)
+        vec_push(&run->garbage, t->buffer);
+    *t = (struct tensor)TENSOR_INIT;
+}
+
+static struct frame *frame_new(struct run *run, int index, struct frame *parent,
+                               struct iteration *parent_iteration)
+{
+    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    struct frame *frame = run->idle_frames[index];
+    if (frame) {
+        run->idle_frames[index] = frame->next;
+    } else {
+        frame = mem_alloc(sizeof *frame);
+        frame->exited = mem_alloc(def->exits.n + 1);
+    }
+    frame->def = def;
+    frame->index = index;
+    frame->parent = parent;
+    frame->parent_iteration = parent_iteration;
+    frame->oldest = frame->newest = NULL;
+    frame->n_live = 0;
+    frame->enters_left = def->n_enters;
+    memset(frame->exited, 0, def->exits.n);
+    frame->next = NULL;
+    return frame;
+}
+
+static void drop_values(struct run *run, struct frame *frame)
+{
+    for (size_t i = 0; i < frame->deferred.n; i++)
+        frame_discard(run, &frame->deferred.items[i].value.tensor);
+    for (size_t i = 0; i < frame->invariants.n; i++)
+        frame_discard(run, &frame->invariants.items[i].value.tensor);
+    frame->deferred.n = frame->invariants.n = 0;
+}
+
+static void frame_drop(struct run *run, struct frame *frame)
+{
+    drop_values(run, frame);
+    while (frame->oldest) {
+        struct iteration *it = frame->oldest;
+        frame->oldest = it->next;
+        while (it->children) {
+            struct frame *child = it->children;
+            it->children = child->next;
+            frame_drop(run, child);
+        }
+        iteration_drop(run, it);
+    }
+    frame->next = run->idle_frames[frame->index];
+    run->idle_frames[frame->index] = frame;
+}
+
+void frame_clear(struct run *run)
+{
+    if (run->root)
+        frame_drop(run, run->root);
+    run->root = NULL;
+}
+
+void frame_free_idle(struct run *run)
+{
+    for (size_t i = 0; i < run->plan->dynamic->frames.n; i++) {
+        for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
+            next = it->next;
+            iteration_free(it, run->plan->dynamic->frames.items[i].n_items);
+        }
+        for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
+            next = f->next;
+            vec_release(&f->deferred);
+            vec_release(&f->invariants);
+            mem_free(f->exited);
+            mem_free(f);
+        }
+    }
+}
+
+/* ---- readiness ---- */
+
+static void schedule(struct run *run, struct iteration *it, int item, bool is_dead,
+                     struct activation **ready)
+{
+    struct activation *a = &it->activations[run->plan->dynamic->items[item].local];
+    a->run = run;
+    a->iteration = it;
+    a->item = item;
+    a->is_dead = is_dead;
+    a->gathered = false;
+    a->n_held = 0;
+    a->next = *ready;
+    *ready = a;
+    it->outstanding++;
+    run->active++;
+}
+
+/* A Merge runs with its first live input; it is dead when all inputs that can come are. The back
+ * edge brings nothing in iteration 0, and nothing else comes later. */
+static void check_merge(struct run *run, struct iteration *it, int item, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct counter *c = &it->counters[di->local];
+    int expected = it->number == 0 ? di->merge_first : di->merge_next;
+    bool live = c->has_live || di->merge_ready;
+    if (c->fired || c->pending > 0 || (!live && c->dead < expected))
+        return;
+    c->fired = true;
+    schedule(run, it, item, !live, ready);
+}
+
+static void check_plain(struct run *run, struct iteration *it, int item, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct counter *c = &it->counters[di->local];
+    if (c->pending > 0 || c->fired)
+        return;
+    c->fired = true;
+    schedule(run, it, item, c->dead > 0 && di->role != ROLE_TRIGGER, ready);
+}
+
+static void keep_input(struct iteration *it, int index, const struct token *value)
+{
+    struct token *input = &it->inputs[index];
+    if (value->tensor.buffer)
+        tensor_share(&input->tensor, &value->tensor);
+    else
+        input->tensor = value->tensor;
+    input->is_live = true;
+}
+
+static void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                    const struct token *value, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[edge->item];
+    struct counter *c = &it->counters[di->local];
+    if (di->role == ROLE_MERGE) {
+        if (edge->input < 0) {
+            c->pending--;
+        } else if (!value->is_live) {
+            c->dead++;
+        } else if (!c->has_live && !c->fired) {
+            keep_input(it, di->first_input + edge->input, value);
+            c->has_live = true;
+        }
+        check_merge(run, it, edge->item, ready);
+        return;
+    }
+    if (edge->input >= 0 && value->is_live)
+        keep_input(it, di->first_input + edge->input, value);
+    if (edge->input != EDGE_AFTER && !value->is_live)
+        c->dead++;
+    c->pending--;
+    check_plain(run, it, edge->item, ready);
+}
+
+/* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
+static void send(struct run *run, struct iteration *to, int item, int slot,
+                 const struct token *value, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[item];
+    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
+        if (d->edges[e].slot == slot)
+            deliver(run, to, &d->edges[e], value, ready);
+}
+
+static void send_with_controls(struct run *run, struct iteration *to, int item,
+                               const struct token *value, struct activation **ready)
+{
+    struct token over = {.is_live = value->is_live};
+    send(run, to, item, 0, value, ready);
+    send(run, to, item, -1, &over, ready);
+}
+
+/* ---- loops ---- */
+
+static struct iteration *start_iteration(struct run *run, struct frame *frame, int64_t number,
+                                         struct activation **ready)
+{
+    struct iteration *it = iteration_new(run, frame, number);
+    it->outstanding++; /* held until everything that waits for it was delivered */
+    for (size_t i = 0; i < frame->invariants.n; i++)
+        send_with_controls(run, it, frame->invariants.items[i].item,
+                           &frame->invariants.items[i].value, ready);
+    return it;
+}
+
+static void start_deferred(struct run *run, struct frame *frame, int64_t number,
+                           struct activation **ready)
+{
+    struct iteration *it = start_iteration(run, frame, number, ready);
+    for (size_t i = 0; i < frame->deferred.n; i++) {
+        struct deferred *d = &frame->deferred.items[i];
+        send_with_controls(run, it, d->item, &d->value, ready);
+        frame_discard(run, &d->value.tensor);
+    }
+    frame->deferred.n = 0;
+    it->outstanding--;
+}
+
+static struct frame *find_child(struct run *run, struct iteration *it, int index,
+                                struct activation **ready)
+{
+    for (struct frame *f = it->children; f; f = f->next)
+        if (f->index == index)
+            return f;
+    struct frame *frame = frame_new(run, index, it->frame, it);
+    frame->next = it->children;
+    it->children = frame;
+    it->n_children++;
+    start_iteration(run, frame, 0, ready)->outstanding--;
+    return frame;
+}
+
+static void push_value(struct frame *frame, bool invariant, int item, const struct token *value)
+{
+    struct deferred kept = {.item = item, .value.is_live = value->is_live};
+    if (value->tensor.buffer)
+        tensor_share(&kept.value.tensor, &value->tensor);
+    else
+        kept.value.tensor = value->tensor;
+    if (invariant)
+        vec_push(&frame->invariants, kept);
+    else
+        vec_push(&frame->deferred, kept);
+}
+
+static void enter(struct run *run, struct iteration *it, int item, const struct token *value,
+                  struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct frame *frame = find_child(run, it, di->child_frame, ready);
+    struct iteration *first = frame->oldest;
+    first->outstanding++; /* the frame must not end while we deliver */
+    if (di->is_constant) {
+        push_value(frame, true, item, value);
+        for (struct iteration *i = frame->oldest; i; i = i->next)
+            send_with_controls(run, i, item, value, ready);
+    } else {
+        send_with_controls(run, first, item, value, ready);
+    }
+    frame->enters_left--;
+    first->outstanding--;
+    check_iteration(run, first, ready);
+}
+
+static void next_iteration(struct run *run, struct iteration *it, int item,
+                           const struct token *value, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!value->is_live)
+        return;
+    if (it->next) {
+        send_with_controls(run, it->next, item, value, ready);
+    } else if (frame->n_live < frame->def->parallel_iterations) {
+        struct iteration *next = start_iteration(run, frame, it->number + 1, ready);
+        send_with_controls(run, next, item, value, ready);
+        next->outstanding--;
+    } else {
+        push_value(frame, false, item, value);
+    }
+}
+
+static void leave(struct run *run, struct iteration *it, int item, const struct token *value,
+                  struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!value->is_live)
+        return; /* told when the frame is over, unless a later iteration leaves alive */
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (frame->def->exits.items[i] == item)
+            frame->exited[i] = true;
+    send_with_controls(run, frame->parent_iteration, item, value, ready);
+}
+
+static void end_frame(struct run *run, struct frame *frame, struct activation **ready)
+{
+    struct iteration *parent = frame->parent_iteration;
+    struct token dead = {.is_live = false};
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (!frame->exited[i])
+            send_with_controls(run, parent, frame->def->exits.items[i], &dead, ready);
+    struct frame **at = &parent->children;
+    while (*at != frame)
+        at = &(*at)->next;
+    *at = frame->next;
+    parent->n_children--;
+    frame_drop(run, frame);
+    check_iteration(run, parent, ready);
+}
+
+/* Iterations end in order: one is over when nothing runs in it, nothing can arrive any more and the
+ * one before is gone. */
+static void check_iteration(struct run *run, struct iteration *it, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!frame->parent)
+        return;
+    while (frame->oldest == it && it->outstanding == 0 && it->n_children == 0 &&
+           frame->enters_left == 0) {
+        int64_t number = frame->newest->number;
+        frame->oldest = it->next;
+        if (!frame->oldest)
+            frame->newest = NULL;
+        frame->n_live--;
+        iteration_drop(run, it);
+        if (frame->deferred.n)
+            start_deferred(run, frame, number + 1, ready);
+        struct iteration *next = frame->oldest;
+        if (!next) {
+            end_frame(run, frame, ready);
+            return;
+        }
+        it = next;
+    }
+}
+
+/* ---- the interface ---- */
+
+void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    const struct item *item = &run->plan->items.items[a->item];
+    struct iteration *it = a->iteration;
+    struct token over = {.is_live = !a->is_dead};
+    for (int i = 0; i < item->n_out; i++) {
+        struct tensor *output = &it->outputs[di->first_output + i];
+        bool is_ref = run->plan->values.items[item->out[i]].is_ref;
+        struct token value = {.tensor = *output,
+                              .is_live = !a->is_dead && (is_ref || output->type != DTYPE_INVALID)};
+        if (di->role == ROLE_ENTER)
+            enter(run, it, a->item, &value, ready);
+        else if (di->role == ROLE_NEXT)
+            next_iteration(run, it, a->item, &value, ready);
+        else if (di->role == ROLE_EXIT)
+            leave(run, it, a->item, &value, ready);
+        else
+            send(run, it, a->item, i, &value, ready);
+        frame_discard(run, output);
+    }
+    if (di->role == ROLE_PLAIN || di->role == ROLE_MERGE || di->role == ROLE_TRIGGER)
+        send(run, it, a->item, -1, &over, ready);
+    it->outstanding--;
+    check_iteration(run, it, ready);
+}
+
+void frame_start_root(struct run *run, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    run->root = frame_new(run, 0, NULL, NULL);
+    struct iteration *it = iteration_new(run, run->root, 0);
+    for (size_t i = 0; i < run->root->def->items.n; i++) {
+        int item = run->root->def->items.items[i];
+        if (d->items[item].role == ROLE_MERGE)
+            check_merge(run, it, item, ready);
+        else
+            check_plain(run, it, item, ready);
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the dynamic executor needs to know of a plan, found once: the frame of each item, what it
+ * waits for, where its outputs go.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/dynamic.h"
+
+static enum item_role role_of(const struct item *item)
+{
+    static const struct {
+        const char *op;
+        enum item_role role;
+    } roles[] = {{"Merge", ROLE_MERGE},
+                 {"Enter", ROLE_ENTER},
+                 {"Exit", ROLE_EXIT},
+                 {"NextIteration", ROLE_NEXT},
+                 {"ControlTrigger", ROLE_TRIGGER}};
+    for (size_t i = 0; item->node && i < sizeof roles / sizeof *roles; i++)
+        if (node_is(item->node, roles[i].op))
+            return roles[i].role;
+    return ROLE_PLAIN;
+}
+
+/* ---- frames ---- */
+
+static int child_frame(struct dynamic *d, int parent, const struct node *enter)
+{
+    const char *name = node_string(enter, "frame_name");
+    for (size_t i = 1; i < d->frames.n; i++)
+        if (d->frames.items[i].parent == parent && !strcmp(d->frames.items[i].name, name))
+            return (int)i;
+    struct dynamic_frame frame = {.name = name, .parent = parent};
+    frame.parallel_iterations = (int)node_int(enter, "parallel_iterations");
+    vec_push(&d->frames, frame);
+    return (int)d->frames.n - 1;
+}
+
+/* The frame that a producer's outputs are in. */
+static int output_frame(const struct dynamic *d, int item)
+{
+    const struct dynamic_item *di = &d->items[item];
+    if (di->role == ROLE_ENTER)
+        return di->child_frame;
+    if (di->role == ROLE_EXIT)
+        return d->frames.items[di->frame].parent;
+    return di->frame;
+}
+
+static int frame_conflict(const struct dynamic *d, const struct item *item, int a, int b,
+                          struct error *err)
+{
+    error_set(err, ERR_DATA, "inputs come from different loops ('%s' and '%s')",
+              a ? d->frames.items[a].name : "none", b ? d->frames.items[b].name : "none");
+    return item_fail(item, err);
+}
+
+static int meet_frame(const struct dynamic *d, const struct item *item, int from, int *frame,
+                      struct error *err)
+{
+    int other = output_frame(d, from);
+    if (*frame >= 0 && *frame != other)
+        return frame_conflict(d, item, *frame, other, err);
+    *frame = other;
+    return 0;
+}
+
+/* Items are in topological order but for back edges, so that producers come first. */
+static int find_frame(struct dynamic *d, const struct plan *plan, int id, struct error *err)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    int frame = -1, code = 0;
+    for (int k = 0; !code && k < item->n_in; k++) {
+        int from = plan->values.items[item->in[k]].item;
+        if (from >= 0 && from < id && !item->removed)
+            code = meet_frame(d, item, from, &frame, err);
+    }
+    for (int k = 0; !code && k < item->n_controls; k++)
+        code = meet_frame(d, item, item->controls[k], &frame, err);
+    if (code)
+        return code;
+    di->frame = frame < 0 ? 0 : frame;
+    if (di->role == ROLE_ENTER)
+        di->child_frame = child_frame(d, di->frame, item->node);
+    if (di->role == ROLE_EXIT && di->frame == 0) {
+        error_set(err, ERR_DATA, "Exit outside of a loop");
+        return item_fail(item, err);
+    }
+    if (item->code == &plan_fetch_code && di->frame != 0)
+        return error_set(err, ERR_DATA, "a value inside the loop '%s' cannot be fetched",
+                         d->frames.items[di->frame].name);
+    return 0;
+}
+
+static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    struct dynamic_frame *frame = &d->frames.items[di->frame];
+    di->local = frame->n_items++;
+    di->first_input = frame->n_inputs;
+    di->first_output = frame->n_outputs;
+    frame->n_inputs += item->n_in;
+    frame->n_outputs += item->n_out;
+    vec_push(&frame->items, id);
+    if (di->role == ROLE_EXIT)
+        vec_push(&frame->exits, id);
+    if (di->role == ROLE_ENTER)
+        d->frames.items[di->child_frame].n_enters++;
+}
+
+/* ---- edges ---- */
+
+typedef VEC(struct out_edge) edge_vec;
+
+static void count_arrival(struct dynamic *d, const struct plan *plan, int id, int input, int from)
+{
+    struct dynamic_item *di = &d->items[id];
+    if (di->role != ROLE_MERGE || input < 0) {
+        di->pending++;
+        return;
+    }
+    const struct item *producer = &plan->items.items[from];
+    if (producer->node && node_is(producer->node, "NextIteration"))
+        di->merge_next++;
+    else
+        di->merge_first++;
+}
+
+static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, int from,
+                     struct out_edge edge)
+{
+    vec_push(&of[from], edge);
+    count_arrival(d, plan, edge.item, edge.input, from);
+}
+
+static void collect_edges(struct dynamic *d, const struct plan *plan, int id, edge_vec *of)
+{
+    const struct item *item = &plan->items.items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        const struct value *value = &plan->values.items[item->in[k]];
+        if (value->item >= 0) {
+            int slot = item->in[k] - plan->items.items[value->item].out[0];
+            add_edge(d, plan, of, value->item, (struct out_edge){slot, id, k});
+        } else if (d->items[id].role == ROLE_MERGE) {
+            d->items[id].merge_ready = true;
+        }
+    }
+    for (int k = 0; k < item->n_controls; k++)
+        add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL});
+    for (size_t k = 0; k < item->after.n; k++) {
+        int before = item->after.items[k];
+        if (output_frame(d, before) == d->items[id].frame)
+            add_edge(d, plan, of, before, (struct out_edge){-1, id, EDGE_AFTER});
+    }
+}
+
+static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < plan->items.n; i++)
+        n += of[i].n;
+    d->edges = arena_array(&plan->memory, n + 1, sizeof *d->edges);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].first_edge = (int)at;
+        d->items[i].n_edges = (int)of[i].n;
+        if (of[i].n)
+            memcpy(d->edges + at, of[i].items, of[i].n * sizeof *of[i].items);
+        at += of[i].n;
+        vec_release(&of[i]);
+    }
+}
+
+/* A cheap item is run by whoever made it ready. */
+static bool is_cheap(const struct item *item)
+{
+    return !item->code || (item->flags & KERNEL_CHEAP) != 0;
+}
+
+static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
+{
+    struct dynamic_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
+    vec_push(&d->frames, root);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].role = role_of(&plan->items.items[i]);
+        d->items[i].is_cheap = is_cheap(&plan->items.items[i]);
+        if (d->items[i].role == ROLE_ENTER)
+            d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
+    }
+    for (size_t i = 0; i < plan->items.n; i++) {
+        int code = find_frame(d, plan, (int)i, err);
+        if (code)
+            return code;
+        place_in_frame(d, plan, (int)i);
+    }
+    edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
+    for (size_t i = 0; i < plan->items.n; i++)
+        collect_edges(d, plan, (int)i, of);
+    flatten_edges(d, plan, of);
+    mem_free(of);
+    return 0;
+}
+
+/* A variable that a loop writes is copied by whoever reads it. */
+static void mark_copies(const struct dynamic *d, struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        for (int k = 0; d->items[i].frame && item->refs && k < item->n_in; k++)
+            for (size_t v = 0; item->refs[k] && v < plan->values.n; v++)
+                if (plan->values.items[v].variable == item->refs[k])
+                    plan->values.items[v].copy_reads = true;
+    }
+}
+
+int dynamic_new(struct plan *plan, struct error *err)
+{
+    struct dynamic *d = mem_alloc(sizeof *d);
+    plan->dynamic = d;
+    d->items = arena_array(&plan->memory, plan->items.n + 1, sizeof *d->items);
+    d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
+    d->pool = pool_new(plan->options.device);
+    int code = analyse(d, plan, err);
+    if (!code)
+        mark_copies(d, plan);
+    return code;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/pool.h"
+
+#include <pthread.h>
+
+#include "base/memory.h"
+
+#define N_CLASSES 4 * 48 /* four sizes per power of two */
+
+struct pooled {
+    struct buffer buffer;  /* what is handed out */
+    struct buffer *memory; /* of the device */
+    struct pooled *next;
+    int size_class;
+};
+
+struct pool {
+    struct device *device;
+    pthread_mutex_t lock;
+    struct pooled *idle[N_CLASSES];
+};
+
+struct pool *pool_new(struct device *device)
+{
+    struct pool *pool = mem_alloc(sizeof *pool);
+    pool->device = device;
+    pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
+void pool_free(struct pool *pool)
+{
+    if (!pool)
+        return;
+    for (int i = 0; i < N_CLASSES; i++) {
+        for (struct pooled *p = pool->idle[i], *next; p; p = next) {
+            next = p->next;
+            p->memory->free(p->memory);
+            mem_free(p);
+        }
+    }
+    pthread_mutex_destroy(&pool->lock);
+    mem_free(pool);
+}
+
+/* The smallest class that holds `bytes`, and its size: (4..7) * 2^k. */
+static int size_class(size_t bytes, size_t *rounded)
+{
+    if (bytes <= 64) {
+        *rounded = 64;
+        return 0;
+    }
+    int shift = 63 - __builtin_clzll((unsigned long long)bytes - 1) - 2;
+    size_t quarter = ((bytes - 1) >> shift) + 1; /* 5..8 */
+    *rounded = quarter << shift;
+    return (shift - 4) * 4 + (int)quarter - 4;
+}
+
+static void give_back(struct buffer *buffer)
+{
+    struct pooled *p = (struct pooled *)buffer;
+    struct pool *pool = buffer->owner;
+    pthread_mutex_lock(&pool->lock);
+    p->next = pool->idle[p->size_class];
+    pool->idle[p->size_class] = p;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+struct buffer *pool_alloc(struct pool *pool, size_t bytes)
+{
+    size_t rounded;
+    int class = size_class(bytes, &rounded);
+    if (class >= N_CLASSES)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    struct pooled *p = pool->idle[class];
+    if (p)
+        pool->idle[class] = p->next;
+    pthread_mutex_unlock(&pool->lock);
+    if (!p) {
+        struct buffer *memory = pool->device->alloc(pool->device, rounded);
+        if (!memory)
+            return NULL;
+        p = mem_alloc(sizeof *p);
+        p->memory = memory;
+        p->size_class = class;
+    }
+    atomic_init(&p->buffer.holders, 1);
+    p->buffer.bytes = bytes;
+    p->buffer.data = p->memory->data;
+    p->buffer.free = give_back;
+    p->buffer.owner = pool;
+    return &p->buffer;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pool of device memory: what a dynamic plan's values live in. Memory goes back to the pool when
+ * its last holder lets go, so that from the second step on nothing comes from the system.
+ * Thread-safe.
+ */
+#ifndef TF_EXEC_POOL_H
+#define TF_EXEC_POOL_H
+
+#include "exec/device.h"
+
+struct pool;
+
+struct pool *pool_new(struct device *device);
+/* All buffers must have been returned. */
+void pool_free(struct pool *pool);
+
+/* One holder; NULL without memory. */
+struct buffer *pool_alloc(struct pool *pool, size_t bytes);
+
+#endif

@@ -87,7 +87,7 @@ struct kernel_setup {
         *in_layouts;    /* as inputs arrive, with KERNEL_LAYOUT; NULL: row-major */
     bool shapes_known;  /* of every input and output */
     int threads;        /* size of the team that run may use */
-    bool layouts;                          /* outputs may have one */
+    bool layouts;       /* outputs may have one */
     bool deterministic; /* bits must not depend on `threads` */
 
     void *state;               /* given to run and release */

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
+#include "exec/step.h"
 
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
@@ -78,8 +79,10 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
     memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
-    return plan->is_static ? static_run(plan, step, feeds, fetches, err)
-                           : dynamic_run(plan, step, feeds, fetches, err);
+    int code = plan->is_static ? static_run(plan, step, feeds, fetches, err)
+                               : dynamic_run(plan, step, feeds, fetches, err);
+    step_resources_free(step);
+    return code;
 }
 
 bool plan_is_static(const struct plan *plan)

@@ -75,6 +75,15 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     return 0;
 }
 
+static void bind_controls(struct plan *plan, struct item *item)
+{
+    const struct node *node = item->node;
+    item->controls = arena_array(&plan->memory, (size_t)node->n_controls + 1, sizeof(int));
+    for (int i = 0; i < node->n_controls; i++)
+        if (plan->item_of[node->controls[i]] >= 0)
+            item->controls[item->n_controls++] = plan->item_of[node->controls[i]];
+}
+
 static void add_constant(struct plan *plan, const struct node *node)
 {
     int first = add_outputs(plan, node);
@@ -88,6 +97,7 @@ static void add_constant(struct plan *plan, const struct node *node)
         item.n_out = 1;
         item.out = arena_alloc(&plan->memory, sizeof *item.out);
         item.out[0] = (int)(value - plan->values.items);
+        bind_controls(plan, &item);
         value->item = plan->item_of[node->id] = plan_add_item(plan, &item);
     }
 }
@@ -277,15 +287,6 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
     }
     arena_release(&arena);
     return code;
-}
-
-static void bind_controls(struct plan *plan, struct item *item)
-{
-    const struct node *node = item->node;
-    item->controls = arena_array(&plan->memory, (size_t)node->n_controls + 1, sizeof(int));
-    for (int i = 0; i < node->n_controls; i++)
-        if (plan->item_of[node->controls[i]] >= 0)
-            item->controls[item->n_controls++] = plan->item_of[node->controls[i]];
 }
 
 /* ---- what can be computed now ---- */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: a session over a graph in text form, and numbers out of it.
+ */
+#ifndef TF_TESTS_LIB_SESSION_H
+#define TF_TESTS_LIB_SESSION_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/session.h"
+#include "graph/text.h"
+#include "ops/ops.h"
+
+struct fixture {
+    struct graph *graph;
+    struct session *session;
+    struct error err;
+};
+
+static inline struct device *fixture_device(void)
+{
+    static struct device *device;
+    struct error err = ERROR_INIT;
+    if (!device) {
+        device = device_open("CPU", 0, &(struct device_options){.threads = 2}, &err);
+        if (!device)
+            fail_msg("%s", err.text);
+    }
+    return device;
+}
+
+static inline void fixture_open(struct fixture *f, const char *text, bool dynamic)
+{
+    memset(f, 0, sizeof *f);
+    if (graph_parse_text(text, strlen(text), "test", ops_registry(), &f->graph, &f->err))
+        fail_msg("%s", f->err.text);
+    struct session_options options = {
+        .plan = {.kernels = ops_kernels(), .device = fixture_device(), .dynamic = dynamic}};
+    f->session = session_new(f->graph, &options);
+}
+
+static inline void fixture_close(struct fixture *f)
+{
+    session_free(f->session);
+    graph_free(f->graph);
+}
+
+/* Runs a step: `fetch` or `^target`, with at most one feed. Returns the code. */
+static inline int fixture_run(struct fixture *f, const char *what, const char *feed,
+                              const struct tensor *value, struct tensor *result)
+{
+    struct edge fetch, feed_edge;
+    int target;
+    struct step step = {.number = 1};
+    if (graph_parse_edge(f->graph, what, &fetch, &f->err) ||
+        (feed && graph_parse_edge(f->graph, feed, &feed_edge, &f->err)))
+        fail_msg("%s", f->err.text);
+    bool run_only = fetch.slot == CONTROL_SLOT;
+    target = fetch.node;
+    struct session_call call = {.feeds = &feed_edge,
+                                .feed_values = value,
+                                .n_feeds = feed ? 1 : 0,
+                                .fetches = &fetch,
+                                .n_fetches = run_only ? 0 : 1,
+                                .targets = &target,
+                                .n_targets = run_only ? 1 : 0};
+    struct tensor none;
+    return session_run(f->session, &call, &step, result ? result : &none, &f->err);
+}
+
+static inline void fixture_do(struct fixture *f, const char *target)
+{
+    if (fixture_run(f, target, NULL, NULL, NULL))
+        fail_msg("%s", f->err.text);
+}
+
+/* The first element of what is fetched; `x` is fed to node x unless it is NaN. */
+static inline double fixture_get(struct fixture *f, const char *fetch, double x)
+{
+    struct tensor result, value;
+    float element = (float)x;
+    bool fed = x == x;
+    value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &element);
+    if (fixture_run(f, fetch, fed ? "x" : NULL, fed ? &value : NULL, &result))
+        fail_msg("%s", f->err.text);
+    double number = tensor_get_float64(&result, 0);
+    tensor_release(&result);
+    return number;
+}
+
+#endif

@@ -6,8 +6,7 @@
 
 #include <inttypes.h>
 
-#include "graph/infer.h"
-#include "pass/grad.h"
+#include "ops/array/build.h"
 
 int reshape_read(const struct tensor *dims, struct shape *shape, struct error *err)
 {
@@ -132,13 +131,9 @@ static int reshape_shape(struct infer *infer)
     return 0;
 }
 
-/* Back to the input's shape: static when it is known. */
 static int like_input(struct grad *g)
 {
-    const struct shape *in = build_shape(&g->b, grad_input(g, 0));
-    struct edge shape = shape_is_known(in) ? build_ints(&g->b, in->dims, in->rank)
-                                           : build_unary(&g->b, "Shape", grad_input(g, 0));
-    g->in[0] = build_binary(&g->b, "Reshape", g->out[0], shape);
+    g->in[0] = array_reshape_like(&g->b, g->out[0], grad_input(g, 0));
     return grad_finish(g);
 }
 

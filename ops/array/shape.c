@@ -17,7 +17,7 @@ const struct op_def op_Shape = {
     .outputs = "output: out_type",
     .attrs = "T: any, out_type: int32|int64 = int32",
     .doc = "The dimensions of a tensor, as a vector.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
     .shape = shape_of_shape,
 };
 
@@ -27,7 +27,7 @@ const struct op_def op_Size = {
     .outputs = "output: out_type",
     .attrs = "T: any, out_type: int32|int64 = int32",
     .doc = "The number of elements of a tensor.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
     .shape = infer_output_scalar,
 };
 
@@ -37,6 +37,6 @@ const struct op_def op_Rank = {
     .outputs = "output: int32",
     .attrs = "T: any",
     .doc = "The number of dimensions of a tensor.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
     .shape = infer_output_scalar,
 };

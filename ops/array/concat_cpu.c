@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Concat, Split, Pack and Unpack: a whole, seen as [outer, parts, inner], and parts that lie one
+ * after another in its middle.
+ */
+#include "base/memory.h"
+#include "ops/array/args.h"
+#include "ops/array/strided.h"
+
+/* One part against the whole: `offset` and `length` count rows of `inner` bytes. */
+struct part {
+    int64_t outer, whole, inner; /* dimensions of the whole; inner in bytes */
+    int64_t offset, length;
+};
+
+/* Copies bytes in the largest unit that fits, so that short rows do not become calls of memcpy. */
+static size_t unit(int64_t bytes, const void *a, const void *b)
+{
+    uint64_t all = (uint64_t)bytes | (uintptr_t)a | (uintptr_t)b;
+    return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+}
+
+static void copy_part(const struct part *p, char *whole, char *part, bool join, int threads)
+{
+    int64_t row = p->length * p->inner, stride = p->whole * p->inner;
+    whole += p->offset * p->inner;
+    size_t item = unit(row | stride, whole, part);
+    struct strided s = {.item_bytes = item};
+    strided_add(&s, p->outer, join ? stride : row, join ? row : stride);
+    strided_add(&s, row / (int64_t)item, (int64_t)item, (int64_t)item);
+    if (join)
+        strided_copy(&s, whole, part, threads);
+    else
+        strided_copy(&s, part, whole, threads);
+}
+
+static struct part part_at(const struct shape *whole, int axis, enum dtype type)
+{
+    struct part p = {.outer = 1, .whole = whole->dims[axis], .inner = (int64_t)dtype_bytes(type)};
+    for (int i = 0; i < axis; i++)
+        p.outer *= whole->dims[i];
+    for (int i = axis + 1; i < whole->rank; i++)
+        p.inner *= whole->dims[i];
+    return p;
+}
+
+/* ---- Concat, Split ---- */
+
+static int joined_shape(struct kernel_call *call, int axis, struct shape *shape)
+{
+    *shape = call->in[1]->shape;
+    for (int i = 2; i < call->n_in; i++) {
+        const struct shape *s = &call->in[i]->shape;
+        bool same = s->rank == shape->rank;
+        for (int k = 0; same && k < s->rank; k++)
+            same = k == axis || s->dims[k] == shape->dims[k];
+        if (!same)
+            return kernel_fail(call, "values %s and %s cannot be joined along dimension %d",
+                               shape_text(&call->in[1]->shape), shape_text(s), axis);
+        if (__builtin_add_overflow(shape->dims[axis], s->dims[axis], &shape->dims[axis]))
+            return kernel_fail(call, "the result is too large");
+    }
+    return 0;
+}
+
+static int concat_run(struct kernel_call *call)
+{
+    struct shape shape;
+    int axis;
+    if (call->in[1]->shape.rank == 0)
+        return kernel_fail(call, "scalars cannot be joined: use Pack");
+    if (args_axis(call, 0, "concat_dim", call->in[1]->shape.rank, &axis) ||
+        joined_shape(call, axis, &shape))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct part p = part_at(&shape, axis, out->type);
+    for (int i = 1; i < call->n_in; i++) {
+        p.length = call->in[i]->shape.dims[axis];
+        copy_part(&p, out->data, call->in[i]->data, true, call->threads);
+        p.offset += p.length;
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_concat = {.run = concat_run};
+
+static int split_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[1];
+    struct shape shape = in->shape;
+    int axis;
+    if (args_axis(call, 0, "split_dim", shape.rank, &axis))
+        return call->err->code;
+    if (shape.dims[axis] % call->n_out)
+        return kernel_fail(call, "dimension %d of %s cannot be split into %d equal parts", axis,
+                           shape_text(&in->shape), call->n_out);
+    struct part p = part_at(&in->shape, axis, in->type);
+    p.length = shape.dims[axis] /= call->n_out;
+    for (int i = 0; i < call->n_out; i++) {
+        struct tensor *out = kernel_alloc_output(call, i, &shape);
+        if (!out)
+            return call->err->code;
+        copy_part(&p, in->data, out->data, false, call->threads);
+        p.offset += p.length;
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_split = {.run = split_run};
+
+static int offset_run(struct kernel_call *call)
+{
+    int axis, rank = (int)tensor_count(call->in[1]);
+    int32_t offset = 0;
+    if (args_axis(call, 0, "concat_dim", rank, &axis))
+        return call->err->code;
+    const int32_t *first = call->in[1]->data;
+    for (int i = 0; i < call->n_out; i++) {
+        const int32_t *dims = call->in[i + 1]->data;
+        if (tensor_count(call->in[i + 1]) != rank)
+            return kernel_fail(call, "shapes must have the same rank, not %d and %" PRId64, rank,
+                               tensor_count(call->in[i + 1]));
+        struct shape shape = shape_vector(rank);
+        struct tensor *out = kernel_alloc_output(call, i, &shape);
+        if (!out)
+            return call->err->code;
+        for (int k = 0; k < rank; k++) {
+            if (k != axis && dims[k] != first[k])
+                return kernel_fail(call, "shapes 0 and %d differ in dimension %d: %d and %d", i, k,
+                                   first[k], dims[k]);
+            ((int32_t *)out->data)[k] = k == axis ? offset : 0;
+        }
+        if (__builtin_add_overflow(offset, dims[axis], &offset))
+            return kernel_fail(call, "the sum of dimension %d does not fit int32", axis);
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_concat_offset = {.run = offset_run};
+
+/* ---- Pack, Unpack ---- */
+
+static int axis_prepare(struct kernel_setup *setup)
+{
+    int64_t *axis = mem_alloc(sizeof *axis);
+    *axis = node_int(setup->node, "axis");
+    setup->state = axis;
+    return 0;
+}
+
+static int axis_of(struct kernel_call *call, int rank, int *axis)
+{
+    int64_t value = *(const int64_t *)call->state;
+    if (rank > SHAPE_RANK_MAX)
+        return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
+    if (!shape_axis(value, rank, axis))
+        return kernel_fail(call, "axis %" PRId64 " is outside [%d, %d)", value, -rank, rank);
+    return 0;
+}
+
+static int pack_run(struct kernel_call *call)
+{
+    const struct shape *part = &call->in[0]->shape;
+    struct shape shape = {.rank = part->rank + 1};
+    int axis;
+    if (axis_of(call, shape.rank, &axis))
+        return call->err->code;
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = i < axis ? part->dims[i] : i == axis ? call->n_in : part->dims[i - 1];
+    for (int i = 1; i < call->n_in; i++)
+        if (!shape_equal(&call->in[i]->shape, part))
+            return kernel_fail(call, "values must have the same shape, not %s and %s",
+                               shape_text(part), shape_text(&call->in[i]->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct part p = part_at(&shape, axis, out->type);
+    p.length = 1;
+    for (int i = 0; i < call->n_in; i++, p.offset++)
+        copy_part(&p, out->data, call->in[i]->data, true, call->threads);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_pack = {.prepare = axis_prepare, .run = pack_run};
+
+static int unpack_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct shape shape = {.rank = in->shape.rank - 1};
+    int axis;
+    if (axis_of(call, in->shape.rank, &axis))
+        return call->err->code;
+    if (in->shape.dims[axis] != call->n_out)
+        return kernel_fail(call, "dimension %d of %s is not num, which is %d", axis,
+                           shape_text(&in->shape), call->n_out);
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = in->shape.dims[i < axis ? i : i + 1];
+    struct part p = part_at(&in->shape, axis, in->type);
+    p.length = 1;
+    for (int i = 0; i < call->n_out; i++, p.offset++) {
+        struct tensor *out = kernel_alloc_output(call, i, &shape);
+        if (!out)
+            return call->err->code;
+        copy_part(&p, in->data, out->data, false, call->threads);
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_unpack = {.prepare = axis_prepare, .run = unpack_run};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors whose elements are all the same.
+ */
+#include <inttypes.h>
+
+#include "ops/array/build.h"
+
+/* ---- Fill, ZerosLike, OnesLike ---- */
+
+static int fill_shape(struct infer *infer)
+{
+    int code = infer_vector(infer, 0);
+    const struct tensor *dims = infer_value(infer, 0);
+    for (int64_t i = 0; !code && dims && i < tensor_count(dims); i++)
+        if (tensor_get_int64(dims, i) < 0)
+            return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
+                              tensor_get_int64(dims, i));
+    if (!code)
+        infer_value_shape(infer, 0, &infer->out[0]);
+    return code ? code : infer_scalar(infer, 1);
+}
+
+static int fill_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    int rank = build_shape(b, g->out[0])->rank;
+    int64_t axes[SHAPE_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct edge all = EDGE_NONE;
+    if (rank >= 0) {
+        all = build_ints(b, axes, rank);
+    } else {
+        struct edge range[] = {build_scalar(b, INT32, 0), build_unary(b, "Rank", g->out[0]),
+                               build_scalar(b, INT32, 1)};
+        all = build_op(b, "Range", range, 3, NULL, 0);
+    }
+    g->in[1] = build_binary(b, "Sum", g->out[0], all);
+    return grad_finish(g);
+}
+
+const struct op_def op_Fill = {
+    .name = "Fill",
+    .inputs = "dims: index_type, value: T",
+    .outputs = "output: T",
+    .attrs = "T: any, index_type: int32|int64 = int32",
+    .doc = "A tensor of a given shape whose elements all are the value.",
+    .shape = fill_shape,
+    .gradient = fill_gradient,
+};
+
+const struct op_def op_ZerosLike = {
+    .name = "ZerosLike",
+    .inputs = "x: T",
+    .outputs = "y: T",
+    .attrs = "T: any",
+    .doc = "Zeros (false) with the shape and type of x.",
+    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .shape = infer_unchanged,
+};
+
+const struct op_def op_OnesLike = {
+    .name = "OnesLike",
+    .inputs = "x: T",
+    .outputs = "y: T",
+    .attrs = "T: any",
+    .doc = "Ones (true) with the shape and type of x.",
+    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .shape = infer_unchanged,
+};

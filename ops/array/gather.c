@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of a table, and sums of rows by number: each the other's gradient.
+ */
+#include <inttypes.h>
+
+#include "ops/array/build.h"
+
+/* head's dimensions, then tail's from dimension `from` on. */
+static int join_shapes(struct infer *infer, const struct shape *head, const struct shape *tail,
+                       int from)
+{
+    struct shape *out = &infer->out[0];
+    if (head->rank < 0 || tail->rank < 0)
+        return 0;
+    if (head->rank + tail->rank - from > SHAPE_RANK_MAX)
+        return infer_fail(infer, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
+    *out = *head;
+    for (int i = from; i < tail->rank; i++)
+        out->dims[out->rank++] = tail->dims[i];
+    return 0;
+}
+
+static int gather_shape(struct infer *infer)
+{
+    int code = infer_rank_at_least(infer, 0, 1);
+    return code ? code : join_shapes(infer, infer_shape(infer, 1), infer_shape(infer, 0), 1);
+}
+
+/* [number of indices] and the dimensions of a row of params, as a value. */
+static struct edge rows_shape(struct build *b, struct edge params)
+{
+    const struct shape *p = build_shape(b, params);
+    bool known = p->rank > 0;
+    int64_t dims[SHAPE_RANK_MAX] = {-1};
+    for (int i = 1; i < p->rank; i++) {
+        dims[i] = p->dims[i];
+        known = known && dims[i] > 0; /* with a 0, -1 could mean anything */
+    }
+    if (known)
+        return build_ints(b, dims, p->rank);
+    return EDGE_NONE;
+}
+
+static struct edge dynamic_rows_shape(struct build *b, struct edge params, struct edge indices)
+{
+    struct edge slice[] = {build_unary(b, "Shape", params), build_ints(b, (int64_t[]){1}, 1),
+                           build_ints(b, (int64_t[]){-1}, 1)};
+    struct edge expand[] = {build_unary(b, "Size", indices), build_scalar(b, INT32, 0)};
+    struct edge parts[] = {build_scalar(b, INT32, 0), build_op(b, "ExpandDims", expand, 2, NULL, 0),
+                           build_op(b, "Slice", slice, 3, NULL, 0)};
+    return build_op(b, "Concat", parts, 3, NULL, 0);
+}
+
+static int gather_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge params = grad_input(g, 0), indices = grad_input(g, 1), values = g->out[0];
+    if (build_shape(b, indices)->rank != 1) {
+        struct edge shape = rows_shape(b, params);
+        if (!edge_exists(shape))
+            shape = dynamic_rows_shape(b, params, indices);
+        values = build_binary(b, "Reshape", values, shape);
+        indices = array_flatten(b, indices);
+    }
+    grad_set_rows(g, 0, values, indices);
+    return grad_finish(g);
+}
+
+const struct op_def op_Gather = {
+    .name = "Gather",
+    .inputs = "params: Tparams, indices: Tindices",
+    .outputs = "output: Tparams",
+    .attrs = "Tparams: any, Tindices: int32|int64, validate_indices: bool = true",
+    .doc = "Rows of params (its slices along dimension 0), by their numbers.",
+    .detail = "The result has the shape of indices, followed by that of a row. An index outside "
+              "of params is an error.",
+    .shape = gather_shape,
+    .gradient = gather_gradient,
+};
+
+static int segment_shape(struct infer *infer)
+{
+    const struct shape *data = infer_shape(infer, 0), *ids = infer_shape(infer, 1);
+    int64_t n;
+    int code = infer_scalar(infer, 2);
+    struct shape rows = shape_vector(infer_value_int(infer, 2, &n) ? n : SHAPE_UNKNOWN);
+    if (code || ids->rank < 0 || data->rank < 0)
+        return code;
+    if (rows.dims[0] < SHAPE_UNKNOWN)
+        return infer_fail(infer, "num_segments is negative: %" PRId64, rows.dims[0]);
+    struct shape head = *data;
+    head.rank = ids->rank < data->rank ? ids->rank : data->rank;
+    if (ids->rank > data->rank || !shape_compatible(&head, ids))
+        return infer_fail(infer, "the shape of segment_ids, %s, does not begin that of data, %s",
+                          shape_text(ids), shape_text(data));
+    return join_shapes(infer, &rows, data, ids->rank);
+}
+
+static int segment_gradient(struct grad *g)
+{
+    g->in[0] = build_binary(&g->b, "Gather", g->out[0], grad_input(g, 1));
+    return grad_finish(g);
+}
+
+const struct op_def op_UnsortedSegmentSum = {
+    .name = "UnsortedSegmentSum",
+    .inputs = "data: T, segment_ids: Tindices, num_segments: int32",
+    .outputs = "output: T",
+    .attrs = "T: numeric, Tindices: int32|int64",
+    .doc = "Sums of the rows of data that have the same number.",
+    .detail = "Row i of the result is the sum of data[j] over all j with segment_ids[j] = i, 0 if "
+              "there is none. A number outside [0, num_segments) is an error.",
+    .shape = segment_shape,
+    .gradient = segment_gradient,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/array/args.h"
+#include "ops/array/rows.h"
+
+/* ---- Gather ---- */
+
+#define PARALLEL_BYTES (1 << 18)
+
+static void copy_rows(char *to, const char *from, const struct tensor *indices, int64_t first,
+                      int64_t last, size_t row)
+{
+    const int32_t *i32 = indices->data;
+    const int64_t *i64 = indices->data;
+    bool wide = indices->type == INT64;
+    for (int64_t i = first; i < last; i++) {
+        const char *source = from + (size_t)(wide ? i64[i] : i32[i]) * row;
+        if (row == 4)
+            memcpy(to + (size_t)i * 4, source, 4);
+        else if (row == 8)
+            memcpy(to + (size_t)i * 8, source, 8);
+        else
+            memcpy(to + (size_t)i * row, source, row);
+    }
+}
+
+static int gather_run(struct kernel_call *call)
+{
+    const struct tensor *params = call->in[0], *indices = call->in[1];
+    struct shape shape = indices->shape;
+    if (params->shape.rank < 1 || shape.rank + params->shape.rank - 1 > SHAPE_RANK_MAX)
+        return kernel_fail(call, "params %s and indices %s do not go together",
+                           shape_text(&params->shape), shape_text(&shape));
+    for (int i = 1; i < params->shape.rank; i++)
+        shape.dims[shape.rank++] = params->shape.dims[i];
+    if (rows_check(call, indices, params->shape.dims[0]))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    int64_t n = tensor_count(indices);
+    size_t bytes = tensor_bytes(out), row = n ? bytes / (size_t)n : 0;
+    if (!bytes)
+        return KERNEL_DONE;
+    if (call->threads == 1 || bytes < PARALLEL_BYTES) {
+        copy_rows(out->data, params->data, indices, 0, n, row);
+        return KERNEL_DONE;
+    }
+    int threads = call->threads;
+#pragma omp parallel for num_threads(threads)
+    for (int t = 0; t < threads; t++)
+        copy_rows(out->data, params->data, indices, n * t / threads, n * (t + 1) / threads, row);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_gather = {.run = gather_run};
+
+/* ---- UnsortedSegmentSum ---- */
+
+static int segment_run(struct kernel_call *call)
+{
+    const struct tensor *data = call->in[0], *ids = call->in[1];
+    int64_t n_segments = 0;
+    if (args_scalar(call, 2, "num_segments", &n_segments))
+        return call->err->code;
+    if (n_segments < 0)
+        return kernel_fail(call, "num_segments is negative: %" PRId64, n_segments);
+    struct shape head = data->shape, shape = shape_vector(n_segments);
+    head.rank = ids->shape.rank <= head.rank ? ids->shape.rank : 0;
+    if (!shape_equal(&head, &ids->shape))
+        return kernel_fail(call, "the shape of segment_ids, %s, does not begin that of data, %s",
+                           shape_text(&ids->shape), shape_text(&data->shape));
+    if (data->shape.rank - head.rank + 1 > SHAPE_RANK_MAX)
+        return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
+    for (int i = head.rank; i < data->shape.rank; i++)
+        shape.dims[shape.rank++] = data->shape.dims[i];
+    if (rows_check(call, ids, n_segments))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    memset(out->data, 0, tensor_bytes(out));
+    rows_update(call, ROWS_ADD, out, ids, data);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_unsorted_segment_sum = {.run = segment_run};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Updating rows of a table by number: what scatter ops, segment sums and stitching share. Only
+ * files whose names end in _cpu.c use this.
+ */
+#ifndef TF_OPS_ARRAY_ROWS_H
+#define TF_OPS_ARRAY_ROWS_H
+
+#include "exec/kernel.h"
+
+/* ERR_DATA naming the first index (int32 or int64) outside [0, n). */
+int rows_check(struct kernel_call *call, const struct tensor *indices, int64_t n);
+
+enum rows_op {
+    ROWS_ADD,
+    ROWS_SUB,
+    ROWS_SET,
+};
+
+/* table[indices[i]] op= values[i] in the order of i, whatever the number of threads. Indices were
+ * checked. ADD and SUB: float32, float64, int32, int64, which wrap around; SET: any fixed size. */
+void rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
+                 const struct tensor *indices, const struct tensor *values);
+
+#endif

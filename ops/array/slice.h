@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic of slices that declarations and kernels share.
+ */
+#ifndef TF_OPS_ARRAY_SLICE_H
+#define TF_OPS_ARRAY_SLICE_H
+
+#include "graph/graph.h"
+
+/* Slice: the result's shape. size[i] -1: up to the end. `in` may have unknown dimensions. */
+int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
+                  struct shape *out, struct error *err);
+
+/* StridedSlice: the masks of its node, and what it does to each dimension of its input. */
+struct slice_masks {
+    int64_t begin, end, ellipsis, new_axis, shrink_axis;
+};
+
+struct strided_range {
+    int rank; /* of the input */
+    int64_t start[SHAPE_RANK_MAX], step[SHAPE_RANK_MAX];
+    struct shape
+        count;        /* elements taken in each dimension: the result before new and shrunk axes */
+    struct shape out; /* the result */
+};
+
+struct slice_masks slice_masks_of(const struct node *node);
+
+/* `n` elements each in begin, end and strides, which are NULL when they are not known. Unknown
+ * dimensions of `in` give unknown counts; its rank is known. */
+int slice_resolve_strided(const struct shape *in, const struct slice_masks *masks, int n,
+                          const int64_t *begin, const int64_t *end, const int64_t *strides,
+                          struct strided_range *range, struct error *err);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * First the dimensions are merged as far as both sides allow. What remains is a run of contiguous
+ * bytes, a strided run, or, when the two sides disagree about which dimension is the innermost (a
+ * transpose), a matrix that is copied in tiles, so that both sides use all of each cache line.
+ */
+#include "ops/array/strided.h"
+
+#include <string.h>
+
+#define PARALLEL_BYTES (1 << 18) /* below this a second thread costs more than it brings */
+#define TILE 32
+
+void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from)
+{
+    s->dims[s->rank] = dim;
+    s->to[s->rank] = to;
+    s->from[s->rank++] = from;
+}
+
+struct strided strided_block(const struct shape *shape, const struct shape *to,
+                             const struct shape *from, size_t item_bytes)
+{
+    struct strided s = {.item_bytes = item_bytes};
+    int64_t to_strides[SHAPE_RANK_MAX], from_strides[SHAPE_RANK_MAX];
+    shape_strides(to, to_strides);
+    shape_strides(from, from_strides);
+    for (int i = 0; i < shape->rank; i++)
+        strided_add(&s, shape->dims[i], to_strides[i] * (int64_t)item_bytes,
+                    from_strides[i] * (int64_t)item_bytes);
+    return s;
+}
+
+static void merge_dims(struct strided *s)
+{
+    struct strided merged = {.item_bytes = s->item_bytes};
+    for (int i = 0; i < s->rank; i++) {
+        int last = merged.rank - 1;
+        if (s->dims[i] == 1)
+            continue;
+        if (last >= 0 && merged.to[last] == s->to[i] * s->dims[i] &&
+            merged.from[last] == s->from[i] * s->dims[i]) {
+            merged.dims[last] *= s->dims[i];
+            merged.to[last] = s->to[i];
+            merged.from[last] = s->from[i];
+        } else {
+            strided_add(&merged, s->dims[i], s->to[i], s->from[i]);
+        }
+    }
+    *s = merged;
+}
+
+/* ---- innermost loops ---- */
+
+#define COPY_RUN(type)                                                                             \
+    static void copy_run_##type(char *to, const char *from, int64_t n, int64_t ts, int64_t fs)     \
+    {                                                                                              \
+        if (ts == (int64_t)sizeof(type) && fs == 0) {                                              \
+            type value = *(const type *)from;                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((type *)to)[i] = value;                                                           \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            *(type *)(to + i * ts) = *(const type *)(from + i * fs);                               \
+    }
+
+COPY_RUN(uint8_t)
+COPY_RUN(uint16_t)
+COPY_RUN(uint32_t)
+COPY_RUN(uint64_t)
+
+static void copy_run(const struct strided *s, char *to, const char *from)
+{
+    int last = s->rank - 1;
+    int64_t n = s->dims[last], ts = s->to[last], fs = s->from[last];
+    if (ts == (int64_t)s->item_bytes && fs == ts)
+        memcpy(to, from, (size_t)n * s->item_bytes);
+    else if (s->item_bytes == 4)
+        copy_run_uint32_t(to, from, n, ts, fs);
+    else if (s->item_bytes == 8)
+        copy_run_uint64_t(to, from, n, ts, fs);
+    else if (s->item_bytes == 2)
+        copy_run_uint16_t(to, from, n, ts, fs);
+    else
+        copy_run_uint8_t(to, from, n, ts, fs);
+}
+
+/* The last two dimensions: the last is contiguous on the to side, the one before on the from side.
+ */
+#define COPY_TILES(type)                                                                           \
+    static void copy_tiles_##type(const struct strided *s, char *to, const char *from)             \
+    {                                                                                              \
+        int64_t rows = s->dims[s->rank - 2], columns = s->dims[s->rank - 1];                       \
+        int64_t ts = s->to[s->rank - 2], fs = s->from[s->rank - 1];                                \
+        for (int64_t r = 0; r < rows; r += TILE) {                                                 \
+            int64_t r_end = r + TILE < rows ? r + TILE : rows;                                     \
+            for (int64_t c = 0; c < columns; c += TILE) {                                          \
+                int64_t c_end = c + TILE < columns ? c + TILE : columns;                           \
+                for (int64_t i = r; i < r_end; i++)                                                \
+                    for (int64_t k = c; k < c_end; k++)                                            \
+                        ((type *)(to + i * ts))[k] = ((const type *)(from + k * fs))[i];           \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+COPY_TILES(uint8_t)
+COPY_TILES(uint16_t)
+COPY_TILES(uint32_t)
+COPY_TILES(uint64_t)
+
+static void copy_tiles(const struct strided *s, char *to, const char *from)
+{
+    if (s->item_bytes == 4)
+        copy_tiles_uint32_t(s, to, from);
+    else if (s->item_bytes == 8)
+        copy_tiles_uint64_t(s, to, from);
+    else if (s->item_bytes == 2)
+        copy_tiles_uint16_t(s, to, from);
+    else
+        copy_tiles_uint8_t(s, to, from);
+}
+
+static void move_dim(struct strided *s, int dim, int place)
+{
+    struct strided old = *s;
+    s->rank = 0;
+    for (int i = 0, k = 0; i < old.rank; i++) {
+        int take = i == place ? dim : k++;
+        if (i != place && take == dim)
+            take = k++;
+        strided_add(s, old.dims[take], old.to[take], old.from[take]);
+    }
+}
+
+/* Whether the block is a transpose at heart; if so, its matrix becomes the last two dimensions. */
+static bool find_matrix(struct strided *s)
+{
+    int64_t item = (int64_t)s->item_bytes;
+    int last = s->rank - 1;
+    if (last < 1 || s->to[last] != item || s->from[last] == item || s->from[last] == 0)
+        return false;
+    for (int i = 0; i < last; i++) {
+        if (s->from[i] == item && s->dims[i] > 1) {
+            move_dim(s, i, last - 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- all dimensions ---- */
+
+static void copy_block(const struct strided *s, bool matrix, char *to, const char *from)
+{
+    int64_t index[STRIDED_RANK_MAX] = {0};
+    int outer = s->rank - (matrix ? 2 : 1);
+    for (;;) {
+        if (matrix)
+            copy_tiles(s, to, from);
+        else
+            copy_run(s, to, from);
+        int d = outer - 1;
+        for (; d >= 0; d--) {
+            to += s->to[d];
+            from += s->from[d];
+            if (++index[d] < s->dims[d])
+                break;
+            to -= s->to[d] * s->dims[d];
+            from -= s->from[d] * s->dims[d];
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
+/* Each thread takes a part of the longest dimension. */
+static void copy_parts(const struct strided *s, bool matrix, char *to, const char *from,
+                       int threads)
+{
+    int d = 0;
+    for (int i = 1; i < s->rank; i++)
+        if (s->dims[i] > s->dims[d])
+            d = i;
+#pragma omp parallel for num_threads(threads)
+    for (int t = 0; t < threads; t++) {
+        struct strided part = *s;
+        int64_t start = s->dims[d] * t / threads, end = s->dims[d] * (t + 1) / threads;
+        part.dims[d] = end - start;
+        if (end > start)
+            copy_block(&part, matrix, to + start * s->to[d], from + start * s->from[d]);
+    }
+}
+
+void strided_copy(struct strided *s, void *to, const void *from, int threads)
+{
+    int64_t bytes = (int64_t)s->item_bytes;
+    for (int i = 0; i < s->rank; i++)
+        bytes *= s->dims[i];
+    if (bytes == 0)
+        return;
+    merge_dims(s);
+    if (s->rank == 0) {
+        memcpy(to, from, s->item_bytes);
+        return;
+    }
+    bool matrix = find_matrix(s);
+    if (threads > 1 && bytes >= PARALLEL_BYTES)
+        copy_parts(s, matrix, to, from, threads);
+    else
+        copy_block(s, matrix, to, from);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slices as Python writes them: x[a:b:c, ..., newaxis, i].
+ */
+#include <inttypes.h>
+
+#include "ops/array/build.h"
+#include "ops/array/slice.h"
+
+#define MASKS_MAX 32 /* bits that can be used */
+
+struct slice_masks slice_masks_of(const struct node *node)
+{
+    return (struct slice_masks){node_int(node, "begin_mask"), node_int(node, "end_mask"),
+                                node_int(node, "ellipsis_mask"), node_int(node, "new_axis_mask"),
+                                node_int(node, "shrink_axis_mask")};
+}
+
+struct resolve {
+    const struct shape *in;
+    const struct slice_masks *masks;
+    const int64_t *begin, *end, *strides;
+    struct strided_range *range;
+    struct error *err;
+};
+
+static bool bit(int64_t mask, int i)
+{
+    return (mask >> i) & 1;
+}
+
+static int add_out(struct resolve *r, int64_t dim)
+{
+    struct shape *out = &r->range->out;
+    if (out->rank == SHAPE_RANK_MAX)
+        return error_set(r->err, ERR_DATA, "the result would have more than %d dimensions",
+                         SHAPE_RANK_MAX);
+    out->dims[out->rank++] = dim;
+    return 0;
+}
+
+static int take(struct resolve *r, int64_t start, int64_t step, int64_t count)
+{
+    struct strided_range *range = r->range;
+    range->start[range->rank] = start;
+    range->step[range->rank] = step;
+    range->count.dims[range->rank++] = count;
+    return 0;
+}
+
+/* All of a dimension that the specification does not mention. */
+static int take_all(struct resolve *r)
+{
+    int64_t dim = r->in->dims[r->range->rank];
+    take(r, 0, 1, dim);
+    return add_out(r, dim);
+}
+
+/* x[i]: one element, whose axis goes away. */
+static int take_index(struct resolve *r, int k)
+{
+    int64_t dim = r->in->dims[r->range->rank];
+    if (!r->begin)
+        return take(r, 0, 1, 1);
+    int64_t index = r->begin[k];
+    if (r->strides && r->strides[k] <= 0)
+        return error_set(r->err, ERR_DATA,
+                         "stride %" PRId64 " with index %" PRId64
+                         ": only a positive one can shrink an axis",
+                         r->strides[k], index);
+    if (dim == SHAPE_UNKNOWN)
+        return take(r, 0, 1, 1);
+    if (index < -dim || index >= dim)
+        return error_set(r->err, ERR_DATA,
+                         "index %" PRId64 " of dimension %d is outside [%" PRId64 ", %" PRId64 ")",
+                         index, r->range->rank, -dim, dim);
+    return take(r, index < 0 ? index + dim : index, 1, 1);
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* x[a:b:c]: the ends are cut to what exists, going forward [0, dim], going back [-1, dim - 1]. */
+static int take_range(struct resolve *r, int k)
+{
+    int64_t dim = r->in->dims[r->range->rank], count;
+    int64_t step = r->strides ? r->strides[k] : 1;
+    if (step == 0)
+        return error_set(r->err, ERR_DATA, "stride %d is 0", k);
+    if (r->strides && bit(r->masks->begin, k) && bit(r->masks->end, k) && step == 1)
+        return take_all(r);
+    if (!r->strides || !r->begin || !r->end || dim == SHAPE_UNKNOWN) {
+        take(r, 0, 1, SHAPE_UNKNOWN);
+        return add_out(r, SHAPE_UNKNOWN);
+    }
+    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
+    int64_t from = r->begin[k] < 0 ? r->begin[k] + dim : r->begin[k];
+    int64_t to = r->end[k] < 0 ? r->end[k] + dim : r->end[k];
+    from = bit(r->masks->begin, k) ? (step > 0 ? low : high) : clamp(from, low, high);
+    to = bit(r->masks->end, k) ? (step > 0 ? high : low) : clamp(to, low, high);
+    int64_t distance = step > 0 ? to - from : from - to;
+    uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
+    count = distance <= 0 ? 0 : (int64_t)(((uint64_t)distance - 1) / stride) + 1;
+    take(r, count ? from : 0, count > 1 ? step : 1, count);
+    return add_out(r, count);
+}
+
+/* How many dimensions of the input the ellipsis stands for; -1: too many are named. */
+static int ellipsis_length(const struct resolve *r, int n)
+{
+    int named = 0;
+    for (int k = 0; k < n; k++)
+        named += !bit(r->masks->ellipsis, k) && !bit(r->masks->new_axis, k);
+    return r->in->rank - named;
+}
+
+int slice_resolve_strided(const struct shape *in, const struct slice_masks *masks, int n,
+                          const int64_t *begin, const int64_t *end, const int64_t *strides,
+                          struct strided_range *range, struct error *err)
+{
+    struct resolve r = {in, masks, begin, end, strides, range, err};
+    int code = 0, rest = n <= MASKS_MAX ? ellipsis_length(&r, n) : -1;
+    range->rank = 0;
+    range->out = SHAPE_SCALAR;
+    if (rest < 0)
+        return error_set(err, ERR_DATA, "%d indices for an input of rank %d", n, in->rank);
+    if (masks->ellipsis & (masks->ellipsis - 1))
+        return error_set(err, ERR_DATA, "more than one ellipsis");
+    for (int k = 0; !code && k < n; k++) {
+        if (bit(masks->ellipsis, k))
+            for (; !code && rest > 0; rest--)
+                code = take_all(&r);
+        else if (bit(masks->new_axis, k))
+            code = add_out(&r, 1);
+        else if (bit(masks->shrink_axis, k))
+            code = take_index(&r, k);
+        else
+            code = take_range(&r, k);
+    }
+    while (!code && range->rank < in->rank)
+        code = take_all(&r);
+    range->count.rank = range->rank;
+    return code;
+}
+
+/* ---- declarations ---- */
+
+#define SPEC_MAX (2 * SHAPE_RANK_MAX)
+
+/* Elements of begin, end and strides, which are inputs first, first + 1, first + 2; -1: unknown. */
+static int spec_length(struct infer *infer, int first, int *n)
+{
+    *n = -1;
+    for (int i = first; i < first + 3; i++) {
+        const struct shape *s = infer_shape(infer, i);
+        int code = infer_vector(infer, i);
+        if (code)
+            return code;
+        if (s->rank < 0 || s->dims[0] < 0)
+            continue;
+        if (*n >= 0 && *n != s->dims[0])
+            return infer_fail(infer, "begin, end and strides must be of the same length");
+        if (s->dims[0] > SPEC_MAX)
+            return infer_fail(infer, "%" PRId64 " indices: at most %d are possible", s->dims[0],
+                              SPEC_MAX);
+        *n = (int)s->dims[0];
+    }
+    return 0;
+}
+
+static const int64_t *constant(const struct infer *infer, int input, int64_t *values)
+{
+    const struct tensor *t = infer_value(infer, input);
+    for (int64_t i = 0; t && i < tensor_count(t); i++)
+        values[i] = tensor_get_int64(t, i);
+    return t ? values : NULL;
+}
+
+static int strided_slice_shape(struct infer *infer)
+{
+    int n, code = spec_length(infer, 1, &n);
+    const struct shape *in = infer_shape(infer, 0);
+    if (code || n < 0 || in->rank < 0)
+        return code;
+    int64_t begin[SPEC_MAX], end[SPEC_MAX], strides[SPEC_MAX];
+    struct slice_masks masks = slice_masks_of(infer->node);
+    struct strided_range range;
+    code = slice_resolve_strided(in, &masks, n, constant(infer, 1, begin), constant(infer, 2, end),
+                                 constant(infer, 3, strides), &range, infer->err);
+    if (!code)
+        infer->out[0] = range.out;
+    return code;
+}
+
+static int copy_masks(const struct node *node, struct attr *attrs)
+{
+    static const char *const names[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask",
+                                        "shrink_axis_mask"};
+    for (int i = 0; i < 5; i++)
+        attrs[i] = (struct attr){names[i], *node_attr(node, names[i])};
+    return 5;
+}
+
+static int strided_slice_gradient(struct grad *g)
+{
+    struct attr attrs[5];
+    int n = copy_masks(g->node, attrs);
+    enum dtype type = build_type(&g->b, grad_input(g, 1));
+    struct edge inputs[] = {array_shape(&g->b, grad_input(g, 0), type), grad_input(g, 1),
+                            grad_input(g, 2), grad_input(g, 3), g->out[0]};
+    g->in[0] = build_op(&g->b, "StridedSliceGrad", inputs, 5, attrs, n);
+    return grad_finish(g);
+}
+
+#define MASKS                                                                                      \
+    "begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, "     \
+    "shrink_axis_mask: int = 0"
+
+const struct op_def op_StridedSlice = {
+    .name = "StridedSlice",
+    .inputs = "input: T, begin: Index, end: Index, strides: Index",
+    .outputs = "output: T",
+    .attrs = "T: any, Index: int32|int64, " MASKS,
+    .doc = "Part of a tensor, as Python's x[a:b:c, ..., newaxis, i].",
+    .detail = "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
+              "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
+              "a dimension of 1, shrink_axis_mask takes the one element at begin.",
+    .shape = strided_slice_shape,
+    .gradient = strided_slice_gradient,
+};
+
+static int strided_grad_shape(struct infer *infer)
+{
+    int n, code = spec_length(infer, 1, &n);
+    infer_value_shape(infer, 0, &infer->out[0]);
+    return code ? code : infer_vector(infer, 0);
+}
+
+static int strided_grad_gradient(struct grad *g)
+{
+    struct attr attrs[5];
+    int n = copy_masks(g->node, attrs);
+    struct edge inputs[] = {g->out[0], grad_input(g, 1), grad_input(g, 2), grad_input(g, 3)};
+    g->in[4] = build_op(&g->b, "StridedSlice", inputs, 4, attrs, n);
+    return grad_finish(g);
+}
+
+const struct op_def op_StridedSliceGrad = {
+    .name = "StridedSliceGrad",
+    .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",
+    .outputs = "output: T",
+    .attrs = "T: any, Index: int32|int64, " MASKS,
+    .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
+    .shape = strided_grad_shape,
+    .gradient = strided_grad_gradient,
+};

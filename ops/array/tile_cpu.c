@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "ops/array/args.h"
+#include "ops/array/reshape.h"
+#include "ops/array/strided.h"
+
+/* ---- Tile ---- */
+
+static int tile_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    int64_t m[SHAPE_RANK_MAX], from[SHAPE_RANK_MAX], to[SHAPE_RANK_MAX];
+    struct shape shape = {.rank = in->shape.rank};
+    if (args_vector(call, 1, "multiples", shape.rank, m))
+        return call->err->code;
+    for (int i = 0; i < shape.rank; i++) {
+        if (m[i] < 0)
+            return kernel_fail(call, "multiple %d is negative: %" PRId64, i, m[i]);
+        if (__builtin_mul_overflow(in->shape.dims[i], m[i], &shape.dims[i]))
+            return kernel_fail(call, "the result is too large");
+    }
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided s = {.item_bytes = (size_t)item};
+    shape_strides(&in->shape, from);
+    shape_strides(&shape, to);
+    for (int i = 0; i < shape.rank; i++) {
+        strided_add(&s, m[i], to[i] * in->shape.dims[i] * item, 0);
+        strided_add(&s, in->shape.dims[i], to[i] * item, from[i] * item);
+    }
+    strided_copy(&s, out->data, in->data, call->threads);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_tile = {.run = tile_run};
+
+/* ---- TileGrad ---- */
+
+/* Adds a run of n elements. */
+#define ADD_RUN(name, type)                                                                        \
+    static void name(void *to, const void *from, int64_t n)                                        \
+    {                                                                                              \
+        type *y = to;                                                                              \
+        const type *x = from;                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            y[i] += x[i];                                                                          \
+    }
+
+ADD_RUN(add_float32, float)
+ADD_RUN(add_float64, double)
+ADD_RUN(add_int32, uint32_t)
+ADD_RUN(add_int64, uint64_t)
+
+typedef void add_run(void *to, const void *from, int64_t n);
+
+static add_run *find_add(enum dtype type)
+{
+    return type == FLOAT32   ? add_float32
+           : type == FLOAT64 ? add_float64
+           : type == INT32   ? add_int32
+                             : add_int64;
+}
+
+/* Goes through the input in order, run by run of the innermost dimension of one tile. */
+static void sum_tiles(struct tensor *out, const struct tensor *in, const int64_t *m)
+{
+    add_run *add = find_add(in->type);
+    int64_t strides[SHAPE_RANK_MAX], index[SHAPE_RANK_MAX] = {0};
+    int last = in->shape.rank - 1, item = (int)dtype_bytes(in->type);
+    int64_t run = last < 0 ? 1 : out->shape.dims[last], repeats = last < 0 ? 1 : m[last];
+    const char *from = in->data;
+    shape_strides(&out->shape, strides);
+    for (;;) {
+        int64_t offset = 0;
+        for (int d = 0; d < last; d++)
+            offset += index[d] % out->shape.dims[d] * strides[d];
+        for (int64_t k = 0; k < repeats; k++, from += run * item)
+            add((char *)out->data + offset * item, from, run);
+        int d = last - 1;
+        while (d >= 0 && ++index[d] == in->shape.dims[d])
+            index[d--] = 0;
+        if (d < 0)
+            return;
+    }
+}
+
+static int tile_grad_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    int64_t m[SHAPE_RANK_MAX];
+    struct shape shape;
+    if (reshape_read(call->in[2], &shape, call->err) ||
+        args_vector(call, 1, "multiples", in->shape.rank, m))
+        return call->err->code;
+    bool fits = shape.rank == in->shape.rank && shape_count(&shape) >= 0;
+    for (int i = 0; fits && i < shape.rank; i++) {
+        int64_t dim;
+        fits = m[i] >= 0 && !__builtin_mul_overflow(shape.dims[i], m[i], &dim) &&
+               dim == in->shape.dims[i];
+    }
+    if (!fits)
+        return kernel_fail(call, "%s is not made of repetitions of %s", shape_text(&in->shape),
+                           shape_text(&shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    memset(out->data, 0, tensor_bytes(out));
+    if (tensor_count(in))
+        sum_tiles(out, in, m);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_tile_grad = {.run = tile_grad_run};

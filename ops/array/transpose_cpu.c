@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/array/args.h"
+#include "ops/array/strided.h"
+
+/* ---- Transpose ---- */
+
+static int read_permutation(struct kernel_call *call, int rank, int64_t *perm)
+{
+    bool used[SHAPE_RANK_MAX] = {false};
+    if (args_vector(call, 1, "perm", rank, perm))
+        return call->err->code;
+    for (int i = 0; i < rank; i++) {
+        if (perm[i] < 0 || perm[i] >= rank || used[perm[i]])
+            return kernel_fail(call, "perm is not a permutation of 0 to %d: element %d is %" PRId64,
+                               rank - 1, i, perm[i]);
+        used[perm[i]] = true;
+    }
+    return 0;
+}
+
+static int transpose_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    int64_t perm[SHAPE_RANK_MAX], from[SHAPE_RANK_MAX], to[SHAPE_RANK_MAX];
+    struct shape shape = {.rank = in->shape.rank};
+    if (read_permutation(call, shape.rank, perm))
+        return call->err->code;
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = in->shape.dims[perm[i]];
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided s = {.item_bytes = (size_t)item};
+    shape_strides(&in->shape, from);
+    shape_strides(&shape, to);
+    for (int i = 0; i < shape.rank; i++)
+        strided_add(&s, shape.dims[i], to[i] * item, from[perm[i]] * item);
+    strided_copy(&s, out->data, in->data, call->threads);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_transpose = {.run = transpose_run};
+
+static int invert_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    if (in->shape.rank != 1)
+        return kernel_fail(call, "x must be a vector, not %s", shape_text(&in->shape));
+    int64_t n = tensor_count(in);
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_int64(out, i, -1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t to = tensor_get_int64(in, i);
+        if (to < 0 || to >= n)
+            return kernel_fail(
+                call, "element %" PRId64 " at [%" PRId64 "] is outside [0, %" PRId64 ")", to, i, n);
+        if (tensor_get_int64(out, to) >= 0)
+            return kernel_fail(call, "element %" PRId64 " occurs twice", to);
+        tensor_set_int64(out, to, i);
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_invert_permutation = {.run = invert_run};
+
+/* ---- Reverse ---- */
+
+static int reverse_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0], *dims = call->in[1];
+    int64_t strides[SHAPE_RANK_MAX], offset = 0;
+    if (dims->shape.rank != 1 || dims->shape.dims[0] != in->shape.rank)
+        return kernel_fail(call, "dims must be a vector of %d elements, not %s", in->shape.rank,
+                           shape_text(&dims->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(in))
+        return KERNEL_DONE;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided s = {.item_bytes = (size_t)item};
+    shape_strides(&in->shape, strides);
+    for (int i = 0; i < in->shape.rank; i++) {
+        bool back = ((const bool *)dims->data)[i];
+        int64_t step = strides[i] * item;
+        offset += back ? (in->shape.dims[i] - 1) * step : 0;
+        strided_add(&s, in->shape.dims[i], step, back ? -step : step);
+    }
+    strided_copy(&s, out->data, (const char *)in->data + offset, call->threads);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_reverse = {.run = reverse_run};

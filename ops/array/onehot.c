@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "graph/infer.h"
+
+static int onehot_shape(struct infer *infer)
+{
+    const struct shape *in = infer_shape(infer, 0);
+    int64_t depth = SHAPE_UNKNOWN, axis = node_int(infer->node, "axis");
+    int at;
+    for (int i = 1; i < 4; i++) {
+        int code = infer_scalar(infer, i);
+        if (code)
+            return code;
+    }
+    if (infer_value_int(infer, 1, &depth) && depth < 0)
+        return infer_fail(infer, "depth is negative: %" PRId64, depth);
+    if (in->rank < 0)
+        return 0;
+    if (!shape_axis(axis, in->rank + 1, &at))
+        return infer_fail(infer, "axis %" PRId64 " is outside [%d, %d]", axis, -in->rank - 1,
+                          in->rank);
+    if (in->rank == SHAPE_RANK_MAX)
+        return infer_fail(infer, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
+    struct shape *out = &infer->out[0];
+    out->rank = in->rank + 1;
+    for (int i = 0; i < out->rank; i++)
+        out->dims[i] = i < at ? in->dims[i] : i == at ? depth : in->dims[i - 1];
+    return 0;
+}
+
+const struct op_def op_OneHot = {
+    .name = "OneHot",
+    .inputs = "indices: TI, depth: int32, on_value: T, off_value: T",
+    .outputs = "output: T",
+    .attrs = "T: any, TI: uint8|int32|int64, axis: int = -1",
+    .doc = "For each index a vector that is on there and off elsewhere.",
+    .detail = "The vectors lie along a new dimension at axis, of length depth. An index outside "
+              "[0, depth) gives a vector that is off everywhere.",
+    .flags = OP_NO_GRADIENT,
+    .shape = onehot_shape,
+};

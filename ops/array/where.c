@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops whose results are as long as the data demands.
+ */
+#include "graph/infer.h"
+
+static int where_shape(struct infer *infer)
+{
+    int rank = infer_shape(infer, 0)->rank;
+    infer->out[0] = shape_matrix(SHAPE_UNKNOWN, rank < 0 ? SHAPE_UNKNOWN : rank);
+    return 0;
+}
+
+const struct op_def op_Where = {
+    .name = "Where",
+    .inputs = "input: bool",
+    .outputs = "index: int64",
+    .doc = "The coordinates of the true elements, one row each, in row-major order.",
+    .flags = OP_NO_GRADIENT,
+    .shape = where_shape,
+};
+
+static int unique_shape(struct infer *infer)
+{
+    infer->out[0] = shape_vector(SHAPE_UNKNOWN);
+    infer->out[1] = *infer_shape(infer, 0);
+    return infer_vector(infer, 0);
+}
+
+const struct op_def op_Unique = {
+    .name = "Unique",
+    .inputs = "x: T",
+    .outputs = "y: T, idx: out_idx",
+    .attrs = "T: real|bool, out_idx: int32|int64 = int32",
+    .doc = "The different elements of a vector, in the order of their first occurrence.",
+    .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own.",
+    .flags = OP_NO_GRADIENT,
+    .shape = unique_shape,
+};

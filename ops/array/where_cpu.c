@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "ops/array/args.h"
+
+/* ---- Where ---- */
+
+static void put_coordinates(int64_t *row, int64_t index, const struct shape *shape)
+{
+    for (int d = shape->rank - 1; d >= 0; d--) {
+        row[d] = index % shape->dims[d];
+        index /= shape->dims[d];
+    }
+}
+
+static int where_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    const uint8_t *flags = in->data;
+    int64_t n = tensor_count(in), found = 0, row = 0;
+    for (int64_t i = 0; i < n; i++)
+        found += flags[i] != 0;
+    struct shape shape = shape_matrix(found, in->shape.rank);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    for (int64_t i = 0; i < n; i++)
+        if (flags[i])
+            put_coordinates((int64_t *)out->data + row++ * in->shape.rank, i, &in->shape);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_where = {.run = where_run};
+
+/* ---- Unique ---- */
+
+/* An element's bits, so that equal elements have equal bits. */
+static uint64_t key_of(const struct tensor *x, int64_t i)
+{
+    uint64_t key = 0;
+    size_t item = dtype_bytes(x->type);
+    memcpy(&key, (const char *)x->data + (size_t)i * item, item);
+    if (dtype_is_floating(x->type) && key << (65 - 8 * item) == 0)
+        return 0; /* -0.0: only the sign bit */
+    return key;
+}
+
+static bool is_nan(const struct tensor *x, int64_t i)
+{
+    return dtype_is_floating(x->type) && isnan(tensor_get_float64(x, i));
+}
+
+/* Open addressing; a slot holds 1 + the index of an element of y, 0 if it is free. */
+struct table {
+    uint64_t *slots, mask;
+    int64_t *first; /* y[k] = x[first[k]] */
+    int64_t n;
+};
+
+static int64_t find_or_add(struct table *table, const struct tensor *x, int64_t i)
+{
+    uint64_t key = key_of(x, i), at = hash_bytes(&key, sizeof key, 0) & table->mask;
+    bool nan = is_nan(x, i);
+    for (; table->slots[at]; at = (at + 1) & table->mask)
+        if (!nan && key_of(x, table->first[table->slots[at] - 1]) == key)
+            return (int64_t)table->slots[at] - 1;
+    table->first[table->n] = i;
+    table->slots[at] = (uint64_t)++table->n;
+    return table->n - 1;
+}
+
+static int make_table(struct kernel_call *call, int64_t n, struct table *table)
+{
+    uint64_t capacity = 8;
+    while (capacity < (uint64_t)n * 2)
+        capacity *= 2;
+    table->mask = capacity - 1;
+    table->n = 0;
+    table->slots = kernel_temporary(call, capacity * sizeof *table->slots);
+    table->first = kernel_temporary(call, ((size_t)n + 1) * sizeof *table->first);
+    if (!table->slots || !table->first)
+        return call->err->code;
+    memset(table->slots, 0, capacity * sizeof *table->slots);
+    return 0;
+}
+
+static int unique_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    struct table table;
+    if (x->shape.rank != 1)
+        return kernel_fail(call, "x must be a vector, not %s", shape_text(&x->shape));
+    int64_t n = tensor_count(x);
+    struct tensor *idx = kernel_alloc_output(call, 1, &x->shape);
+    if (!idx || make_table(call, n, &table))
+        return call->err->code;
+    if (idx->type == INT32 && n > INT32_MAX)
+        return kernel_fail(call, "%" PRId64 " elements: ask for out_idx int64", n);
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_int64(idx, i, find_or_add(&table, x, i));
+    struct shape shape = shape_vector(table.n);
+    struct tensor *y = kernel_alloc_output(call, 0, &shape);
+    if (!y)
+        return call->err->code;
+    size_t item = dtype_bytes(x->type);
+    for (int64_t k = 0; k < table.n; k++)
+        memcpy((char *)y->data + (size_t)k * item,
+               (const char *)x->data + (size_t)table.first[k] * item, item);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_unique = {.run = unique_run};

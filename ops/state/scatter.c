@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing rows of a variable.
+ */
+#include "graph/infer.h"
+
+static int scatter_shape(struct infer *infer)
+{
+    const struct shape *ref = infer_shape(infer, 0), *indices = infer_shape(infer, 1);
+    const struct shape *updates = infer_shape(infer, 2);
+    int code = infer_rank_at_least(infer, 0, 1);
+    infer->out[0] = *ref;
+    if (code || ref->rank < 0 || indices->rank < 0)
+        return code;
+    struct shape wanted = *indices;
+    for (int i = 1; i < ref->rank && wanted.rank < SHAPE_RANK_MAX; i++)
+        wanted.dims[wanted.rank++] = ref->dims[i];
+    if (!shape_compatible(&wanted, updates))
+        return infer_fail(infer, "updates must be %s (indices, then a row of ref), not %s",
+                          shape_text(&wanted), shape_text(updates));
+    return 0;
+}
+
+const struct op_def op_ScatterAdd = {
+    .name = "ScatterAdd",
+    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: numeric, Tindices: int32|int64, use_locking: bool = false",
+    .doc = "Adds rows to the rows of a variable with these numbers.",
+    .detail = "Numbers may repeat: all their rows are added, in order. One outside of the variable "
+              "is an error, and the variable stays as it is.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = scatter_shape,
+};
+
+const struct op_def op_ScatterSub = {
+    .name = "ScatterSub",
+    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: numeric, Tindices: int32|int64, use_locking: bool = false",
+    .doc = "Subtracts rows from the rows of a variable with these numbers.",
+    .detail = "As ScatterAdd.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = scatter_shape,
+};
+
+const struct op_def op_ScatterUpdate = {
+    .name = "ScatterUpdate",
+    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: any, Tindices: int32|int64, use_locking: bool = true",
+    .doc = "Replaces the rows of a variable with these numbers.",
+    .detail = "If a number repeats, its last row counts. One outside of the variable is an error, "
+              "and the variable stays as it is.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = scatter_shape,
+};

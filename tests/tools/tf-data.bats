@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-data: what it feeds, and what it says of input that it cannot feed.
+# shellcheck disable=SC2154  # variables of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    examples=$(realpath "$BATS_TEST_DIRNAME/../../examples")
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+}
+
+# The elements of x, one batch a line, as JSON.
+x() {
+    tf-data "$@" | tf-show --json | jq -c .x
+}
+
+# Asserts that tf-data fails with the status, the line, and nothing else on stderr.
+fails() { # STATUS LINE ARGUMENT...
+    local status=$1 line=$2
+    shift 2
+    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
+    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
+}
+
+@test "the digits: 460 steps of 64 and a rest, each row once an epoch" {
+    tf-data csv "$examples/data/digits.csv.gz" x=1-64 y=65:int32 --rows 1-1437 --shuffle --batch 64 \
+        --epochs 20 > train.rec
+    [ "$(tf-show train.rec | wc -l)" -eq 460 ]
+    [ "$(tf-show train.rec | sed -n 23p | cut -d' ' -f1-4)" = "feed 23  x" ]
+    tf-show train.rec | sed -n 23p | grep -q 'float32\[29,64\]'
+    sum=$(zcat "$examples/data/digits.csv.gz" | head -1437 | awk -F, '{ s += $65 } END { print s }')
+    tf-show --json train.rec y | jq -s "[.[range(23; 46)].y[]] | length == 1437 and add == $sum" | grep -q true
+}
+
+@test "columns by position, range, list and name; casts, scale, offset, shape, one-hot" {
+    printf 'a,b,c\n1,2,3\n4,5,6\n' > t.csv
+    [ "$(x csv t.csv x=2 -b 2)" = '[2,5]' ]
+    [ "$(x csv t.csv x=1,3 -b 2)" = '[[1,3],[4,6]]' ]
+    [ "$(x csv t.csv x=2- -b 2)" = '[[2,3],[5,6]]' ]
+    [ "$(x csv t.csv x=c,a -b 2)" = '[[3,1],[6,4]]' ]
+    [ "$(x csv t.csv x=a:int64:scale=2:offset=-1 -b 2)" = '[1,7]' ]
+    [ "$(x csv t.csv x=1-2:shape=2x1 -b 1 --steps 1)" = '[[[1],[2]]]' ]
+    [ "$(x csv t.csv x=1:shape=1 -b 2)" = '[[1],[4]]' ]
+    [ "$(x csv t.csv x=1:onehot=5 -b 2)" = '[[0,1,0,0,0],[0,0,0,0,1]]' ]
+    [ "$(x csv t.csv x=1:standardize -b 2)" = '[-1,1]' ]
+    [ "$(x csv t.csv x=b:string -b 2)" = '["2","5"]' ]
+}
+
+@test "a header is seen by itself, or as told" {
+    printf 'a,b\n1,2\n' > named.csv
+    printf '1,2\n3,4\n' > bare.csv
+    [ "$(x csv named.csv x=1)" = '[1]' ]
+    [ "$(x csv bare.csv x=1 -b 2)" = '[1,3]' ]
+    [ "$(x csv bare.csv x=1 --header yes)" = '[3]' ]
+    [ "$(x csv bare.csv x=1:string -b 2 --header no)" = '["1","3"]' ]
+    fails 65 "bare.csv: no column named 'price'" csv bare.csv x=price
+    fails 65 "named.csv:1: column 1: 'a' is not a number" csv named.csv x=1 --header no
+}
+
+@test "a byte order mark, CRLF, quotes, comments, blanks, tabs, gzip" {
+    printf '\xef\xbb\xbf"a";"b"\r\n"1";2\r\n# no\r\n3;"4"\r\n' > t.csv
+    [ "$(x csv t.csv x=a,b -b 2)" = '[[1,2],[3,4]]' ]
+    gzip -k t.csv
+    [ "$(x csv t.csv.gz x=a,b -b 2)" = '[[1,2],[3,4]]' ]
+    printf ' 1  2\n\n 3\t4\n' > blanks.txt
+    [ "$(x csv blanks.txt x=1-2 -b 2)" = '[[1,2],[3,4]]' ]
+    printf '1|2\n' > pipe.txt
+    [ "$(x csv pipe.txt x=2 --separator '|')" = '[2]' ]
+    printf '1\t2\n' > tab.txt
+    [ "$(x csv tab.txt x=2 --separator tab)" = '[2]' ]
+}
+
+@test "rows, shards, steps, after, drop-remainder" {
+    seq 10 > t.csv
+    [ "$(x csv t.csv x=1 --rows 2-4,9- -b 9)" = '[2,3,4,9,10]' ]
+    [ "$(x csv t.csv x=1 --shard 1/3 -b 9)" = '[2,5,8]' ]
+    [ "$(x csv t.csv x=1 -b 4 | tail -1)" = '[9,10]' ]
+    [ "$(x csv t.csv x=1 -b 4 --drop-remainder | tail -1)" = '[5,6,7,8]' ]
+    [ "$(x csv t.csv x=1 -b 4 --steps 4 | tail -1)" = '[1,2,3,4]' ]
+    [ "$(x csv t.csv x=1 -b 4 --epochs 2 --steps 9 | wc -l)" -eq 6 ]
+    tf-data csv t.csv x=1 -b 4 --epochs 3 --shuffle --seed 5 | tf-show > all
+    tf-data csv t.csv x=1 -b 4 --epochs 3 --shuffle --seed 5 --after 4 | tf-show > rest
+    diff <(tail -n +5 all) rest
+    [ "$(wc -l < rest)" -eq 5 ]
+    tf-data csv t.csv x=1 -b 4 --epochs 3 --shuffle --after 4 | tf-show --follow | grep -q '^step 9/9'
+}
+
+@test "the order follows from the seed and the epoch, and shards share it" {
+    seq 100 > t.csv
+    [ "$(x csv t.csv x=1 -b 100 --shuffle)" = "$(x csv t.csv x=1 -b 100 --shuffle --seed 0)" ]
+    [ "$(x csv t.csv x=1 -b 100 --shuffle)" != "$(x csv t.csv x=1 -b 100 --shuffle --seed 1)" ]
+    x csv t.csv x=1 -b 100 --shuffle --epochs 2 > two
+    [ "$(sed -n 1p two)" != "$(sed -n 2p two)" ]
+    { x csv t.csv x=1 -b 7 --shuffle --shard 0/2; x csv t.csv x=1 -b 7 --shuffle --shard 1/2; } |
+        jq -s 'add | sort == [range(1; 101)]' | grep -q true
+    [ "$(x csv t.csv x=1 -b 100 --shuffle --prefetch 3)" = "$(x csv t.csv x=1 -b 100 --shuffle)" ]
+    x csv t.csv x=1 -b 5 --shuffle-buffer 20 > window
+    jq -s '.[:4] | add | sort == [range(1; 21)]' window | grep -q true
+    [ "$(head -1 window)" != '[1,2,3,4,5]' ]
+}
+
+@test "records say where they come from" {
+    seq 5 > t.csv
+    tf-data csv t.csv x=1 -b 2 --epochs 2 --seed 9 > t.rec
+    /usr/bin/python3 - > positions <<'PYTHON'
+import msgpack
+unpacker = msgpack.Unpacker(open("t.rec", "rb"), raw=False, strict_map_key=False)
+for item in unpacker:
+    if isinstance(item, dict) and item.get("kind") == "feed":
+        print(item["step"], item["source"], item["epoch"], item["offset"], item["seed"])
+PYTHON
+    [ "$(sed -n 3p positions)" = "3 t.csv 1 5 9" ]
+    [ "$(sed -n 4p positions)" = "4 t.csv 2 2 9" ]
+}
+
+@test "from a pipe each line is answered as it comes" {
+    mkfifo in out
+    tf-data csv - x=1-2 --batch 1 < in > out &
+    tf-show < out > shown &
+    exec 7> in
+    for i in 1 2 3; do
+        echo "$i,5" >&7
+        for _ in $(seq 100); do
+            [ "$(wc -l < shown)" -ge "$i" ] && break
+            sleep 0.02
+        done
+        [ "$(sed -n "${i}p" shown)" = "feed $i  x float32[1,2] min $((i < 5 ? i : 5)) max 5 mean $(awk "BEGIN { print ($i + 5) / 2 }")" ]
+    done
+    exec 7>&-
+    wait
+}
+
+@test "a pipe that ends: a rest, shards, all of it where it is needed" {
+    [ "$(seq 5 | x csv - x=1 -b 2 | tail -1)" = '[5]' ]
+    [ "$(seq 5 | x csv - x=1 -b 2 --shard 1/2)" = '[2,4]' ]
+    [ "$(seq 4 | x csv - x=1 -b 4 --epochs 2 | wc -l)" -eq 2 ]
+    [ "$(seq 5 | x csv - x=1 -b 2 --prefetch 2 | tail -1)" = '[5]' ]
+    [ "$(seq 1000000 | x csv - x=1 -b 2 --rows 3-4)" = '[3,4]' ]
+}
+
+@test "IDX, .npy and .npz" {
+    printf '\0\0\x08\x03\0\0\0\2\0\0\0\2\0\0\0\2\1\2\3\4\5\6\7\xff' > i.idx
+    printf '\0\0\x08\x01\0\0\0\2\7\x9' | gzip > l.gz
+    tf-data idx x=i.idx y=l.gz:int32 | tf-show > shown
+    [ "$(sed -n 1p shown)" = "feed 1  x uint8[1,2,2] min 1 max 4 mean 2.5  y int32[1] 7" ]
+    [ "$(x idx x=i.idx:float64:scale=0.5:shape=4 --rows 2)" = '[[2.5,3,3.5,127.5]]' ]
+    seq 4 | tf-data csv - x=1-:float64:shape=1 -b 4 | tf-show --npy - x > a.npy
+    [ "$(x npy x=a.npy:int16 -b 4)" = '[[1],[2],[3],[4]]' ]
+    seq 2 | tf-data csv - x=1 -b 2 | tf-show --npy - x > b.npy
+    fails 65 "b.npy: 'y' has 2 rows, but 'x' has 4" npy x=a.npy y=b.npy
+    /usr/bin/python3 -c 'import numpy; numpy.savez("a.npz", x=numpy.arange(6).reshape(3, 2), y=numpy.ones(3))' ||
+        skip "no numpy"
+    [ "$(x npz a.npz -b 2 | tail -1)" = '[[4,5]]' ]
+    [ "$(x npz a.npz x=y:int8 -b 3)" = '[1,1,1]' ]
+    fails 65 "a.npz: no array named 'z'" npz a.npz x=z
+}
+
+@test "values that are no numbers, rows of another length, missing fields" {
+    printf '1,2\n3,abc\n' > word.csv
+    fails 65 "word.csv:2: column 2: 'abc' is not a number" csv word.csv x=1-2
+    printf '1,2\n3\n' > ragged.csv
+    fails 65 "ragged.csv:2: 1 columns, but line 1 has 2" csv ragged.csv x=1
+    fails 65 "ragged.csv:1: 'x' wants column 3, but there are 2" csv ragged.csv x=1-3
+    printf '1,\n3,NA\n' > missing.csv
+    fails 65 "missing.csv:1: column 2: missing; --missing VALUE puts a value there" csv missing.csv x=2
+    [ "$(x csv missing.csv x=2 -b 2 --missing -1)" = '[-1,-1]' ]
+    [ "$(x csv missing.csv x=2 -b 2 --missing nan)" = '["NaN","NaN"]' ]
+    printf '1\n300\n' > large.csv
+    fails 65 "large.csv:2: column 1: '300' is out of the range of uint8" csv large.csv x=1:uint8
+    printf '1\n1e39\n' > huge.csv
+    fails 65 "huge.csv:2: column 1: '1e39' is out of the range of float32" csv huge.csv x=1
+    printf '1.5\n' > fraction.csv
+    fails 65 "fraction.csv:1: column 1: '1.5' is not a whole number" csv fraction.csv x=1:int32
+    [ "$(printf '5.0\n2e2\n' | x csv - x=1:int32 -b 2)" = '[5,200]' ]
+    fails 65 "fraction.csv: 'x': row 1 of the rows selected: 1.5 is not in [0, 3) for onehot" \
+        csv fraction.csv x=1:onehot=3
+}
+
+@test "files that are missing, empty, cut, or no files" {
+    fails 66 "none.csv: No such file or directory" csv none.csv x=1
+    fails 65 ".: is a directory" csv . x=1
+    : > empty.csv
+    fails 65 "empty.csv: no rows" csv empty.csv x=1
+    head -c 20000 "$examples/data/digits.csv.gz" > cut.csv.gz
+    run --separate-stderr -65 tf-data csv cut.csv.gz x=1 -o /dev/null
+    [[ $stderr == "tf-data: cut.csv.gz: truncated gzip data after "*" bytes" ]]
+    seq 3 > three.csv
+    fails 65 "three.csv: 3 rows make no batch of 4" csv three.csv x=1 -b 4 --drop-remainder
+    fails 65 "three.csv: no rows" csv three.csv x=1 --rows 4-
+}
+
+@test "words that are wrong" {
+    seq 3 > t.csv
+    fails 64 "'xyz': expected csv, idx, npy or npz" xyz t.csv
+    fails 64 "csv: say what to feed, as in x=1-64" csv t.csv
+    fails 64 "'x': expected NAME=COLUMNS[:TYPE]..." csv t.csv x
+    fails 64 "'x' is given twice" csv t.csv x=1 x=1
+    fails 64 "--shard '2/2': expected I/N with 0 <= I < N" csv t.csv x=1 --shard 2/2
+    fails 64 "--rows: '5-2' is not a list of positions as 1-64,70" csv t.csv x=1 --rows 5-2
+    fails 64 "--batch must be a number of rows" csv t.csv x=1 --batch 0
+    fails 64 "--separator 'ab': expected one character" csv t.csv x=1 --separator ab
+    run -64 tf-data csv t.csv x=1:flaot32 -o /dev/null
+    [[ $output == *"'flaot32': not a type"* ]]
+}
+
+@test "an error in the middle of a pipe stops the next stage with the same status" {
+    printf '1\n2\nx\n' | { run --separate-stderr -65 bash -c 'tf-data csv - x=1 | tf-show'; echo "$stderr"; } > err
+    grep -qx "tf-data: stdin:3: column 1: 'x' is not a number" err
+    grep -qx "tf-show: stdin: stopped by tf-data" err
+}

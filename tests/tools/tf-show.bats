@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-show: what it says of records.
+# shellcheck disable=SC2154  # variables of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    printf '1,-2,7\n3,4.5,8\n0.1,nan,9\n' > t.csv
+    tf-data csv t.csv x=1-2 y=3:int32 -b 2 > t.rec
+}
+
+@test "a feed record is a line: types, ranges, single values" {
+    run -0 tf-show t.rec
+    [ "${#lines[@]}" -eq 2 ]
+    [ "${lines[0]}" = "feed 1  x float32[2,2] min -2 max 4.5 mean 1.62  y int32[2] min 7 max 8 mean 7.5" ]
+    [ "${lines[1]}" = "feed 2  x float32[1,2] min 0.1 max 0.1 mean 0.1 nan 1  y int32[1] 9" ]
+}
+
+@test "names select tensors; -v shows all elements" {
+    [ "$(tf-show t.rec y | head -1)" = "feed 1  y int32[2] min 7 max 8 mean 7.5" ]
+    [ "$(tf-show -v t.rec x | head -1)" = "feed 1  x float32[2,2] 1 -2 3 4.5" ]
+}
+
+@test "JSON lines have exact numbers, and words for what JSON has no numbers for" {
+    run -0 tf-show --json t.rec
+    [ "${lines[0]}" = '{"feed":1,"x":[[1,-2],[3,4.5]],"y":[7,8]}' ]
+    [ "${lines[1]}" = '{"feed":2,"x":[[0.1,"NaN"]],"y":[9]}' ]
+    printf '0.1\n' | tf-data csv - x=1:float64 | tf-show --json | grep -q '"x":\[0.1\]'
+    printf '9007199254740993\n' | tf-data csv - x=1:int64 | tf-show --json | grep -q '\[9007199254740993\]'
+    printf '"a""b\\\n\x01"\n' | tf-data csv - x=1:string --header no | tf-show --json | jq -e '.x[0] == "a\"b\\\n\u0001"'
+}
+
+@test "--npy writes the first tensor of the name" {
+    tf-show --npy t.rec x > x.npy
+    [ "$(head -c 6 x.npy | tail -c 5)" = NUMPY ]
+    tf-data npy x=x.npy -b 2 | tf-show --json | grep -qF '"x":[[1,-2],[3,4.5]]'
+    run -65 tf-show --npy t.rec z
+    [ "$output" = "tf-show: t.rec: no tensor 'z'" ]
+    run -64 tf-show --npy t.rec x y
+    [ "$output" = "tf-show: --npy writes one tensor" ]
+}
+
+@test "--follow without a terminal ends with the last step" {
+    run -0 tf-show --follow t.rec
+    [ "${#lines[@]}" -eq 1 ]
+    [[ ${lines[0]} == "step 2/2"* ]]
+}
+
+@test "--follow on a terminal draws one line over itself" {
+    command -v script > /dev/null || skip "no script(1)"
+    script -qec 'tf-show --follow t.rec' /dev/null < /dev/null > typescript
+    grep -q 'step 2/2' typescript
+    grep -q $'\r' typescript
+}
+
+@test "each record is shown as it comes" {
+    mkfifo in
+    tf-show < in > shown &
+    exec 7> in
+    tf-data csv t.csv x=1 -b 1 > whole.rec
+    head -c 300 whole.rec >&7
+    for _ in $(seq 100); do
+        [ -s shown ] && break
+        sleep 0.02
+    done
+    grep -q '^feed 1  x float32\[1\] 1$' shown
+    tail -c +301 whole.rec >&7
+    exec 7>&-
+    wait
+    [ "$(wc -l < shown)" -eq 3 ]
+}
+
+@test "a stage that failed is named; a cut stream is no stream" {
+    printf '1\nx\n' > bad.csv
+    tf-data csv bad.csv x=1 2> /dev/null | cat > bad.rec || true
+    run -65 tf-show bad.rec
+    [ "$output" = "tf-show: bad.rec: stopped by tf-data" ]
+    head -c 300 t.rec > cut.rec
+    run -65 tf-show cut.rec
+    [[ ${lines[-1]} == "tf-show: cut.rec: truncated after 300 bytes: "* ]]
+}

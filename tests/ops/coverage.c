@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/ops/coverage.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/infer.h"
+#include "tests/ops/case.h"
+#include "ops/ops.h"
+
+struct op_coverage {
+    dtype_set types; /* values of the op's first type attribute that were seen */
+    int values, errors, gradients;
+};
+
+struct coverage {
+    struct op_coverage *ops; /* by the registry's order */
+};
+
+struct coverage *coverage_new(void)
+{
+    struct coverage *coverage = mem_alloc(sizeof *coverage);
+    coverage->ops = mem_array(registry_count(ops_registry()) + 1, sizeof *coverage->ops);
+    return coverage;
+}
+
+void coverage_free(struct coverage *coverage)
+{
+    mem_free(coverage->ops);
+    mem_free(coverage);
+}
+
+static struct op_coverage *find(struct coverage *coverage, const char *name)
+{
+    const struct registry *registry = ops_registry();
+    for (size_t i = 0; i < registry_count(registry); i++)
+        if (!strcmp(registry_at(registry, i)->def->name, name))
+            return &coverage->ops[i];
+    return NULL;
+}
+
+static void count(struct op_coverage *op, enum coverage_kind kind)
+{
+    op->values += kind == COVERAGE_VALUE;
+    op->errors += kind == COVERAGE_ERROR;
+    op->gradients += kind == COVERAGE_GRADIENT;
+}
+
+void coverage_note(struct coverage *coverage, const struct node *node, enum coverage_kind kind)
+{
+    struct op_coverage *op = find(coverage, node->op->def->name);
+    for (int i = 0; kind == COVERAGE_VALUE && i < node->op->n_attrs; i++) {
+        if (node->op->attrs[i].kind == ATTR_TYPE) {
+            op->types |= DTYPE_BIT(node_type(node, node->op->attrs[i].name));
+            break;
+        }
+    }
+    count(op, kind);
+}
+
+void coverage_note_name(struct coverage *coverage, const char *ops, enum coverage_kind kind)
+{
+    const struct registry *registry = ops_registry();
+    for (size_t i = 0; i < registry_count(registry); i++)
+        if (case_lists(ops, registry_at(registry, i)->def->name))
+            count(&coverage->ops[i], kind);
+}
+
+/* The types that a kernel row allows for an attribute: "T=float32|float64 Tidx=int32". */
+static dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
+{
+    dtype_set set = 0;
+    size_t n = strlen(attr->name);
+    const char *p = row->types;
+    while (p && (strncmp(p, attr->name, n) || p[n] != '='))
+        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+    if (!p)
+        return attr->types;
+    for (p += n + 1; *p && *p != ' ';) {
+        char name[32];
+        enum dtype type;
+        size_t length = strcspn(p, "| ");
+        snprintf(name, sizeof name, "%.*s", (int)length, p);
+        if (dtype_parse(name, &type))
+            set |= DTYPE_BIT(type);
+        p += length + (p[length] == '|');
+    }
+    return set & attr->types;
+}
+
+/* Types that some kernel of the device computes. A row that only names no types is taken at its
+ * word for what cases are usually written for. */
+static dtype_set kernel_types(const struct op *op, const struct op_attr *attr, const char *device)
+{
+    const struct kernel_table *table = ops_kernels();
+    const dtype_set usual = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT32) |
+                            DTYPE_BIT(INT64) | DTYPE_BIT(BOOL);
+    dtype_set set = 0;
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].op, op->def->name) && !strcmp(table->rows[i].device, device))
+            set |= row_types(&table->rows[i], attr);
+    return set & usual;
+}
+
+/* Ops of one input and no attributes but types take whatever they are given. */
+static bool can_fail(const struct op *op)
+{
+    if (op->def->shape == infer_unchanged && op->n_inputs <= 1)
+        return false;
+    for (int i = 0; i < op->n_attrs; i++)
+        if (!op->attrs[i].inferred && op->attrs[i].kind != ATTR_TYPE)
+            return true;
+    return op->n_inputs > 1;
+}
+
+static const struct op_attr *first_type(const struct op *op)
+{
+    for (int i = 0; i < op->n_attrs; i++)
+        if (op->attrs[i].kind == ATTR_TYPE)
+            return &op->attrs[i];
+    return NULL;
+}
+
+void coverage_missing(const struct coverage *coverage, size_t index, const char *device,
+                      struct str *missing)
+{
+    const struct op *op = registry_at(ops_registry(), index);
+    const struct op_coverage *seen = &coverage->ops[index];
+    const struct op_attr *attr = first_type(op);
+    dtype_set types = attr ? kernel_types(op, attr, device) : 0;
+    if (!op->def->doc || !*op->def->doc)
+        str_append(missing, " doc");
+    if (!seen->values)
+        str_append(missing, " value");
+    for (int type = 1; type < 32 && seen->values; type++)
+        if (types & ~seen->types & DTYPE_BIT(type))
+            str_printf(missing, " value:%s", dtype_name((enum dtype)type));
+    if (can_fail(op) && !seen->errors)
+        str_append(missing, " error");
+    if (op->def->gradient && !seen->gradients)
+        str_append(missing, " gradient");
+}

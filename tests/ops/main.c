@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs the cases of tests/data/golden, or of the files named, on the device TF_TEST_DEVICE (CPU:0),
+ * and says as TAP how they went; with all files, also which op lacks what kind of case.
+ * TF_TEST_CASE=TEXT runs only the cases whose names contain it.
+ */
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tests/ops/check.h"
+#include "tests/ops/coverage.h"
+#include "ops/ops.h"
+
+#define CASES "tests/data/golden/*.txt"
+
+static int n_tests, n_failed;
+
+static void report(const char *name, const struct error *err)
+{
+    n_tests++;
+    n_failed += err->code != 0;
+    printf("%sok %d - %s\n", err->code ? "not " : "", n_tests, name);
+    if (err->code)
+        printf("# %s\n", err->text);
+    fflush(stdout);
+}
+
+static const char *mode_name(int mode)
+{
+    static const char *const names[] = {"fed", "constant", "dynamic", "unknown shapes"};
+    return names[mode];
+}
+
+static int run_modes(const struct checker *checker, const struct test_case *test,
+                     struct error *err)
+{
+    bool checked;
+    for (int mode = 0; mode < CHECK_MODES; mode++)
+        if (check_op(checker, test, (enum check_mode)mode, err))
+            return error_prefix(err, "%s:%d: %s: ", test->file, test->line, mode_name(mode));
+    if (check_gradient(checker, test, &checked, err))
+        return error_prefix(err, "%s:%d: ", test->file, test->line);
+    return 0;
+}
+
+static void run_case(const struct checker *checker, const struct test_case *test)
+{
+    struct error err = ERROR_INIT;
+    if (!test->graph)
+        run_modes(checker, test, &err);
+    else if (check_graph(checker, test, false, &err) || check_graph(checker, test, true, &err))
+        error_prefix(&err, "%s:%d: ", test->file, test->line);
+    report(test->name, &err);
+}
+
+static void run_file(const struct checker *checker, const char *path)
+{
+    struct error err = ERROR_INIT;
+    struct case_reader reader = {.file = fopen(path, "r"), .path = path};
+    const char *filter = getenv("TF_TEST_CASE");
+    struct test_case test;
+    bool more = reader.file != NULL;
+    if (!reader.file) {
+        error_set_errno(&err, ERR_NOINPUT, "%s", path);
+        report(path, &err);
+    }
+    while (more) {
+        if (case_read(&reader, &test, &more, &err)) {
+            report(path, &err);
+            more = false;
+        } else if (more && (!filter || strstr(test.name, filter))) {
+            run_case(checker, &test);
+        }
+        case_release(&test);
+    }
+    free(reader.text);
+    if (reader.file)
+        fclose(reader.file);
+}
+
+static void report_coverage(const struct checker *checker, const char *device)
+{
+    char name[256];
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        struct error err = ERROR_INIT;
+        struct str missing = STR_INIT;
+        coverage_missing(checker->coverage, i, device, &missing);
+        snprintf(name, sizeof name, "complete: %s", registry_at(ops_registry(), i)->def->name);
+        if (missing.n)
+            error_set(&err, ERR_DATA, "no case of:%s", str_text(&missing));
+        report(name, &err);
+        str_release(&missing);
+    }
+}
+
+static struct device *open_device(char *type, size_t n, struct error *err)
+{
+    const char *text = getenv("TF_TEST_DEVICE");
+    struct device_options options = {.threads = 2};
+    snprintf(type, n, "%s", text ? text : "CPU:0");
+    char *colon = strchr(type, ':');
+    int index = colon ? atoi(colon + 1) : 0;
+    if (colon)
+        *colon = 0;
+    return device_open(type, index, &options, err);
+}
+
+static void run_all(const struct checker *checker, const char *device)
+{
+    glob_t files;
+    if (glob(CASES, 0, NULL, &files)) {
+        struct error err = ERROR_INIT;
+        error_set(&err, ERR_NOINPUT, "no %s here", CASES);
+        report("cases", &err);
+        return;
+    }
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        run_file(checker, files.gl_pathv[i]);
+    globfree(&files);
+    if (!getenv("TF_TEST_CASE"))
+        report_coverage(checker, device);
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    char type[64];
+    struct checker checker = {.device = open_device(type, sizeof type, &err)};
+    if (!checker.device) {
+        printf("1..1\nnot ok 1 - device\n# %s\n", err.text);
+        return 1;
+    }
+    checker.coverage = coverage_new();
+    for (int i = 1; i < argc; i++)
+        run_file(&checker, argv[i]);
+    if (argc == 1)
+        run_all(&checker, type);
+    printf("1..%d\n", n_tests);
+    coverage_free(checker.coverage);
+    device_free(checker.device);
+    return n_failed ? 1 : 0;
+}

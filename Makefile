@@ -53,14 +53,17 @@ CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c))
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c tests/ops/*.c))
-UNIT_TESTS := $(patsubst tests/ops/%.c,$(BUILD)/tests/unit/ops-%,$(UNIT_TESTS))
+OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
 # The unit tests that start threads, for ThreadSanitizer.
 THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -l pthread_create tests/unit/*.c 2>/dev/null))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .DELETE_ON_ERROR:
-.PHONY: all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
+# Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
+PYTHON ?= python3
+GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
+.PHONY: golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES)
 unit: $(UNIT_TESTS) $(CPU_MODULES)
@@ -89,8 +92,9 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	-L$(BUILD)/lib -ltf-tools -lmsgpackc $(1)
 $(BUILD)/bin/%: bin/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
-$(BUILD)/tests/unit/ops-%: tests/ops/%.c $(LIB)
-	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ -L$(BUILD)/lib -ltf-tools -lm '-Wl,-rpath,$$ORIGIN/../../lib'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
@@ -152,6 +156,9 @@ install: all
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
 		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
+
+golden:
+	cd tests/ops/cases && for script in $(GOLDEN); do $(PYTHON) -W ignore $$script.py || exit 1; done
 
 clean:
 	rm -rf build

@@ -335,6 +335,7 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
         f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
+        f->tensors[item->n_in + i] = tensor_borrow(value->type, &value->shape, NULL);
         if (value->alias_of < 0 &&
             tensor_alloc(&f->tensors[item->n_in + i], value->type, &value->shape, err))
             return err->code;

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes cases of op tests (tests/ops/README.md) from NumPy arrays.
+
+A script of a family does:
+
+    from golden import Golden
+    with Golden("math_binary") as g:
+        g.op("add/scalars", "Add", [np.float32(1), np.float32(2)], [np.float32(3)])
+        g.error("add/shapes", "Add", [np.zeros(2), np.zeros(3)], "cannot be broadcast")
+"""
+import os
+
+import numpy as np
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "golden")
+FLOATS = ["float32", "float64"]
+INTS = ["int32", "int64"]
+NUMBERS = FLOATS + INTS
+
+
+def element(x):
+    if isinstance(x, (bool, np.bool_)):
+        return "true" if x else "false"
+    if isinstance(x, (bytes, str)):
+        text = x.decode() if isinstance(x, bytes) else x
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(x, (int, np.integer)):
+        return str(int(x))
+    if np.isnan(x):
+        return "nan"
+    if np.isinf(x):
+        return "inf" if x > 0 else "-inf"
+    text = np.format_float_positional(x, trim="-") if 1e-3 <= abs(x) < 1e6 else repr(x.item())
+    if isinstance(x, np.float32) and not 1e-3 <= abs(x) < 1e6:
+        text = np.format_float_scientific(x, trim="-")
+    return text
+
+
+def literal(a):
+    if a.ndim == 0:
+        return element(a.item() if a.dtype.kind in "OSU" else a[()])
+    return "[" + ",".join(literal(np.asarray(x)) for x in a) + "]"
+
+
+class Like:
+    """A large input, by formula: element i is (i * 7919 % modulus) * scale + offset."""
+
+    def __init__(self, dtype, shape, modulus, scale, offset):
+        count = int(np.prod(shape))
+        values = (np.arange(count, dtype=np.int64) * 7919 % modulus) * float(scale) + float(offset)
+        self.array = values.astype(dtype).reshape(shape)
+        self.text = f"@mod {modulus} {scale} {offset}"
+
+
+def type_name(dtype):
+    return "string" if dtype.kind in "OSU" else dtype.name
+
+
+def tensor(value):
+    """'float32[2] [1,2]'; a pair (type, value) for types that NumPy lacks, as (`bfloat16`, array)."""
+    if isinstance(value, Like):
+        a = value.array
+        return f"{a.dtype.name}[{','.join(map(str, a.shape))}] {value.text}"
+    name = None
+    if isinstance(value, tuple):
+        name, value = value
+    a = np.asarray(value)
+    head = f"{name or type_name(a.dtype)}[{','.join(map(str, a.shape))}]"
+    return f"{head} {literal(a)}" if a.size else head
+
+
+def array(value):
+    return value.array if isinstance(value, Like) else np.asarray(value)
+
+
+class Golden:
+    def __init__(self, name):
+        self.path = os.path.normpath(os.path.join(FOLDER, name + ".txt"))
+        self.lines = ["# SPDX-License-Identifier: Apache-2.0", "# Written by tests/ops/cases."]
+        self.names = set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            os.makedirs(FOLDER, exist_ok=True)
+            with open(self.path, "w", encoding="utf-8") as f:
+                f.write("\n".join(self.lines) + "\n")
+
+    def start(self, name):
+        unique, n = name, 2
+        while unique in self.names:
+            unique, n = f"{name}-{n}", n + 1
+        self.names.add(unique)
+        self.lines += ["", f"case {unique}"]
+
+    def head(self, name, op, inputs, attrs):
+        self.start(name)
+        self.lines.append(f"op {op}")
+        self.lines += [f"attr {key}={value}" for key, value in (attrs or {}).items()]
+        self.lines += [f"in {tensor(x)}" for x in inputs]
+
+    def op(self, name, op, inputs, outputs, attrs=None, tol=None, grad=None, grad2=False,
+           nograd=None):
+        """outputs: arrays, or None for one that is not checked. grad: input numbers that are
+        checked (default: all of float64); nograd: why none is; grad2: second order as well."""
+        self.head(name, op, inputs, attrs)
+        self.lines += ["out any" if y is None else f"out {tensor(y)}" for y in outputs]
+        if tol is not None:
+            self.lines.append(f"tol {tol:g}")
+        if grad is not None:
+            self.lines.append("grad " + " ".join(map(str, grad)))
+        if grad2:
+            self.lines.append("grad2")
+        if nograd:
+            self.lines.append(f"nograd {nograd}")
+        self.lines.append("end")
+
+    def error(self, name, op, inputs, message, attrs=None):
+        """message: part of the error's text; alternatives separated by |."""
+        self.head(name, op, inputs, attrs)
+        self.lines += [f"error {message}", "end"]
+
+    def graph(self, name, text, steps, ops=None, error=None, tol=None):
+        """steps: [(targets, {edge: fed}, {edge: expected}) or (targets, {edge: fed}, "error")].
+        error: of the graph itself. ops: what the case is about (default: all ops in it)."""
+        self.start(name)
+        if ops:
+            self.lines.append(f"op {ops}")
+        if tol is not None:
+            self.lines.append(f"tol {tol:g}")
+        if error:
+            self.lines.append(f"error {error}")
+        self.lines += ["graph"] + [x.strip() for x in text.strip().splitlines()] + ["end graph"]
+        for targets, feeds, expected in steps:
+            self.lines.append(f"step {targets}".rstrip())
+            self.lines += [f"feed {edge} {tensor(x)}" for edge, x in feeds.items()]
+            if isinstance(expected, str):
+                self.lines.append(f"error {expected}")
+            else:
+                self.lines += [f"fetch {edge} " + ("any" if x is None else tensor(x))
+                               for edge, x in expected.items()]
+        self.lines.append("end")

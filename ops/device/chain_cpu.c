@@ -271,10 +271,10 @@ int chain_run(struct chain *chain, void *const *data, void *scratch, struct erro
     return code;
 }
 
-int chain_run_call(struct chain *chain, struct kernel_call *call, const struct tensor *like)
+int chain_run_call(struct chain *chain, struct kernel_call *call, const struct shape *shape)
 {
     void *data[CHAIN_OPERANDS];
-    struct tensor *out = kernel_alloc_output(call, 0, &like->shape);
+    struct tensor *out = kernel_alloc_output(call, 0, shape);
     if (!out)
         return call->err->code;
     for (int i = 0; i < call->n_in; i++)

@@ -60,8 +60,8 @@ void chain_free(void *chain);
 int chain_run(struct chain *chain, void *const *data, void *scratch, struct error *err);
 
 /* The whole run of a kernel that is nothing else than its chain: one output, shaped like the plan
- * says. `like` has the output's shape. */
-int chain_run_call(struct chain *chain, struct kernel_call *call, const struct tensor *like);
+ * says. */
+int chain_run_call(struct chain *chain, struct kernel_call *call, const struct shape *shape);
 
 /* ---- inputs that arrive in another layout than a kernel wants ---- */
 

@@ -138,6 +138,27 @@ const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t 
     return layout;
 }
 
+const struct layout *cpu_layout_like(struct device *device, const struct layout *layout,
+                                     const struct shape *shape)
+{
+    const dnnl_blocking_desc_t *blocking = &layout->desc.format_desc.blocking;
+    int64_t block = blocking->inner_nblks ? blocking->inner_blks[0] : 1, h, w;
+    dnnl_format_tag_t tag = block == 16  ? dnnl_nChw16c
+                            : block == 8 ? dnnl_nChw8c
+                            : block == 4 ? dnnl_nChw4c
+                                         : dnnl_nhwc;
+    bool last = layout->axis == 3;
+    h = shape->dims[last ? 1 : 2];
+    w = shape->dims[last ? 2 : 3];
+    dnnl_dims_t dims = {shape->dims[0], shape->dims[layout->axis], h, w};
+    static const int to_nhwc[4] = {0, 3, 1, 2};
+    dnnl_memory_desc_t desc, permuted;
+    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, layout->desc.data_type, tag) ||
+        (last && dnnl_memory_desc_permute_axes(&permuted, &desc, to_nhwc)))
+        return NULL;
+    return cpu_layout(device, last ? &permuted : &desc, layout->axis);
+}
+
 size_t cpu_layout_bytes(const struct layout *layout)
 {
     return dnnl_memory_desc_get_size(&layout->desc);
@@ -169,7 +190,7 @@ static int relayout_prepare(struct kernel_setup *setup)
 
 static int relayout_run(struct kernel_call *call)
 {
-    return chain_run_call(call->state, call, call->in[0]);
+    return chain_run_call(call->state, call, &call->in[0]->shape);
 }
 
 const struct kernel_code cpu_relayout = {relayout_prepare, relayout_run, chain_free};

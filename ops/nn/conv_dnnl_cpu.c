@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution by oneDNN: operands are brought into the layouts that the primitive likes best, and
+ * the result is left in such a layout where the plan allows it.
+ */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/nn/conv_cpu.h"
+
+/* Winograd's F(4x4, 3x3) takes a quarter of the multiplications, but needs work for its transforms:
+ * it pays from this many channels and output cells per image on. */
+#define WINOGRAD_CHANNELS 32
+#define WINOGRAD_CELLS 100
+#define WINOGRAD_SCRATCH_MAX ((size_t)1 << 30)
+
+/* Dimensions in oneDNN's order: of a tensor in NHWC or NCHW, to batch, channels, height, width. */
+static dnnl_memory_desc_t to_dnnl(const struct conv *c, const dnnl_memory_desc_t *tensor)
+{
+    static const int from_nhwc[4] = {0, 2, 3, 1};
+    dnnl_memory_desc_t desc = *tensor;
+    if (!c->window.nchw)
+        dnnl_memory_desc_permute_axes(&desc, tensor, from_nhwc);
+    return desc;
+}
+
+static dnnl_memory_desc_t from_dnnl(const struct conv *c, const dnnl_memory_desc_t *desc)
+{
+    static const int to_nhwc[4] = {0, 3, 1, 2};
+    dnnl_memory_desc_t tensor = *desc;
+    if (!c->window.nchw)
+        dnnl_memory_desc_permute_axes(&tensor, desc, to_nhwc);
+    return tensor;
+}
+
+static dnnl_memory_desc_t with_tag(int64_t a, int64_t b, int64_t height, int64_t width,
+                                   dnnl_format_tag_t tag)
+{
+    dnnl_memory_desc_t desc;
+    dnnl_dims_t dims = {a, b, height, width};
+    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, dnnl_f32, tag))
+        memset(&desc, 0, sizeof desc);
+    return desc;
+}
+
+struct descs {
+    dnnl_memory_desc_t image, filter, output; /* in any layout */
+    dnnl_memory_desc_t filter_plain;          /* as TensorFlow has it */
+    dnnl_dims_t strides, before, after;
+};
+
+static struct descs describe(const struct conv *c)
+{
+    const struct window *w = &c->window;
+    struct descs d = {.strides = {w->y.stride, w->x.stride},
+                      .before = {w->y.before, w->x.before},
+                      .after = {w->y.after, w->x.after}};
+    int64_t i = c->in_channels, o = c->out_channels, h = w->y.size, v = w->x.size;
+    d.image = with_tag(c->batch, i, w->y.in, w->x.in, dnnl_format_tag_any);
+    d.output = with_tag(c->batch, o, w->y.out, w->x.out, dnnl_format_tag_any);
+    d.filter = with_tag(o, i, h, v, dnnl_format_tag_any);
+    d.filter_plain = with_tag(o, i, h, v, dnnl_hwio);
+    return d;
+}
+
+static dnnl_primitive_desc_t forward_desc(struct chain *chain, const struct descs *d,
+                                          dnnl_alg_kind_t algorithm)
+{
+    dnnl_convolution_desc_t op;
+    dnnl_status_t status = dnnl_convolution_forward_desc_init(
+        &op, dnnl_forward_training, algorithm, &d->image, &d->filter, NULL, &d->output, d->strides,
+        d->before, d->after);
+    return status ? NULL : chain_try(chain, &op, NULL);
+}
+
+static dnnl_primitive_desc_t backward_desc(struct chain *chain, enum conv_direction direction,
+                                           const struct descs *d, dnnl_alg_kind_t algorithm)
+{
+    dnnl_primitive_desc_t forward = forward_desc(chain, d, algorithm), desc = NULL;
+    dnnl_convolution_desc_t op;
+    if (!forward)
+        return NULL;
+    dnnl_status_t status =
+        direction == CONV_IMAGE
+            ? dnnl_convolution_backward_data_desc_init(&op, algorithm, &d->image, &d->filter,
+                                                       &d->output, d->strides, d->before, d->after)
+            : dnnl_convolution_backward_weights_desc_init(&op, algorithm, &d->image, &d->filter,
+                                                          NULL, &d->output, d->strides, d->before,
+                                                          d->after);
+    if (!status)
+        desc = chain_try(chain, &op, forward);
+    dnnl_primitive_desc_destroy(forward);
+    return desc;
+}
+
+static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c,
+                                       const struct descs *d, dnnl_alg_kind_t algorithm)
+{
+    if (c->direction == CONV_FORWARD)
+        return forward_desc(chain, d, algorithm);
+    return backward_desc(chain, c->direction, d, algorithm);
+}
+
+/* Times nothing. TF_CPU_CONV=direct turns Winograd off, =winograd uses it wherever it is possible.
+ */
+static bool winograd_pays(const struct conv *c, bool deterministic)
+{
+    const struct window *w = &c->window;
+    const char *wanted = getenv("TF_CPU_CONV");
+    if (deterministic || (wanted && !strcmp(wanted, "direct")) || w->y.size != 3 ||
+        w->x.size != 3 || w->y.stride != 1 || w->x.stride != 1)
+        return false;
+    if (wanted && !strcmp(wanted, "winograd"))
+        return true;
+    return c->in_channels >= WINOGRAD_CHANNELS && c->out_channels >= WINOGRAD_CHANNELS &&
+           w->y.out * w->x.out >= WINOGRAD_CELLS;
+}
+
+static size_t scratch_bytes(const_dnnl_primitive_desc_t desc)
+{
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    return scratch ? dnnl_memory_desc_get_size(scratch) : 0;
+}
+
+static dnnl_primitive_desc_t choose(struct chain *chain, const struct conv *c,
+                                    struct kernel_setup *setup)
+{
+    struct descs d = describe(c);
+    dnnl_primitive_desc_t desc = NULL;
+    if (winograd_pays(c, setup->deterministic))
+        desc = make_desc(chain, c, &d, dnnl_convolution_winograd);
+    if (desc && scratch_bytes(desc) <= WINOGRAD_SCRATCH_MAX) {
+        setup->name = "conv.winograd";
+        return desc;
+    }
+    dnnl_primitive_desc_destroy(desc);
+    setup->name = "conv.direct";
+    desc = make_desc(chain, c, &d, dnnl_convolution_direct);
+    if (!desc)
+        desc = make_desc(chain, c, &d, dnnl_convolution_auto);
+    if (!desc)
+        chain_check(chain, dnnl_unimplemented, "convolution");
+    return desc;
+}
+
+static dnnl_memory_desc_t desc_arg(const_dnnl_primitive_desc_t desc, int arg)
+{
+    return *dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, arg);
+}
+
+/* An image-like input in the primitive's layout. */
+static int image_operand(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
+                         int input, const dnnl_memory_desc_t *wants)
+{
+    const struct layout *layout = setup->in_layouts ? setup->in_layouts[input] : NULL;
+    dnnl_memory_desc_t arrives = cpu_desc_of(&setup->in_types[input], layout);
+    dnnl_memory_desc_t has = to_dnnl(c, &arrives);
+    return chain_wanted(chain, input, &has, wants);
+}
+
+/* Leaves an image-like output in the primitive's layout if it may have one, else sets `wants`. */
+static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup *setup,
+                                      const dnnl_memory_desc_t *makes)
+{
+    dnnl_memory_desc_t tensor = from_dnnl(c, makes);
+    setup->out[0].layout =
+        setup->layouts ? cpu_layout(setup->device, &tensor, c->window.channels) : NULL;
+    tensor = cpu_desc_of(&setup->out_types[0], setup->out[0].layout);
+    return to_dnnl(c, &tensor);
+}
+
+/* The primitive between its two inputs and its output, each a oneDNN argument and an operand. */
+static void attach(struct chain *chain, dnnl_primitive_desc_t desc,
+                   const struct chain_arg inputs[2], int arg, const dnnl_memory_desc_t *wants)
+{
+    dnnl_memory_desc_t makes = desc_arg(desc, arg);
+    int made = chain_result(chain, chain_output(chain, 0), &makes, wants);
+    const struct chain_arg args[] = {inputs[0], inputs[1], {arg, made}};
+    chain_add(chain, desc, args, 3);
+    chain_deliver(chain, made, &makes, chain_output(chain, 0), wants);
+}
+
+static void link_forward(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
+                         dnnl_primitive_desc_t desc)
+{
+    dnnl_memory_desc_t image = desc_arg(desc, DNNL_ARG_SRC), makes = desc_arg(desc, DNNL_ARG_DST);
+    dnnl_memory_desc_t filter = desc_arg(desc, DNNL_ARG_WEIGHTS);
+    dnnl_memory_desc_t plain = describe(c).filter_plain, wants = output_desc(c, setup, &makes);
+    const struct chain_arg inputs[] = {{DNNL_ARG_SRC, image_operand(chain, c, setup, 0, &image)},
+                                       {DNNL_ARG_WEIGHTS, chain_wanted(chain, 1, &plain, &filter)}};
+    attach(chain, desc, inputs, DNNL_ARG_DST, &wants);
+}
+
+static void link_image(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
+                       dnnl_primitive_desc_t desc)
+{
+    dnnl_memory_desc_t output = desc_arg(desc, DNNL_ARG_DIFF_DST);
+    dnnl_memory_desc_t makes = desc_arg(desc, DNNL_ARG_DIFF_SRC);
+    dnnl_memory_desc_t filter = desc_arg(desc, DNNL_ARG_WEIGHTS);
+    dnnl_memory_desc_t plain = describe(c).filter_plain, wants = output_desc(c, setup, &makes);
+    const struct chain_arg inputs[] = {
+        {DNNL_ARG_DIFF_DST, image_operand(chain, c, setup, 2, &output)},
+        {DNNL_ARG_WEIGHTS, chain_wanted(chain, 1, &plain, &filter)}};
+    attach(chain, desc, inputs, DNNL_ARG_DIFF_SRC, &wants);
+}
+
+static void link_filter(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
+                        dnnl_primitive_desc_t desc)
+{
+    dnnl_memory_desc_t image = desc_arg(desc, DNNL_ARG_SRC);
+    dnnl_memory_desc_t output = desc_arg(desc, DNNL_ARG_DIFF_DST);
+    dnnl_memory_desc_t plain = describe(c).filter_plain;
+    const struct chain_arg inputs[] = {
+        {DNNL_ARG_SRC, image_operand(chain, c, setup, 0, &image)},
+        {DNNL_ARG_DIFF_DST, image_operand(chain, c, setup, 2, &output)}};
+    attach(chain, desc, inputs, DNNL_ARG_DIFF_WEIGHTS, &plain);
+}
+
+int conv_chain(const struct conv *c, struct kernel_setup *setup)
+{
+    struct chain *chain = chain_new(setup);
+    /* The sum over the batch is cut by the size of the team. */
+    if (setup->deterministic && c->direction == CONV_FILTER)
+        omp_set_num_threads(1);
+    dnnl_primitive_desc_t desc = choose(chain, c, setup);
+    if (desc && c->direction == CONV_FORWARD)
+        link_forward(chain, c, setup, desc);
+    else if (desc && c->direction == CONV_IMAGE)
+        link_image(chain, c, setup, desc);
+    else if (desc)
+        link_filter(chain, c, setup, desc);
+    return chain_finish(chain, setup);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pooling: the largest value or the mean of each window.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "ops/nn/format.h"
+#include "ops/nn/window.h"
+#include "pass/grad.h"
+
+static int pooled(struct infer *infer, const struct shape *image, struct shape *out)
+{
+    struct window w;
+    if (window_init(&w, infer->node, infer->err) ||
+        window_from_ksize(&w, infer->node, infer->err) ||
+        window_solve(&w, infer->node, image, infer->err))
+        return infer->err->code;
+    *out = window_output(&w, image, image->rank == 4 ? image->dims[w.channels] : SHAPE_UNKNOWN);
+    return 0;
+}
+
+static int pool_shape(struct infer *infer)
+{
+    if (infer_rank(infer, 0, 4))
+        return infer->err->code;
+    return pooled(infer, infer_shape(infer, 0), &infer->out[0]);
+}
+
+static int check(struct infer *infer, const struct shape *expected, int input, const char *name)
+{
+    if (shape_compatible(expected, infer_shape(infer, input)))
+        return 0;
+    return infer_fail(infer, "%s must be %s, not %s", name, shape_text(expected),
+                      shape_text(infer_shape(infer, input)));
+}
+
+static int max_pool_grad_shape(struct infer *infer)
+{
+    struct shape out;
+    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
+        pooled(infer, infer_shape(infer, 0), &out) || check(infer, &out, 1, "orig_output") ||
+        check(infer, &out, 2, "grad"))
+        return infer->err->code;
+    infer->out[0] = *infer_shape(infer, 0);
+    return 0;
+}
+
+static int avg_pool_grad_shape(struct infer *infer)
+{
+    struct shape image = {4, {-1, -1, -1, -1}}, out;
+    if (infer_vector(infer, 0) || infer_rank(infer, 1, 4))
+        return infer->err->code;
+    if (infer_value_shape(infer, 0, &image) && image.rank != 4)
+        return infer_fail(infer, "orig_input_shape must have 4 elements, not %d", image.rank);
+    if (image.rank != 4)
+        image = (struct shape){4, {-1, -1, -1, -1}};
+    if (pooled(infer, &image, &out) || check(infer, &out, 1, "grad"))
+        return infer->err->code;
+    infer->out[0] = image;
+    return 0;
+}
+
+static struct edge with_window(struct grad *g, const char *op, struct edge *inputs, int n)
+{
+    const char *const names[] = {"ksize", "strides", "padding", "data_format", "explicit_paddings"};
+    struct attr attrs[5];
+    int n_attrs = 0;
+    for (int i = 0; i < 5; i++)
+        if (node_attr(g->node, names[i]))
+            attrs[n_attrs++] = (struct attr){names[i], *node_attr(g->node, names[i])};
+    return build_op(&g->b, op, inputs, n, attrs, n_attrs);
+}
+
+static int max_pool_gradient(struct grad *g)
+{
+    struct edge inputs[] = {grad_input(g, 0), grad_output(g, 0), g->out[0]};
+    g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
+    return grad_finish(g);
+}
+
+static int avg_pool_gradient(struct grad *g)
+{
+    struct edge inputs[] = {build_unary(&g->b, "Shape", grad_input(g, 0)), g->out[0]};
+    g->in[0] = with_window(g, "AvgPoolGrad", inputs, 2);
+    return grad_finish(g);
+}
+
+/* AvgPoolGrad is linear, and AvgPool its transpose. */
+static int avg_pool_grad_gradient(struct grad *g)
+{
+    g->in[1] = with_window(g, "AvgPool", (struct edge *)&g->out[0], 1);
+    return grad_finish(g);
+}
+
+#define POOL_ATTRS(padding) "ksize: list(int), strides: list(int), " padding ", " FORMAT_ATTR
+#define SIMPLE_PADDING "padding: {\"SAME\",\"VALID\"}"
+
+const struct op_def op_MaxPool = {
+    .name = "MaxPool",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .doc = "The largest value of each window.",
+    .detail = "Padding takes no part. A NaN in a window is its result.",
+    .shape = pool_shape,
+    .gradient = max_pool_gradient,
+};
+
+const struct op_def op_MaxPoolGrad = {
+    .name = "MaxPoolGrad",
+    .inputs = "orig_input: T, orig_output: T, grad: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .doc = "Gradient of MaxPool: each window's goes to its largest value.",
+    .detail = "Among equals the first one in row-major order gets it all.",
+    .shape = max_pool_grad_shape,
+};
+
+const struct op_def op_AvgPool = {
+    .name = "AvgPool",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
+    .doc = "The mean of each window.",
+    .detail = "Cells outside the image are not counted.",
+    .shape = pool_shape,
+    .gradient = avg_pool_gradient,
+};
+
+const struct op_def op_AvgPoolGrad = {
+    .name = "AvgPoolGrad",
+    .inputs = "orig_input_shape: int32, grad: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
+    .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
+    .shape = avg_pool_grad_shape,
+    .gradient = avg_pool_grad_gradient,
+};

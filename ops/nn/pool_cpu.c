@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pooling over images seen as [batch, blocks, height, width, block]: row-major NHWC has one block
+ * of all channels, row-major NCHW blocks of one channel, and a convolution's layouts blocks of 16
+ * or 8. The innermost loop runs over a block.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/device/chain_cpu.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/nn/window.h"
+
+/* Channels that are worked on at a time. */
+#define SLICE 64
+
+struct planes {
+    struct window window;
+    int64_t n, block; /* planes [height, width, block] */
+};
+
+/* One plane: image, output, and gradients of them. */
+struct plane {
+    const void *image, *output, *gradient;
+    void *result;
+};
+
+typedef void plane_loop(const struct planes *p, const struct plane *plane);
+
+static int64_t first_inside(int64_t start)
+{
+    return start < 0 ? -start : 0;
+}
+
+static int64_t end_inside(int64_t start, const struct window_axis *a)
+{
+    return start + a->size > a->in ? a->in - start : a->size;
+}
+
+/* Walks the windows of a plane: for each (oy, ox) the part of the window inside the image is
+ * [ky0, ky1) x [kx0, kx1), and its first cell lies at (y0, x0). */
+#define EACH_WINDOW(p)                                                                             \
+    const struct window_axis *ay = &(p)->window.y, *ax = &(p)->window.x;                           \
+    const int64_t block = (p)->block;                                                              \
+    for (int64_t oy = 0, y0 = -ay->before; oy < ay->out; oy++, y0 += ay->stride)                   \
+        for (int64_t ox = 0, x0 = -ax->before, ky0 = first_inside(y0), ky1 = end_inside(y0, ay);   \
+             ox < ax->out; ox++, x0 += ax->stride)                                                 \
+            for (int64_t kx0 = first_inside(x0), kx1 = end_inside(x0, ax), from = 0; from < block; \
+                 from += SLICE)
+#define SLICE_END (block - from < SLICE ? block - from : SLICE)
+#define OUTPUT_AT ((oy * ax->out + ox) * block + from)
+#define EACH_CELL                                                                                  \
+    for (int64_t ky = ky0; ky < ky1; ky++)                                                         \
+        for (int64_t kx = kx0; kx < kx1; kx++)
+#define CELL_AT (((y0 + ky) * ax->in + x0 + kx) * block + from)
+
+#define POOL_LOOPS(type)                                                                           \
+    static void max_##type(const struct planes *p, const struct plane *plane)                      \
+    {                                                                                              \
+        EACH_WINDOW(p)                                                                             \
+        {                                                                                          \
+            type *out = (type *)plane->result + OUTPUT_AT;                                         \
+            int64_t n = SLICE_END;                                                                 \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = -INFINITY;                                                                \
+            EACH_CELL                                                                              \
+            {                                                                                      \
+                const type *x = (const type *)plane->image + CELL_AT;                              \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) out[i] =                       \
+                    x[i] > out[i] || x[i] != x[i] ? x[i] : out[i];                                 \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void max_grad_##type(const struct planes *p, const struct plane *plane)                 \
+    {                                                                                              \
+        memset(plane->result, 0,                                                                   \
+               (size_t)(p->window.y.in * p->window.x.in * p->block) * sizeof(type));               \
+        EACH_WINDOW(p)                                                                             \
+        {                                                                                          \
+            const type *y = (const type *)plane->output + OUTPUT_AT;                               \
+            const type *g = (const type *)plane->gradient + OUTPUT_AT;                             \
+            int64_t n = SLICE_END;                                                                 \
+            type left[SLICE]; /* what no cell has taken yet */                                     \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                left[i] = g[i];                                                                    \
+            EACH_CELL                                                                              \
+            {                                                                                      \
+                const type *x = (const type *)plane->image + CELL_AT;                              \
+                type *d = (type *)plane->result + CELL_AT;                                         \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                \
+                {                                                                                  \
+                    bool found = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);                   \
+                    type taken = found ? left[i] : 0;                                              \
+                    left[i] = found ? 0 : left[i];                                                 \
+                    d[i] += taken;                                                                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void avg_##type(const struct planes *p, const struct plane *plane)                      \
+    {                                                                                              \
+        EACH_WINDOW(p)                                                                             \
+        {                                                                                          \
+            type *out = (type *)plane->result + OUTPUT_AT;                                         \
+            type count = (type)((ky1 - ky0) * (kx1 - kx0));                                        \
+            int64_t n = SLICE_END;                                                                 \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = 0;                                                                        \
+            EACH_CELL                                                                              \
+            {                                                                                      \
+                const type *x = (const type *)plane->image + CELL_AT;                              \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) out[i] += x[i];                \
+            }                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] /= count;                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void avg_grad_##type(const struct planes *p, const struct plane *plane)                 \
+    {                                                                                              \
+        memset(plane->result, 0,                                                                   \
+               (size_t)(p->window.y.in * p->window.x.in * p->block) * sizeof(type));               \
+        EACH_WINDOW(p)                                                                             \
+        {                                                                                          \
+            const type *g = (const type *)plane->gradient + OUTPUT_AT;                             \
+            type count = (type)((ky1 - ky0) * (kx1 - kx0));                                        \
+            int64_t n = SLICE_END;                                                                 \
+            EACH_CELL                                                                              \
+            {                                                                                      \
+                type *d = (type *)plane->result + CELL_AT;                                         \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) d[i] += g[i] / count;          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+POOL_LOOPS(float)
+POOL_LOOPS(double)
+
+struct form {
+    const char *op;
+    int n_images; /* inputs that are images: the last ones */
+    bool backward;
+    plane_loop *float32, *float64;
+};
+
+static const struct form forms[] = {
+    {"MaxPool", 1, false, max_float, max_double},
+    {"MaxPoolGrad", 3, true, max_grad_float, max_grad_double},
+    {"AvgPool", 1, false, avg_float, avg_double},
+    {"AvgPoolGrad", 1, true, avg_grad_float, avg_grad_double},
+};
+
+struct pool {
+    const struct form *form;
+    plane_loop *loop;
+    struct window window;
+    const struct layout *layout; /* of all images, each in its size; NULL: row-major */
+    struct arrivals arrivals;
+};
+
+static void release(void *pointer)
+{
+    struct pool *state = pointer;
+    arrivals_release(&state->arrivals);
+    mem_free(state);
+}
+
+/* The layout of the first image that arrives with one, if it counts the channels of data_format. */
+static int prepare_layouts(struct kernel_setup *setup, struct pool *state)
+{
+    const struct layout *wanted[3] = {NULL, NULL, NULL};
+    int first = setup->n_in - state->form->n_images;
+    for (int i = first; setup->layouts && i < setup->n_in && !state->layout; i++)
+        if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->window.channels)
+            state->layout = setup->in_layouts[i];
+    for (int i = first; state->layout && i < setup->n_in; i++)
+        wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i].shape);
+    if (state->layout)
+        setup->out[0].layout =
+            cpu_layout_like(setup->device, state->layout, &setup->out_types[0].shape);
+    return arrivals_prepare(&state->arrivals, setup, wanted);
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct pool *state = mem_alloc(sizeof *state);
+    size_t i = 0;
+    while (strcmp(forms[i].op, setup->node->op->def->name))
+        i++;
+    state->form = &forms[i];
+    state->loop = node_type(setup->node, "T") == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    if (window_init(&state->window, setup->node, setup->err) ||
+        window_from_ksize(&state->window, setup->node, setup->err) ||
+        prepare_layouts(setup, state)) {
+        release(state);
+        return setup->err->code;
+    }
+    setup->state = state;
+    return 0;
+}
+
+/* ---- run ---- */
+
+struct work {
+    const struct pool *state;
+    struct planes planes;
+    struct plane first;
+    size_t image_bytes, output_bytes; /* of a plane */
+};
+
+static int run_planes(void *context, int64_t begin, int64_t end)
+{
+    const struct work *work = context;
+    bool backward = work->state->form->backward;
+    for (int64_t i = begin; i < end; i++) {
+        size_t image = (size_t)i * work->image_bytes, output = (size_t)i * work->output_bytes;
+        struct plane plane = work->first;
+        plane.image = plane.image ? (const char *)plane.image + image : NULL;
+        plane.output = plane.output ? (const char *)plane.output + output : NULL;
+        plane.gradient = plane.gradient ? (const char *)plane.gradient + output : NULL;
+        plane.result = (char *)plane.result + (backward ? image : output);
+        work->state->loop(&work->planes, &plane);
+    }
+    return 0;
+}
+
+static int check_output(struct kernel_call *call, const struct shape *expected, int from)
+{
+    for (int i = from; i < call->n_in; i++)
+        if (!shape_equal(expected, &call->in[i]->shape))
+            return kernel_fail(call, "%s must be %s, not %s", call->node->op->inputs[i].name,
+                               shape_text(expected), shape_text(&call->in[i]->shape));
+    return 0;
+}
+
+/* The image's shape: that of input 0, or, for the gradient of a mean, its value. */
+static int image_shape(struct kernel_call *call, struct shape *image)
+{
+    const struct tensor *in = call->in[0];
+    *image = in->shape;
+    if (call->n_in == 2) {
+        if (in->shape.rank != 1 || in->shape.dims[0] != 4)
+            return kernel_fail(call, "orig_input_shape must have 4 elements, not %s",
+                               shape_text(&in->shape));
+        image->rank = 4;
+        for (int i = 0; i < 4; i++)
+            image->dims[i] = tensor_get_int64(in, i);
+        if (shape_count(image) < 0)
+            return kernel_fail(call, "orig_input_shape %s", shape_text(image));
+    }
+    if (image->rank != 4)
+        return kernel_fail(call, "%s must have rank 4, not %s", call->node->op->inputs[0].name,
+                           shape_text(image));
+    return 0;
+}
+
+static void set_planes(struct work *work, const struct shape *image)
+{
+    const struct pool *state = work->state;
+    struct planes *p = &work->planes;
+    int64_t channels = image->dims[p->window.channels];
+    p->n = image->dims[0] * (p->window.nchw ? channels : 1);
+    p->block = p->window.nchw ? 1 : channels;
+    if (state->layout) {
+        const struct channels *c = &state->layout->channels;
+        p->block = c->block;
+        p->n = image->dims[0] * c->blocks;
+    }
+    size_t size = state->loop == state->form->float32 ? sizeof(float) : sizeof(double);
+    work->image_bytes = (size_t)(p->window.y.in * p->window.x.in * p->block) * size;
+    work->output_bytes = (size_t)(p->window.y.out * p->window.x.out * p->block) * size;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct pool *state = call->state;
+    struct work work = {.state = state, .planes = {.window = state->window}};
+    struct window *w = &work.planes.window;
+    const void *data[3];
+    struct shape image, output;
+    if (image_shape(call, &image) || window_solve(w, call->node, &image, call->err))
+        return call->err->code;
+    output = window_output(w, &image, image.dims[w->channels]);
+    if (state->form->backward && check_output(call, &output, 1))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, state->form->backward ? &image : &output);
+    if (!out || arrivals_run(&state->arrivals, call, data))
+        return call->err->code;
+    set_planes(&work, &image);
+    work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
+                                .output = call->n_in == 3 ? data[1] : NULL,
+                                .gradient = state->form->backward ? data[call->n_in - 1] : NULL,
+                                .result = out->data};
+    if (!shape_count(&image) || !work.planes.block)
+        return KERNEL_DONE;
+    int64_t cells = w->y.in * w->x.in * work.planes.block;
+    parallel_for(call->threads, work.planes.n, PARALLEL_GRAIN_MOVE / 4 / cells + 1, run_planes,
+                 &work);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_pool = {prepare, run, release};

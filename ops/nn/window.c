@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/nn/window.h"
+
+#include <string.h>
+
+#include "ops/nn/format.h"
+
+/* A list of four with 1 for batch and channels. */
+static int read_quadruple(const struct window *w, const struct node *node, const char *name,
+                          int64_t *y, int64_t *x, struct error *err)
+{
+    const struct attr_value *list = node_attr(node, name);
+    if (list->n != 4)
+        return error_set(err, ERR_DATA, "%s must have 4 elements, not %d", name, list->n);
+    if (list->ints[0] != 1 || list->ints[w->channels] != 1)
+        return error_set(err, ERR_DATA, "%s over batch and channels must be 1", name);
+    *y = list->ints[w->height];
+    *x = list->ints[w->width];
+    if (*y < 1 || *x < 1)
+        return error_set(err, ERR_DATA, "%s must be positive, not %lld and %lld", name,
+                         (long long)*y, (long long)*x);
+    return 0;
+}
+
+int window_init(struct window *w, const struct node *node, struct error *err)
+{
+    memset(w, 0, sizeof *w);
+    w->nchw = format_is_nchw(node);
+    w->height = w->nchw ? 2 : 1;
+    w->width = w->nchw ? 3 : 2;
+    w->channels = w->nchw ? 1 : 3;
+    return read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err);
+}
+
+int window_from_ksize(struct window *w, const struct node *node, struct error *err)
+{
+    return read_quadruple(w, node, "ksize", &w->y.size, &w->x.size, err);
+}
+
+static int solve_same(struct window_axis *a)
+{
+    a->out = (a->in + a->stride - 1) / a->stride;
+    int64_t total = (a->out - 1) * a->stride + a->size - a->in;
+    total = total > 0 && a->out > 0 ? total : 0;
+    a->before = total / 2;
+    a->after = total - a->before;
+    return 0;
+}
+
+static int solve_padded(struct window_axis *a, const char *name, struct error *err)
+{
+    int64_t room = a->in + a->before + a->after - a->size;
+    if (room < 0)
+        return error_set(err, ERR_DATA, "window of %s %lld does not fit into %lld", name,
+                         (long long)a->size, (long long)(a->in + a->before + a->after));
+    a->out = room / a->stride + 1;
+    return 0;
+}
+
+static int read_explicit(struct window *w, const struct node *node, struct error *err)
+{
+    const struct attr_value *list = node_attr(node, "explicit_paddings");
+    if (!list || list->n != 8)
+        return error_set(err, ERR_DATA, "explicit_paddings must have 8 elements, not %d",
+                         list ? list->n : 0);
+    for (int i = 0; i < 8; i++) {
+        bool image = i / 2 == w->height || i / 2 == w->width;
+        if (list->ints[i] < 0 || list->ints[i] > INT32_MAX || (!image && list->ints[i]))
+            return error_set(err, ERR_DATA, "padding of %lld at [%d] of explicit_paddings",
+                             (long long)list->ints[i], i);
+    }
+    w->y.before = list->ints[2 * w->height];
+    w->y.after = list->ints[2 * w->height + 1];
+    w->x.before = list->ints[2 * w->width];
+    w->x.after = list->ints[2 * w->width + 1];
+    return 0;
+}
+
+static int solve_axis(struct window_axis *a, bool same, const char *name, struct error *err)
+{
+    a->out = SHAPE_UNKNOWN;
+    if (a->in < 0 || a->size < 0)
+        return 0;
+    if (a->size < 1)
+        return error_set(err, ERR_DATA, "window of %s %lld", name, (long long)a->size);
+    return same ? solve_same(a) : solve_padded(a, name, err);
+}
+
+int window_solve(struct window *w, const struct node *node, const struct shape *image,
+                 struct error *err)
+{
+    const char *padding = node_string(node, "padding");
+    bool same = !strcmp(padding, "SAME");
+    w->y.in = image->rank == 4 ? image->dims[w->height] : SHAPE_UNKNOWN;
+    w->x.in = image->rank == 4 ? image->dims[w->width] : SHAPE_UNKNOWN;
+    if (!strcmp(padding, "EXPLICIT") && read_explicit(w, node, err))
+        return err->code;
+    if (solve_axis(&w->y, same, "height", err) || solve_axis(&w->x, same, "width", err))
+        return err->code;
+    return 0;
+}
+
+struct shape window_output(const struct window *w, const struct shape *image, int64_t channels)
+{
+    struct shape out = {.rank = 4};
+    out.dims[0] = image->rank == 4 ? image->dims[0] : SHAPE_UNKNOWN;
+    out.dims[w->height] = w->y.out;
+    out.dims[w->width] = w->x.out;
+    out.dims[w->channels] = channels;
+    return out;
+}

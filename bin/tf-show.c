@@ -135,12 +135,13 @@ static int show_all(struct stream_reader *reader, struct error *err)
         }
     }
     record_release(&record);
-    return code;
+    return code ? code : show_end(&show, err);
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct stream_reader *reader;
+    show.trace = trace_summary_new();
     show.verbose = tool->verbose;
     show.names = (const char *const *)operands + 1;
     show.n_names = n > 1 ? n - 1 : 0;
@@ -158,6 +159,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     else
         code = follow ? follow_all(reader, err) : show_all(reader, err);
     tool_close_reader(reader);
+    trace_summary_free(show.trace);
     return code;
 }
 

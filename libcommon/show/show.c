@@ -9,6 +9,7 @@ static show_function *const by_kind[] = {
     [RECORD_FEED] = show_feed,
     [RECORD_FETCH] = show_fetch,
     [RECORD_TENSOR] = show_tensor,
+    [RECORD_TRACE] = show_trace,
 };
 
 int show_record(const struct show *show, const struct record *record, struct error *err)
@@ -21,6 +22,16 @@ int show_record(const struct show *show, const struct record *record, struct err
     if (!code && ferror(show->out))
         return error_set_errno(err, ERR_IO, "write");
     return code;
+}
+
+int show_end(const struct show *show, struct error *err)
+{
+    struct str text = STR_INIT;
+    if (!show->json)
+        trace_summary_print(show->trace, &text);
+    fwrite(str_text(&text), 1, text.n, show->out);
+    str_release(&text);
+    return ferror(show->out) ? error_set_errno(err, ERR_IO, "write") : 0;
 }
 
 bool show_wants(const struct show *show, const char *name)

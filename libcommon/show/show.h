@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "show/trace.h"
 #include "wire/record.h"
 
 struct show {
@@ -19,10 +20,14 @@ struct show {
     int verbose;              /* all elements of every tensor */
     const char *const *names; /* only these tensors; n_names 0: all */
     int n_names;
+    struct trace_summary *trace; /* trace records add up here until show_end */
 };
 
 /* Dispatches by the record's kind. ERR_IO. */
 int show_record(const struct show *show, const struct record *record, struct error *err);
+
+/* What is known only when all was read. */
+int show_end(const struct show *show, struct error *err);
 
 /* `feed 1  x float32[64,64] min 0 max 16 mean 4.88` */
 int show_feed(const struct show *show, const struct record *record, struct error *err);
@@ -30,6 +35,9 @@ int show_feed(const struct show *show, const struct record *record, struct error
 int show_fetch(const struct show *show, const struct record *record, struct error *err);
 /* `float32[2,1]  3 7`, or with a name `hidden/W  float32[64,128]  min -0.2 max 0.2 mean 0.01` */
 int show_tensor(const struct show *show, const struct record *record, struct error *err);
+
+/* Adds to show->trace; with --json a line per event. */
+int show_trace(const struct show *show, const struct record *record, struct error *err);
 
 /* Whether the user wants to see a tensor of this name. */
 bool show_wants(const struct show *show, const char *name);

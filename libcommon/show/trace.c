@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "show/show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/vec.h"
+
+#define THREADS_MAX 4096 /* told apart */
+
+struct total {
+    const char *name; /* in the summary's arena */
+    int64_t op;       /* its own index, or that of a node's op */
+    double ns;        /* all calls together */
+    int64_t calls;
+};
+
+struct totals {
+    struct total *items;
+    size_t n, capacity;
+    struct map index; /* by name */
+};
+
+struct trace_summary {
+    VEC(double) steps; /* ns */
+    struct totals ops, nodes;
+    double kernel_ns;
+    VEC(int64_t) threads; /* their numbers */
+    struct arena names;
+    struct str scratch;
+};
+
+struct trace_summary *trace_summary_new(void)
+{
+    return mem_alloc(sizeof(struct trace_summary));
+}
+
+void trace_summary_free(struct trace_summary *summary)
+{
+    if (!summary)
+        return;
+    vec_release(&summary->steps);
+    vec_release(&summary->threads);
+    vec_release(&summary->ops);
+    vec_release(&summary->nodes);
+    map_release(&summary->ops.index);
+    map_release(&summary->nodes.index);
+    str_release(&summary->scratch);
+    arena_release(&summary->names);
+    mem_free(summary);
+}
+
+/* Index of the total for a field of the event, a new one if need be; -1 without such a text. */
+static int64_t find(struct trace_summary *s, struct totals *totals, const msgpack_object *event,
+                    const char *field)
+{
+    const msgpack_object *text = record_field(event, field);
+    if (!text || text->type != MSGPACK_OBJECT_STR)
+        return -1;
+    str_clear(&s->scratch);
+    str_append_bytes(&s->scratch, text->via.str.ptr, text->via.str.size);
+    int64_t index = (int64_t)totals->n;
+    if (map_get(&totals->index, str_text(&s->scratch), &index))
+        return index;
+    const char *name = arena_strdup(&s->names, str_text(&s->scratch));
+    map_put(&totals->index, name, index);
+    vec_push(totals, ((struct total){.name = name, .op = index}));
+    return index;
+}
+
+static void add_thread(struct trace_summary *s, int64_t thread)
+{
+    for (size_t i = 0; i < s->threads.n; i++)
+        if (s->threads.items[i] == thread)
+            return;
+    if (s->threads.n < THREADS_MAX)
+        vec_push(&s->threads, thread);
+}
+
+static bool add_event(struct trace_summary *s, const msgpack_object *event)
+{
+    int64_t ns, thread = 0;
+    if (event->type != MSGPACK_OBJECT_MAP || !record_get_int(event, "ns", &ns) || ns < 0)
+        return false;
+    if (!record_field(event, "node")) {
+        vec_push(&s->steps, (double)ns);
+        return true;
+    }
+    int64_t op = find(s, &s->ops, event, "op"), node = find(s, &s->nodes, event, "node");
+    if (op < 0 || node < 0)
+        return false;
+    record_get_int(event, "thread", &thread);
+    add_thread(s, thread);
+    s->ops.items[op].ns += (double)ns;
+    s->ops.items[op].calls++;
+    s->nodes.items[node].ns += (double)ns;
+    s->nodes.items[node].op = op;
+    s->kernel_ns += (double)ns;
+    return true;
+}
+
+int trace_summary_add(struct trace_summary *summary, const struct record *record, struct error *err)
+{
+    const msgpack_object *events = record_field(&record->header, "events");
+    if (!events || events->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(err, ERR_DATA, "trace record without events");
+    for (uint32_t i = 0; i < events->via.array.size; i++)
+        if (!add_event(summary, &events->via.array.ptr[i]))
+            return error_set(err, ERR_DATA, "trace record: event %" PRIu32 " is malformed", i);
+    return 0;
+}
+
+/* ---- printing ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct total *x = a, *y = b;
+    return (y->ns > x->ns) - (y->ns < x->ns);
+}
+
+/* "27 us", "0.31 ms", "61 ms", "1.2 s" */
+static const char *time_text(double ns, char text[32])
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    size_t i = 0;
+    while (i < 2 && ns < 0.1 * units[i].ns)
+        i++;
+    double value = ns / units[i].ns;
+    snprintf(text, 32, "%.*f %s", value < 10 ? 2 : 0, value, units[i].name);
+    return text;
+}
+
+static void print_steps(const struct trace_summary *s, struct str *out)
+{
+    size_t n = s->steps.n;
+    char median[32], p90[32];
+    double total = 0, *sorted = mem_array(n, sizeof *sorted);
+    memcpy(sorted, s->steps.items, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_value);
+    for (size_t i = 0; i < n; i++)
+        total += sorted[i];
+    str_printf(out, "trace   %zu steps  median %s  p90 %s", n, time_text(sorted[n / 2], median),
+               time_text(sorted[n * 9 / 10], p90));
+    if (total > 0)
+        str_printf(out, "  in kernels %.0f%%", 100 * s->kernel_ns / total);
+    str_printf(out, "  %zu thread%s\n", s->threads.n, s->threads.n == 1 ? "" : "s");
+    mem_free(sorted);
+}
+
+static const char *slowest_node(const struct trace_summary *s, int64_t op)
+{
+    const struct total *slowest = NULL;
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct total *node = &s->nodes.items[i];
+        if (node->op == op && (!slowest || node->ns > slowest->ns))
+            slowest = node;
+    }
+    return slowest ? slowest->name : "-";
+}
+
+static void print_ops(const struct trace_summary *s, struct str *out)
+{
+    struct total *sorted = mem_array(s->ops.n, sizeof *sorted);
+    memcpy(sorted, s->ops.items, s->ops.n * sizeof *sorted);
+    qsort(sorted, s->ops.n, sizeof *sorted, by_time);
+    str_printf(out, "%-36s %8s %6s %8s %8s  %s\n", "OP", "TIME", "SHARE", "CALLS", "EACH",
+               "SLOWEST");
+    for (size_t i = 0; i < s->ops.n; i++) {
+        const struct total *op = &sorted[i];
+        char time[32], each[32];
+        str_printf(out, "%-36s %8s %5.0f%% %8" PRId64 " %8s  %s\n", op->name,
+                   time_text(op->ns, time), s->kernel_ns > 0 ? 100 * op->ns / s->kernel_ns : 0,
+                   op->calls, time_text(op->ns / (double)op->calls, each), slowest_node(s, op->op));
+    }
+    mem_free(sorted);
+}
+
+void trace_summary_print(const struct trace_summary *summary, struct str *out)
+{
+    if (summary->steps.n)
+        print_steps(summary, out);
+    if (summary->ops.n)
+        print_ops(summary, out);
+}
+
+/* ---- as JSON ---- */
+
+/* {"step":1,"start":12,"ns":310,"thread":0,"node":"h","kernel":"relu","op":"Relu"} */
+static void json_event(struct str *line, const msgpack_object *event)
+{
+    str_append_char(line, '{');
+    for (uint32_t i = 0; event->type == MSGPACK_OBJECT_MAP && i < event->via.map.size; i++) {
+        const msgpack_object *key = &event->via.map.ptr[i].key, *value = &event->via.map.ptr[i].val;
+        if (key->type != MSGPACK_OBJECT_STR)
+            continue;
+        if (line->n > 1)
+            str_append_char(line, ',');
+        show_json_text(line, key->via.str.ptr, key->via.str.size);
+        str_append_char(line, ':');
+        if (value->type == MSGPACK_OBJECT_STR)
+            show_json_text(line, value->via.str.ptr, value->via.str.size);
+        else if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+            str_printf(line, "%" PRIu64, value->via.u64);
+        else
+            str_append(line, "null");
+    }
+    str_append(line, "}\n");
+}
+
+int show_trace(const struct show *show, const struct record *record, struct error *err)
+{
+    int code = trace_summary_add(show->trace, record, err);
+    if (code || !show->json)
+        return code;
+    const msgpack_object *events = record_field(&record->header, "events");
+    struct str line = STR_INIT;
+    for (uint32_t i = 0; i < events->via.array.size; i++) {
+        str_clear(&line);
+        json_event(&line, &events->via.array.ptr[i]);
+        fwrite(str_text(&line), 1, line.n, show->out);
+    }
+    str_release(&line);
+    return 0;
+}

@@ -13,28 +13,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct {
-    int fd; /* valid while is_open */
+struct output {
+    int fd;
     bool is_open;
     bool direct;           /* not through a temporary name */
     char path[PATH_MAX];   /* the final name, symbolic links resolved */
     char folder[PATH_MAX]; /* of path */
     char temporary[PATH_MAX];
     volatile sig_atomic_t exists; /* the temporary file is there */
-} output;
+};
+
+static struct output outputs[OUTPUTS_MAX];
 
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void output_unlink(void)
+static void remove_temporary(struct output *output)
 {
-    if (output.exists)
-        unlink(output.temporary);
-    output.exists = 0;
+    if (output->exists)
+        unlink(output->temporary);
+    output->exists = 0;
+}
+
+void output_unlink_all(void)
+{
+    for (int i = 0; i < OUTPUTS_MAX; i++)
+        remove_temporary(&outputs[i]);
 }
 
 static void on_ending_signal(int number)
 {
-    output_unlink();
+    output_unlink_all();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -57,7 +65,7 @@ static int cannot_open(const char *path, struct error *err)
 }
 
 /* Follows a symbolic link, so that the file behind it is replaced and not the link. */
-static int resolve(const char *path, bool exists, struct error *err)
+static int resolve(struct output *output, const char *path, bool exists, struct error *err)
 {
     char *real = exists ? realpath(path, NULL) : NULL;
     const char *name = real ? real : path;
@@ -67,82 +75,85 @@ static int resolve(const char *path, bool exists, struct error *err)
         free(real);
         return error_set(err, ERR_IO, "%s: the name is too long", path);
     }
-    memcpy(output.path, name, n + 1);
+    memcpy(output->path, name, n + 1);
     free(real);
     char copy[PATH_MAX];
-    memcpy(copy, output.path, n + 1);
-    snprintf(output.folder, sizeof output.folder, "%s", dirname(copy));
-    const char *slash = strrchr(output.path, '/');
-    int head = slash ? (int)(slash + 1 - output.path) : 0;
-    snprintf(output.temporary, sizeof output.temporary, "%.*s.%.200s.%ld.tmp", head, output.path,
-             output.path + head, (long)getpid());
+    memcpy(copy, output->path, n + 1);
+    snprintf(output->folder, sizeof output->folder, "%s", dirname(copy));
+    const char *slash = strrchr(output->path, '/');
+    int head = slash ? (int)(slash + 1 - output->path) : 0;
+    snprintf(output->temporary, sizeof output->temporary, "%.*s.%.200s.%ld.tmp", head, output->path,
+             output->path + head, (long)getpid());
     return 0;
 }
 
-int output_open(const char *path, int *fd, struct error *err)
+int output_open(const char *path, struct output **opened, int *fd, struct error *err)
 {
-    BUG_ON(output.is_open);
+    struct output *output = outputs;
+    while (output->is_open)
+        BUG_ON(++output == outputs + OUTPUTS_MAX);
     struct stat old;
     bool exists = !stat(path, &old);
     if (exists && S_ISDIR(old.st_mode))
         return error_set(err, ERR_DATA, "%s: is a directory", path);
-    output.direct = exists && !S_ISREG(old.st_mode);
-    if (resolve(path, exists, err))
+    output->direct = exists && !S_ISREG(old.st_mode);
+    if (resolve(output, path, exists, err))
         return err->code;
-    if (output.direct) {
-        output.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (output->direct) {
+        output->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else {
         catch_ending_signals();
-        output.fd = open(output.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        output.exists = output.fd >= 0;
+        output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        output->exists = output->fd >= 0;
     }
-    if (output.fd < 0)
+    if (output->fd < 0)
         return cannot_open(path, err);
     /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
-    if (exists && !output.direct && fchmod(output.fd, old.st_mode & 07777))
+    if (exists && !output->direct && fchmod(output->fd, old.st_mode & 07777))
         errno = 0;
-    output.is_open = true;
-    *fd = output.fd;
+    output->is_open = true;
+    *fd = output->fd;
+    *opened = output;
     return 0;
 }
 
-static void sync_folder(void)
+static void sync_folder(const struct output *output)
 {
-    int fd = open(output.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(output->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
     fsync(fd);
     close(fd);
 }
 
-int output_commit(struct error *err)
+int output_commit(struct output *output, struct error *err)
 {
-    if (!output.is_open)
+    if (!output || !output->is_open)
         return 0;
-    output.is_open = false;
-    bool failed = !output.direct && fsync(output.fd);
+    output->is_open = false;
+    bool failed = !output->direct && fsync(output->fd);
     int cause = errno;
-    failed = close(output.fd) || failed;
-    if (!failed && !output.direct && rename(output.temporary, output.path)) {
+    failed = close(output->fd) || failed;
+    if (!failed && !output->direct && rename(output->temporary, output->path)) {
         failed = true;
         cause = errno;
     }
     if (!failed) {
-        output.exists = 0;
-        if (!output.direct)
-            sync_folder();
+        output->exists = 0;
+        if (!output->direct)
+            sync_folder(output);
         return 0;
     }
-    output_unlink();
+    remove_temporary(output);
     errno = cause;
-    return error_set_errno(err, ERR_IO, "%s", output.path);
+    return error_set_errno(err, ERR_IO, "%s", output->path);
 }
 
-void output_discard(void)
+void output_discard(struct output *output)
 {
-    if (!output.is_open)
+    if (!output || !output->is_open)
         return;
-    output.is_open = false;
-    close(output.fd);
-    output_unlink();
+    output->is_open = false;
+    close(output->fd);
+    remove_temporary(output);
 }

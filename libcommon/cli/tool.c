@@ -36,7 +36,7 @@ static void out_of_memory(size_t bytes)
     char line[256];
     int n = snprintf(line, sizeof line, "%s: out of memory: %zu bytes are not to be had\n",
                      tool_name, bytes);
-    output_unlink();
+    output_unlink_all();
     write_line(line, (size_t)n);
     _exit(ERR_OS);
 }

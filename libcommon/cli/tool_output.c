@@ -11,6 +11,8 @@
 /* The stream of tool_open_text, or NULL. */
 static FILE *text_out;
 
+static struct output *output; /* of -o FILE; NULL: stdout */
+
 static bool to_file(void)
 {
     return tool_output && strcmp(tool_output, "-") != 0;
@@ -31,7 +33,7 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
     BUG_ON(tool->writer || text_out);
     int fd = STDOUT_FILENO;
     if (to_file()) {
-        if (output_open(tool_output, &fd, err))
+        if (output_open(tool_output, &output, &fd, err))
             return err->code;
     } else if (isatty(STDOUT_FILENO)) {
         return refuse_terminal(tool, err);
@@ -46,7 +48,7 @@ int tool_open_text(struct tool *tool, FILE **out, struct error *err)
     BUG_ON(tool->writer);
     if (!text_out && to_file()) {
         int fd;
-        if (output_open(tool_output, &fd, err))
+        if (output_open(tool_output, &output, &fd, err))
             return err->code;
         /* a descriptor of its own: output_commit closes the other after fsync */
         int copy = dup(fd);
@@ -93,7 +95,7 @@ static int finish(struct tool *tool, struct error *err)
     text_out = NULL;
     if (file && close_stream(file, tool_output, err))
         return err->code;
-    return output_commit(err);
+    return output_commit(output, err);
 }
 
 int tool_finish_output(struct tool *tool, struct error *err)
@@ -101,7 +103,7 @@ int tool_finish_output(struct tool *tool, struct error *err)
     int code = finish(tool, err);
     if (!code)
         return close_stream(stdout, "stdout", err);
-    output_discard();
+    output_discard(output);
     return code;
 }
 
@@ -124,7 +126,7 @@ void tool_abandon_output(struct tool *tool, const struct error *cause)
     if (text_out && text_out != stdout)
         fclose(text_out);
     text_out = NULL;
-    output_discard();
+    output_discard(output);
     close_stream(stdout, "stdout", &ignored);
 }
 

@@ -18,7 +18,7 @@ static volatile sig_atomic_t caught;
 static void on_signal(int number)
 {
     if (caught) {
-        output_unlink();
+        output_unlink_all();
         signal(number, SIG_DFL);
         raise(number);
         return;

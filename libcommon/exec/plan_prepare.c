@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
+#include "exec/saver.h"
 
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
@@ -57,13 +58,7 @@ static int add_outputs(struct plan *plan, const struct node *node)
 
 static int add_variable(struct plan *plan, const struct node *node, struct error *err)
 {
-    const char *container = node_string(node, "container"),
-               *shared = node_string(node, "shared_name");
-    struct variable like = {.container = *container ? container : "default",
-                            .name = *shared ? shared : node->name,
-                            .type = node->outputs[0].type,
-                            .shape = node->outputs[0].shape,
-                            .device = plan->options.device};
+    struct variable like = variable_of_node(node, plan->options.device);
     struct variable *variable;
     int code = variable_store_get(plan->options.variables, &like, &variable, err);
     if (code)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a user asks of a graph by name: entries to run, tensors to fetch, what must be fed for them.
+ */
+#ifndef TF_EXEC_REQUEST_H
+#define TF_EXEC_REQUEST_H
+
+#include "base/vec.h"
+#include "graph/graph.h"
+
+struct request {
+    const struct graph *graph;
+    VEC(struct edge) fetches;
+    VEC(const char *) names; /* of the fetches, as the user knows them; borrowed or in the graph */
+    VEC(int) targets;        /* node ids */
+};
+
+/* The request starts zeroed but for `graph`. Names an entry, or else a node to run. ERR_DATA
+ * listing what there is. */
+int request_run(struct request *request, const char *name, struct error *err);
+
+/* A tensor by name; asked for twice it is fetched once. */
+int request_fetch(struct request *request, const char *name, struct error *err);
+
+void request_release(struct request *request);
+
+/* The sources (placeholders) that the request needs, by node id; `fed` edges cut the search. The
+ * caller frees the vector. */
+struct node_list {
+    int *items;
+    size_t n, capacity;
+};
+void request_needs(const struct request *request, const struct edge *fed, int n_fed,
+                   struct node_list *needs);
+
+/* "x float32[?,64], y int32[?]" */
+void request_print_needs(struct str *out, const struct graph *graph, const struct node_list *needs);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random choices: an order, or classes by their probabilities.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/array/args.h"
+#include "ops/random/distribution.h"
+#include "ops/random/stream.h"
+
+/* ---- RandomShuffle ---- */
+
+/* The i-th number of 64 bits of a stream. */
+static void words_at(const struct philox_stream *stream, int64_t i, uint32_t words[2])
+{
+    uint32_t block[4];
+    philox_block(stream, (uint64_t)i / 2, block);
+    memcpy(words, block + 2 * (i % 2), 2 * sizeof *words);
+}
+
+/* Fisher and Yates: from the end, each place gets one of those not placed yet. */
+static void shuffle(const struct philox_stream *stream, int64_t *order, int64_t n)
+{
+    uint32_t words[2];
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        words_at(stream, i, words);
+        int64_t k = (int64_t)uniform_integer(words, (uint64_t)i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+static int shuffle_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    size_t bytes = tensor_bytes(in);
+    int64_t n = in->shape.rank ? in->shape.dims[0] : 1;
+    if (!bytes)
+        return KERNEL_DONE;
+    int64_t *order = kernel_temporary(call, (size_t)n * sizeof *order);
+    if (!order)
+        return call->err->code;
+    struct philox_stream stream = random_stream(call);
+    shuffle(&stream, order, n);
+    size_t row = bytes / (size_t)n;
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)out->data + (size_t)i * row, (const char *)in->data + (size_t)order[i] * row,
+               row);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_random_shuffle = {.prepare = random_prepare, .run = shuffle_run};
+
+/* ---- Multinomial ---- */
+
+/* sums[k] = sum of exp(logit - largest) over classes 0 to k; false when no class is possible. */
+static bool cumulate(const struct tensor *logits, int64_t row, double *sums)
+{
+    int64_t n = logits->shape.dims[1];
+    double largest = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        largest = fmax(largest, tensor_get_float64(logits, row * n + k));
+    for (int64_t k = 0; k < n; k++)
+        sums[k] = sum += exp(tensor_get_float64(logits, row * n + k) - largest);
+    return isfinite(largest) && isfinite(sum) && sum > 0;
+}
+
+/* The first class whose sum exceeds x. */
+static int64_t find_class(const double *sums, int64_t n, double x)
+{
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (sums[middle] > x)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int check_logits(struct kernel_call *call, int64_t n_samples)
+{
+    const struct shape *logits = &call->in[0]->shape;
+    if (logits->rank != 2)
+        return kernel_fail(call, "logits must be a matrix, not %s", shape_text(logits));
+    if (n_samples < 0)
+        return kernel_fail(call, "num_samples is negative: %" PRId64, n_samples);
+    if (logits->dims[1] == 0 && logits->dims[0] > 0 && n_samples > 0)
+        return kernel_fail(call, "there are no classes: logits are %s", shape_text(logits));
+    return 0;
+}
+
+static int multinomial_run(struct kernel_call *call)
+{
+    const struct tensor *logits = call->in[0];
+    int64_t n_samples = 0;
+    if (args_scalar(call, 1, "num_samples", &n_samples) || check_logits(call, n_samples))
+        return call->err->code;
+    int64_t n = logits->shape.dims[1];
+    struct shape shape = shape_matrix(logits->shape.dims[0], n_samples);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    double *sums = kernel_temporary(call, ((size_t)n + 1) * sizeof *sums);
+    if (!out || !sums)
+        return call->err->code;
+    struct philox_stream stream = random_stream(call);
+    int64_t *classes = out->data;
+    for (int64_t row = 0; n_samples > 0 && row < shape.dims[0]; row++) {
+        if (!cumulate(logits, row, sums))
+            return kernel_fail(call,
+                               "no class of row %" PRId64 " is possible: its logits are not "
+                               "finite",
+                               row);
+        for (int64_t s = 0; s < n_samples; s++) {
+            uint32_t words[2];
+            words_at(&stream, row * n_samples + s, words);
+            /* the product may round up to the sum, which no class exceeds */
+            double x = fmin(uniform_float64(words) * sums[n - 1], nextafter(sums[n - 1], 0));
+            classes[row * n_samples + s] = find_class(sums, n, x);
+        }
+    }
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_multinomial = {.prepare = random_prepare, .run = multinomial_run};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random values without state: see philox.h. The tool that makes a node gives it a seed2 of its
+ * own.
+ */
+#include <inttypes.h>
+
+#include "graph/infer.h"
+
+#define RANDOM_DETAIL                                                                              \
+    "A value depends on seed, seed2, the step's seed, number and replica, the loop's iteration "   \
+    "and "                                                                                         \
+    "the element's index, and on nothing else."
+
+static int shaped(struct infer *infer)
+{
+    const struct tensor *dims = infer_value(infer, 0);
+    int code = infer_vector(infer, 0);
+    for (int64_t i = 0; !code && dims && i < tensor_count(dims); i++)
+        if (tensor_get_int64(dims, i) < 0)
+            return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
+                              tensor_get_int64(dims, i));
+    if (!code)
+        infer_value_shape(infer, 0, &infer->out[0]);
+    return code;
+}
+
+const struct op_def op_RandomUniform = {
+    .name = "RandomUniform",
+    .inputs = "shape: T",
+    .outputs = "output: dtype",
+    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .doc = "Random numbers, uniform in [0, 1).",
+    .detail = RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = shaped,
+};
+
+const struct op_def op_RandomStandardNormal = {
+    .name = "RandomStandardNormal",
+    .inputs = "shape: T",
+    .outputs = "output: dtype",
+    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .doc = "Random numbers, normal with mean 0 and standard deviation 1.",
+    .detail = RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = shaped,
+};
+
+const struct op_def op_TruncatedNormal = {
+    .name = "TruncatedNormal",
+    .inputs = "shape: T",
+    .outputs = "output: dtype",
+    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .doc = "Random numbers, standard normal, drawn again when beyond two standard deviations.",
+    .detail = RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = shaped,
+};
+
+static int uniform_int_shape(struct infer *infer)
+{
+    int64_t low, high;
+    for (int i = 1; i < 3; i++) {
+        int code = infer_scalar(infer, i);
+        if (code)
+            return code;
+    }
+    if (infer_value_int(infer, 1, &low) && infer_value_int(infer, 2, &high) && low >= high)
+        return infer_fail(infer, "minval %" PRId64 " is not below maxval %" PRId64, low, high);
+    return shaped(infer);
+}
+
+const struct op_def op_RandomUniformInt = {
+    .name = "RandomUniformInt",
+    .inputs = "shape: T, minval: Tout, maxval: Tout",
+    .outputs = "output: Tout",
+    .attrs = "seed: int = 0, seed2: int = 0, Tout: int32|int64, T: int32|int64",
+    .doc = "Random integers, uniform in [minval, maxval).",
+    .detail = RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = uniform_int_shape,
+};
+
+const struct op_def op_RandomShuffle = {
+    .name = "RandomShuffle",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "seed: int = 0, seed2: int = 0, T: any",
+    .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
+    .detail = "All orders are equally likely. " RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = infer_unchanged,
+};
+
+static int multinomial_shape(struct infer *infer)
+{
+    const struct shape *logits = infer_shape(infer, 0);
+    int64_t n = SHAPE_UNKNOWN;
+    int code = infer_rank(infer, 0, 2);
+    if (code || (code = infer_scalar(infer, 1)))
+        return code;
+    if (infer_value_int(infer, 1, &n) && n < 0)
+        return infer_fail(infer, "num_samples is negative: %" PRId64, n);
+    infer->out[0] = shape_matrix(logits->rank < 0 ? SHAPE_UNKNOWN : logits->dims[0], n);
+    return 0;
+}
+
+const struct op_def op_Multinomial = {
+    .name = "Multinomial",
+    .inputs = "logits: T, num_samples: int32",
+    .outputs = "output: int64",
+    .attrs = "seed: int = 0, seed2: int = 0, T: real",
+    .doc = "Classes drawn by unnormalized log-probabilities, num_samples for each row of logits.",
+    .detail = "Class k of a row has probability exp(logits[k]) / sum(exp(logits)). " RANDOM_DETAIL,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = multinomial_shape,
+};

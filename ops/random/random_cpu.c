@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors of independent random numbers. Element i takes the words that belong to i alone.
+ */
+#include <inttypes.h>
+
+#include "ops/array/args.h"
+#include "ops/array/reshape.h"
+#include "ops/random/distribution.h"
+#include "ops/random/stream.h"
+
+struct draw {
+    struct philox_stream stream;
+    void *out;
+    int64_t low;   /* integers: the first */
+    uint64_t size; /* and how many there are */
+};
+
+/* Writes elements [first, last) of which `n` come from PHILOX_LANES blocks; first is a multiple of
+ * n. CONVERT(words, k) is element k of the words. */
+#define DRAW(name, type, n, convert)                                                               \
+    static void name(void *context, int64_t first, int64_t last)                                   \
+    {                                                                                              \
+        const struct draw *d = context;                                                            \
+        type *out = d->out;                                                                        \
+        uint32_t words[PHILOX_WORDS];                                                              \
+        type values[n];                                                                            \
+        for (int64_t i = first; i < last; i += (n)) {                                              \
+            int64_t count = last - i < (n) ? last - i : (n);                                       \
+            philox_blocks(&d->stream, (uint64_t)(i / (n)) * PHILOX_LANES, words);                  \
+            convert(d, words, values);                                                             \
+            memcpy(out + i, values, (size_t)count * sizeof *out);                                  \
+        }                                                                                          \
+    }
+
+static inline void uniform32(const struct draw *d, const uint32_t *words, float *values)
+{
+    (void)d;
+    for (int k = 0; k < PHILOX_WORDS; k++)
+        values[k] = uniform_float32(words[k]);
+}
+
+static inline void uniform64(const struct draw *d, const uint32_t *words, double *values)
+{
+    (void)d;
+    for (int k = 0; k < PHILOX_WORDS / 2; k++)
+        values[k] = uniform_float64(words + 2 * k);
+}
+
+static inline void normal32(const struct draw *d, const uint32_t *words, float *values)
+{
+    (void)d;
+    for (int k = 0; k < PHILOX_WORDS; k += 2)
+        normal_pair_float32(words + k, values + k);
+}
+
+static inline void normal64(const struct draw *d, const uint32_t *words, double *values)
+{
+    (void)d;
+    for (int k = 0; k < PHILOX_LANES; k++)
+        normal_pair_float64(words + 4 * k, values + 2 * k);
+}
+
+static inline void integer32(const struct draw *d, const uint32_t *words, int32_t *values)
+{
+    for (int k = 0; k < PHILOX_WORDS / 2; k++)
+        values[k] = (int32_t)(d->low + (int64_t)uniform_integer(words + 2 * k, d->size));
+}
+
+static inline void integer64(const struct draw *d, const uint32_t *words, int64_t *values)
+{
+    for (int k = 0; k < PHILOX_WORDS / 2; k++)
+        values[k] = (int64_t)((uint64_t)d->low + uniform_integer(words + 2 * k, d->size));
+}
+
+DRAW(draw_uniform32, float, PHILOX_WORDS, uniform32)
+DRAW(draw_uniform64, double, PHILOX_WORDS / 2, uniform64)
+DRAW(draw_normal32, float, PHILOX_WORDS, normal32)
+DRAW(draw_normal64, double, PHILOX_WORDS / 2, normal64)
+DRAW(draw_integer32, int32_t, PHILOX_WORDS / 2, integer32)
+DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
+
+/* Element i looks for the first value within two standard deviations in block i, then in blocks
+ * i + 2^48, i + 2 * 2^48, ... */
+static inline double truncated_at(const struct philox_stream *stream, int64_t i, bool single)
+{
+    uint32_t words[4];
+    for (uint64_t j = (uint64_t)i;; j += UINT64_C(1) << 48) {
+        philox_block(stream, j, words);
+        for (int k = 0; k < (single ? 4 : 2); k += 2) {
+            double pair[2];
+            float pair32[2];
+            if (single) {
+                normal_pair_float32(words + k, pair32);
+                pair[0] = (double)pair32[0];
+                pair[1] = (double)pair32[1];
+            } else {
+                normal_pair_float64(words, pair);
+            }
+            if (fabs(pair[0]) < 2.0)
+                return pair[0];
+            if (fabs(pair[1]) < 2.0)
+                return pair[1];
+        }
+    }
+}
+
+static void draw_truncated32(void *context, int64_t first, int64_t last)
+{
+    const struct draw *d = context;
+    for (int64_t i = first; i < last; i++)
+        ((float *)d->out)[i] = (float)truncated_at(&d->stream, i, true);
+}
+
+static void draw_truncated64(void *context, int64_t first, int64_t last)
+{
+    const struct draw *d = context;
+    for (int64_t i = first; i < last; i++)
+        ((double *)d->out)[i] = truncated_at(&d->stream, i, false);
+}
+
+typedef void draw_fn(void *context, int64_t first, int64_t last);
+
+static struct tensor *alloc_shaped(struct kernel_call *call)
+{
+    struct shape shape;
+    if (reshape_read(call->in[0], &shape, call->err))
+        return NULL;
+    if (shape_count(&shape) < 0) {
+        kernel_fail(call, "a tensor of shape %s is impossible", shape_text(&shape));
+        return NULL;
+    }
+    return kernel_alloc_output(call, 0, &shape);
+}
+
+static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct draw *draw)
+{
+    struct tensor *out = alloc_shaped(call);
+    if (!out)
+        return call->err->code;
+    draw->stream = random_stream(call);
+    draw->out = out->data;
+    random_parallel(call, tensor_count(out), PHILOX_WORDS,
+                    dtype_bytes(out->type) == 4 ? single : twice, draw);
+    return KERNEL_DONE;
+}
+
+static int uniform_run(struct kernel_call *call)
+{
+    return run(call, draw_uniform32, draw_uniform64, &(struct draw){0});
+}
+
+static int normal_run(struct kernel_call *call)
+{
+    return run(call, draw_normal32, draw_normal64, &(struct draw){0});
+}
+
+static int truncated_run(struct kernel_call *call)
+{
+    return run(call, draw_truncated32, draw_truncated64, &(struct draw){0});
+}
+
+static int uniform_int_run(struct kernel_call *call)
+{
+    int64_t low = 0, high = 0;
+    if (args_scalar(call, 1, "minval", &low) || args_scalar(call, 2, "maxval", &high))
+        return call->err->code;
+    if (low >= high)
+        return kernel_fail(call, "minval %" PRId64 " is not below maxval %" PRId64, low, high);
+    struct draw draw = {.low = low, .size = (uint64_t)high - (uint64_t)low};
+    return run(call, draw_integer32, draw_integer64, &draw);
+}
+
+const struct kernel_code kernel_random_uniform = {.prepare = random_prepare, .run = uniform_run};
+const struct kernel_code kernel_random_normal = {.prepare = random_prepare, .run = normal_run};
+const struct kernel_code kernel_truncated_normal = {.prepare = random_prepare,
+                                                    .run = truncated_run};
+const struct kernel_code kernel_random_uniform_int = {.prepare = random_prepare,
+                                                      .run = uniform_int_run};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What random kernels share. Only files whose names end in _cpu.c use this.
+ */
+#ifndef TF_OPS_RANDOM_STREAM_H
+#define TF_OPS_RANDOM_STREAM_H
+
+#include "exec/kernel.h"
+#include "ops/random/philox.h"
+
+/* prepare: remembers the node's seeds. */
+int random_prepare(struct kernel_setup *setup);
+
+/* The node's stream in this execution. */
+struct philox_stream random_stream(const struct kernel_call *call);
+
+/* Calls draw for parts of [0, n) whose bounds are multiples of `grain`, by several threads if it is
+ * worth while. */
+void random_parallel(struct kernel_call *call, int64_t n, int64_t grain,
+                     void (*draw)(void *context, int64_t first, int64_t last), void *context);
+
+#endif

@@ -186,13 +186,14 @@ static void schedule(struct run *run, struct iteration *it, int item, bool is_de
     run->active++;
 }
 
-/* A Merge runs with its first live input; it is dead when all inputs that can come are. The back
- * edge brings nothing in iteration 0, and nothing else comes later. */
+/* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
+ * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
+ * a conditional in the body, is the same in every iteration. */
 static void check_merge(struct run *run, struct iteration *it, int item, struct activation **ready)
 {
     const struct dynamic_item *di = &run->plan->dynamic->items[item];
     struct counter *c = &it->counters[di->local];
-    int expected = it->number == 0 ? di->merge_first : di->merge_next;
+    int expected = it->number == 0 || !di->merge_next ? di->merge_first : di->merge_next;
     bool live = c->has_live || di->merge_ready;
     if (c->fired || c->pending > 0 || (!live && c->dead < expected))
         return;

@@ -36,6 +36,9 @@ int show_fetch(const struct show *show, const struct record *record, struct erro
 /* `float32[2,1]  3 7`, or with a name `hidden/W  float32[64,128]  min -0.2 max 0.2 mean 0.01` */
 int show_tensor(const struct show *show, const struct record *record, struct error *err);
 
+/* `plan   train  61 of 87 nodes  x float32[64,64]  peak 181.0 KiB`, and what runs in which order.
+ */
+int show_plan(const struct show *show, const struct record *record, struct error *err);
 /* Adds to show->trace; with --json a line per event. */
 int show_trace(const struct show *show, const struct record *record, struct error *err);
 
@@ -54,6 +57,9 @@ void show_elements(struct str *line, const struct tensor *t, int64_t limit);
  * "-Infinity". */
 void show_json_tensor(struct str *line, const struct tensor *t);
 void show_json_text(struct str *line, const char *text, size_t n);
+
+/* Any header field, as the same in JSON. */
+void show_json_value(struct str *line, const msgpack_object *value);
 
 /* "loss 0.31  accuracy 1": the scalars of a fetch record, for a live line. */
 void show_scalars(const struct show *show, struct str *line, const struct record *record);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "show/columns.h"
 #include "show/show.h"
 
 #include <inttypes.h>
@@ -172,18 +173,24 @@ static const char *slowest_node(const struct trace_summary *s, int64_t op)
 
 static void print_ops(const struct trace_summary *s, struct str *out)
 {
+    static const char *const titles[] = {"OP", "TIME", "SHARE", "CALLS", "EACH", "SLOWEST"};
     struct total *sorted = mem_array(s->ops.n, sizeof *sorted);
     memcpy(sorted, s->ops.items, s->ops.n * sizeof *sorted);
     qsort(sorted, s->ops.n, sizeof *sorted, by_time);
-    str_printf(out, "%-36s %8s %6s %8s %8s  %s\n", "OP", "TIME", "SHARE", "CALLS", "EACH",
-               "SLOWEST");
+    struct columns columns = {.n = 6};
+    for (int i = 0; i < columns.n; i++)
+        columns_add(&columns, "%s", titles[i]);
     for (size_t i = 0; i < s->ops.n; i++) {
         const struct total *op = &sorted[i];
         char time[32], each[32];
-        str_printf(out, "%-36s %8s %5.0f%% %8" PRId64 " %8s  %s\n", op->name,
-                   time_text(op->ns, time), s->kernel_ns > 0 ? 100 * op->ns / s->kernel_ns : 0,
-                   op->calls, time_text(op->ns / (double)op->calls, each), slowest_node(s, op->op));
+        columns_add(&columns, "%s", op->name);
+        columns_add(&columns, "%s", time_text(op->ns, time));
+        columns_add(&columns, "%.0f%%", s->kernel_ns > 0 ? 100 * op->ns / s->kernel_ns : 0);
+        columns_add(&columns, "%" PRId64, op->calls);
+        columns_add(&columns, "%s", time_text(op->ns / (double)op->calls, each));
+        columns_add(&columns, "%s", slowest_node(s, op->op));
     }
+    columns_print(&columns, out);
     mem_free(sorted);
 }
 
@@ -197,28 +204,6 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
 
 /* ---- as JSON ---- */
 
-/* {"step":1,"start":12,"ns":310,"thread":0,"node":"h","kernel":"relu","op":"Relu"} */
-static void json_event(struct str *line, const msgpack_object *event)
-{
-    str_append_char(line, '{');
-    for (uint32_t i = 0; event->type == MSGPACK_OBJECT_MAP && i < event->via.map.size; i++) {
-        const msgpack_object *key = &event->via.map.ptr[i].key, *value = &event->via.map.ptr[i].val;
-        if (key->type != MSGPACK_OBJECT_STR)
-            continue;
-        if (line->n > 1)
-            str_append_char(line, ',');
-        show_json_text(line, key->via.str.ptr, key->via.str.size);
-        str_append_char(line, ':');
-        if (value->type == MSGPACK_OBJECT_STR)
-            show_json_text(line, value->via.str.ptr, value->via.str.size);
-        else if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-            str_printf(line, "%" PRIu64, value->via.u64);
-        else
-            str_append(line, "null");
-    }
-    str_append(line, "}\n");
-}
-
 int show_trace(const struct show *show, const struct record *record, struct error *err)
 {
     int code = trace_summary_add(show->trace, record, err);
@@ -228,7 +213,8 @@ int show_trace(const struct show *show, const struct record *record, struct erro
     struct str line = STR_INIT;
     for (uint32_t i = 0; i < events->via.array.size; i++) {
         str_clear(&line);
-        json_event(&line, &events->via.array.ptr[i]);
+        show_json_value(&line, &events->via.array.ptr[i]); /* {"step":1,"start":12,"ns":310,...} */
+        str_append_char(&line, '\n');
         fwrite(str_text(&line), 1, line.n, show->out);
     }
     str_release(&line);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+
+#include "show/show.h"
+
+static void print_float(struct str *line, double value)
+{
+    if (isfinite(value))
+        str_append_float64(line, value);
+    else
+        str_append(line, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+}
+
+static void print_map(struct str *line, const msgpack_object_map *map)
+{
+    bool first = true;
+    str_append_char(line, '{');
+    for (uint32_t i = 0; i < map->size; i++) {
+        const msgpack_object *key = &map->ptr[i].key;
+        if (key->type != MSGPACK_OBJECT_STR)
+            continue;
+        if (!first)
+            str_append_char(line, ',');
+        first = false;
+        show_json_text(line, key->via.str.ptr, key->via.str.size);
+        str_append_char(line, ':');
+        show_json_value(line, &map->ptr[i].val);
+    }
+    str_append_char(line, '}');
+}
+
+static void print_array(struct str *line, const msgpack_object_array *array)
+{
+    str_append_char(line, '[');
+    for (uint32_t i = 0; i < array->size; i++) {
+        if (i)
+            str_append_char(line, ',');
+        show_json_value(line, &array->ptr[i]);
+    }
+    str_append_char(line, ']');
+}
+
+void show_json_value(struct str *line, const msgpack_object *value)
+{
+    switch (value->type) {
+    case MSGPACK_OBJECT_BOOLEAN:
+        str_append(line, value->via.boolean ? "true" : "false");
+        break;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        str_printf(line, "%" PRIu64, value->via.u64);
+        break;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        str_printf(line, "%" PRId64, value->via.i64);
+        break;
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        print_float(line, value->via.f64);
+        break;
+    case MSGPACK_OBJECT_STR:
+        show_json_text(line, value->via.str.ptr, value->via.str.size);
+        break;
+    case MSGPACK_OBJECT_ARRAY:
+        print_array(line, &value->via.array);
+        break;
+    case MSGPACK_OBJECT_MAP:
+        print_map(line, &value->via.map);
+        break;
+    default:
+        str_append(line, "null");
+        break;
+    }
+}

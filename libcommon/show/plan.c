@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "show/columns.h"
+#include "show/show.h"
+
+static const msgpack_object *array_field(const msgpack_object *map, const char *name,
+                                         struct error *err)
+{
+    const msgpack_object *array = record_field(map, name);
+    if (array && array->type == MSGPACK_OBJECT_ARRAY)
+        return array;
+    error_set(err, ERR_DATA, "plan record without '%s'", name);
+    return NULL;
+}
+
+/* `plan   train  61 of 87 nodes  x float32[64,64]  y int32[64]  peak 181.0 KiB` */
+static int print_head(const struct record *record, struct arena *arena, struct str *out,
+                      struct error *err)
+{
+    const msgpack_object *header = &record->header, *feeds = array_field(header, "feeds", err);
+    const char *run = "";
+    int64_t nodes = 0, of = 0, peak = 0;
+    bool is_static = true;
+    if (!feeds)
+        return err->code;
+    record_get_text(header, "run", arena, &run);
+    record_get_int(header, "nodes", &nodes);
+    record_get_int(header, "of", &of);
+    record_get_int(header, "peak", &peak);
+    record_get_bool(header, "static", &is_static);
+    str_printf(out, "plan   %s  %" PRId64 " of %" PRId64 " nodes", run, nodes, of);
+    for (uint32_t i = 0; i < feeds->via.array.size; i++) {
+        const msgpack_object *feed = &feeds->via.array.ptr[i];
+        if (feed->type == MSGPACK_OBJECT_STR)
+            str_printf(out, "  %.*s", (int)feed->via.str.size, feed->via.str.ptr);
+    }
+    if (is_static)
+        str_printf(out, "  peak %.1f KiB\n", (double)peak / 1024);
+    else
+        str_append(out, "  dynamic\n");
+    return 0;
+}
+
+/* A row of the table. */
+static void add_item(struct columns *columns, const msgpack_object *item, uint32_t order,
+                     struct arena *arena)
+{
+    const char *node = "-", *kernel = "-";
+    int64_t offset = -1, bytes = 0, from = 0, to = 0;
+    record_get_text(item, "node", arena, &node);
+    record_get_text(item, "kernel", arena, &kernel);
+    record_get_int(item, "offset", &offset);
+    record_get_int(item, "bytes", &bytes);
+    record_get_int(item, "from", &from);
+    record_get_int(item, "to", &to);
+    columns_add(columns, "%" PRIu32, order);
+    columns_add(columns, "%s", node);
+    columns_add(columns, "%s", kernel);
+    if (offset < 0)
+        columns_add(columns, "-");
+    else
+        columns_add(columns, "arena+%" PRId64, offset);
+    columns_add(columns, "%" PRId64, bytes);
+    columns_add(columns, "%" PRId64 "-%" PRId64, from, to);
+}
+
+static int print_plan(const struct record *record, struct arena *arena, struct str *out,
+                      struct error *err)
+{
+    static const char *const titles[] = {"ORDER", "NODE", "KERNEL", "BUFFER", "BYTES", "LIVE"};
+    struct columns columns = {.n = sizeof titles / sizeof *titles};
+    const msgpack_object *items = array_field(&record->header, "items", err);
+    if (!items || print_head(record, arena, out, err))
+        return err->code;
+    for (int i = 0; i < columns.n; i++)
+        columns_add(&columns, "%s", titles[i]);
+    for (uint32_t i = 0; i < items->via.array.size; i++) {
+        if (items->via.array.ptr[i].type != MSGPACK_OBJECT_MAP)
+            continue;
+        add_item(&columns, &items->via.array.ptr[i], i, arena);
+    }
+    columns_print(&columns, out);
+    return 0;
+}
+
+int show_plan(const struct show *show, const struct record *record, struct error *err)
+{
+    struct str out = STR_INIT;
+    struct arena arena = ARENA_INIT;
+    int code = 0;
+    if (show->json) {
+        show_json_value(&out, &record->header);
+        str_append_char(&out, '\n');
+    } else {
+        code = print_plan(record, &arena, &out, err);
+    }
+    if (!code)
+        fwrite(str_text(&out), 1, out.n, show->out);
+    arena_release(&arena);
+    str_release(&out);
+    return code;
+}

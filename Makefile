@@ -63,7 +63,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 # Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
-.PHONY: golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
+.PHONY: docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES)
 unit: $(UNIT_TESTS) $(CPU_MODULES)
@@ -156,6 +156,9 @@ install: all
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
 		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
+
+docs: $(BUILD)/bin/tf-op
+	$< list --markdown >docs/ops.md
 
 golden:
 	cd tests/ops/cases && for script in $(GOLDEN); do $(PYTHON) -W ignore $$script.py || exit 1; done

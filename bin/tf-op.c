@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "cli/tool.h"
+#include "ops/eager.h"
+#include "ops/ops.h"
+#include "ops/reference.h"
+#include "wire/npy.h"
+
+static bool json, markdown;
+static int64_t threads;
+
+static const struct option_row rows[] = {
+    {0, "json", OPTION_FLAG, &json, NULL, "list and show: an object a line"},
+    {0, "markdown", OPTION_FLAG, &markdown, NULL, "list: the reference of all ops, docs/ops.md"},
+    {0, "threads", OPTION_INT, &threads, "N", "size of the compute team (as many as cores)"},
+    TOOL_OUTPUT_ROW,
+    TOOL_COMMON_ROWS,
+    {0}};
+
+static const struct option_table table = {
+    .tool = "tf-op",
+    .summary = "run one op",
+    .operands = "OP [INPUT]... [NAME=VALUE]... | list | show OP",
+    .description =
+        "An INPUT is a .npy file, a file of records (all its tensors), a number or a list like "
+        "'[[1,2],[3,4]]', or - for the next tensor on stdin; if no input is named, all of stdin is "
+        "taken. Numbers take the type of the other inputs. NAME=VALUE sets an attribute of the op. "
+        "An operand that begins with a minus comes after --.\n"
+        "-o FILE.npy writes NumPy's format.",
+    .examples =
+        "tf-op MatMul '[[1.0,2],[3,4]]' '[[1.0],[1]]' | tf-show\n"
+        "tf-op RandomStandardNormal '[4,3]' dtype=float32 seed=7 -o a.npy\n"
+        "tf-op MatMul a.npy a.npy transpose_b=true | tf-op Softmax | tf-op Sum - 1 | tf-show\n"
+        "tf-op show MatMul",
+    .rows = rows,
+    .operands_max = -1,
+    .writes_stream = true,
+};
+
+struct arguments {
+    VEC(struct eager_input) inputs;
+    VEC(struct eager_attr) attrs;
+    struct stream_reader *in; /* stdin, once it was asked for */
+    struct record record;     /* of stdin, and how far it is used up */
+    int next;
+};
+
+/* ---- inputs ---- */
+
+static void push_tensor(struct arguments *args, const struct tensor *t)
+{
+    struct eager_input input = {{0}, NULL};
+    tensor_share(&input.tensor, t);
+    vec_push(&args->inputs, input);
+}
+
+static int open_stdin(struct tool *tool, struct arguments *args, struct error *err)
+{
+    return args->in ? 0 : tool_open_reader(tool, "-", &args->in, err);
+}
+
+/* The next tensor of stdin; *more is false at its end. */
+static int next_of_stdin(struct arguments *args, bool *more, struct error *err)
+{
+    *more = true;
+    while (args->next >= args->record.n_tensors) {
+        args->next = 0;
+        if (stream_read(args->in, &args->record, more, err))
+            return err->code;
+        if (!*more)
+            return 0;
+    }
+    push_tensor(args, &args->record.tensors[args->next++].tensor);
+    return 0;
+}
+
+static int take_next(struct tool *tool, struct arguments *args, struct error *err)
+{
+    bool more;
+    if (open_stdin(tool, args, err) || next_of_stdin(args, &more, err))
+        return err->code;
+    return more ? 0 : error_set(err, ERR_NOINPUT, "stdin: no further tensor");
+}
+
+static int take_all(struct tool *tool, struct arguments *args, struct error *err)
+{
+    bool more = true;
+    if (open_stdin(tool, args, err))
+        return err->code;
+    while (more)
+        if (next_of_stdin(args, &more, err))
+            return err->code;
+    return 0;
+}
+
+static int take_records(struct tool *tool, const char *path, struct arguments *args,
+                        struct error *err)
+{
+    struct stream_reader *reader;
+    struct record record = {0};
+    bool more = true;
+    size_t before = args->inputs.n;
+    int code = tool_open_reader(tool, path, &reader, err);
+    if (code)
+        return code;
+    while (!(code = stream_read(reader, &record, &more, err)) && more)
+        for (int i = 0; i < record.n_tensors; i++)
+            push_tensor(args, &record.tensors[i].tensor);
+    record_release(&record);
+    tool_close_reader(reader);
+    if (!code && args->inputs.n == before)
+        return error_set(err, ERR_DATA, "%s: no tensor", path);
+    return code;
+}
+
+static int take_npy(const char *path, struct arguments *args, struct error *err)
+{
+    struct eager_input input = {{0}, NULL};
+    if (npy_read(path, &input.tensor, err))
+        return err->code;
+    vec_push(&args->inputs, input);
+    return 0;
+}
+
+/* ---- operands ---- */
+
+static bool is_attr(const char *text)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    return n && text[n] == '=';
+}
+
+static void push_attr(struct arguments *args, char *text)
+{
+    char *equals = strchr(text, '=');
+    *equals = 0;
+    struct eager_attr attr = {text, equals + 1};
+    vec_push(&args->attrs, attr);
+}
+
+static int take_operand(struct tool *tool, char *text, struct arguments *args, struct error *err)
+{
+    if (strcmp(text, "-") == 0)
+        return take_next(tool, args, err);
+    if (is_attr(text)) {
+        push_attr(args, text);
+        return 0;
+    }
+    if (str_ends(text, ".npy") || str_ends(text, ".npy.gz"))
+        return take_npy(text, args, err);
+    if (access(text, F_OK) && eager_is_literal(text)) {
+        struct eager_input input = {{0}, text};
+        vec_push(&args->inputs, input);
+        return 0;
+    }
+    return take_records(tool, text, args, err);
+}
+
+/* ---- output ---- */
+
+static int write_npy_file(struct tool *tool, const struct eager_result *result, struct error *err)
+{
+    FILE *out;
+    if (result->n != 1)
+        return error_set(err, ERR_USAGE, "%s has %d outputs; a .npy file holds one",
+                         result->op->def->name, result->n);
+    if (tool_open_text(tool, &out, err))
+        return err->code;
+    return npy_write(out, &result->outputs[0], err);
+}
+
+static int write_records(struct tool *tool, const struct eager_result *result, struct error *err)
+{
+    for (int i = 0; i < result->n; i++) {
+        struct named_tensor named = {result->n == 1 ? "" : result->names[i], result->outputs[i]};
+        stream_begin(tool->writer, RECORD_TENSOR, 0);
+        if (stream_write(tool->writer, &named, 1, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- the verbs ---- */
+
+static int print(struct tool *tool, struct str *text, struct error *err)
+{
+    FILE *out;
+    int code = tool_open_text(tool, &out, err);
+    if (!code)
+        fputs(str_text(text), out);
+    str_release(text);
+    return code;
+}
+
+static int list(struct tool *tool, struct error *err)
+{
+    struct str text = STR_INIT;
+    if (markdown)
+        reference_markdown(&text);
+    else if (!json)
+        reference_list(&text);
+    for (size_t i = 0; json && i < registry_count(ops_registry()); i++)
+        reference_json(&text, registry_at(ops_registry(), i));
+    return print(tool, &text, err);
+}
+
+static int show(struct tool *tool, const char *name, struct error *err)
+{
+    const struct op *op = eager_find(name, err);
+    struct str text = STR_INIT;
+    if (!op)
+        return err->code;
+    if (json)
+        reference_json(&text, op);
+    else
+        reference_show(&text, op);
+    return print(tool, &text, err);
+}
+
+static int execute(struct tool *tool, const char *op, const struct arguments *args,
+                   struct error *err)
+{
+    struct device_options options = {.threads = (int)threads};
+    struct device *device = device_open("CPU", 0, &options, err);
+    struct eager_result result = {0};
+    if (!device)
+        return err->code;
+    struct eager_call call = {.op = op,
+                              .inputs = args->inputs.items,
+                              .n_inputs = (int)args->inputs.n,
+                              .attrs = args->attrs.items,
+                              .n_attrs = (int)args->attrs.n,
+                              .device = device};
+    int code = eager_run(&call, &result, err);
+    if (!code)
+        code =
+            tool->writer ? write_records(tool, &result, err) : write_npy_file(tool, &result, err);
+    eager_release(&result);
+    device_free(device);
+    return code;
+}
+
+static int run_op(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct arguments args = {0};
+    const struct op *op = eager_find(operands[0], err);
+    int code = op ? 0 : err->code;
+    if (!code && !(tool_output && str_ends(tool_output, ".npy")))
+        code = tool_open_writer(tool, -1, err);
+    for (int i = 1; i < n && !code; i++)
+        code = take_operand(tool, operands[i], &args, err);
+    if (!code && !args.inputs.n && op->n_inputs)
+        code = take_all(tool, &args, err);
+    if (!code)
+        code = execute(tool, operands[0], &args, err);
+    for (size_t i = 0; i < args.inputs.n; i++)
+        tensor_release(&args.inputs.items[i].tensor);
+    vec_release(&args.inputs);
+    vec_release(&args.attrs);
+    record_release(&args.record);
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    if (!n)
+        return error_set(err, ERR_USAGE, "which op? tf-op list names all");
+    if (threads < 0 || threads > 1024)
+        return error_set(err, ERR_USAGE, "--threads must be between 0 and 1024");
+    if (strcmp(operands[0], "list") == 0 && n == 1)
+        return list(tool, err);
+    if (strcmp(operands[0], "show") == 0 && n == 2)
+        return show(tool, operands[1], err);
+    if (strcmp(operands[0], "list") == 0 || strcmp(operands[0], "show") == 0)
+        return error_set(err, ERR_USAGE, "expected 'list' or 'show OP'");
+    return run_op(tool, n, operands, err);
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

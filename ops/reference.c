@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/reference.h"
+
+#include <string.h>
+
+#include "ops/ops.h"
+
+/* Lists of arguments and attributes, comma outside of brackets and braces, as single items. */
+static const char *next_item(const char *list, const char **item, size_t *n)
+{
+    int depth = 0;
+    while (*list == ' ' || *list == ',')
+        list++;
+    *item = list;
+    for (; *list && (*list != ',' || depth); list++)
+        depth += strchr("([{", *list) ? 1 : strchr(")]}", *list) ? -1 : 0;
+    *n = (size_t)(list - *item);
+    return *n ? list : NULL;
+}
+
+static int widest_name(void)
+{
+    size_t widest = 0;
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        size_t n = strlen(registry_at(ops_registry(), i)->def->name);
+        widest = n > widest ? n : widest;
+    }
+    return (int)widest;
+}
+
+void reference_list(struct str *out)
+{
+    int width = widest_name();
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        const struct op_def *def = registry_at(ops_registry(), i)->def;
+        str_printf(out, "%-*s  %s\n", width, def->name, def->doc ? def->doc : "");
+    }
+}
+
+/* "MatMul(a, b) -> product" */
+static void append_signature(struct str *out, const struct op *op)
+{
+    str_printf(out, "%s(", op->def->name);
+    for (int i = 0; i < op->n_inputs; i++)
+        str_printf(out, "%s%s", i ? ", " : "", op->inputs[i].name);
+    str_append(out, ")");
+    for (int i = 0; i < op->n_outputs; i++)
+        str_printf(out, "%s%s", i ? ", " : " -> ", op->outputs[i].name);
+}
+
+static const char *gradient_text(const struct op_def *def)
+{
+    if (def->gradient)
+        return "yes";
+    if (def->flags & OP_CONTROL_FLOW)
+        return "yes, by the structure of the graph";
+    return def->flags & OP_NO_GRADIENT ? "none: it contributes nothing" : "none: an error";
+}
+
+/* Calls `each` for every kernel of an op. */
+static void each_kernel(const struct op *op, void (*each)(struct str *, const struct kernel_row *),
+                        struct str *out)
+{
+    const struct kernel_table *table = ops_kernels();
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].op, op->def->name))
+            each(out, &table->rows[i]);
+}
+
+static void append_items(struct str *out, const char *title, const char *list)
+{
+    const char *item;
+    size_t n;
+    while (list && (list = next_item(list, &item, &n))) {
+        str_printf(out, "%-12s%.*s\n", title, (int)n, item);
+        title = "";
+    }
+}
+
+/* Wrapped at 100 columns, indented like the items. */
+static void append_text(struct str *out, const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (!column || column + n > 86) {
+            str_printf(out, "%s%12s", column ? "\n" : "", "");
+            column = 0;
+        }
+        str_printf(out, "%s%.*s", column ? " " : "", (int)n, text);
+        column += n + 1;
+        text += n + strspn(text + n, " ");
+    }
+    str_append(out, "\n");
+}
+
+static void show_kernel(struct str *out, const struct kernel_row *row)
+{
+    str_printf(out, "%-12s%s %s\n", "kernel", row->device, row->types ? row->types : "any type");
+}
+
+void reference_show(struct str *out, const struct op *op)
+{
+    append_signature(out, op);
+    str_printf(out, "\n            %s\n", op->def->doc ? op->def->doc : "");
+    if (op->def->detail)
+        append_text(out, op->def->detail);
+    append_items(out, "inputs", op->def->inputs);
+    append_items(out, "outputs", op->def->outputs);
+    append_items(out, "attributes", op->def->attrs);
+    if (op->def->flags & OP_STATEFUL)
+        str_printf(out, "%-12s%s\n", "state", "has state or an effect: never merged or folded");
+    str_printf(out, "%-12s%s\n", "gradient", gradient_text(op->def));
+    each_kernel(op, show_kernel, out);
+}
+
+/* ---- JSON ---- */
+
+static void append_json(struct str *out, const char *text, size_t n)
+{
+    str_append_char(out, '"');
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            str_append_char(out, '\\');
+        str_append_char(out, text[i] == '\n' ? ' ' : text[i]);
+    }
+    str_append_char(out, '"');
+}
+
+/* "name: type" as {"name":...,"type":...} */
+static void append_json_items(struct str *out, const char *key, const char *list)
+{
+    const char *item, *separator = "";
+    size_t n;
+    str_printf(out, ",\"%s\":[", key);
+    while (list && (list = next_item(list, &item, &n))) {
+        size_t name = strcspn(item, ":"), rest = name + 1 + strspn(item + name + 1, " ");
+        str_printf(out, "%s{\"name\":", separator);
+        append_json(out, item, name);
+        str_append(out, ",\"type\":");
+        append_json(out, item + rest, n - rest);
+        str_append(out, "}");
+        separator = ",";
+    }
+    str_append(out, "]");
+}
+
+static void json_kernel(struct str *out, const struct kernel_row *row)
+{
+    str_printf(out, "%s{\"device\":\"%s\",\"types\":", out->data[out->n - 1] == '[' ? "" : ",",
+               row->device);
+    if (row->types)
+        append_json(out, row->types, strlen(row->types));
+    else
+        str_append(out, "null");
+    str_append(out, "}");
+}
+
+void reference_json(struct str *out, const struct op *op)
+{
+    const struct op_def *def = op->def;
+    str_append(out, "{\"name\":");
+    append_json(out, def->name, strlen(def->name));
+    str_append(out, ",\"doc\":");
+    append_json(out, def->doc ? def->doc : "", def->doc ? strlen(def->doc) : 0);
+    if (def->detail) {
+        str_append(out, ",\"detail\":");
+        append_json(out, def->detail, strlen(def->detail));
+    }
+    append_json_items(out, "inputs", def->inputs);
+    append_json_items(out, "outputs", def->outputs);
+    append_json_items(out, "attributes", def->attrs);
+    str_printf(out, ",\"stateful\":%s,\"gradient\":%s,\"version\":%d,\"kernels\":[",
+               def->flags & OP_STATEFUL ? "true" : "false",
+               def->gradient || def->flags & OP_CONTROL_FLOW ? "true" : "false", def->version);
+    each_kernel(op, json_kernel, out);
+    str_append(out, "]}\n");
+}
+
+/* ---- docs/ops.md ---- */
+
+static void markdown_items(struct str *out, const char *title, const char *list)
+{
+    const char *item, *separator = "";
+    size_t n;
+    if (!list)
+        return;
+    str_printf(out, "- %s: ", title);
+    while ((list = next_item(list, &item, &n))) {
+        str_printf(out, "%s`%.*s`", separator, (int)n, item);
+        separator = ", ";
+    }
+    str_append(out, "\n");
+}
+
+static void markdown_kernel(struct str *out, const struct kernel_row *row)
+{
+    str_printf(out, "- kernel: %s%s%s%s\n", row->device, row->types ? " `" : ", any type",
+               row->types ? row->types : "", row->types ? "`" : "");
+}
+
+static void markdown_op(struct str *out, const struct op *op)
+{
+    const struct op_def *def = op->def;
+    str_printf(out, "\n## %s\n\n%s\n", def->name, def->doc ? def->doc : "");
+    if (def->detail)
+        str_printf(out, "%s\n", def->detail);
+    str_append(out, "\n");
+    markdown_items(out, "inputs", def->inputs);
+    markdown_items(out, "outputs", def->outputs);
+    markdown_items(out, "attributes", def->attrs);
+    if (def->flags & OP_STATEFUL)
+        str_append(out, "- has state or an effect\n");
+    str_printf(out, "- gradient: %s\n", gradient_text(def));
+    each_kernel(op, markdown_kernel, out);
+}
+
+void reference_markdown(struct str *out)
+{
+    str_append(out, "# Ops\n\nWritten by `make docs` from the declarations in `ops/`; "
+                    "`tf-op show NAME` prints the same of one op.\n"
+                    "How to read types and attributes: `libcommon/graph/op.h`.\n");
+    for (size_t i = 0; i < registry_count(ops_registry()); i++)
+        markdown_op(out, registry_at(ops_registry(), i));
+}

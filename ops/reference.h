@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reference of ops, from their declarations: a line, a page, JSON, and docs/ops.md.
+ */
+#ifndef TF_OPS_REFERENCE_H
+#define TF_OPS_REFERENCE_H
+
+#include "base/str.h"
+#include "graph/op.h"
+
+/* "MatMul      Product of two matrices, ..." for each op, in the order of names. */
+void reference_list(struct str *out);
+
+/* What `tf-op show` prints of one. */
+void reference_show(struct str *out, const struct op *op);
+
+/* One object in one line. */
+void reference_json(struct str *out, const struct op *op);
+
+/* docs/ops.md as a whole. */
+void reference_markdown(struct str *out);
+
+#endif

@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+shows() { # LINE OP...
+    local line=$1
+    shift
+    run -0 bash -c 'set -o pipefail; tf-op "$@" | tf-show' bash "$@"
+    [ "$output" = "$line" ] || {
+        echo "tf-op $*: '$output', not '$line'"
+        return 1
+    }
+}
+
+fails() { # STATUS TEXT OP...
+    local status_wanted=$1 text=$2
+    shift 2
+    run --separate-stderr -"$status_wanted" bash -c 'tf-op "$@" >out.rec' bash "$@"
+    # shellcheck disable=SC2154  # stderr is of run
+    [ "$stderr" = "tf-op: $text" ] || {
+        echo "tf-op $*: '$stderr', not 'tf-op: $text'"
+        return 1
+    }
+}
+
+@test "literals: one product of matrices" {
+    shows 'float32[2,1]  3 7' MatMul '[[1.0,2],[3,4]]' '[[1.0],[1]]'
+}
+
+@test "whole numbers stay whole, unless another input or the op says otherwise" {
+    shows 'int32[]  3' Add 1 2
+    shows 'float32[2]  2 3.5' Add '[1,2.5]' 1
+    shows 'float32[]  1' Exp 0
+    shows 'float64[]  3' Add 1 2 T=float64
+    shows 'bool[2]  true false' LogicalNot '[false,true]'
+}
+
+@test "a pipe of ops on random numbers: the rows of a softmax add up to 1" {
+    tf-op RandomStandardNormal '[4,3]' dtype=float32 seed=7 -o a.npy
+    run -0 bash -c 'tf-op MatMul a.npy a.npy transpose_b=true | tf-op Softmax | tf-op Sum - 1 |
+        tf-op Sub - 1 | tf-op Abs | tf-op Less - 1e-6 | tf-op All - 0 | tf-show'
+    [ "$output" = "bool[]  true" ]
+}
+
+@test "without inputs all of stdin is taken, in order, also from several records" {
+    { tf-op Neg 5; tf-op Neg -- -3; } >two.rec
+    run -0 bash -c 'tf-op Sub <two.rec | tf-show'
+    [ "$output" = "int32[]  -8" ]
+    run -0 bash -c 'tf-op Sub two.rec | tf-show'
+    [ "$output" = "int32[]  -8" ]
+    run -0 bash -c 'tf-op Sub - - <two.rec | tf-show'
+    [ "$output" = "int32[]  -8" ]
+    run -66 --separate-stderr bash -c 'tf-op AddN - - - <two.rec'
+    [ "$stderr" = "tf-op: stdin: no further tensor" ]
+}
+
+@test "an .npy file goes in and out unchanged" {
+    tf-op Cast '[[1,2],[3,4]]' DstT=float64 -o a.npy
+    tf-op Identity a.npy -o b.npy
+    cmp a.npy b.npy
+}
+
+@test "several outputs are named, lists take what is left" {
+    run -0 bash -c 'tf-op Split 0 "[1,2,3,4]" num_split=2 | tf-show'
+    [ "${lines[0]}" = "output0  int32[2]  1 2" ]
+    [ "${lines[1]}" = "output1  int32[2]  3 4" ]
+    shows 'int32[]  6' AddN 1 2 3
+}
+
+@test "what goes wrong is said in one line, and no file is left" {
+    fails 65 'MatMul: inner dimensions 2 and 1 differ' MatMul '[[1.0,2]]' '[[1.0,2]]'
+    fails 65 'Div: integer division by zero' Div 1 0
+    fails 64 "no op 'MatMu'; did you mean 'MatMul'?" MatMu 1 2
+    fails 64 "MatMul has no attribute 'transpose'; did you mean 'transpose_a'?" \
+        MatMul 1 2 transpose=true
+    fails 64 "transpose_a=: expected true or false at 'maybe'" MatMul 1 2 transpose_a=maybe
+    fails 64 'Add takes 2 inputs, not 3: x: T, y: T' Add 1 2 3
+    fails 66 'nothing.npy: No such file or directory' Neg nothing.npy
+    fails 64 'which op? tf-op list names all'
+    run -65 tf-op Div 1 0 -o c.npy
+    [ ! -e c.npy ]
+}
+
+@test "list, show and their JSON" {
+    run -0 bash -c "tf-op list | grep '^MatMul '"
+    [[ $output == "MatMul "*"Product of two matrices"* ]]
+    run -0 tf-op show MatMul
+    [ "${lines[0]}" = "MatMul(a, b) -> product" ]
+    [[ $output == *"transpose_b: bool = false"* ]]
+    run -0 bash -c "tf-op show Sum --json | jq -r '.inputs[1].name, .attributes[0].name, .gradient'"
+    [ "$output" = $'reduction_indices\nkeep_dims\ntrue' ]
+    run -0 bash -c 'tf-op list --json | jq -r .name | diff - <(tf-op list | cut -d" " -f1)'
+}

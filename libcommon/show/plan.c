@@ -62,7 +62,10 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
     else
         columns_add(columns, "arena+%" PRId64, offset);
     columns_add(columns, "%" PRId64, bytes);
-    columns_add(columns, "%" PRId64 "-%" PRId64, from, to);
+    if (from < 0) /* has no result */
+        columns_add(columns, "-");
+    else
+        columns_add(columns, "%" PRId64 "-%" PRId64, from, to);
 }
 
 static int print_plan(const struct record *record, struct arena *arena, struct str *out,

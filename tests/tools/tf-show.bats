@@ -82,3 +82,44 @@ setup() {
     run -65 tf-show cut.rec
     [[ ${lines[-1]} == "tf-show: cut.rec: truncated after 300 bytes: "* ]]
 }
+
+# A graph with a variable: y = x * w + 1, entry up: w += 1.
+make_graph() {
+    tf-graph -o g.tfg -e 'x = Placeholder{dtype = float32, shape = {-1}}
+        local w = variable{name = "w", shape = {2}, init = 3}
+        y = x * w + 1
+        entry.up = AssignAdd(w, {1.0, 1.0})'
+}
+
+@test "fetches: values where there are few" {
+    make_graph
+    tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' | tf-show > shown
+    [ "$(cat shown)" = "step 1  y 4 2.5" ]
+    [ "$(tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' | tf-show --json)" = '{"step":1,"y":[4,2.5]}' ]
+}
+
+@test "saved variables are a line each" {
+    make_graph
+    tf-exec -g g.tfg --run up --steps 4 --save g.ckpt
+    [ "$(tf-show g.ckpt)" = "w  float32[2]  7 7" ]
+    [ "$(tf-show --json g.ckpt)" = '{"w":[7,7]}' ]
+}
+
+@test "plans: what runs in which order, and where it lies" {
+    make_graph
+    tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show > shown
+    sed -n 1p shown | grep -Eq '^plan   y  [0-9]+ of [0-9]+ nodes  x float32\[2\]  peak [0-9.]+ KiB$'
+    sed -n 2p shown | grep -Eq '^ORDER  NODE +KERNEL +BUFFER +BYTES  LIVE$'
+    grep -Eq '^[0-9]+ +y +[a-z_0-9]+ +arena\+[0-9]+ +8 +[0-9]+-[0-9]+$' shown
+    tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show --json | jq -e '.feeds == ["x float32[2]"]'
+}
+
+@test "traces: time of steps and of ops" {
+    make_graph
+    tf-exec -g g.tfg --run up --steps 5 --trace t.trace
+    tf-show t.trace > shown
+    sed -n 1p shown | grep -Eq '^trace   5 steps  median [0-9.]+ (us|ms|s)  p90 .*  in kernels [0-9]+%  1 thread$'
+    sed -n 2p shown | grep -Eq '^OP +TIME +SHARE  CALLS  EACH +SLOWEST$'
+    grep -Eq '^AssignAdd +.* 5 ' shown
+    [ "$(tf-show --json t.trace | jq -s 'map(select(.op == "AssignAdd")) | length')" -eq 5 ]
+}

@@ -1,0 +1,47 @@
+-- Training steps of the benchmark nets, with SGD, on images that were generated once.
+-- tf-graph -D model=mlp|lenet|alexnet -D batch=N train.lua
+local batch = D.batch or 64
+
+local function image(shape)
+  table.insert(shape, 1, batch)
+  return variable{name = "images", shape = shape, init = init.normal{stddev = 1}, trainable = false}
+end
+
+local nets = {}
+
+function nets.mlp()
+  local h = nn.dense(image{784}, 512, {name = "fc1", activation = Relu})
+  h = nn.dense(h, 512, {name = "fc2", activation = Relu})
+  return nn.dense(h, 10, {name = "fc3"}), 10
+end
+
+function nets.lenet()
+  local h = nn.conv2d(image{28, 28, 1}, 32, 5, {name = "conv1", activation = Relu})
+  h = nn.max_pool(h, 2)
+  h = nn.conv2d(h, 64, 5, {name = "conv2", activation = Relu})
+  h = nn.flatten(nn.max_pool(h, 2))
+  h = nn.dense(h, 512, {name = "fc1", activation = Relu})
+  return nn.dense(h, 10, {name = "fc2"}), 10
+end
+
+function nets.alexnet()
+  local function conv(x, n, size, o)
+    o.activation = Relu
+    return nn.conv2d(x, n, size, o)
+  end
+  local h = conv(image{227, 227, 3}, 64, 11, {name = "conv1", stride = 4, padding = "VALID"})
+  h = nn.max_pool(h, 3, {stride = 2})
+  h = nn.max_pool(conv(h, 192, 5, {name = "conv2"}), 3, {stride = 2})
+  h = conv(h, 384, 3, {name = "conv3"})
+  h = conv(h, 256, 3, {name = "conv4"})
+  h = nn.max_pool(conv(h, 256, 3, {name = "conv5"}), 3, {stride = 2})
+  h = nn.dense(nn.flatten(h), 4096, {name = "fc6", activation = Relu})
+  h = nn.dense(h, 4096, {name = "fc7", activation = Relu})
+  return nn.dense(h, 1000, {name = "fc8"}), 1000
+end
+
+local logits, classes = nets[D.model or "mlp"]()
+local labels = {}
+for i = 1, batch do labels[i] = (i * 7919) % classes end
+loss = nn.cross_entropy(logits, Cast(labels, {DstT = int32}))
+entry.train = minimize(loss, optim.sgd{rate = 1e-4})

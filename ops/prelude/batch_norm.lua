@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Batch normalization (Ioffe & Szegedy 2015). In training the batch's statistics are used and moving
--- averages of them kept, as ops that minimize() runs with every step; else the averages are used.
+-- Batch normalization (Ioffe & Szegedy 2015). In training the batch's statistics are used and
+-- moving averages of them kept, as ops that minimize() runs with every step; else the averages are
+-- used.
 local tf = ...
 
 nn = nn or {}
@@ -12,11 +13,13 @@ end
 
 local function variables(channels, dtype, o)
   local function make(name, value, trainable)
-    return variable{name = name, shape = {channels}, dtype = dtype, init = value, trainable = trainable}
+    return variable{name = name, shape = {channels}, dtype = dtype, init = value,
+                    trainable = trainable}
   end
-  local trainable = o.trainable
-  return make("scale", 1, o.scale ~= false and trainable), make("offset", 0, o.offset ~= false and trainable),
-         make("mean", 0, false), make("variance", 1, false)
+  local trainable = o.trainable ~= false
+  return {scale = make("scale", 1, o.scale ~= false and trainable),
+          offset = make("offset", 0, o.offset ~= false and trainable),
+          mean = make("mean", 0, false), variance = make("variance", 1, false)}
 end
 
 -- Images, by the fused op; in training it also returns the batch's mean and variance.
@@ -53,8 +56,7 @@ function nn.batch_norm(x, o)
   local layout = o.layout or "NHWC"
   local channels = tf.dim("nn.batch_norm", x, layout == "NCHW" and x.rank == 4 and 2 or x.rank)
   return scope(o.name or "batch_norm", function()
-    local v = {}
-    v.scale, v.offset, v.mean, v.variance = variables(channels, x.dtype, o)
+    local v = variables(channels, x.dtype, o)
     local y, mean, variance
     if x.rank == 4 and x.dtype == float32 then
       y, mean, variance = fused(x, v, training, o, layout)

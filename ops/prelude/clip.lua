@@ -33,8 +33,8 @@ function clip.global_norm(list)
   end)
 end
 
--- All tensors by one factor, so that their global norm is at most c. Returns the list, then the norm.
--- A norm that is not a number makes every result so; minimize() does not get that far.
+-- All tensors by one factor, so that their global norm is at most c. Returns the list and the norm.
+-- A norm that is infinite or not a number makes every result NaN.
 function clip.by_global_norm(list, c)
   return scope("clip_by_global_norm", function()
     local total = clip.global_norm(list)

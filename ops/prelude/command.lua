@@ -17,7 +17,10 @@ local function optimizer_of(text)
     if value == "true" or value == "false" then
       o[key] = value == "true"
     else
-      o[key] = tonumber(value) or tf.fail("optimizer '%s': %s must be a number, not '%s'", name, key, value)
+      o[key] = tonumber(value)
+      if not o[key] then
+        tf.fail("optimizer '%s': %s must be a number, not '%s'", name, key, value)
+      end
     end
   end
   return optim[name](o)

@@ -2,7 +2,8 @@
 -- Exponential moving averages of variables: s -= (1 - d)(s - v).
 local tf = ...
 
--- ema(decay, {steps =}): steps, a count of updates so far n, makes the decay min(decay, (1+n)/(10+n)).
+-- ema(decay, {steps =}): steps, the count n of updates so far, makes the decay
+-- min(decay, (1 + n) / (10 + n)).
 -- apply(variables) returns the op that updates; average(w) is the average, a variable.
 function ema(decay, o)
   o = tf.options("ema", o, "steps")

@@ -24,7 +24,6 @@ local function branch(pred, pivot, side, f, where)
   end)
 end
 
--- A number that stands against a tensor takes its type, as in an expression.
 local function check_results(where, yes, no)
   if yes.n ~= no.n then
     tf.fail("%s: one branch returns %d values, the other %d", where, yes.n, no.n)
@@ -32,7 +31,8 @@ local function check_results(where, yes, no)
   if yes.n == 0 then tf.fail("%s: the branches must return something", where) end
   for i = 1, yes.n do
     if yes[i].dtype ~= no[i].dtype then
-      tf.fail("%s: result %d is %s in one branch, %s in the other", where, i, yes[i].dtype, no[i].dtype)
+      tf.fail("%s: result %d is %s in one branch, %s in the other", where, i, yes[i].dtype,
+              no[i].dtype)
     end
   end
 end
@@ -81,7 +81,8 @@ end
 
 local function check_next(i, first, next)
   if first.dtype ~= next.dtype then
-    tf.fail("while_loop: variable %d starts as %s, but the body makes it %s", i, first.dtype, next.dtype)
+    tf.fail("while_loop: variable %d starts as %s, but the body makes it %s", i, first.dtype,
+            next.dtype)
   end
   if not fits(first.shape, next.shape) then
     tf.fail("while_loop: variable %d changes its shape from %s to %s; say what stays by " ..
@@ -129,7 +130,8 @@ end
 -- parallel_iterations, back_prop = false (no gradient through the loop), name.
 function while_loop(condition, body, vars, o)
   o = tf.options("while_loop", o, "name parallel_iterations back_prop shapes")
-  if type(condition) ~= "function" or type(body) ~= "function" or type(vars) ~= "table" or #vars == 0 then
+  if type(condition) ~= "function" or type(body) ~= "function" or type(vars) ~= "table" or
+     #vars == 0 then
     tf.fail("while_loop takes two functions and a list of loop variables")
   end
   local parallel = tf.number("while_loop: parallel_iterations", o.parallel_iterations or 10)

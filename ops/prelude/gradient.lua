@@ -8,7 +8,8 @@ local marked = updates
 -- node, unless allow_missing, when the gradient is false.
 function gradients(ys, xs, o)
   o = tf.options("gradients", o, "grad_ys allow_missing colocate")
-  local list = tf.gradients(ys, xs, o.grad_ys, {allow_missing = o.allow_missing, colocate = o.colocate})
+  local list = tf.gradients(ys, xs, o.grad_ys,
+                            {allow_missing = o.allow_missing, colocate = o.colocate})
   if tf.is_tensor(xs) then return list[1] end
   return list
 end
@@ -45,7 +46,7 @@ end
 local function check_optimizer(o)
   if type(o) == "function" then return {update = o} end
   if type(o) == "table" and type(o.update) == "function" then return o end
-  tf.fail("minimize: the optimizer is a function of a variable and its gradient, as optim.adam{} is")
+  tf.fail("minimize: the optimizer must be one of optim, or a function of variable and gradient")
 end
 
 local function apply(optimizer, w, g)
@@ -82,11 +83,14 @@ end
 function minimize(loss, optimizer, o)
   o = tf.options("minimize", o, "global_step clip variables name")
   if not tf.is_tensor(loss) then tf.fail("minimize: the loss is a %s, not a tensor", type(loss)) end
-  if (loss.rank or 0) ~= 0 then tf.fail("minimize: the loss must be a scalar, not %s", tostring(loss)) end
+  if (loss.rank or 0) ~= 0 then
+    tf.fail("minimize: the loss must be a scalar, not %s", tostring(loss))
+  end
   optimizer = check_optimizer(optimizer)
   local variables = o.variables or trainable()
   if #variables == 0 then tf.fail("minimize: there is no variable to train") end
-  local check = CheckNumerics(loss, {message = "loss", name = "/" .. tf.unique("/" .. loss.name .. "/check")})
+  local name = tf.unique("/" .. loss.name:gsub(":", "_") .. "/check")
+  local check = CheckNumerics(loss, {message = "loss", name = "/" .. name})
   local ws, gs = trained(loss, variables)
   tf.training_scope = tf.scope_unique("update")
   gs = scope("/" .. tf.training_scope, function() return clipped(o.clip, ws, gs) end)

@@ -18,8 +18,8 @@ function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   return scope(o.name or "cross_entropy", function()
     if is_integer(labels.dtype) and o.smoothing then
-      labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2), Const(1, {dtype = logits.dtype}),
-                      Const(0, {dtype = logits.dtype}))
+      labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2),
+                      Const(1, {dtype = logits.dtype}), Const(0, {dtype = logits.dtype}))
     end
     if is_integer(labels.dtype) then
       return average((SparseSoftmaxCrossEntropyWithLogits(logits, labels)), o.weights)

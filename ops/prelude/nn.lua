@@ -41,15 +41,17 @@ end
 
 -- x [n, height, width, channels] (or layout "NCHW") -> filters channels
 function nn.conv2d(x, filters, size, o)
-  o = tf.options("nn.conv2d", o, "name stride padding layout activation bias init bias_init trainable")
+  o = tf.options("nn.conv2d", o,
+                 "name stride padding layout activation bias init bias_init trainable")
   tf.number("nn.conv2d: filters", filters)
   tf.rank("nn.conv2d", x, 4)
   local layout = o.layout or "NHWC"
   local channels = tf.dim("nn.conv2d", x, layout == "NCHW" and 2 or 4)
   local kernel = pair("nn.conv2d: size", size)
   return scope(o.name or "conv2d", function()
-    local w = variable{name = "W", shape = {kernel[1], kernel[2], channels, filters}, dtype = x.dtype,
-                       init = o.init or init.glorot_uniform(), trainable = o.trainable}
+    local w = variable{name = "W", shape = {kernel[1], kernel[2], channels, filters},
+                       dtype = x.dtype, init = o.init or init.glorot_uniform(),
+                       trainable = o.trainable}
     local y = Conv2D(x, w, {strides = window("nn.conv2d: stride", o.stride or 1, layout),
                             padding = o.padding or "SAME", data_format = layout})
     if o.bias ~= false then
@@ -107,8 +109,10 @@ end
 -- ids -> rows of a table [n, size]
 function nn.embedding(ids, n, size, o)
   o = tf.options("nn.embedding", o, "name init dtype trainable")
+  tf.number("nn.embedding: n", n)
+  tf.number("nn.embedding: size", size)
   return scope(o.name or "embedding", function()
-    local w = variable{name = "W", shape = {tf.number("nn.embedding: n", n), tf.number("nn.embedding: size", size)},
+    local w = variable{name = "W", shape = {n, size},
                        dtype = o.dtype, init = o.init or init.uniform{min = -1, max = 1},
                        trainable = o.trainable}
     return Gather(w, ids)
@@ -118,5 +122,6 @@ end
 -- Local response normalization across channels (Krizhevsky et al. 2012).
 function nn.lrn(x, o)
   o = tf.options("nn.lrn", o, "name radius bias alpha beta")
-  return LRN(x, {depth_radius = o.radius, bias = o.bias, alpha = o.alpha, beta = o.beta, name = o.name})
+  return LRN(x, {depth_radius = o.radius, bias = o.bias, alpha = o.alpha, beta = o.beta,
+                 name = o.name})
 end

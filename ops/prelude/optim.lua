@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op that
--- changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where that is
--- exactly the dense update, `finish()` what comes after all updates. A function alone will do, too.
+-- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op
+-- that changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where
+-- that is exactly the dense update, `finish()` what comes after all updates. A function alone will do.
 local tf = ...
 
 optim = {}
@@ -24,7 +24,7 @@ local function parameter(where, name, value)
   end
 end
 
--- The parameters of an optimizer: defaults is a list of {name, value}; a value of nil must be given.
+-- The parameters of an optimizer: defaults is a list of {name, value}; `more` are other options.
 local function parameters(kind, o, defaults, more)
   local known = more or ""
   for _, d in ipairs(defaults) do known = known .. " " .. d[1] end
@@ -33,7 +33,6 @@ local function parameters(kind, o, defaults, more)
   for _, d in ipairs(defaults) do
     local value = o[d[1]]
     if value == nil then value = d[2] end
-    if value == nil then tf.fail("optim.%s: %s must be given", kind, d[1]) end
     p[d[1]] = parameter(where, d[1], value)
   end
   return p, where, o
@@ -106,7 +105,8 @@ function optim.adam(o)
   local function powers_of(dtype)
     if not powers[dtype] then
       powers[dtype] = tf.outside(nil, function()
-        return {power("beta1_power", p.beta1(dtype), dtype), power("beta2_power", p.beta2(dtype), dtype)}
+        return {power("beta1_power", p.beta1(dtype), dtype),
+                power("beta2_power", p.beta2(dtype), dtype)}
       end)
     end
     return powers[dtype][1], powers[dtype][2]
@@ -131,8 +131,8 @@ end
 
 -- McMahan et al. 2013: follows the regularized leader; l1 makes weights exactly zero
 function optim.ftrl(o)
-  local p, _, given = parameters("ftrl", o, {{"rate", 0.001}, {"l1", 0}, {"l2", 0}, {"power", -0.5}},
-                                 "initial")
+  local p, _, given = parameters("ftrl", o, {{"rate", 0.001}, {"l1", 0}, {"l2", 0},
+                                             {"power", -0.5}}, "initial")
   return {update = function(w, g)
     local t = w.dtype
     return ApplyFtrl(w, slot(w, "ftrl/accum", given.initial or 0.1), slot(w, "ftrl/linear", 0), g,

@@ -8,7 +8,9 @@ schedule = {}
 local function define(name, options, formula)
   schedule[name] = function(o)
     o = tf.options("schedule." .. name, o, "step name " .. options)
-    if not tf.is_tensor(o.step) then tf.fail("schedule.%s: step must be a tensor, as global_step()", name) end
+    if not tf.is_tensor(o.step) then
+      tf.fail("schedule.%s: step must be a tensor, as global_step()", name)
+    end
     for option in options:gmatch("[%w_]+") do
       if o[option] == nil and (option == "rate" or option == "steps" or option == "decay") then
         tf.fail("schedule.%s: %s must be given", name, option)
@@ -39,8 +41,8 @@ define("inverse_time", "rate steps decay staircase", function(o, step)
   return o.rate / (1 + o.decay * progress(o, step))
 end)
 
--- (rate - last) (1 - step / steps)^power + last; with cycle, steps is doubled, tripled, ... whenever
--- it has passed
+-- (rate - last) (1 - step / steps)^power + last; with cycle, steps is doubled, tripled, ...
+-- whenever it has passed
 define("polynomial", "rate steps last power cycle", function(o, step)
   local last, steps = o.last or 1e-4, o.steps
   if o.cycle then

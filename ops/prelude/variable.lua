@@ -20,13 +20,15 @@ end
 local function make(o)
   local name = tf.unique(o.name or "Variable")
   local first = tf.next_id()
-  local initial
-  scope("/" .. name .. "/initial", function() initial = initial_value(o, "variable '" .. name .. "'") end)
+  local initial = scope("/" .. name .. "/initial", function()
+    return initial_value(o, "variable '" .. name .. "'")
+  end)
   local shape = o.shape or initial.shape
   if not tf.known(shape) then tf.fail("variable '%s': its shape must be known", name) end
   local trainable = nil -- only the exception is marked
   if o.trainable == false then trainable = false end
-  local v = Variable{shape = shape, dtype = initial.dtype, name = "/" .. name, _trainable = trainable}
+  local v = Variable{shape = shape, dtype = initial.dtype, name = "/" .. name,
+                     _trainable = trainable}
   local assign = Assign(v, initial, {name = "/" .. name .. "/Assign"})
   local read = colocate(v, function() return Identity(v, {name = "/" .. name .. "/read"}) end)
   tf.variable(v, read, assign, initial, first, o.name ~= nil)
@@ -59,7 +61,9 @@ end
 -- name is w's and its own: "hidden/W/momentum".
 function slot(w, name, init, o)
   o = tf.options("slot", o, "shape dtype")
-  if not tf.is_tensor(w) or not w.is_variable then tf.fail("slot: %s is no variable", tostring(w)) end
+  if not tf.is_tensor(w) or not w.is_variable then
+    tf.fail("slot: %s is no variable", tostring(w))
+  end
   return colocate(w, function()
     return variable{name = "/" .. w.name .. "/" .. name, shape = o.shape or w.shape,
                     dtype = o.dtype or w.dtype, init = init or 0, trainable = false}

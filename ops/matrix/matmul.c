@@ -21,8 +21,10 @@ static int product_dims(struct infer *infer, bool transpose_a, bool transpose_b,
         inner_b = b->dims[b->rank - (transpose_b ? 1 : 2)];
     }
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-        return infer_fail(infer, "inner dimensions %lld and %lld differ", (long long)inner_a,
-                          (long long)inner_b);
+        return infer_fail(infer, "inner dimensions %lld and %lld differ: %s x %s",
+                          (long long)inner_a, (long long)inner_b,
+                          shape_text_typed(infer->in[0]->type, a),
+                          shape_text_typed(infer->in[1]->type, b));
     return 0;
 }
 

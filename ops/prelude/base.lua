@@ -51,8 +51,13 @@ function tf.tensor(where, x, dtype)
   return Const(x, {dtype = dtype})
 end
 
+local function check_tensor(where, x)
+  if not tf.is_tensor(x) then tf.fail("%s: the input is a %s, not a tensor", where, type(x)) end
+end
+
 -- The size of an axis, which must be known.
 function tf.dim(where, x, axis)
+  check_tensor(where, x)
   local shape = x.shape
   if not shape or not shape[axis] or shape[axis] < 0 then
     tf.fail("%s: dimension %d of %s must be known", where, axis, tostring(x))
@@ -61,6 +66,7 @@ function tf.dim(where, x, axis)
 end
 
 function tf.rank(where, x, rank)
+  check_tensor(where, x)
   if x.rank and x.rank ~= rank then
     tf.fail("%s: %s must have rank %d", where, tostring(x), rank)
   end

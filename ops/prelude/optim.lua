@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op
 -- that changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where
--- that is exactly the dense update, `finish()` what comes after all updates. A function alone will do.
+-- that is exactly the dense update, `finish()` what comes after all updates. A function will do.
 local tf = ...
 
 optim = {}
@@ -16,7 +16,7 @@ local function parameter(where, name, value)
   return function(dtype)
     if tf.is_tensor(value) then return tf.cast(value, dtype) end
     if not made[dtype] then
-      made[dtype] = tf.outside(nil, function()
+      made[dtype] = tf.outside(false, function()
         return Const(value, {dtype = dtype, name = "/" .. tf.unique("/" .. where .. "/" .. name)})
       end)
     end
@@ -104,7 +104,7 @@ function optim.adam(o)
   end
   local function powers_of(dtype)
     if not powers[dtype] then
-      powers[dtype] = tf.outside(nil, function()
+      powers[dtype] = tf.outside(false, function()
         return {power("beta1_power", p.beta1(dtype), dtype),
                 power("beta2_power", p.beta2(dtype), dtype)}
       end)

@@ -52,7 +52,7 @@ end
 function variable(o)
   o = tf.options("variable", o, "shape dtype init name trainable")
   if sharing and sharing.filled then return reuse(o) end
-  local v = tf.outside(nil, function() return make(o) end)
+  local v = tf.outside(true, function() return make(o) end)
   if sharing then sharing.list[#sharing.list + 1] = v end
   return v
 end

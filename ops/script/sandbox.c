@@ -33,14 +33,17 @@ void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes)
     return grown;
 }
 
+/* Beyond the limit every instruction fails, so that no pcall keeps the script alive. */
 static void count_instructions(lua_State *L, lua_Debug *activation)
 {
     (void)activation;
     struct script *s = script_of(L);
     s->instructions_used += HOOK_INSTRUCTIONS;
-    if (s->instructions_used > s->options.instructions)
-        place_error(L, "the script runs for more than %lld instructions: is this an endless loop?",
-                    (long long)s->options.instructions);
+    if (s->instructions_used <= s->options.instructions)
+        return;
+    lua_sethook(L, count_instructions, LUA_MASKCOUNT, 1);
+    place_error(L, "the script runs for more than %lld instructions: is this an endless loop?",
+                (long long)s->options.instructions);
 }
 
 static int print(lua_State *L)
@@ -114,12 +117,21 @@ void sandbox_push_env(lua_State *L)
     lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
 }
 
-void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results)
+/* Pushes the chunk as a function of the script's environment. */
+static void sandbox_load(lua_State *L, const char *text, size_t n, const char *chunk)
 {
-    if (luaL_loadbufferx(L, text, n, chunk, "t"))
+    if (luaL_loadbufferx(L, text, n, chunk, "t")) {
+        if (str_starts(lua_tostring(L, -1), "attempt to load a binary chunk"))
+            lua_pushfstring(L, "%s: %s", chunk + 1, lua_tostring(L, -1));
         lua_error(L);
+    }
     sandbox_push_env(L);
     lua_setupvalue(L, -2, 1);
+}
+
+void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results)
+{
+    sandbox_load(L, text, n, chunk);
     lua_call(L, 0, n_results);
 }
 
@@ -149,12 +161,10 @@ static void run_module(lua_State *L, const char *name)
     char *text = load_file(path, &n, &err);
     if (!text)
         place_error(L, "require '%s': %s", name, err.text);
-    int status = luaL_loadbufferx(L, text, n, lua_pushfstring(L, "@%s", path), "t");
+    const char *chunk = lua_pushfstring(L, "@%s", path);
+    const char *copy = lua_pushlstring(L, text, n); /* what follows may not return */
     mem_free(text);
-    if (status)
-        lua_error(L);
-    sandbox_push_env(L);
-    lua_setupvalue(L, -2, 1);
+    sandbox_load(L, copy, n, chunk);
     lua_call(L, 0, 1);
     if (lua_isnil(L, -1)) {
         lua_pop(L, 1);
@@ -165,8 +175,9 @@ static void run_module(lua_State *L, const char *name)
 /* require "name": NAME.lua beside the script, once; or a table of the prelude ("nn", "optim"). */
 static int require(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
-    if (!module_name_valid(name))
+    size_t n;
+    const char *name = luaL_checklstring(L, 1, &n);
+    if (strlen(name) != n || !module_name_valid(name))
         place_error(L,
                     "require '%s': a module is named by letters, digits and _, with dots for "
                     "folders; it lies beside the script",
@@ -268,14 +279,15 @@ static const char *suggest_op(lua_State *L, const char *message)
 
 int sandbox_message(lua_State *L)
 {
-    const char *message = luaL_tolstring(L, 1, NULL);
-    message = suggest_op(L, message);
-    if (str_starts(message, "[prelude] ")) {
-        const char *file;
-        int line;
-        if (place_find(L, &file, &line))
-            message = lua_pushfstring(L, "%s:%d: %s", file, line, message);
-    }
+    const char *file = "script", *message;
+    int line = 0;
+    bool has_place = place_find(L, &file, &line);
+    if (lua_isstring(L, 1) || luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL)
+        message = suggest_op(L, luaL_tolstring(L, 1, NULL));
+    else
+        message = lua_pushfstring(L, "%s:%d: error: a %s", file, line, luaL_typename(L, 1));
+    if (has_place && str_starts(message, "[prelude] "))
+        message = lua_pushfstring(L, "%s:%d: %s", file, line, message);
     luaL_gsub(L, message, "\n", " ");
     return 1;
 }

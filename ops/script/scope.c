@@ -155,15 +155,16 @@ static int with_colocate(lua_State *L)
     return call_and_restore(L, &saved);
 }
 
-/* tf.outside(nil, f): as at the top of the script: no controls, no context, no colocation. Scope,
- * device and container stay. */
+/* tf.outside(colocated, f): as at the top of the script: no controls, no context, and no colocation
+ * unless it is to stay. Scope, device and container stay. */
 static int with_outside(lua_State *L)
 {
     struct script *s = script_of(L);
     struct saved saved = save(s);
     s->controls.n = 0;
     s->context = 0;
-    s->leader = -1;
+    if (!lua_toboolean(L, 1))
+        s->leader = -1;
     return call_and_restore(L, &saved);
 }
 

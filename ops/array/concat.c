@@ -53,11 +53,11 @@ static int concat_shape(struct infer *infer)
                               shape_text(infer_shape(infer, i)));
     }
     int rank = first < 0 ? -1 : infer_shape(infer, first)->rank;
+    if (rank == 0)
+        return infer_fail(infer, "scalars cannot be joined: use Pack");
     int code = find_axis(infer, 0, "concat_dim", rank, &axis);
     if (code || rank < 0)
         return code;
-    if (rank == 0)
-        return infer_fail(infer, "scalars cannot be joined: use Pack");
     infer->out[0] = *infer_shape(infer, first);
     for (int i = 1; !code && i < infer->n_in; i++) {
         if (i != first && axis >= 0 && infer_shape(infer, i)->rank < 0)

@@ -26,6 +26,8 @@ def element(x):
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(x, (int, np.integer)):
         return str(int(x))
+    if isinstance(x, (complex, np.complexfloating)):
+        return f"{element(np.float32(x.real))}+{element(np.float32(x.imag))}j"
     if np.isnan(x):
         return "nan"
     if np.isinf(x):

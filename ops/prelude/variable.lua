@@ -20,8 +20,8 @@ end
 local function make(o)
   local name = tf.unique(o.name or "Variable")
   local first = tf.next_id()
-  local initial = scope("/" .. name .. "/initial", function()
-    return initial_value(o, "variable '" .. name .. "'")
+  local initial = tf.outside(false, function()
+    return scope("/" .. name .. "/initial", initial_value, o, "variable '" .. name .. "'")
   end)
   local shape = o.shape or initial.shape
   if not tf.known(shape) then tf.fail("variable '%s': its shape must be known", name) end

@@ -20,6 +20,7 @@ static int open_all(lua_State *L)
     context_open(L);
     scope_open(L);
     variable_open(L);
+    gradient_open(L);
     prelude_open(L);
     return 0;
 }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf.gradients for the prelude: libcommon/pass/grad.h on Lua's tensors.
+ */
+#include <string.h>
+
+#include "ops/script/internal.h"
+#include "pass/grad.h"
+
+/* The tensors of a list at stack index `index`, by value. */
+static struct edge *values_of(lua_State *L, int index, const char *what, int *n)
+{
+    struct script *s = script_of(L);
+    s->edges.n = 0;
+    if (!lua_isnoneornil(L, index))
+        handle_collect(L, index, what);
+    *n = (int)s->edges.n;
+    struct edge *edges = arena_array(&s->scratch, s->edges.n + 1, sizeof *edges);
+    for (int i = 0; i < *n; i++)
+        edges[i] = context_route(L, s->context, handle_value(L, s->edges.items[i]));
+    return edges;
+}
+
+static bool flag(lua_State *L, const char *name)
+{
+    bool value = lua_istable(L, 4) && (lua_getfield(L, 4, name), lua_toboolean(L, -1));
+    lua_settop(L, 4);
+    return value;
+}
+
+static void push_gradient(lua_State *L, struct build *b, const struct gradient *g, struct edge x,
+                          bool rows)
+{
+    if (!edge_exists(g->values)) {
+        lua_pushboolean(L, false);
+    } else if (rows && edge_exists(g->indices)) {
+        lua_newtable(L);
+        handle_push(L, g->values);
+        lua_setfield(L, -2, "values");
+        handle_push(L, g->indices);
+        lua_setfield(L, -2, "indices");
+    } else {
+        struct edge dense = gradient_dense(b, g, x);
+        if (b->failed)
+            place_error(L, "%s", b->err->text);
+        handle_push(L, dense);
+    }
+}
+
+/* Nodes without inputs run only where the branch does. Those that read only the outside may run:
+ * they have no effect. */
+static void guard_new_nodes(struct script *s, size_t first)
+{
+    if (!s->context)
+        return;
+    for (size_t i = first; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        if (!node->n_inputs && !node->n_controls)
+            graph_add_control(s->graph, node, s->contexts.items[s->context].pivot);
+    }
+}
+
+/* Engine-made nodes name their forward op's group; names may still change, so groups are kept as
+ * node ids until the end. */
+static void adopt_groups(struct script *s, size_t first)
+{
+    node_adopt(s);
+    for (size_t i = first; i < s->graph->nodes.n; i++) {
+        const struct attr_value *group = node_attr(graph_node(s->graph, (int)i), "_class");
+        if (!group || group->kind != ATTR_LIST_STRING || !group->n ||
+            !str_starts(group->strings[0], "loc:@"))
+            continue;
+        const struct node *leader = graph_find(s->graph, group->strings[0] + 5);
+        if (leader)
+            node_note(s, (int)i)->leader = leader->id;
+    }
+}
+
+/* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): a list with, for each x, a
+ * tensor, {values=, indices=}, or false when there is none. */
+static int gradients(lua_State *L)
+{
+    struct script *s = script_of(L);
+    lua_settop(L, 4);
+    if (s->contexts.items[s->context].kind == CONTEXT_LOOP)
+        place_error(L, "gradients cannot be taken inside of a loop's body");
+    node_adopt(s);
+    int n_ys, n_xs, n_grads;
+    struct edge *ys = values_of(L, 1, "gradients: ys", &n_ys);
+    struct edge *xs = values_of(L, 2, "gradients: xs", &n_xs);
+    struct edge *grad_ys = values_of(L, 3, "gradients: grad_ys", &n_grads);
+    if (n_grads && n_grads != n_ys)
+        place_error(L, "gradients: %d grad_ys for %d ys", n_grads, n_ys);
+    struct gradients_options options = {.colocate = flag(L, "colocate"),
+                                        .allow_missing = flag(L, "allow_missing")};
+    bool rows = flag(L, "rows");
+    struct error err = ERROR_INIT;
+    struct build b = {.graph = s->graph, .scope = "gradients", .device = "", .err = &err};
+    if (place_find(L, &options.file, &options.line)) {
+        b.file = options.file;
+        b.line = options.line;
+    }
+    struct gradient *result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *result);
+    size_t first = s->graph->nodes.n;
+    if (gradients_add(s->graph, ys, n_grads ? grad_ys : NULL, n_ys, xs, n_xs, &options, result,
+                      &err))
+        place_error(L, "%s", err.text);
+    lua_createtable(L, n_xs, 0);
+    for (int i = 0; i < n_xs; i++) {
+        push_gradient(L, &b, &result[i], xs[i], rows);
+        lua_rawseti(L, 5, i + 1);
+    }
+    guard_new_nodes(s, first);
+    adopt_groups(s, first);
+    return 1;
+}
+
+void gradient_open(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "gradients", gradients);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Linear algebra on the matrices in the last two dimensions: inverses, determinants, factors,
+ * solutions of equations.
+ */
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "pass/grad.h"
+
+/* Input `i` holds square matrices; `merged`: its shape with the two dimensions made equal. */
+static int square(struct infer *infer, int i, struct shape *merged)
+{
+    if (infer_rank_at_least(infer, i, 2))
+        return infer->err->code;
+    *merged = *infer_shape(infer, i);
+    if (merged->rank < 0)
+        return 0;
+    int64_t *rows = &merged->dims[merged->rank - 2], *columns = rows + 1;
+    if (*rows >= 0 && *columns >= 0 && *rows != *columns)
+        return infer_fail(infer, "matrices must be square, not %s", shape_text(merged));
+    *rows = *columns = *rows > *columns ? *rows : *columns;
+    return 0;
+}
+
+static int square_shape(struct infer *infer)
+{
+    return square(infer, 0, &infer->out[0]);
+}
+
+static int determinant_shape(struct infer *infer)
+{
+    if (square(infer, 0, &infer->out[0]))
+        return infer->err->code;
+    if (infer->out[0].rank >= 0)
+        infer->out[0].rank -= 2;
+    return 0;
+}
+
+static int cholesky_grad_shape(struct infer *infer)
+{
+    struct shape l;
+    if (square(infer, 0, &l))
+        return infer->err->code;
+    if (!shape_merge(&l, infer_shape(infer, 1), &infer->out[0]))
+        return infer_fail(infer, "l and grad must have the same shape, not %s and %s",
+                          shape_text(&l), shape_text(infer_shape(infer, 1)));
+    return 0;
+}
+
+/* [..., n, n] and [..., n, k] with equal dimensions in front. */
+static int solve_shape(struct infer *infer)
+{
+    struct shape matrix;
+    const struct shape *rhs = infer_shape(infer, 1);
+    if (square(infer, 0, &matrix) || infer_rank_at_least(infer, 1, 2))
+        return infer->err->code;
+    infer->out[0] = *rhs;
+    if (matrix.rank < 0 || rhs->rank < 0)
+        return 0;
+    struct shape a = matrix, b = *rhs, merged;
+    a.rank--;
+    b.rank--;
+    if (!shape_merge(&a, &b, &merged))
+        return infer_fail(infer, "matrix %s and rhs %s do not fit", shape_text(&matrix),
+                          shape_text(rhs));
+    merged.dims[merged.rank++] = rhs->dims[rhs->rank - 1];
+    infer->out[0] = merged;
+    return 0;
+}
+
+static int band_shape(struct infer *infer)
+{
+    if (infer_rank_at_least(infer, 0, 2) || infer_scalar(infer, 1) || infer_scalar(infer, 2))
+        return infer->err->code;
+    infer->out[0] = *infer_shape(infer, 0);
+    return 0;
+}
+
+/* ---- gradients ---- */
+
+static struct edge multiply(struct build *b, struct edge x, bool adj_x, struct edge y, bool adj_y)
+{
+    const struct attr attrs[] = {{"adj_x", attr_bool(adj_x)}, {"adj_y", attr_bool(adj_y)}};
+    return build_op(b, "BatchMatMul", (struct edge[]){x, y}, 2, attrs, 2);
+}
+
+/* d(A^-1) = -A^-1 dA A^-1 */
+static int inverse_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    bool adjoint = node_bool(g->node, "adjoint");
+    struct edge inverse = grad_output(g, 0), d = g->out[0];
+    /* With adjoint the output is the inverse's transpose, and so is its gradient. */
+    struct edge left = multiply(b, inverse, !adjoint, d, adjoint);
+    g->in[0] = build_unary(b, "Neg", multiply(b, left, false, inverse, !adjoint));
+    return grad_finish(g);
+}
+
+static struct edge expand(struct build *b, struct edge x)
+{
+    const int64_t last = -1;
+    return build_op(b, "ExpandDims", (struct edge[]){x, build_ints(b, &last, 1)}, 2, NULL, 0);
+}
+
+/* d det(A) = det(A) tr(A^-1 dA) */
+static int determinant_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    const struct attr adjoint = {"adjoint", attr_bool(true)};
+    struct edge a = grad_input(g, 0);
+    struct edge inverse = build_op(b, "MatrixInverse", &a, 1, &adjoint, 1);
+    struct edge scale = build_binary(b, "Mul", g->out[0], grad_output(g, 0));
+    g->in[0] = build_binary(b, "Mul", expand(b, expand(b, scale)), inverse);
+    return grad_finish(g);
+}
+
+static int cholesky_gradient(struct grad *g)
+{
+    g->in[0] = build_binary(&g->b, "CholeskyGrad", grad_output(g, 0), g->out[0]);
+    return grad_finish(g);
+}
+
+/* With A X = B: dB = A^-T dX and dA = -dB X^T, transposed where A was. */
+static void solve_gradients(struct grad *g, const struct attr *attrs, int n_attrs)
+{
+    struct build *b = &g->b;
+    bool adjoint = node_bool(g->node, "adjoint");
+    struct edge x = grad_output(g, 0), inputs[] = {grad_input(g, 0), g->out[0]};
+    g->in[1] = build_op(b, g->node->op->def->name, inputs, 2, attrs, n_attrs);
+    struct edge product =
+        adjoint ? multiply(b, x, false, g->in[1], true) : multiply(b, g->in[1], false, x, true);
+    g->in[0] = build_unary(b, "Neg", product);
+}
+
+static int solve_gradient(struct grad *g)
+{
+    const struct attr flipped = {"adjoint", attr_bool(!node_bool(g->node, "adjoint"))};
+    solve_gradients(g, &flipped, 1);
+    return grad_finish(g);
+}
+
+static struct edge int64_scalar(struct build *b, int64_t value)
+{
+    struct tensor t = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
+    return build_const(b, &t);
+}
+
+static int triangular_solve_gradient(struct grad *g)
+{
+    bool lower = node_bool(g->node, "lower");
+    const struct attr attrs[] = {{"adjoint", attr_bool(!node_bool(g->node, "adjoint"))},
+                                 {"lower", attr_bool(lower)}};
+    solve_gradients(g, attrs, 2);
+    struct edge band[] = {g->in[0], int64_scalar(&g->b, lower ? -1 : 0),
+                          int64_scalar(&g->b, lower ? 0 : -1)};
+    g->in[0] = build_op(&g->b, "MatrixBandPart", band, 3, NULL, 0);
+    return grad_finish(g);
+}
+
+static int band_gradient(struct grad *g)
+{
+    struct edge inputs[] = {g->out[0], grad_input(g, 1), grad_input(g, 2)};
+    g->in[0] = build_op(&g->b, "MatrixBandPart", inputs, 3, NULL, 0);
+    return grad_finish(g);
+}
+
+const struct op_def op_MatrixInverse = {
+    .name = "MatrixInverse",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "adjoint: bool = false, T: float32|float64",
+    .doc = "Inverse of each square matrix, transposed if adjoint.",
+    .detail = "A singular matrix is an error.",
+    .shape = square_shape,
+    .gradient = inverse_gradient,
+};
+
+const struct op_def op_MatrixDeterminant = {
+    .name = "MatrixDeterminant",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: float32|float64",
+    .doc = "Determinant of each square matrix.",
+    .detail = "Its gradient needs the inverse, so that of a singular matrix is an error.",
+    .shape = determinant_shape,
+    .gradient = determinant_gradient,
+};
+
+const struct op_def op_Cholesky = {
+    .name = "Cholesky",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: float32|float64",
+    .doc =
+        "The lower triangular L with L L^T = input, for each symmetric positive definite matrix.",
+    .detail =
+        "Only the lower triangle of the input is read. A matrix that is not positive definite\n"
+        "is an error. The gradient is that of a symmetric input.",
+    .shape = square_shape,
+    .gradient = cholesky_gradient,
+};
+
+const struct op_def op_CholeskyGrad = {
+    .name = "CholeskyGrad",
+    .inputs = "l: T, grad: T",
+    .outputs = "output: T",
+    .attrs = "T: float32|float64",
+    .doc = "Gradient of Cholesky from its output l: symmetric.",
+    .detail = "Only the lower triangles are read.",
+    .shape = cholesky_grad_shape,
+};
+
+const struct op_def op_MatrixSolve = {
+    .name = "MatrixSolve",
+    .inputs = "matrix: T, rhs: T",
+    .outputs = "output: T",
+    .attrs = "adjoint: bool = false, T: float32|float64",
+    .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
+    .detail = "A singular matrix is an error.",
+    .shape = solve_shape,
+    .gradient = solve_gradient,
+};
+
+const struct op_def op_MatrixTriangularSolve = {
+    .name = "MatrixTriangularSolve",
+    .inputs = "matrix: T, rhs: T",
+    .outputs = "output: T",
+    .attrs = "lower: bool = true, adjoint: bool = false, T: float32|float64",
+    .doc = "The X with matrix X = rhs, where matrix is triangular.",
+    .detail =
+        "Only the lower (or upper) triangle is read. adjoint: matrix^T X = rhs. A zero on the\n"
+        "diagonal is an error.",
+    .shape = solve_shape,
+    .gradient = triangular_solve_gradient,
+};
+
+const struct op_def op_MatrixBandPart = {
+    .name = "MatrixBandPart",
+    .inputs = "input: T, num_lower: int64, num_upper: int64",
+    .outputs = "band: T",
+    .attrs = "T: real",
+    .doc = "Each matrix with zeros outside a band around its diagonal.",
+    .detail = "num_lower and num_upper diagonals are kept below and above; negative: all of them.",
+    .shape = band_shape,
+    .gradient = band_gradient,
+};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LAPACK and BLAS on row-major matrices. LAPACK sees the transpose of each: the inverse and the
+ * determinant do not mind, Cholesky asks for the other triangle, a solution for the other
+ * transpose.
+ */
+#include <cblas.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/kernel.h"
+
+void sgetrf_(const int *, const int *, float *, const int *, int *, int *);
+void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
+void sgetri_(const int *, float *, const int *, const int *, float *, const int *, int *);
+void dgetri_(const int *, double *, const int *, const int *, double *, const int *, int *);
+void sgetrs_(const char *, const int *, const int *, const float *, const int *, const int *,
+             float *, const int *, int *, size_t);
+void dgetrs_(const char *, const int *, const int *, const double *, const int *, const int *,
+             double *, const int *, int *, size_t);
+void spotrf_(const char *, const int *, float *, const int *, int *, size_t);
+void dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
+
+/* One matrix of a batch. */
+struct problem {
+    int n, columns; /* of the matrix; of the right-hand side */
+    bool adjoint, lower;
+    const void *a, *b;
+    void *out;
+    int *pivots;
+    void *work; /* n * n, then n * columns elements */
+};
+
+/* 0, or as LAPACK says: k > 0: the k-th pivot is zero, or the leading minor of order k not
+ * positive. */
+typedef int solver(const struct problem *p);
+
+#define SOLVERS(type, x)                                                                           \
+    static void transpose_##type(const type *from, int rows, int columns, type *to)                \
+    {                                                                                              \
+        for (int64_t i = 0; i < rows; i++)                                                         \
+            for (int64_t j = 0; j < columns; j++)                                                  \
+                to[j * rows + i] = from[i * columns + j];                                          \
+    }                                                                                              \
+    static int inverse_##type(const struct problem *p)                                             \
+    {                                                                                              \
+        int info, size = p->n * p->n;                                                              \
+        if (p->adjoint)                                                                            \
+            transpose_##type(p->a, p->n, p->n, p->out);                                            \
+        else                                                                                       \
+            memmove(p->out, p->a, (size_t)size * sizeof(type));                                    \
+        x##getrf_(&p->n, &p->n, p->out, &p->n, p->pivots, &info);                                  \
+        if (!info)                                                                                 \
+            x##getri_(&p->n, p->out, &p->n, p->pivots, p->work, &size, &info);                     \
+        return info;                                                                               \
+    }                                                                                              \
+    static int determinant_##type(const struct problem *p)                                         \
+    {                                                                                              \
+        int info;                                                                                  \
+        type *lu = p->work, product = 1;                                                           \
+        memcpy(lu, p->a, (size_t)p->n *(size_t)p->n * sizeof(type));                               \
+        x##getrf_(&p->n, &p->n, lu, &p->n, p->pivots, &info);                                      \
+        for (int64_t i = 0; i < p->n; i++)                                                         \
+            product *= p->pivots[i] == i + 1 ? lu[i * (p->n + 1)] : -lu[i * (p->n + 1)];           \
+        *(type *)p->out = product;                                                                 \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static int cholesky_##type(const struct problem *p)                                            \
+    {                                                                                              \
+        int info;                                                                                  \
+        type *l = p->out;                                                                          \
+        memmove(l, p->a, (size_t)p->n *(size_t)p->n * sizeof(type));                               \
+        x##potrf_("U", &p->n, l, &p->n, &info, 1);                                                 \
+        for (int64_t i = 0; i < p->n; i++)                                                         \
+            memset(l + i * p->n + i + 1, 0, (size_t)(p->n - i - 1) * sizeof(type));                \
+        return info;                                                                               \
+    }                                                                                              \
+    static int solve_##type(const struct problem *p)                                               \
+    {                                                                                              \
+        int info;                                                                                  \
+        type *lu = p->work, *rhs = lu + (int64_t)p->n * p->n;                                      \
+        memcpy(lu, p->a, (size_t)p->n *(size_t)p->n * sizeof(type));                               \
+        transpose_##type(p->b, p->n, p->columns, rhs);                                             \
+        x##getrf_(&p->n, &p->n, lu, &p->n, p->pivots, &info);                                      \
+        if (info)                                                                                  \
+            return info;                                                                           \
+        x##getrs_(p->adjoint ? "N" : "T", &p->n, &p->columns, lu, &p->n, p->pivots, rhs, &p->n,    \
+                  &info, 1);                                                                       \
+        transpose_##type(rhs, p->columns, p->n, p->out);                                           \
+        return info;                                                                               \
+    }                                                                                              \
+    static int triangular_##type(const struct problem *p)                                          \
+    {                                                                                              \
+        const type *a = p->a;                                                                      \
+        for (int64_t i = 0; i < p->n; i++)                                                         \
+            if (a[i * (p->n + 1)] == 0)                                                            \
+                return (int)i + 1;                                                                 \
+        memmove(p->out, p->b, (size_t)p->n *(size_t)p->columns * sizeof(type));                    \
+        cblas_##x##trsm(CblasRowMajor, CblasLeft, p->lower ? CblasLower : CblasUpper,              \
+                        p->adjoint ? CblasTrans : CblasNoTrans, CblasNonUnit, p->n, p->columns, 1, \
+                        a, p->n, p->out, p->columns);                                              \
+        return 0;                                                                                  \
+    }                                                                                              \
+    /* L^-T phi(L^T G) L^-1, made symmetric; phi: lower triangle with half the diagonal. */        \
+    static int cholesky_grad_##type(const struct problem *p)                                       \
+    {                                                                                              \
+        int64_t n = p->n;                                                                          \
+        const type *g = p->b;                                                                      \
+        type *m = p->work, *out = p->out;                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                m[i * n + j] = j <= i ? g[i * n + j] : 0;                                          \
+        cblas_##x##trmm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, p->n,      \
+                        p->n, 1, p->a, p->n, m, p->n);                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = i; j < n; j++)                                                        \
+                m[i * n + j] = j == i ? m[i * n + j] / 2 : 0;                                      \
+        cblas_##x##trsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, p->n,      \
+                        p->n, 1, p->a, p->n, m, p->n);                                             \
+        cblas_##x##trsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, p->n,   \
+                        p->n, 1, p->a, p->n, m, p->n);                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                out[i * n + j] = (m[i * n + j] + m[j * n + i]) / 2;                                \
+        return 0;                                                                                  \
+    }
+
+SOLVERS(float, s)
+SOLVERS(double, d)
+
+struct form {
+    const char *op;
+    const char *failure, *detail; /* "matrix 3 is singular: pivot 2 is zero", around the numbers */
+    solver *float32, *float64;
+};
+
+#define SINGULAR "is singular: pivot", "is zero"
+#define BOTH(name) name##_float, name##_double
+
+static const struct form forms[] = {
+    {"MatrixInverse", SINGULAR, BOTH(inverse)},
+    {"MatrixDeterminant", "has no factors: step", "failed", BOTH(determinant)},
+    {"Cholesky", "is not positive definite: leading minor", "is not positive", BOTH(cholesky)},
+    {"CholeskyGrad", "has no gradient: step", "failed", BOTH(cholesky_grad)},
+    {"MatrixSolve", SINGULAR, BOTH(solve)},
+    {"MatrixTriangularSolve", "is singular: diagonal element", "is zero", BOTH(triangular)},
+};
+
+struct state {
+    const struct form *form;
+    solver *solve;
+    bool adjoint, lower;
+};
+
+static bool flag(const struct node *node, const char *name)
+{
+    const struct attr_value *value = node_attr(node, name);
+    return value && value->b;
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct state *state = mem_alloc(sizeof *state);
+    size_t i = 0;
+    while (strcmp(forms[i].op, setup->node->op->def->name))
+        i++;
+    state->form = &forms[i];
+    state->solve = setup->in_types[0].type == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    state->adjoint = flag(setup->node, "adjoint");
+    state->lower = flag(setup->node, "lower");
+    setup->state = state;
+    return 0;
+}
+
+/* Checks what inference could not see, and sets the sizes of a problem. */
+static int describe(struct kernel_call *call, struct problem *p, struct shape *result)
+{
+    const struct shape *a = &call->in[0]->shape, *b = call->n_in > 1 ? &call->in[1]->shape : NULL;
+    if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
+        return kernel_fail(call, "matrices must be square, not %s", shape_text(a));
+    bool fits = !b || b->rank == a->rank;
+    for (int i = 0; fits && b && i < a->rank - 1; i++)
+        fits = a->dims[i] == b->dims[i];
+    if (!fits)
+        return kernel_fail(call, "operands do not fit: %s and %s", shape_text(a), shape_text(b));
+    *result = b ? *b : *a;
+    int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
+    if (n > 32768 || columns > INT_MAX / 2)
+        return kernel_fail(call, "matrices of %lld rows are too large", (long long)n);
+    p->n = (int)n;
+    p->columns = (int)columns;
+    return 0;
+}
+
+static int failed(struct kernel_call *call, int64_t matrix, int info)
+{
+    const struct form *form = ((const struct state *)call->state)->form;
+    return kernel_fail(call, "matrix %lld %s %d %s", (long long)matrix, form->failure, info,
+                       form->detail);
+}
+
+static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, size_t out_bytes)
+{
+    const struct state *state = call->state;
+    size_t size = dtype_bytes(call->in[0]->type), a_bytes = (size_t)p->n * (size_t)p->n * size;
+    size_t b_bytes = (size_t)p->n * (size_t)p->columns * size;
+    p->work = kernel_temporary(call, a_bytes + b_bytes + size);
+    p->pivots = p->work ? kernel_temporary(call, ((size_t)p->n + 1) * sizeof *p->pivots) : NULL;
+    if (!p->pivots)
+        return call->err->code;
+    for (int64_t i = 0; i < n; i++) {
+        struct problem one = *p;
+        one.a = (const char *)p->a + (size_t)i * a_bytes;
+        one.b = p->b ? (const char *)p->b + (size_t)i * b_bytes : NULL;
+        one.out = (char *)p->out + (size_t)i * out_bytes;
+        int info = state->solve(&one);
+        if (info)
+            return failed(call, i, info);
+    }
+    return KERNEL_DONE;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct state *state = call->state;
+    struct problem p = {.adjoint = state->adjoint, .lower = state->lower};
+    struct shape shape;
+    if (describe(call, &p, &shape))
+        return call->err->code;
+    size_t size = dtype_bytes(call->in[0]->type);
+    size_t out_bytes = (size_t)p.n * (size_t)(call->n_in > 1 ? p.columns : p.n) * size;
+    int64_t n = 1;
+    for (int i = 0; i < shape.rank - 2; i++)
+        n *= shape.dims[i];
+    if (node_is(call->node, "MatrixDeterminant")) {
+        shape.rank -= 2;
+        out_bytes = size;
+    }
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    p.a = call->in[0]->data;
+    p.b = call->n_in > 1 ? call->in[1]->data : NULL;
+    p.out = out->data;
+    if (!shape_count(&shape))
+        return KERNEL_DONE;
+    if (!p.n) { /* the determinant of nothing */
+        for (int64_t i = 0; i < n; i++)
+            tensor_set_float64(out, i, 1);
+        return KERNEL_DONE;
+    }
+    return run_batch(call, &p, n, out_bytes);
+}
+
+const struct kernel_code kernel_linear = {.prepare = prepare, .run = run};

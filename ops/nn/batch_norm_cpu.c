@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batch normalization, a slice of channels at a time: sums in double precision, position by
+ * position, so that the bits do not depend on the team.
+ *
+ * Backward, in training: with xc = x - mean and r = 1 / sqrt(variance + epsilon),
+ * dx = scale r (g - mean(g) - xc r^2 mean(g xc)); else dx = scale r g.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/device/cpu.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/nn/format.h"
+
+#define SLICE 16
+
+struct norm {
+    double epsilon;
+    bool training, nchw;
+};
+
+struct work {
+    const struct norm *norm;
+    struct channels channels;
+    int64_t count; /* positions per channel */
+    bool backward;
+    const void *x, *g, *scale, *offset, *mean, *variance;
+    void *out[5];
+};
+
+/* Runs the body for each position's part of the slice [begin, end): `at` its first element. */
+#define EACH_POSITION(c)                                                                           \
+    for (int64_t o = 0; o < (c)->outer; o++)                                                       \
+        for (int64_t b = begin / (c)->block; b * (c)->block < end; b++)                            \
+            for (int64_t i = 0, first = b * (c)->block, from = first > begin ? first : begin,      \
+                         to = first + (c)->block < end ? first + (c)->block : end,                 \
+                         at = (o * (c)->blocks + b) * (c)->inner * (c)->block + from - first;      \
+                 i < (c)->inner; i++, at += (c)->block)
+#define EACH_CHANNEL for (int64_t j = 0; j < to - from; j++)
+
+#define NORM_LOOPS(type)                                                                           \
+    static void moments_##type(const struct work *w, int64_t begin, int64_t end, double *mean,     \
+                               double *variance)                                                   \
+    {                                                                                              \
+        const struct channels *c = &w->channels;                                                   \
+        const type *x = w->x;                                                                      \
+        double n = (double)w->count;                                                               \
+        EACH_POSITION(c) EACH_CHANNEL mean[from - begin + j] += x[at + j];                         \
+        for (int64_t k = 0; k < end - begin; k++)                                                  \
+            mean[k] /= n;                                                                          \
+        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        {                                                                                          \
+            double d = x[at + j] - mean[from - begin + j];                                         \
+            variance[from - begin + j] += d * d;                                                   \
+        }                                                                                          \
+        for (int64_t k = 0; k < end - begin; k++)                                                  \
+            variance[k] /= n;                                                                      \
+    }                                                                                              \
+    static void forward_##type(const struct work *w, int64_t begin, int64_t end)                   \
+    {                                                                                              \
+        const struct channels *c = &w->channels;                                                   \
+        const type *x = w->x;                                                                      \
+        type *y = w->out[0], factor[SLICE], shift[SLICE];                                          \
+        double mean[SLICE] = {0}, variance[SLICE] = {0}, n = (double)w->count;                     \
+        if (w->norm->training)                                                                     \
+            moments_##type(w, begin, end, mean, variance);                                         \
+        for (int64_t k = 0; k < end - begin; k++) {                                                \
+            int64_t channel = begin + k;                                                           \
+            if (!w->norm->training) {                                                              \
+                mean[k] = ((const type *)w->mean)[channel];                                        \
+                variance[k] = ((const type *)w->variance)[channel];                                \
+            }                                                                                      \
+            double r = 1 / sqrt(variance[k] + w->norm->epsilon);                                   \
+            factor[k] = (type)(((const type *)w->scale)[channel] * r);                             \
+            shift[k] = ((const type *)w->offset)[channel];                                         \
+            double unbiased = w->norm->training && n > 1 ? n / (n - 1) : 1;                        \
+            ((type *)w->out[1])[channel] = ((type *)w->out[3])[channel] = (type)mean[k];           \
+            ((type *)w->out[2])[channel] = (type)(variance[k] * unbiased);                         \
+            ((type *)w->out[4])[channel] = (type)variance[k];                                      \
+        }                                                                                          \
+        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        {                                                                                          \
+            int64_t k = from - begin + j;                                                          \
+            y[at + j] = (x[at + j] - (type)mean[k]) * factor[k] + shift[k];                        \
+        }                                                                                          \
+    }                                                                                              \
+    static void backward_##type(const struct work *w, int64_t begin, int64_t end)                  \
+    {                                                                                              \
+        const struct channels *c = &w->channels;                                                   \
+        const type *x = w->x, *g = w->g, *means = w->mean;                                         \
+        type *dx = w->out[0], factor[SLICE], slope[SLICE], shift[SLICE];                           \
+        double sum[SLICE] = {0}, product[SLICE] = {0}, n = (double)w->count;                       \
+        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        {                                                                                          \
+            int64_t k = from - begin + j;                                                          \
+            sum[k] += g[at + j];                                                                   \
+            product[k] += (double)g[at + j] * (x[at + j] - means[from + j]);                       \
+        }                                                                                          \
+        for (int64_t k = 0; k < end - begin; k++) {                                                \
+            int64_t channel = begin + k;                                                           \
+            double r = 1 / sqrt(((const type *)w->variance)[channel] + w->norm->epsilon);          \
+            bool training = w->norm->training;                                                     \
+            factor[k] = (type)(((const type *)w->scale)[channel] * r);                             \
+            shift[k] = (type)(training ? sum[k] / n : 0);                                          \
+            slope[k] = (type)(training ? product[k] / n * r * r : 0);                              \
+            ((type *)w->out[1])[channel] = (type)(product[k] * r);                                 \
+            ((type *)w->out[2])[channel] = (type)sum[k];                                           \
+        }                                                                                          \
+        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        {                                                                                          \
+            int64_t k = from - begin + j;                                                          \
+            type centred = x[at + j] - means[from + j];                                            \
+            dx[at + j] = factor[k] * (g[at + j] - shift[k] - centred * slope[k]);                  \
+        }                                                                                          \
+    }                                                                                              \
+    static int run_##type(void *context, int64_t begin, int64_t end)                               \
+    {                                                                                              \
+        const struct work *w = context;                                                            \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            int64_t first = i * SLICE, last = first + SLICE;                                       \
+            last = last < w->channels.n ? last : w->channels.n;                                    \
+            if (w->backward)                                                                       \
+                \ backward_##type(w, first, last);                                                 \
+            else                                                                                   \
+                forward_##type(w, first, last);                                                    \
+        }                                                                                          \
+        return 0;                                                                                  \
+    }
+
+NORM_LOOPS(float)
+NORM_LOOPS(double)
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct norm *state = mem_alloc(sizeof *state);
+    state->epsilon = node_float(setup->node, "epsilon");
+    state->training = node_bool(setup->node, "is_training");
+    state->nchw = format_is_nchw(setup->node);
+    setup->state = state;
+    return 0;
+}
+
+static int check_vectors(struct kernel_call *call, int first, int end, int64_t n)
+{
+    for (int i = first; i < end; i++) {
+        const struct shape *v = &call->in[i]->shape;
+        if (v->rank != 1 || v->dims[0] != n)
+            return kernel_fail(call, "%s must have %lld elements, one per channel, not %s",
+                               call->node->op->inputs[i].name, (long long)n, shape_text(v));
+    }
+    return 0;
+}
+
+static int describe(struct kernel_call *call, const struct tensor *image, struct work *w)
+{
+    const struct norm *norm = call->state;
+    if (image->shape.rank != 4)
+        return kernel_fail(call, "images must have rank 4, not %s", shape_text(&image->shape));
+    *w = (struct work){.norm = norm, .x = image->data};
+    w->channels = cpu_channels(&image->shape, norm->nchw ? 1 : 3);
+    w->count = w->channels.n ? shape_count(&image->shape) / w->channels.n : 0;
+    return 0;
+}
+
+static int allocate(struct kernel_call *call, struct work *w, const struct shape *image,
+                    const int64_t sizes[4])
+{
+    struct tensor *out = kernel_alloc_output(call, 0, image);
+    for (int i = 0; out && i < 4; i++) {
+        struct shape shape = shape_vector(sizes[i]);
+        w->out[i] = out->data;
+        out = kernel_alloc_output(call, i + 1, &shape);
+    }
+    if (!out)
+        return call->err->code;
+    w->out[4] = out->data;
+    return 0;
+}
+
+static int run_slices(struct kernel_call *call, struct work *w)
+{
+    int64_t slices = (w->channels.n + SLICE - 1) / SLICE;
+    int64_t grain = PARALLEL_GRAIN_COMPUTE / (w->count * SLICE + 1) + 1;
+    bool single = call->in[0]->type == FLOAT32;
+    parallel_for(call->threads, slices, grain, single ? run_float : run_double, w);
+    return KERNEL_DONE;
+}
+
+static int norm_run(struct kernel_call *call)
+{
+    struct work w;
+    if (describe(call, call->in[0], &w))
+        return call->err->code;
+    int64_t n = w.channels.n, given = w.norm->training ? 0 : n;
+    if (check_vectors(call, 1, 3, n) || check_vectors(call, 3, 5, given) ||
+        allocate(call, &w, &call->in[0]->shape, (int64_t[]){n, n, n, n}))
+        return call->err->code;
+    w.scale = call->in[1]->data;
+    w.offset = call->in[2]->data;
+    w.mean = call->in[3]->data;
+    w.variance = call->in[4]->data;
+    return run_slices(call, &w);
+}
+
+static int norm_grad_run(struct kernel_call *call)
+{
+    struct work w;
+    if (describe(call, call->in[1], &w))
+        return call->err->code;
+    int64_t n = w.channels.n;
+    const struct shape *image = &call->in[1]->shape;
+    if (!shape_equal(image, &call->in[0]->shape))
+        return kernel_fail(call, "y_backprop must be %s, not %s", shape_text(image),
+                           shape_text(&call->in[0]->shape));
+    if (check_vectors(call, 2, 5, n) || allocate(call, &w, image, (int64_t[]){n, n, 0, 0}))
+        return call->err->code;
+    w.backward = true;
+    w.g = call->in[0]->data;
+    w.scale = call->in[2]->data;
+    w.mean = call->in[3]->data;
+    w.variance = call->in[4]->data;
+    return run_slices(call, &w);
+}
+
+const struct kernel_code kernel_batch_norm = {.prepare = prepare, .run = norm_run};
+const struct kernel_code kernel_batch_norm_grad = {.prepare = prepare, .run = norm_grad_run};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A heap of the k best so far, worst on top, per row; then it is taken apart from the worst on.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "exec/kernel.h"
+#include "ops/math/parallel_cpu.h"
+
+struct work {
+    int64_t n, k;
+    const void *in;
+    void *values;
+    int32_t *indices;
+};
+
+typedef void row_loop(const struct work *w, int64_t row);
+
+/* `before`: larger, NaN largest, lower index first. Parents come after their children. */
+#define TOP_K(type)                                                                                \
+    static bool before_##type(const type *x, int32_t i, int32_t j)                                 \
+    {                                                                                              \
+        bool i_nan = x[i] != x[i], j_nan = x[j] != x[j];                                           \
+        if (i_nan || j_nan)                                                                        \
+            return i_nan && j_nan ? i < j : i_nan;                                                 \
+        return x[i] > x[j] || (x[i] == x[j] && i < j);                                             \
+    }                                                                                              \
+    static void sift_##type(const type *x, int32_t *heap, int64_t n, int64_t at)                   \
+    {                                                                                              \
+        for (int64_t child; (child = 2 * at + 1) < n; at = child) {                                \
+            if (child + 1 < n && before_##type(x, heap[child], heap[child + 1]))                   \
+                child++;                                                                           \
+            if (!before_##type(x, heap[at], heap[child]))                                          \
+                return;                                                                            \
+            int32_t swap = heap[at];                                                               \
+            heap[at] = heap[child];                                                                \
+            heap[child] = swap;                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    static void row_##type(const struct work *w, int64_t row)                                      \
+    {                                                                                              \
+        const type *x = (const type *)w->in + row * w->n;                                          \
+        type *values = (type *)w->values + row * w->k;                                             \
+        int32_t *heap = w->indices + row * w->k;                                                   \
+        int64_t k = w->k;                                                                          \
+        for (int64_t i = 0; i < k; i++)                                                            \
+            heap[i] = (int32_t)i;                                                                  \
+        for (int64_t i = k / 2 - 1; i >= 0; i--)                                                   \
+            sift_##type(x, heap, k, i);                                                            \
+        for (int64_t i = k; i < w->n && k; i++)                                                    \
+            if (before_##type(x, (int32_t)i, heap[0])) {                                           \
+                heap[0] = (int32_t)i;                                                              \
+                sift_##type(x, heap, k, 0);                                                        \
+            }                                                                                      \
+        for (int64_t i = k - 1; i > 0; i--) {                                                      \
+            int32_t worst = heap[0];                                                               \
+            heap[0] = heap[i];                                                                     \
+            heap[i] = worst;                                                                       \
+            sift_##type(x, heap, i, 0);                                                            \
+        }                                                                                          \
+        for (int64_t i = 0; i < k; i++)                                                            \
+            values[i] = x[heap[i]];                                                                \
+    }
+
+TOP_K(float)
+TOP_K(double)
+TOP_K(int32_t)
+TOP_K(int64_t)
+
+struct part {
+    const struct work *work;
+    row_loop *loop;
+};
+
+static int run_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    for (int64_t i = begin; i < end; i++)
+        part->loop(part->work, i);
+    return 0;
+}
+
+static row_loop *loop_of(enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return row_float;
+    case FLOAT64:
+        return row_double;
+    case INT32:
+        return row_int32_t;
+    default:
+        return row_int64_t;
+    }
+}
+
+static int read_k(struct kernel_call *call, int64_t n, int64_t *k)
+{
+    if (tensor_count(call->in[1]) != 1)
+        return kernel_fail(call, "k must be a scalar, not %s", shape_text(&call->in[1]->shape));
+    *k = tensor_get_int64(call->in[1], 0);
+    if (*k < 0 || *k > n)
+        return kernel_fail(call, "k is %lld, but rows have %lld elements", (long long)*k,
+                           (long long)n);
+    return 0;
+}
+
+static int top_k_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct shape shape = in->shape;
+    struct work w = {.in = in->data};
+    if (!shape.rank)
+        return kernel_fail(call, "input must have at least rank 1");
+    w.n = shape.dims[shape.rank - 1];
+    if (w.n > INT32_MAX)
+        return kernel_fail(call, "rows of %lld elements are too long", (long long)w.n);
+    if (read_k(call, w.n, &w.k))
+        return call->err->code;
+    shape.dims[shape.rank - 1] = w.k;
+    struct tensor *values = kernel_alloc_output(call, 0, &shape);
+    struct tensor *indices = values ? kernel_alloc_output(call, 1, &shape) : NULL;
+    if (!indices)
+        return call->err->code;
+    w.values = values->data;
+    w.indices = indices->data;
+    struct part part = {&w, loop_of(in->type)};
+    parallel_for(call->threads, w.k ? tensor_count(values) / w.k : 0,
+                 PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, run_part, &part);
+    return KERNEL_DONE;
+}
+
+static bool in_top_k(const float *row, int64_t n, int64_t target, int64_t k)
+{
+    if (target < 0 || target >= n || !isfinite(row[target]))
+        return false;
+    int64_t better = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(row[i]))
+            return false;
+        better += row[i] > row[target];
+    }
+    return better < k;
+}
+
+static int in_top_k_run(struct kernel_call *call)
+{
+    const struct tensor *predictions = call->in[0], *targets = call->in[1];
+    if (predictions->shape.rank != 2 || targets->shape.rank != 1 ||
+        predictions->shape.dims[0] != targets->shape.dims[0])
+        return kernel_fail(call,
+                           "predictions must be a matrix and targets a vector of its rows, "
+                           "not %s and %s",
+                           shape_text(&predictions->shape), shape_text(&targets->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &targets->shape);
+    if (!out)
+        return call->err->code;
+    int64_t n = predictions->shape.dims[1], k = node_int(call->node, "k");
+    for (int64_t i = 0; i < targets->shape.dims[0]; i++)
+        ((bool *)out->data)[i] =
+            in_top_k((const float *)predictions->data + i * n, n, tensor_get_int64(targets, i), k);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_top_k = {.run = top_k_run};
+const struct kernel_code kernel_in_top_k = {.run = in_top_k_run};

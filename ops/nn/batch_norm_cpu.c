@@ -121,7 +121,7 @@ struct work {
             int64_t first = i * SLICE, last = first + SLICE;                                       \
             last = last < w->channels.n ? last : w->channels.n;                                    \
             if (w->backward)                                                                       \
-                \ backward_##type(w, first, last);                                                 \
+                backward_##type(w, first, last);                                                   \
             else                                                                                   \
                 forward_##type(w, first, last);                                                    \
         }                                                                                          \

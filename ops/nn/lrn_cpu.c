@@ -85,7 +85,7 @@ static inline double power_double(double base, double exponent)
         type *part = (type *)w->rows + begin * 2 * w->channels;                                    \
         for (int64_t i = w->n * begin / SPANS; i < w->n * end / SPANS; i++)                        \
             if (w->backward)                                                                       \
-                \ backward_##type(w, i, part, part + w->channels);                                 \
+                backward_##type(w, i, part, part + w->channels);                                   \
             else                                                                                   \
                 forward_##type(w, i, part, part + w->channels);                                    \
         return 0;                                                                                  \

@@ -36,13 +36,14 @@ static int plan(struct broadcast *broadcast, struct shape *shape, const struct s
     return 0;
 }
 
-/* An input of the output's size may be overwritten. */
+/* An input that is walked in step with the output may be overwritten. */
 static void offer_reuse(struct kernel_setup *setup)
 {
-    int64_t bytes = shape_bytes(&setup->out_types[0].shape, setup->out_types[0].type);
-    for (int i = 0; i < 2; i++) {
+    const struct node_output *out = &setup->out_types[0];
+    for (int i = 0; i < 2 && shape_is_known(&out->shape); i++) {
         const struct node_output *in = &setup->in_types[i];
-        if (bytes >= 0 && shape_bytes(&in->shape, in->type) == bytes) {
+        if (shape_equal(&in->shape, &out->shape) &&
+            dtype_bytes(in->type) == dtype_bytes(out->type)) {
             setup->out[0].forward = FORWARD_REUSE;
             setup->out[0].from = i;
             return;

@@ -128,6 +128,11 @@ with Golden("math_binary") as g, np.errstate(all="ignore"):
             y = np.array({"Add": 1, "Sub": 1, "Mul": 2}[op], dtype)
             g.op(f"{op}/{dtype}/wraps", op, [x, y], [np.array(result, dtype)])
 
+    # as many bytes in as out, but not as many elements: nothing may be overwritten early
+    y = np.array([[1.0], [2], [3]])
+    x = np.arange(24.0).reshape(2, 3, 4) % 3 + 1
+    g.op("Equal/float64/bytes", "Equal", [y, x], [y == x])
+
     # the gradient of Pow where x is 0, and of ties
     g.op("Pow/float64/zero", "Pow", [np.array([0.0, 0.0]), np.array([2.0, 3.0])],
          [np.array([0.0, 0.0])], grad=[0])

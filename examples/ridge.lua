@@ -1,6 +1,6 @@
 -- Ridge regression on the diabetes data, twice: in closed form, w = (X'X + lambda I)^-1 X'y, and by
--- gradient descent on the same cost. The columns of x come standardized (./feed-diabetes), so that y
--- less its mean needs no bias.
+-- gradient descent on the same cost. The columns of x come standardized (./feed-diabetes), so that
+-- y less its mean needs no bias.
 local n, lambda = 10, D.lambda or 1.0
 x = Placeholder{dtype = float64, shape = {-1, n}}
 y = Placeholder{dtype = float64, shape = {-1}}
@@ -15,9 +15,9 @@ local gram = MatMul(x, x, {transpose_a = true}) + lambda * Const(identity, {dtyp
 closed = MatMul(MatrixInverse(gram), MatMul(x, target, {transpose_a = true}))
 
 w = variable{name = "w", shape = {n, 1}, dtype = float64}
-local rows = Cast(Shape(y), {DstT = float64})             -- [n]; the cost of a row, for a rate that fits any n
-loss = Sum(Square(MatMul(x, w) - target), {0, 1}) / 2 + lambda * L2Loss(w)
-loss = loss / Squeeze(rows)
+local rows = Squeeze(Cast(Shape(y), {DstT = float64}))
+local squares = L2Loss(MatMul(x, w) - target) + lambda * L2Loss(w)
+loss = squares / rows                                     -- a row's share: the rate fits any number
 difference = Max(Abs(w - closed), {0, 1}) / Max(Abs(closed), {0, 1})
 entry.train  = minimize(loss, optim.sgd{rate = D.rate or 0.4})
 entry.closed = closed

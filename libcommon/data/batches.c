@@ -22,16 +22,16 @@ void batches_free(struct batches *batches)
 }
 
 /* Rows of the table as a batch: `indices`, or those from `first` on if it is NULL. */
-static int fill(struct batch *batch, const struct named_tensor *columns, int n_columns,
-                const int64_t *indices, int64_t first, int64_t n, struct error *err)
+static int fill(struct batch *batch, const struct table *table, const int64_t *indices,
+                int64_t first, int64_t n, struct error *err)
 {
-    *batch = (struct batch){.n = n_columns};
-    batch->tensors = mem_array((size_t)n_columns, sizeof *batch->tensors);
+    *batch = (struct batch){.n = table->n};
+    batch->tensors = mem_array((size_t)table->n, sizeof *batch->tensors);
     int code = 0;
-    for (int i = 0; i < n_columns && !code; i++) {
-        const struct tensor *from = &columns[i].tensor;
+    for (int i = 0; i < table->n && !code; i++) {
+        const struct tensor *from = &table->columns[i].tensor;
         struct tensor *to = &batch->tensors[i].tensor;
-        batch->tensors[i].name = columns[i].name;
+        batch->tensors[i].name = table->columns[i].name;
         code =
             indices ? rows_gather(from, indices, n, to, err) : rows_slice(from, first, n, to, err);
     }
@@ -82,7 +82,7 @@ static int table_next(struct batches *batches, struct batch *batch, bool *more, 
         int64_t place = f->shard + (first + i) * f->n_shards;
         b->indices[i] = b->order ? b->order[place] : place;
     }
-    int code = fill(batch, b->table->columns, b->table->n, b->indices, first, n, err);
+    int code = fill(batch, b->table, b->indices, first, n, err);
     if (code)
         return code;
     batch->step = ++b->step;
@@ -143,10 +143,9 @@ struct row_batches {
     struct batches batches;
     struct csv_columns *source;
     struct feeding feeding;
-    int64_t window; /* rows read before the first of them goes out: a multiple of the batch */
-    struct named_tensor *columns;
-    int n;
-    int64_t rows, done; /* of the window at hand */
+    int64_t window;     /* rows read before the first of them goes out: a multiple of the batch */
+    struct table table; /* the window at hand; its rows are those that were collected */
+    int64_t done;       /* of its rows */
     int64_t n_windows;
     int64_t *order;
     bool ended;
@@ -155,9 +154,9 @@ struct row_batches {
 
 static void drop_window(struct row_batches *b)
 {
-    for (int i = 0; i < b->n; i++)
-        tensor_release(&b->columns[i].tensor);
-    b->rows = b->done = 0;
+    for (int i = 0; i < b->table.n; i++)
+        tensor_release(&b->table.columns[i].tensor);
+    b->table.rows = b->done = 0;
 }
 
 static int next_window(struct row_batches *b, struct error *err)
@@ -171,11 +170,11 @@ static int next_window(struct row_batches *b, struct error *err)
     if (code)
         return code;
     b->ended = !more;
-    b->rows = csv_columns_rows(b->source);
-    if (b->rows)
-        code = csv_columns_take(b->source, b->columns, err);
-    if (!code && b->rows && f->shuffle_window)
-        code = permute(&b->order, b->rows, f->seed, ++b->n_windows, err);
+    b->table.rows = csv_columns_rows(b->source);
+    if (b->table.rows)
+        code = csv_columns_take(b->source, b->table.columns, err);
+    if (!code && b->table.rows && f->shuffle_window)
+        code = permute(&b->order, b->table.rows, f->seed, ++b->n_windows, err);
     return code;
 }
 
@@ -188,14 +187,13 @@ static int row_next(struct batches *batches, struct batch *batch, bool *more, st
     do {
         if (f->steps && b->step >= f->steps)
             return 0;
-        if (b->done == b->rows && !b->ended && (code = next_window(b, err)))
+        if (b->done == b->table.rows && !b->ended && (code = next_window(b, err)))
             return code;
-        int64_t n = b->rows - b->done < f->batch ? b->rows - b->done : f->batch;
+        int64_t n = b->table.rows - b->done < f->batch ? b->table.rows - b->done : f->batch;
         if (n == 0 || (n < f->batch && f->drop_remainder))
             return 0;
         if (++b->step > f->after) {
-            code = fill(batch, b->columns, b->n, b->order ? b->order + b->done : NULL, b->done, n,
-                        err);
+            code = fill(batch, &b->table, b->order ? b->order + b->done : NULL, b->done, n, err);
             *more = !code;
         }
         b->done += n;
@@ -214,7 +212,7 @@ static void row_free(struct batches *batches)
     struct row_batches *b = (struct row_batches *)batches;
     drop_window(b);
     csv_columns_free(b->source);
-    mem_free(b->columns);
+    mem_free(b->table.columns);
     mem_free(b->order);
     mem_free(b);
 }
@@ -227,7 +225,7 @@ struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct
     b->feeding = *f;
     int64_t windows = f->shuffle_window / f->batch + (f->shuffle_window % f->batch != 0);
     b->window = (windows ? windows : 1) * f->batch;
-    b->n = n;
-    b->columns = mem_array((size_t)n, sizeof *b->columns);
+    b->table.n = n;
+    b->table.columns = mem_array((size_t)n, sizeof *b->table.columns);
     return &b->batches;
 }

@@ -85,7 +85,8 @@ fails() { # STATUS LINE ARGUMENT...
     tf-data csv t.csv x=1 -b 4 --epochs 3 --shuffle --seed 5 --after 4 | tf-show > rest
     diff <(tail -n +5 all) rest
     [ "$(wc -l < rest)" -eq 5 ]
-    [ "$(x csv t.csv x=1 -b 100 --shuffle --prefetch 3)" = "$(head -1 two)" ]
+    tf-data csv t.csv x=1 -b 4 --epochs 3 --after 4 -o rest.rec
+    tf-show --follow rest.rec | grep -q "^step 9/9"
 }
 
 @test "the order follows from the seed and the epoch, and shards share it" {

@@ -5,6 +5,7 @@
 
 #include "cli/progress.h"
 #include "cli/tool.h"
+#include "ops/ops.h"
 #include "show/show.h"
 #include "wire/npy.h"
 
@@ -17,6 +18,10 @@ static const struct option_row rows[] = {
     {'f', "follow", OPTION_FLAG, &follow, NULL,
      "one live line with rate and time left; without a terminal a line a second"},
     {0, "json", OPTION_FLAG, &show.json, NULL, "an object a line, numbers exact"},
+    {0, "text", OPTION_FLAG, &show.text, NULL, "a graph, a node a line; tf-graph --text reads it"},
+    {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
+    {0, "depth", OPTION_INT, &show.depth, "N", "with --dot: scopes N deep are one box"},
+    {0, "elide", OPTION_FLAG, &show.elide, NULL, "cut long constants of a graph"},
     {0, "npy", OPTION_FLAG, &npy, NULL, "the first tensor NAME, in NumPy's format"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -30,6 +35,8 @@ static const struct option_table table = {
         "Without an option each record is a line or a few: types, ranges, values where there are "
         "few. NAMEs select tensors. -v shows all elements.",
     .examples = "tf-show train.rec\n"
+                "tf-show --text digits.tfg | grep MatMul\n"
+                "tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg\n"
                 "tf-show --npy train.rec x > x.npy\n"
                 "tf-exec -g m.tfg --run train --feed train.rec --fetch loss | tf-show --follow",
     .rows = rows,
@@ -142,6 +149,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct stream_reader *reader;
     show.trace = trace_summary_new();
+    show.registry = ops_registry();
     show.verbose = tool->verbose;
     show.names = (const char *const *)operands + 1;
     show.n_names = n > 1 ? n - 1 : 0;

@@ -11,8 +11,12 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "show/trace.h"
 #include "wire/record.h"
+
+/* Elements of a constant that are shown with `elide`. */
+#define SHOW_ELIDE 8
 
 struct show {
     FILE *out;
@@ -20,7 +24,11 @@ struct show {
     int verbose;              /* all elements of every tensor */
     const char *const *names; /* only these tensors; n_names 0: all */
     int n_names;
-    struct trace_summary *trace; /* trace records add up here until show_end */
+    bool text, dot;                  /* graphs: all of it, as text or for Graphviz */
+    bool elide;                      /* graphs: cut long constants */
+    int64_t depth;                   /* graphs, with dot: scopes this deep are one box; 0: none */
+    const struct registry *registry; /* the ops that graphs are made of */
+    struct trace_summary *trace;     /* trace records add up here until show_end */
 };
 
 /* Dispatches by the record's kind. ERR_IO. */
@@ -42,8 +50,13 @@ int show_plan(const struct show *show, const struct record *record, struct error
 /* Adds to show->trace; with --json a line per event. */
 int show_trace(const struct show *show, const struct record *record, struct error *err);
 
+/* `graph   87 nodes on 1 device`, then entries, feeds, state, provenance; or all of it. */
+int show_graph(const struct show *show, const struct record *record, struct error *err);
+
 /* Whether the user wants to see a tensor of this name. */
 bool show_wants(const struct show *show, const char *name);
+
+void show_graph_summary(struct str *out, const struct graph *graph, bool verbose);
 
 /* ---- pieces, for tests and for other kinds ---- */
 

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every node gets a key, "DEVICE\1scope\1...\1name"; sorted by it, nodes of a scope stand together,
+ * and clusters open and close where the keys' common beginning changes.
+ */
+#include "graph/dot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define SEPARATOR '\1'
+
+struct drawn {
+    const char *key; /* of a box: up to the scope's name */
+    bool is_box;
+    int node; /* id; of a box: its first node */
+};
+
+struct drawing {
+    struct str *out;
+    const struct graph *graph;
+    struct drawn *drawn; /* sorted; one per node, several of which may be the same box */
+    struct map edges;    /* "from>to" that were drawn */
+    struct arena arena;
+    bool by_device;
+};
+
+static bool has_devices(const struct graph *graph)
+{
+    for (size_t i = 1; i < graph->nodes.n; i++)
+        if (strcmp(graph_node(graph, (int)i)->assigned, graph_node(graph, 0)->assigned) != 0)
+            return true;
+    return false;
+}
+
+static struct drawn draw_key(struct drawing *d, const struct node *node, int depth)
+{
+    const char *device = d->by_device ? node->assigned : "";
+    char *key = arena_printf(&d->arena, "%s%c%s", device, SEPARATOR, node->name);
+    char *c = key + strlen(device) + 1;
+    struct drawn drawn = {key, false, node->id};
+    for (int level = 1; *c; c++) {
+        if (*c != '/')
+            continue;
+        *c = SEPARATOR;
+        if (level++ != depth)
+            continue;
+        *c = '\0';
+        drawn.is_box = true;
+        break;
+    }
+    return drawn;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct drawn *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+    if (!order)
+        order = x->is_box - y->is_box;
+    return order ? order : x->node - y->node;
+}
+
+static void print_id(struct str *out, const struct drawn *drawn)
+{
+    str_append(out, drawn->is_box ? "\"box:" : "\"");
+    for (const char *c = drawn->key; *c; c++)
+        str_append_char(out, *c == SEPARATOR ? '/' : *c);
+    str_append_char(out, '"');
+}
+
+static const char *last_name(const char *key)
+{
+    const char *last = strrchr(key, SEPARATOR);
+    return last ? last + 1 : key;
+}
+
+/* ---- clusters ---- */
+
+/* Bytes of `key` up to its k-th separator, that is of k components; 0: there are fewer. */
+static size_t component_end(const char *key, int k)
+{
+    for (size_t i = 0; key[i]; i++)
+        if (key[i] == SEPARATOR && --k == 0)
+            return i;
+    return 0;
+}
+
+static int n_components(const char *key)
+{
+    int n = 0;
+    for (; *key; key++)
+        n += *key == SEPARATOR;
+    return n;
+}
+
+static int common_components(const char *a, const char *b)
+{
+    int n = 0;
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+        n += a[i] == SEPARATOR;
+    return n;
+}
+
+static void open_cluster(struct drawing *d, const char *key, int level)
+{
+    size_t from = level > 1 ? component_end(key, level - 1) + 1 : 0;
+    size_t to = level == 1 && key[0] == SEPARATOR ? 0 : component_end(key, level);
+    bool nameless = to <= from;
+    str_append(d->out, "subgraph \"cluster");
+    for (size_t i = 0; i < to; i++)
+        str_append_char(d->out, key[i] == SEPARATOR ? '/' : key[i]);
+    str_printf(d->out, "\" {%s label=\"%.*s\"\n", nameless ? " style=invis" : "",
+               nameless ? 0 : (int)(to - from), key + from);
+}
+
+static void print_node(struct drawing *d, const struct drawn *drawn, int n_nodes)
+{
+    const struct node *node = graph_node(d->graph, drawn->node);
+    print_id(d->out, drawn);
+    if (drawn->is_box)
+        str_printf(d->out, " [shape=box3d label=\"%s\\n%d node%s\"]\n", last_name(drawn->key),
+                   n_nodes, n_nodes == 1 ? "" : "s");
+    else
+        str_printf(d->out, " [shape=%s label=\"%s\\n%s\"]\n",
+                   node_is(node, "Variable")         ? "box"
+                   : node_has(node, OP_SOURCE)       ? "invhouse"
+                   : node_has(node, OP_CONTROL_FLOW) ? "diamond"
+                                                     : "ellipse",
+                   last_name(drawn->key), node->op->def->name);
+}
+
+static void print_nodes(struct drawing *d)
+{
+    const char *previous = "";
+    int open = 0;
+    for (size_t i = 0, n; i < d->graph->nodes.n; i += n) {
+        const struct drawn *drawn = &d->drawn[i];
+        for (n = 1; drawn->is_box && i + n < d->graph->nodes.n; n++)
+            if (!d->drawn[i + n].is_box || strcmp(d->drawn[i + n].key, drawn->key) != 0)
+                break;
+        int common = common_components(previous, drawn->key);
+        for (; open > common; open--)
+            str_append(d->out, "}\n");
+        while (open < n_components(drawn->key))
+            open_cluster(d, drawn->key, ++open);
+        print_node(d, drawn, (int)n);
+        previous = drawn->key;
+    }
+    for (; open > 0; open--)
+        str_append(d->out, "}\n");
+}
+
+/* ---- edges ---- */
+
+static void print_edge(struct drawing *d, const struct drawn *const *of, struct edge from, int to)
+{
+    const struct drawn *a = of[from.node], *b = of[to];
+    if (a->is_box && b->is_box && !strcmp(a->key, b->key))
+        return;
+    struct str text = STR_INIT;
+    print_id(&text, a);
+    str_append(&text, " -> ");
+    print_id(&text, b);
+    if (from.slot == CONTROL_SLOT)
+        str_append(&text, " [style=dashed]");
+    char *known = arena_strdup(&d->arena, str_text(&text));
+    if (!map_get(&d->edges, known, NULL)) {
+        map_put(&d->edges, known, 1);
+        str_append(d->out, known);
+        if (from.slot != CONTROL_SLOT) {
+            const struct node_output *o = &graph_node(d->graph, from.node)->outputs[from.slot];
+            str_append(d->out, " [label=\"");
+            shape_print_typed(d->out, o->type, &o->shape);
+            str_append(d->out, "\"]");
+        }
+        str_append_char(d->out, '\n');
+    }
+    str_release(&text);
+}
+
+static void print_edges(struct drawing *d)
+{
+    size_t n = d->graph->nodes.n;
+    const struct drawn **of = mem_array(n + 1, sizeof *of);
+    for (size_t i = 0; i < n; i++)
+        of[d->drawn[i].node] = &d->drawn[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(d->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            print_edge(d, of, node->inputs[k], (int)i);
+        for (int k = 0; k < node->n_controls; k++)
+            print_edge(d, of, (struct edge){node->controls[k], CONTROL_SLOT}, (int)i);
+    }
+    mem_free(of);
+}
+
+void graph_print_dot(struct str *out, const struct graph *graph, int depth)
+{
+    size_t n = graph->nodes.n;
+    struct drawing d = {.out = out, .graph = graph, .by_device = has_devices(graph)};
+    d.drawn = mem_array(n + 1, sizeof *d.drawn);
+    for (size_t i = 0; i < n; i++)
+        d.drawn[i] = draw_key(&d, graph_node(graph, (int)i), depth);
+    qsort(d.drawn, n, sizeof *d.drawn, by_key);
+    for (size_t i = 0; i + 1 < n; i++) /* a node that a scope is named after belongs into its box */
+        if (d.drawn[i + 1].is_box && !strcmp(d.drawn[i].key, d.drawn[i + 1].key))
+            d.drawn[i].is_box = true;
+    str_append(out, "digraph graph_ {\nnode [fontsize=10]\nedge [fontsize=8]\n");
+    print_nodes(&d);
+    print_edges(&d);
+    str_append(out, "}\n");
+    mem_free(d.drawn);
+    map_release(&d.edges);
+    arena_release(&d.arena);
+}

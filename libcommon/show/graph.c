@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs: a summary of a few lines, or all of it as text, for Graphviz, or as JSON lines.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/dot.h"
+#include "graph/graph_io.h"
+#include "graph/text.h"
+#include "show/graph_json.h"
+#include "show/show.h"
+
+/* ---- the summary ---- */
+
+static void print_bytes(struct str *out, int64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    str_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+/* Starts a line on its first call, goes on with it later. */
+static void add_column(struct str *out, bool *started, const char *title)
+{
+    if (*started)
+        str_append(out, "   ");
+    else
+        str_printf(out, "%-8s", title);
+    *started = true;
+}
+
+static int count_devices(const struct graph *graph)
+{
+    struct map devices = MAP_INIT;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (*graph_node(graph, (int)i)->assigned)
+            map_put(&devices, graph_node(graph, (int)i)->assigned, 1);
+    int n = (int)devices.n;
+    map_release(&devices);
+    return n;
+}
+
+static void print_size(struct str *out, const struct graph *graph)
+{
+    int devices = count_devices(graph);
+    str_printf(out, "%-8s%zu node%s", "graph", graph->nodes.n, graph->nodes.n == 1 ? "" : "s");
+    if (devices)
+        str_printf(out, " on %d device%s", devices, devices == 1 ? "" : "s");
+    str_append_char(out, '\n');
+}
+
+static void print_entries(struct str *out, const struct graph *graph, bool verbose)
+{
+    bool started = false;
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        bool usual = !strcmp(entry->name, "init") || !strcmp(entry->name, "ready");
+        if (usual && !verbose)
+            continue;
+        add_column(out, &started, "entry");
+        str_append(out, entry->name);
+        for (int k = 0; k < entry->n_edges; k++) {
+            str_append(out, k ? "," : " ");
+            graph_print_edge(out, graph, entry->edges[k]);
+        }
+    }
+    str_append(out, started ? "\n" : "");
+}
+
+static void print_aliases(struct str *out, const struct graph *graph)
+{
+    bool started = false;
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        add_column(out, &started, "alias");
+        str_printf(out, "%s ", graph->aliases.items[i].name);
+        graph_print_edge(out, graph, graph->aliases.items[i].edge);
+    }
+    str_append(out, started ? "\n" : "");
+}
+
+static void print_feeds(struct str *out, const struct graph *graph)
+{
+    bool started = false;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_has(node, OP_SOURCE) || !node->n_outputs)
+            continue;
+        add_column(out, &started, "feeds");
+        str_printf(out, "%s ", node->name);
+        graph_print_types(out, node);
+    }
+    str_append(out, started ? "\n" : "");
+}
+
+enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
+
+/* Trained is what is not marked otherwise; of the optimizer is what else shares a place with a
+ * variable or goes into an update op. */
+static enum owner owner_of(const struct node *node, const char *updated)
+{
+    const struct attr_value *trainable = node_attr(node, "_trainable");
+    bool marked = trainable && trainable->kind == ATTR_BOOL && !trainable->b;
+    if (!marked && dtype_is_floating(node->outputs[0].type))
+        return OWNER_MODEL;
+    return node_attr(node, "_class") || updated[node->id] ? OWNER_OPTIMIZER : OWNER_OTHER;
+}
+
+/* Marks what goes into update ops, directly or read by an Identity. */
+static char *mark_updated(const struct graph *graph)
+{
+    char *updated = mem_alloc(graph->nodes.n + 1);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        for (int k = 0; k < node->n_inputs && str_starts(node->op->def->name, "Apply"); k++) {
+            const struct node *from = graph_node(graph, node->inputs[k].node);
+            if (node_is(from, "Identity"))
+                from = graph_node(graph, from->inputs[0].node);
+            updated[from->id] = 1;
+        }
+    }
+    return updated;
+}
+
+static void print_state(struct str *out, const struct graph *graph)
+{
+    int n[3] = {0}, total = 0;
+    int64_t bytes[3] = {0};
+    char *updated = mark_updated(graph);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_is(node, "Variable"))
+            continue;
+        enum owner owner = owner_of(node, updated);
+        int64_t size = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+        n[owner]++;
+        total++;
+        bytes[owner] += size > 0 ? size : 0;
+    }
+    mem_free(updated);
+    if (!total)
+        return;
+    str_printf(out, "%-8s%d variable%s, ", "state", total, total == 1 ? "" : "s");
+    print_bytes(out, bytes[0] + bytes[1] + bytes[2]);
+    str_printf(out, ": %d trained (", n[OWNER_MODEL]);
+    print_bytes(out, bytes[OWNER_MODEL]);
+    str_append_char(out, ')');
+    if (n[OWNER_OPTIMIZER])
+        str_printf(out, ", %d of the optimizer", n[OWNER_OPTIMIZER]);
+    if (n[OWNER_OTHER])
+        str_printf(out, ", %d other%s", n[OWNER_OTHER], n[OWNER_OTHER] == 1 ? "" : "s");
+    str_append_char(out, '\n');
+}
+
+void show_graph_summary(struct str *out, const struct graph *graph, bool verbose)
+{
+    print_size(out, graph);
+    print_entries(out, graph, verbose);
+    if (verbose)
+        print_aliases(out, graph);
+    print_feeds(out, graph);
+    print_state(out, graph);
+    for (size_t i = 0; i < graph->made.n; i++) {
+        str_append(out, i ? " | " : "made    ");
+        str_append(out, graph->made.items[i]);
+    }
+    str_append(out, graph->made.n ? "\n" : "");
+}
+
+int show_graph(const struct show *show, const struct record *record, struct error *err)
+{
+    struct graph *graph;
+    struct str out = STR_INIT;
+    int code = graph_from_record(show->registry, record, &graph, err);
+    if (code)
+        return code;
+    int64_t elide = show->elide ? SHOW_ELIDE : -1;
+    if (show->text)
+        code = graph_print_text(&out, graph, elide, err);
+    else if (show->dot)
+        graph_print_dot(&out, graph, (int)show->depth);
+    else if (show->json)
+        code = show_graph_json(&out, graph, elide, err);
+    else
+        show_graph_summary(&out, graph, show->verbose > 0);
+    fwrite(str_text(&out), 1, out.n, show->out);
+    str_release(&out);
+    graph_free(graph);
+    return code;
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-show and tf-graph --text on graphs.
+# shellcheck disable=SC2154  # variables of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    cat > net.txt <<'END'
+graph 1
+made by hand
+entry init = ^w/Assign
+entry train = ^step
+entry eval = y
+x = Placeholder() {dtype=float32, shape=[?,3]} : float32[?,3] at net.lua:1
+w = Variable() {container="", dtype=float32, shape=[3,2], shared_name=""} : float32[3,2] at net.lua:2
+w/zero = Const() {dtype=float32, value=[[0,0],[0,0],[0,0]]} : float32[3,2] at net.lua:2
+w/Assign = Assign(w, w/zero) {T=float32, use_locking=true, validate_shape=true} : float32[3,2] at net.lua:2
+w/read = Identity(w) {T=float32} : float32[3,2] at net.lua:2
+y = MatMul(x, w/read) {T=float32, transpose_a=false, transpose_b=false} : float32[?,2] at net.lua:3
+step = NoOp(^y) at net.lua:4
+END
+    tf-graph --text < net.txt > net.tfg
+}
+
+@test "a graph is shown in a few lines" {
+    run -0 tf-show net.tfg
+    [ "${lines[0]}" = "graph   7 nodes" ]
+    [ "${lines[1]}" = "entry   train ^step   eval y" ]
+    [ "${lines[2]}" = "feeds   x float32[?,3]" ]
+    [ "${lines[3]}" = "state   1 variable, 24 B: 1 trained (24 B)" ]
+    [ "${lines[4]}" = "made    by hand" ]
+    tf-show -v net.tfg | grep -q '^entry   init ^w/Assign   train'
+}
+
+@test "text is printed and read back to the same bytes" {
+    tf-show --text net.tfg > again.txt
+    diff net.txt again.txt
+    tf-graph --text < again.txt | cmp - net.tfg
+}
+
+@test "an edit of the text is an edit of the graph" {
+    sed '/^w = /s/3,2/3,5/; /^w\/zero/s/\[\[.*\]\]/float32[3,5](0)/' net.txt | tf-graph --text | tf-show --text > wide.txt
+    grep -q '^y = .* : float32\[?,5\]' wide.txt
+}
+
+@test "what is wrong in a text is named with its line" {
+    sed 's/MatMul(/MatMull(/' net.txt > wrong.txt
+    run -65 tf-graph --text wrong.txt -o out.tfg
+    [[ "$output" == *"wrong.txt:11: node 'y': unknown op 'MatMull' (did you mean 'MatMul'?)"* ]]
+    [ ! -e out.tfg ]
+}
+
+@test "nodes as JSON lines" {
+    [ "$(tf-show --json net.tfg | jq -r 'select(.op == "Variable") | .name + " " + .type')" = "w float32[3,2]" ]
+    [ "$(tf-show --json net.tfg | jq -c 'select(.name == "step") | .inputs')" = '["^y"]' ]
+    [ "$(tf-show --json net.tfg | jq -c 'select(.name == "w/zero") | .attrs.value')" = '[[0,0],[0,0],[0,0]]' ]
+}
+
+@test "Graphviz reads the drawing, with and without scopes as boxes" {
+    tf-show --dot net.tfg | dot -Tplain > all.txt
+    [ "$(grep -c ^node all.txt)" -eq 7 ]
+    tf-show --dot --depth 1 net.tfg | dot -Tplain > boxes.txt
+    [ "$(grep -c ^node boxes.txt)" -eq 4 ]
+}

@@ -78,7 +78,8 @@ void plan_free(struct plan *plan)
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
-    memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
+    if (plan->n_fetches)
+        memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
     int code = plan->is_static ? static_run(plan, step, feeds, fetches, err)
                                : dynamic_run(plan, step, feeds, fetches, err);
     step_resources_free(step);

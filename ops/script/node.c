@@ -86,7 +86,7 @@ struct node *node_make(lua_State *L, const struct new_node *what)
     const struct op *op = registry_find(s->graph->registry, what->op);
     bool guarded = false;
     struct node_spec spec = {.op = what->op, .inputs = what->inputs, .n_inputs = what->n_inputs};
-    if (op && what->context < 0 && s->context)
+    if (op && what->context < 0 && s->contexts.n > 1)
         spec.inputs = route_inputs(L, what, op, &guarded);
     spec.controls = gather_controls(L, what, guarded, &spec.n_controls);
     spec.name = what->name ? what->name : node_unique_name(s, what->op);

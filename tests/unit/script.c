@@ -246,8 +246,7 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
     (void)state;
     scripts_refused("\nnn.dense(Const{1.0}, 3)",
                     "m.lua:2: nn.dense: tensor 'Const' float32[1] must have rank 2");
-    scripts_refused("\n\nnn.dense(nil, 3)",
-                    "m.lua:3: nn.dense: the input is a nil, not a tensor");
+    scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is a nil, not a tensor");
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
                                             "shape, dtype, init, name, trainable)");
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Common subexpressions: of nodes that compute the same of the same, the first stays. Equal inputs
+ * and controls imply the same loop and the same conditions. Not merged: what has state or reads a
+ * variable, control flow, what is fed, and constants with a name of their own, which are settings
+ * that someone may want to change one by one.
+ */
+#include <string.h>
+
+#include "pass/rewrite.h"
+
+struct table {
+    struct rewrite *r;
+    int *slots; /* node of `to`, or -1; open addressing */
+    uint64_t *hashes;
+    size_t mask;
+};
+
+static bool is_candidate(const struct rewrite *r, const struct node *node)
+{
+    if (r->flags[node->id] &
+        (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
+        return false;
+    return node->n_outputs > 0 && !(node_is(node, "Const") && rewrite_has_own_name(r, node));
+}
+
+/* Two operands may change places if that cannot be seen: of 0 and -0, Maximum takes the second. */
+static bool may_swap(const struct node *node)
+{
+    if (!node_has(node, OP_COMMUTATIVE) || node->n_inputs != 2)
+        return false;
+    bool ordered = node_is(node, "Maximum") || node_is(node, "Minimum");
+    return !ordered || !dtype_is_floating(node->outputs[0].type);
+}
+
+static void sort_inputs(const struct node *node, struct edge *inputs)
+{
+    if (!may_swap(node))
+        return;
+    bool swap = inputs[0].node > inputs[1].node ||
+                (inputs[0].node == inputs[1].node && inputs[0].slot > inputs[1].slot);
+    if (swap) {
+        struct edge first = inputs[0];
+        inputs[0] = inputs[1];
+        inputs[1] = first;
+    }
+}
+
+static uint64_t hash_node(const struct node *node, const struct edge *inputs)
+{
+    uint64_t hash = hash_bytes(&node->op, sizeof node->op, 1);
+    hash = hash_bytes(inputs, (size_t)node->n_inputs * sizeof *inputs, hash);
+    hash = hash_bytes(node->controls, (size_t)node->n_controls * sizeof *node->controls, hash);
+    for (int i = 0; i < node->n_attrs; i++)
+        hash = attr_hash(&node->attrs[i].value, hash);
+    return hash;
+}
+
+static bool same_attrs(const struct node *a, const struct node *b)
+{
+    if (a->n_attrs != b->n_attrs)
+        return false;
+    for (int i = 0; i < a->n_attrs; i++)
+        if (strcmp(a->attrs[i].name, b->attrs[i].name) ||
+            !attr_equal(&a->attrs[i].value, &b->attrs[i].value))
+            return false;
+    return true;
+}
+
+/* Both are nodes of `to`. */
+static bool is_same(const struct node *a, const struct node *b)
+{
+    if (a->op != b->op || a->n_inputs != b->n_inputs || a->n_controls != b->n_controls)
+        return false;
+    if (memcmp(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) ||
+        strcmp(a->device, b->device) || strcmp(a->assigned, b->assigned))
+        return false;
+    struct edge left[2], right[2];
+    if (may_swap(a)) {
+        memcpy(left, a->inputs, sizeof left);
+        memcpy(right, b->inputs, sizeof right);
+        sort_inputs(a, left);
+        sort_inputs(b, right);
+        return !memcmp(left, right, sizeof left) && same_attrs(a, b);
+    }
+    return !memcmp(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs) &&
+           same_attrs(a, b);
+}
+
+/* An earlier node of `to` that computes the same; else the place in the table for this one. */
+static const struct node *find_same(const struct table *t, const struct node *view, size_t *place,
+                                    uint64_t *hash)
+{
+    struct edge inputs[2] = {EDGE_NONE, EDGE_NONE};
+    if (may_swap(view)) {
+        memcpy(inputs, view->inputs, sizeof inputs);
+        sort_inputs(view, inputs);
+        *hash = hash_node(view, inputs);
+    } else {
+        *hash = hash_node(view, view->inputs);
+    }
+    size_t i = *hash & t->mask;
+    for (; t->slots[i] >= 0; i = (i + 1) & t->mask) {
+        const struct node *known = graph_node(t->r->to, t->slots[i]);
+        if (t->hashes[i] == *hash && is_same(known, view))
+            return known;
+    }
+    *place = i;
+    return NULL;
+}
+
+static void merge(struct rewrite *r, const struct node *node, const struct node *same)
+{
+    rewrite_stand_in(r, node, same->id);
+    if (rewrite_has_own_name(r, node))
+        vec_push(&r->lost, ((struct alias){node->name, {same->id, 0}}));
+    rewrite_note(r, node->name, arena_printf(&r->arena, "same as '%s'", same->name));
+}
+
+static void visit(struct table *t, const struct node *node)
+{
+    struct rewrite *r = t->r;
+    struct node view = rewrite_view(r, node);
+    size_t place;
+    uint64_t hash;
+    if (!is_candidate(r, node)) {
+        rewrite_add(r, node, &view);
+        return;
+    }
+    const struct node *same = find_same(t, &view, &place, &hash);
+    if (same && !(r->flags[node->id] & REWRITE_KEPT)) {
+        merge(r, node, same);
+        return;
+    }
+    const struct node *copy = rewrite_add(r, node, &view);
+    if (!same) {
+        t->slots[place] = copy->id;
+        t->hashes[place] = hash;
+    }
+}
+
+static void table_init(struct table *t, struct rewrite *r)
+{
+    size_t capacity = 16;
+    while (capacity < 2 * r->from->nodes.n)
+        capacity *= 2;
+    t->r = r;
+    t->mask = capacity - 1;
+    t->slots = arena_array(&r->arena, capacity, sizeof *t->slots);
+    t->hashes = arena_array(&r->arena, capacity, sizeof *t->hashes);
+    memset(t->slots, -1, capacity * sizeof *t->slots);
+}
+
+int pass_cse(const struct graph *from, const struct pass_options *options, struct graph **to,
+             int *n_changes, struct error *err)
+{
+    struct rewrite r;
+    struct table t;
+    if (rewrite_open(&r, from, options, err))
+        return err->code;
+    table_init(&t, &r);
+    for (size_t i = 0; i < from->nodes.n; i++)
+        visit(&t, graph_node(from, r.order[i]));
+    return rewrite_close(&r, 0, to, n_changes);
+}

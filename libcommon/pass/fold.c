@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constant folding: a node whose inputs are all constants becomes one, computed by the kernels that
+ * would compute it in each step; Shape, Size and Rank need no value but only what is known of a
+ * shape. Constants without control edges are the start. Left alone: what has state, steers, may be
+ * fed or fails; what is larger than FOLD_BYTES_MAX, or would make the graph much larger than the
+ * inputs that it replaces (a large Fill).
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/frames.h"
+#include "graph/infer.h"
+#include "pass/rewrite.h"
+
+#define SMALL_BYTES 4096 /* always worth a constant */
+
+struct fold {
+    struct rewrite r;
+    const struct graph *from;
+    char *constant;        /* by node: its outputs can be computed now */
+    struct tensor *values; /* by output (rewrite.first): what was computed; zeroed: nothing */
+    struct graph *part;    /* the constant nodes that must be evaluated */
+    VEC(struct edge) wanted;
+};
+
+/* ---- which nodes ---- */
+
+static int64_t output_bytes(const struct node *node, int slot)
+{
+    const struct node_output *out = &node->outputs[slot];
+    return shape_bytes(&out->shape, out->type);
+}
+
+static int64_t input_bytes(const struct graph *graph, const struct node *node)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int64_t bytes = output_bytes(graph_node(graph, node->inputs[i].node), node->inputs[i].slot);
+        sum += bytes > 0 ? bytes : 0;
+    }
+    return sum;
+}
+
+static bool is_worth(const struct graph *graph, const struct node *node, int64_t bytes)
+{
+    return bytes <= SMALL_BYTES ||
+           (bytes <= FOLD_BYTES_MAX && bytes <= 2 * input_bytes(graph, node));
+}
+
+/* A Const counts as itself; an Identity is left to arithmetic simplification, which drops it. */
+static bool may_fold(const struct fold *f, const struct node *node)
+{
+    if (f->r.flags[node->id] &
+        (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
+        return false;
+    if (node->n_controls || !node->n_outputs || node_is(node, "Identity"))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!f->constant[node->inputs[i].node])
+            return false;
+    for (int i = 0; i < node->n_outputs; i++)
+        if (!is_worth(f->from, node, output_bytes(node, i)))
+            return node_is(node, "Const");
+    return node->n_inputs > 0 || node_is(node, "Const");
+}
+
+static void mark_constant(struct fold *f)
+{
+    for (size_t i = 0; i < f->from->nodes.n; i++) {
+        const struct node *node = graph_node(f->from, f->r.order[i]);
+        f->constant[node->id] = may_fold(f, node);
+    }
+}
+
+/* ---- what is known of shapes ---- */
+
+static bool dims_of(const struct node *node, const struct shape *shape, struct shape *dims)
+{
+    if (node_is(node, "Rank")) {
+        *dims = shape_vector(shape->rank);
+        return shape->rank >= 0;
+    }
+    if (!shape_is_known(shape))
+        return false;
+    *dims = node_is(node, "Shape") ? *shape : shape_vector(shape_count(shape));
+    return true;
+}
+
+static bool fits(const struct shape *dims, enum dtype type)
+{
+    for (int i = 0; i < dims->rank; i++)
+        if (dims->dims[i] < 0 || (type == INT32 && dims->dims[i] > INT32_MAX))
+            return false;
+    return type == INT32 || type == INT64;
+}
+
+/* Shape, Size or Rank of a known shape, where nothing depends on whether the node runs. */
+static void fold_shape(struct fold *f, const struct frames *frames, const struct node *node)
+{
+    bool asks = node_is(node, "Shape") || node_is(node, "Size") || node_is(node, "Rank");
+    if (!asks || node->n_controls || f->constant[node->id] ||
+        f->r.flags[node->id] & (REWRITE_OPAQUE | REWRITE_STATEFUL))
+        return;
+    if (frames &&
+        (frames->frame[node->id] != FRAME_ROOT || frames->condition[node->id] != CONDITION_NONE))
+        return;
+    const struct edge in = node->inputs[0];
+    struct shape dims, own;
+    struct error err = ERROR_INIT;
+    enum dtype type = node->outputs[0].type;
+    if (!dims_of(node, &graph_node(f->from, in.node)->outputs[in.slot].shape, &dims) ||
+        !fits(&dims, type))
+        return;
+    own = node_is(node, "Shape") ? shape_vector(dims.rank) : SHAPE_SCALAR;
+    struct tensor *value = &f->values[f->r.first[node->id]];
+    if (tensor_alloc(value, type, &own, &err))
+        return;
+    for (int i = 0; i < dims.rank; i++)
+        tensor_set_int64(value, i, dims.dims[i]);
+}
+
+static int fold_shapes(struct fold *f, struct error *err)
+{
+    struct frames *frames = NULL;
+    if (f->r.has_control_flow && frames_new(f->from, &frames, err))
+        return err->code;
+    for (size_t i = 0; i < f->from->nodes.n; i++)
+        fold_shape(f, frames, graph_node(f->from, (int)i));
+    frames_free(frames);
+    return 0;
+}
+
+/* ---- evaluation ---- */
+
+/* Outputs of folded nodes that a node which is not folded, or a name, needs. */
+static void want(struct fold *f, char *wanted, struct edge edge)
+{
+    const struct node *node = graph_node(f->from, edge.node);
+    if (edge.slot == CONTROL_SLOT || !f->constant[edge.node] || node_is(node, "Const"))
+        return;
+    int place = f->r.first[edge.node] + edge.slot;
+    if (!wanted[place]) {
+        wanted[place] = 1;
+        vec_push(&f->wanted, edge);
+    }
+}
+
+static void collect_wanted(struct fold *f, size_t n_outputs)
+{
+    const struct graph *g = f->from;
+    char *wanted = arena_alloc(&f->r.arena, n_outputs + 1);
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const struct node *node = graph_node(g, (int)i);
+        for (int k = 0; k < node->n_inputs && !f->constant[i]; k++)
+            want(f, wanted, node->inputs[k]);
+    }
+    for (size_t i = 0; i < g->entries.n; i++)
+        for (int k = 0; k < g->entries.items[i].n_edges; k++)
+            want(f, wanted, g->entries.items[i].edges[k]);
+    for (size_t i = 0; i < g->aliases.n; i++)
+        want(f, wanted, g->aliases.items[i].edge);
+}
+
+/* The constant nodes that the wanted edges need, so that each evaluation is as small as it can be.
+ */
+static void copy_part(struct fold *f, int *copy)
+{
+    f->part = graph_new(f->from->registry);
+    for (size_t i = 0; i < f->from->nodes.n; i++) {
+        const struct node *node = graph_node(f->from, f->r.order[i]);
+        if (!f->constant[node->id])
+            continue;
+        struct node view = rewrite_view(&f->r, node);
+        for (int k = 0; k < node->n_inputs; k++)
+            view.inputs[k] = (struct edge){copy[node->inputs[k].node], node->inputs[k].slot};
+        struct node_spec spec = {.op = node->op->def->name,
+                                 .name = node->name,
+                                 .inputs = view.inputs,
+                                 .n_inputs = node->n_inputs,
+                                 .attrs = node->attrs,
+                                 .n_attrs = node->n_attrs};
+        copy[node->id] = graph_add_trusted(f->part, &spec, node->outputs, node->n_outputs)->id;
+    }
+}
+
+static void keep_value(struct fold *f, struct edge edge, struct tensor *value)
+{
+    const struct node *node = graph_node(f->from, edge.node);
+    if (is_worth(f->from, node, (int64_t)tensor_bytes(value)))
+        f->values[f->r.first[edge.node] + edge.slot] = *value;
+    else
+        tensor_release(value);
+}
+
+/* All at once; if that fails, one by one, to find those that do not. */
+static void evaluate(struct fold *f)
+{
+    const struct fold_evaluator *e = f->r.options->evaluator;
+    struct error err = ERROR_INIT;
+    int n = (int)f->wanted.n;
+    if (!e || !n)
+        return;
+    int *copy = arena_array(&f->r.arena, f->from->nodes.n, sizeof *copy);
+    copy_part(f, copy);
+    struct edge *edges = arena_array(&f->r.arena, (size_t)n, sizeof *edges);
+    struct tensor *values = arena_array(&f->r.arena, (size_t)n, sizeof *values);
+    for (int i = 0; i < n; i++)
+        edges[i] = (struct edge){copy[f->wanted.items[i].node], f->wanted.items[i].slot};
+    bool all = !e->evaluate(e->context, f->part, edges, n, values, &err);
+    for (int i = 0; i < n; i++)
+        if (all || (n > 1 && !e->evaluate(e->context, f->part, &edges[i], 1, &values[i], &err)))
+            keep_value(f, f->wanted.items[i], &values[i]);
+    graph_free(f->part);
+}
+
+/* ---- the new graph ---- */
+
+static bool has_value(const struct fold *f, const struct node *node)
+{
+    for (int i = 0; i < node->n_outputs; i++)
+        if (f->values[f->r.first[node->id] + i].type != DTYPE_INVALID)
+            return true;
+    return false;
+}
+
+static void put_constant(struct fold *f, const struct node *node)
+{
+    struct tensor *value = &f->values[f->r.first[node->id]];
+    struct node_output output = {value->type, false, value->shape};
+    struct node constant = {
+        .op = registry_find(f->from->registry, "Const"), .outputs = &output, .n_outputs = 1};
+    constant.attrs = rewrite_constant_attrs(&f->r, node, value, &constant.n_attrs);
+    rewrite_add(&f->r, node, &constant);
+    rewrite_note(&f->r, node->name, node->op->def->name);
+}
+
+/* Of several outputs each gets a constant; the node itself is then needed by nobody. */
+static void put_constants(struct fold *f, const struct node *node)
+{
+    rewrite_copy(&f->r, node);
+    for (int i = 0; i < node->n_outputs; i++) {
+        struct tensor *value = &f->values[f->r.first[node->id] + i];
+        if (value->type != DTYPE_INVALID)
+            f->r.edges[f->r.first[node->id] + i] = rewrite_constant(&f->r, node, "fold", value);
+    }
+    rewrite_note(&f->r, node->name, node->op->def->name);
+}
+
+static void rebuild(struct fold *f)
+{
+    for (size_t i = 0; i < f->from->nodes.n; i++) {
+        const struct node *node = graph_node(f->from, f->r.order[i]);
+        bool kept = f->r.flags[node->id] & REWRITE_KEPT;
+        if (!has_value(f, node) || (kept && node->n_outputs > 1))
+            rewrite_copy(&f->r, node);
+        else if (node->n_outputs == 1)
+            put_constant(f, node);
+        else
+            put_constants(f, node);
+    }
+}
+
+/* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
+ * graph stays as it was. */
+static int infer_again(struct graph **to, int *n_changes)
+{
+    struct error err = ERROR_INIT;
+    if (*to && graph_infer(*to, &err)) {
+        graph_free(*to);
+        *to = NULL;
+        *n_changes = 0;
+    }
+    return 0;
+}
+
+int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
+              int *n_changes, struct error *err)
+{
+    struct fold f = {.from = from};
+    size_t n_outputs = 0;
+    if (rewrite_open(&f.r, from, options, err))
+        return err->code;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
+    f.constant = arena_alloc(&f.r.arena, from->nodes.n + 1);
+    f.values = arena_array(&f.r.arena, n_outputs, sizeof *f.values);
+    mark_constant(&f);
+    int code = fold_shapes(&f, err);
+    if (!code) {
+        collect_wanted(&f, n_outputs);
+        evaluate(&f);
+        rebuild(&f);
+    }
+    for (size_t i = 0; i < n_outputs; i++)
+        tensor_release(&f.values[i]);
+    vec_release(&f.wanted);
+    code = rewrite_close(&f.r, code, to, n_changes);
+    return code ? code : infer_again(to, n_changes);
+}

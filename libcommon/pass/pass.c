@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/pass.h"
+
+#include <string.h>
+
+#include "pass/rewrite.h"
+
+const struct pass pass_list[] = {
+    {"prune", "removed", pass_prune},
+    {"arith", "simplified", pass_arith},
+    {"fold", "folded", pass_fold},
+    {"cse", "merged", pass_cse},
+};
+const int pass_count = sizeof pass_list / sizeof *pass_list;
+
+const struct pass *pass_find(const char *name)
+{
+    for (int i = 0; i < pass_count; i++)
+        if (!strcmp(pass_list[i].name, name))
+            return &pass_list[i];
+    return NULL;
+}
+
+/* Whether the names to keep exist. */
+static int check_keep(const struct graph *graph, const struct pass_options *options,
+                      struct error *err)
+{
+    struct edge edge;
+    for (int i = 0; i < options->n_keep; i++)
+        if (graph_parse_edge(graph, options->keep[i], &edge, err))
+            return error_prefix(err, "cannot keep '%s': ", options->keep[i]);
+    return 0;
+}
+
+int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
+                  const struct pass_options *options, struct optimized *result, struct error *err)
+{
+    memset(result, 0, sizeof *result);
+    result->graph = source;
+    BUG_ON(n_passes > (int)(sizeof result->n_changes / sizeof *result->n_changes));
+    int code = check_keep(source, options, err), idle = 0; /* passes since the last change */
+    for (int turn = 0; !code && idle < n_passes && turn < n_passes * PASS_ROUNDS_MAX; turn++) {
+        struct graph *to = NULL;
+        int n_changes = 0, i = turn % n_passes;
+        code = passes[i]->run(result->graph, options, &to, &n_changes, err);
+        idle++;
+        if (to) {
+            idle = 0;
+            vec_push(&result->graphs, to);
+            result->graph = to;
+        }
+        result->n_changes[i] += n_changes;
+        result->n_rounds = turn / n_passes + 1;
+    }
+    if (code)
+        optimized_release(result);
+    return code;
+}
+
+void optimized_release(struct optimized *result)
+{
+    while (result->graphs.n)
+        graph_free(vec_pop(&result->graphs));
+    vec_release(&result->graphs);
+    result->graph = NULL;
+}

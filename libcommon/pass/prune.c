@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prune: what no entry, no alias and no kept node needs goes. A graph without an entry of its own
+ * stays whole, since anything in it may be fetched; `init` and `ready`, which every graph with
+ * variables has, do not count.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/rewrite.h"
+
+struct marks {
+    const struct graph *graph;
+    char *needed;
+    VEC(int) todo;
+};
+
+static void need(struct marks *m, int node)
+{
+    if (!m->needed[node]) {
+        m->needed[node] = 1;
+        vec_push(&m->todo, node);
+    }
+}
+
+static bool has_own_entry(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->entries.n; i++)
+        if (strcmp(graph->entries.items[i].name, "init") &&
+            strcmp(graph->entries.items[i].name, "ready"))
+            return true;
+    return false;
+}
+
+/* The nodes that lead the groups a node is to be with: they may carry the group's device. */
+static void need_leaders(struct marks *m, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    for (int i = 0; groups && i < groups->n; i++) {
+        const struct node *leader = str_starts(groups->strings[i], "loc:@")
+                                        ? graph_find(m->graph, groups->strings[i] + 5)
+                                        : NULL;
+        if (leader)
+            need(m, leader->id);
+    }
+}
+
+static void mark(struct marks *m)
+{
+    while (m->todo.n) {
+        const struct node *node = graph_node(m->graph, vec_pop(&m->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            need(m, node->inputs[i].node);
+        for (int i = 0; i < node->n_controls; i++)
+            need(m, node->controls[i]);
+        need_leaders(m, node);
+    }
+}
+
+static void mark_roots(struct marks *m, const struct rewrite *r)
+{
+    const struct graph *graph = m->graph;
+    for (size_t i = 0; i < graph->entries.n; i++)
+        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
+            need(m, graph->entries.items[i].edges[k].node);
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        need(m, graph->aliases.items[i].edge.node);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (r->flags[i] & REWRITE_OPAQUE)
+            need(m, (int)i);
+}
+
+int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
+               int *n_changes, struct error *err)
+{
+    struct rewrite r;
+    struct marks m = {.graph = from};
+    if (!has_own_entry(from))
+        return 0;
+    if (rewrite_open(&r, from, options, err))
+        return err->code;
+    m.needed = arena_alloc(&r.arena, from->nodes.n + 1);
+    mark_roots(&m, &r);
+    mark(&m);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, r.order[i]);
+        if (m.needed[node->id])
+            rewrite_copy(&r, node);
+        else
+            rewrite_note(&r, node->name, "no entry needs it");
+    }
+    vec_release(&m.todo);
+    return rewrite_close(&r, 0, to, n_changes);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- what is known of the source ---- */
+
+static void flag_node(struct rewrite *r, const struct node *node)
+{
+    unsigned char *flags = &r->flags[node->id];
+    if (node_has(node, OP_STATEFUL))
+        *flags |= REWRITE_STATEFUL;
+    if (node_has(node, OP_CONTROL_FLOW))
+        *flags |= REWRITE_STEERING;
+    if (node_has(node, OP_SOURCE) || node_is(node, "PlaceholderWithDefault"))
+        *flags |= REWRITE_FED_INPUT;
+    r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].is_ref)
+            *flags |= REWRITE_STATEFUL;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (graph_node(r->from, node->inputs[i].node)->outputs[node->inputs[i].slot].is_ref)
+            *flags |= REWRITE_STATEFUL;
+    for (int i = 0; i < node->n_controls; i++)
+        r->flags[node->controls[i]] |= REWRITE_AWAITED;
+}
+
+static void flag_leaders(struct rewrite *r, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    for (int i = 0; groups && i < groups->n; i++) {
+        const struct node *leader = str_starts(groups->strings[i], "loc:@")
+                                        ? graph_find(r->from, groups->strings[i] + 5)
+                                        : NULL;
+        if (leader && leader != node)
+            r->flags[leader->id] |= REWRITE_KEPT;
+    }
+}
+
+static int flag_all(struct rewrite *r, struct error *err)
+{
+    const struct graph *from = r->from;
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        flag_node(r, graph_node(from, (int)i));
+        flag_leaders(r, graph_node(from, (int)i));
+    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            r->flags[from->entries.items[i].edges[k].node] |= REWRITE_KEPT;
+    for (int i = 0; i < r->options->n_keep; i++) {
+        struct edge edge;
+        if (graph_parse_edge(from, r->options->keep[i], &edge, err))
+            return err->code;
+        r->flags[edge.node] |= REWRITE_OPAQUE;
+    }
+    return 0;
+}
+
+static void release(struct rewrite *r)
+{
+    vec_release(&r->open);
+    vec_release(&r->lost);
+    arena_release(&r->arena);
+}
+
+int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
+                 struct error *err)
+{
+    memset(r, 0, sizeof *r);
+    r->from = from;
+    r->options = options;
+    size_t n = from->nodes.n, n_outputs = 0;
+    r->order = arena_array(&r->arena, n, sizeof *r->order);
+    r->flags = arena_alloc(&r->arena, n + 1);
+    r->first = arena_array(&r->arena, n, sizeof *r->first);
+    r->after = arena_array(&r->arena, n, sizeof *r->after);
+    for (size_t i = 0; i < n; i++) {
+        r->first[i] = (int)n_outputs;
+        n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
+    }
+    r->edges = arena_array(&r->arena, n_outputs, sizeof *r->edges);
+    for (size_t i = 0; i < n_outputs; i++)
+        r->edges[i] = EDGE_NONE;
+    if (graph_order(from, r->order, err) || flag_all(r, err)) {
+        release(r);
+        return err->code;
+    }
+    r->to = graph_new(from->registry);
+    return 0;
+}
+
+/* ---- the mapping ---- */
+
+struct edge rewrite_edge(const struct rewrite *r, struct edge edge)
+{
+    return r->edges[r->first[edge.node] + edge.slot];
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+/* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
+static void map_controls(struct rewrite *r, const struct node *node, struct node *view)
+{
+    size_t n = 0, unique = 0;
+    for (int i = 0; i < node->n_controls; i++)
+        for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
+            n++;
+    view->controls = arena_array(&r->arena, n, sizeof *view->controls);
+    n = 0;
+    for (int i = 0; i < node->n_controls; i++)
+        for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
+            view->controls[n++] = *after;
+    if (n > 1)
+        qsort(view->controls, n, sizeof *view->controls, compare_ints);
+    for (size_t i = 0; i < n; i++)
+        if (!unique || view->controls[unique - 1] != view->controls[i])
+            view->controls[unique++] = view->controls[i];
+    view->n_controls = (int)unique;
+}
+
+struct node rewrite_view(struct rewrite *r, const struct node *node)
+{
+    struct node view = *node;
+    view.inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *view.inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        view.inputs[i] = rewrite_edge(r, node->inputs[i]);
+    if (node->n_controls)
+        map_controls(r, node, &view);
+    return view;
+}
+
+struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view)
+{
+    struct node_spec spec = {.op = view->op->def->name,
+                             .name = node->name,
+                             .inputs = view->inputs,
+                             .n_inputs = view->n_inputs,
+                             .controls = view->controls,
+                             .n_controls = view->n_controls,
+                             .attrs = view->attrs,
+                             .n_attrs = view->n_attrs,
+                             .device = node->device,
+                             .assigned = node->assigned,
+                             .file = node->file,
+                             .line = node->line};
+    struct node *copy = graph_add_trusted(r->to, &spec, view->outputs, view->n_outputs);
+    for (int i = 0; i < view->n_inputs; i++) {
+        if (!edge_exists(view->inputs[i])) {
+            vec_push(&r->open, node->id);
+            break;
+        }
+    }
+    rewrite_stand_in(r, node, copy->id);
+    return copy;
+}
+
+void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy)
+{
+    int *after = arena_array(&r->arena, 2, sizeof *after);
+    after[0] = copy;
+    after[1] = -1;
+    r->after[node->id] = after;
+    for (int i = 0; i < node->n_outputs; i++)
+        r->edges[r->first[node->id] + i] = (struct edge){copy, i};
+}
+
+struct node *rewrite_copy(struct rewrite *r, const struct node *node)
+{
+    struct node view = rewrite_view(r, node);
+    return rewrite_add(r, node, &view);
+}
+
+bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by)
+{
+    unsigned char flags = r->flags[node->id];
+    const struct node *source = graph_node(r->to, by.node);
+    if (flags & (REWRITE_KEPT | REWRITE_OPAQUE | REWRITE_STATEFUL | REWRITE_STEERING))
+        return false;
+    if (node->n_controls || node->n_outputs != 1)
+        return false;
+    if (*node->device && strcmp(node->device, source->device))
+        return false;
+    if (*node->assigned && strcmp(node->assigned, source->assigned))
+        return false;
+    /* After a Switch is not after one of its outputs. */
+    return !((flags & REWRITE_AWAITED) && node_has(source, OP_CONTROL_FLOW));
+}
+
+void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what)
+{
+    int *after = arena_array(&r->arena, (size_t)node->n_inputs + 2, sizeof *after), n = 0;
+    after[n++] = by.node;
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge input = rewrite_edge(r, node->inputs[i]);
+        const struct node *producer = graph_node(r->to, input.node);
+        if (input.node != by.node && (!node_is(producer, "Const") || producer->n_controls))
+            after[n++] = input.node;
+    }
+    after[n] = -1;
+    r->after[node->id] = after;
+    r->edges[r->first[node->id]] = by;
+    if (rewrite_has_own_name(r, node))
+        vec_push(&r->lost, ((struct alias){node->name, by}));
+    rewrite_note(r, node->name, what);
+}
+
+/* ---- constants ---- */
+
+struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
+                                    struct tensor *value, int *n)
+{
+    struct arena *arena = &r->to->arena;
+    struct attr *attrs = arena_array(arena, 3, sizeof *attrs);
+    const struct attr_value *groups = node_attr(node, "_class");
+    *n = 0;
+    if (groups)
+        attrs[(*n)++] = (struct attr){"_class", *groups};
+    struct attr_value wrapped = attr_tensor(value);
+    attrs[(*n)++] = (struct attr){"dtype", attr_type(value->type)};
+    attrs[(*n)++] = (struct attr){"value", attr_copy(arena, &wrapped)};
+    tensor_release(value);
+    return attrs;
+}
+
+struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,
+                             struct tensor *value)
+{
+    struct arena *arena = &r->to->arena;
+    struct node_output output = {value->type, false, value->shape};
+    char *name = arena_printf(arena, "%s/%s", near->name, suffix);
+    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
+                    map_get(&r->from->alias_names, name, NULL);
+         i++)
+        name = arena_printf(arena, "%s/%s_%d", near->name, suffix, i);
+    int n;
+    const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
+    struct node_spec spec = {.op = "Const",
+                             .name = name,
+                             .attrs = attrs,
+                             .n_attrs = n,
+                             .device = near->device,
+                             .assigned = near->assigned,
+                             .file = near->file,
+                             .line = near->line};
+    return (struct edge){graph_add_trusted(r->to, &spec, &output, 1)->id, 0};
+}
+
+bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy)
+{
+    if (!r->options->n_keep)
+        return false;
+    const struct node *node = graph_find(r->from, copy->name);
+    return node && r->flags[node->id] & REWRITE_OPAQUE;
+}
+
+const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->to, edge.node);
+    if (!node_is(node, "Const") || node->n_controls || rewrite_is_opaque(r, node))
+        return NULL;
+    return node_attr(node, "value")->tensor;
+}
+
+/* ---- names and the end ---- */
+
+/* "Div/y": a number of a script, named after the node that it was written for. */
+static bool is_operand_name(const struct rewrite *r, const char *name, size_t prefix)
+{
+    char parent[512];
+    if (prefix >= sizeof parent)
+        return false;
+    memcpy(parent, name, prefix);
+    parent[prefix] = '\0';
+    return graph_find(r->from, parent) != NULL;
+}
+
+bool rewrite_has_own_name(const struct rewrite *r, const struct node *node)
+{
+    const char *op = node->op->def->name, *last = strrchr(node->name, '/');
+    size_t n = strlen(op);
+    if (last && node_is(node, "Const") &&
+        is_operand_name(r, node->name, (size_t)(last - node->name)))
+        return false;
+    last = last ? last + 1 : node->name;
+    if (strncmp(last, op, n))
+        return true;
+    if (last[n] == '\0')
+        return false;
+    return last[n] != '_' || !last[n + 1] || last[n + 1 + strspn(last + n + 1, "0123456789")];
+}
+
+void rewrite_note(struct rewrite *r, const char *node, const char *what)
+{
+    r->n_changes++;
+    if (r->options->note)
+        r->options->note(r->options->context, node, what);
+}
+
+static void close_back_edges(struct rewrite *r)
+{
+    for (size_t i = 0; i < r->open.n; i++) {
+        const struct node *node = graph_node(r->from, r->open.items[i]);
+        struct node *copy = graph_node(r->to, r->after[node->id][0]);
+        for (int k = 0; k < node->n_inputs; k++)
+            copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
+    }
+}
+
+static struct edge map_end(const struct rewrite *r, struct edge edge)
+{
+    return edge.slot == CONTROL_SLOT ? (struct edge){r->after[edge.node][0], CONTROL_SLOT}
+                                     : rewrite_edge(r, edge);
+}
+
+static int copy_names(struct rewrite *r, struct error *err)
+{
+    const struct graph *from = r->from;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        struct edge *edges = arena_array(&r->arena, (size_t)entry->n_edges, sizeof *edges);
+        for (int k = 0; k < entry->n_edges; k++)
+            edges[k] = map_end(r, entry->edges[k]);
+        graph_add_entry(r->to, entry->name, edges, entry->n_edges);
+    }
+    for (size_t i = 0; i < from->aliases.n; i++)
+        if (graph_add_alias(r->to, from->aliases.items[i].name,
+                            map_end(r, from->aliases.items[i].edge), err))
+            return err->code;
+    for (size_t i = 0; i < r->lost.n; i++)
+        if (graph_add_alias(r->to, r->lost.items[i].name, r->lost.items[i].edge, err))
+            return err->code;
+    for (size_t i = 0; i < from->made.n; i++)
+        graph_add_made(r->to, from->made.items[i]);
+    return 0;
+}
+
+int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes)
+{
+    struct error err = ERROR_INIT;
+    if (!code && r->n_changes) {
+        close_back_edges(r);
+        BUG_ON(copy_names(r, &err)); /* the names were good in the source, and no node took them */
+        *n_changes = r->n_changes;
+        *to = r->to;
+    } else {
+        graph_free(r->to);
+    }
+    release(r);
+    return code;
+}

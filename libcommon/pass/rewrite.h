@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How passes make a new graph of another: the source's nodes are visited in topological order, and
+ * each is copied, copied with changes, or replaced by an edge that exists already. Later nodes get
+ * their inputs through that mapping, so that a chain collapses in one visit. For passes only.
+ */
+#ifndef TF_PASS_REWRITE_H
+#define TF_PASS_REWRITE_H
+
+#include "pass/pass.h"
+
+enum rewrite_flag {
+    REWRITE_KEPT = 1 << 0,      /* an entry or a colocation group names it */
+    REWRITE_OPAQUE = 1 << 1,    /* the user keeps it: its value may be fed */
+    REWRITE_AWAITED = 1 << 2,   /* some control edge leads from it */
+    REWRITE_STATEFUL = 1 << 3,  /* has state, an effect, or a variable as input or output */
+    REWRITE_STEERING = 1 << 4,  /* control flow */
+    REWRITE_FED_INPUT = 1 << 5, /* Placeholder and the like */
+};
+
+struct rewrite {
+    const struct graph *from;
+    struct graph *to;
+    const struct pass_options *options;
+    struct arena arena;
+    int *order;           /* of from's nodes */
+    unsigned char *flags; /* by from's node: enum rewrite_flag */
+    int *first;           /* by from's node: place of its output 0 in `edges` */
+    struct edge *edges;   /* by from's outputs: what stands for it in `to`; EDGE_NONE: not yet */
+    int **after;          /* by from's node: -1-terminated nodes of `to` to wait for instead */
+    bool has_control_flow;
+    int n_changes;
+    VEC(int) open;          /* from's nodes with inputs that were not mapped when copied */
+    VEC(struct alias) lost; /* names that shall stay fetchable */
+};
+
+int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
+                 struct error *err);
+
+/* Closes back edges; entries, aliases and provenance follow. Hands the new graph over, or NULL if
+ * nothing was changed, and releases the rest. `code`: 0, or the error to end with. */
+int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes);
+
+/* What stands for an edge of the source. */
+struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
+
+/* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
+ * as the rewrite. Inputs over back edges are EDGE_NONE. */
+struct node rewrite_view(struct rewrite *r, const struct node *node);
+
+/* Adds what stands for `node`, under its name: a view, perhaps with another op, other inputs,
+ * attributes (in the arena of `to`). */
+struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view);
+
+/* The view as it is. */
+struct node *rewrite_copy(struct rewrite *r, const struct node *node);
+
+/* Lets all outputs of a node of `to` stand for the node's. */
+void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
+
+/* Lets an edge of `to` stand for the node's output 0. */
+void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
+
+/* Whether that is allowed for a node that computes nothing: nobody relies on the node itself. */
+bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by);
+
+/* A new constant in `to`, near a node of the source; the tensor's memory is taken over. */
+struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,
+                             struct tensor *value);
+
+/* Attributes of a Const in the place of `node`; the tensor's memory is taken over. */
+struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
+                                    struct tensor *value, int *n);
+
+/* The value of an edge of `to` that is a constant, and so without conditions. NULL: it is not. */
+const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge);
+
+/* Whether a node of `to` may be looked through. */
+bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy);
+
+/* False for a name made from the op's, "MatMul", "hidden/MatMul_1", or, of a constant, from the
+ * node that it was made for, "Div/y". */
+bool rewrite_has_own_name(const struct rewrite *r, const struct node *node);
+
+void rewrite_note(struct rewrite *r, const char *node, const char *what);
+
+int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
+               int *n_changes, struct error *err);
+int pass_arith(const struct graph *from, const struct pass_options *options, struct graph **to,
+               int *n_changes, struct error *err);
+int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
+              int *n_changes, struct error *err);
+int pass_cse(const struct graph *from, const struct pass_options *options, struct graph **to,
+             int *n_changes, struct error *err);
+
+#endif

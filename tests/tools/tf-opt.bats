@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-opt through pipes.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    cat >m.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 4}}
+h = Relu(x / 16)
+k = Identity(h * 1)
+c = Exp(Const(1.0)) + 2
+z = Add(h, x) + Add(x, h)
+y = Sum(z * k, {1}) * c
+dead = Exp(x)
+entry.e = y
+LUA
+}
+
+@test "each pass says what it changed, and with -v which nodes" {
+    tf-graph m.lua >m.tfg
+    run --separate-stderr bash -c 'tf-opt --report m.tfg >o.tfg'
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"tf-opt: arith: 3 simplified"* ]]
+    [[ $stderr == *"tf-opt: fold: 1 folded"* ]]
+    [[ $stderr == *"tf-opt: cse: 1 merged"* ]]
+    [[ $stderr != *"'dead'"* ]]
+    run --separate-stderr bash -c 'tf-opt --report -v m.tfg >o.tfg'
+    [[ $stderr == *"tf-opt: 'dead': no entry needs it"* ]]
+}
+
+@test "without --report it says nothing" {
+    run bash -c 'tf-graph m.lua | tf-opt >o.tfg'
+    [ "$status" -eq 0 ] && [ -z "$output" ]
+}
+
+@test "once is enough" {
+    tf-graph m.lua | tf-opt >o.tfg
+    run --separate-stderr bash -c 'tf-opt --report o.tfg >p.tfg'
+    [[ $stderr == *"prune: 0 removed"*"arith: 0 simplified"*"fold: 0 folded"*"cse: 0 merged"* ]]
+}
+
+@test "a chosen pass runs alone" {
+    tf-graph m.lua >m.tfg
+    run --separate-stderr bash -c 'tf-opt --passes prune,cse --report m.tfg >o.tfg'
+    [[ $stderr != *simplified* ]] && [[ $stderr == *"prune: 1 removed"*"cse: "* ]]
+}
+
+@test "a pass that does not exist is wrong usage" {
+    run bash -c 'tf-graph m.lua | tf-opt --passes prun >o.tfg'
+    [ "$status" -eq 64 ]
+    [[ $output == *"there is no pass 'prun': prune, arith, fold or cse"* ]]
+}
+
+@test "a name to keep must exist" {
+    run bash -c 'tf-graph m.lua >m.tfg; tf-opt --keep ded m.tfg >o.tfg'
+    [ "$status" -eq 65 ]
+    [ "$output" = "tf-opt: m.tfg: cannot keep 'ded': there is no node 'ded' (did you mean 'dead'?)" ]
+}
+
+@test "what is kept can be fetched, and so can a name that was merged" {
+    tf-graph m.lua | tf-opt --keep dead >o.tfg
+    tf-op Const value='[[0.0,1,2,3]]' dtype=float32 -o x.npy
+    run tf-exec -g o.tfg --fetch dead,k --feed x=x.npy -o o.rec
+    [ "$status" -eq 0 ]
+}
+
+@test "the same results with and without" {
+    tf-graph m.lua >m.tfg
+    tf-op RandomStandardNormal '[3,4]' dtype=float32 seed=5 -o x.npy
+    tf-exec -g m.tfg --run e --feed x=x.npy | tf-show >plain
+    tf-opt m.tfg | tf-exec -g - --run e --feed x=x.npy | tf-show >optimized
+    grep -q '^step 1' plain
+    diff plain optimized
+}
+
+@test "a cut graph is truncated" {
+    run bash -c 'tf-graph m.lua | head -c 900 | tf-opt >o.tfg'
+    [ "$status" -eq 65 ]
+    [[ $output == *"tf-opt: stdin: truncated after 900 bytes: no trailer, the stage before did not finish"* ]]
+}
+
+@test "what stopped the stage before is said once" {
+    run bash -c 'echo "error(7)" >bad.lua; tf-graph bad.lua | tf-opt >o.tfg; echo "exit ${PIPESTATUS[*]}"'
+    [[ $output == *"tf-opt: stdin: stopped by tf-graph"* ]]
+    [[ $output == *"exit 65 65"* ]]
+}

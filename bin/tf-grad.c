@@ -82,7 +82,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (check_options(err) || tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
         return err->code;
-    int code = graph_read(reader, ops_registry(), &graph, err);
+    int code = graph_read_whole(reader, ops_registry(), &graph, err);
     if (!code && (code = extend(graph, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {

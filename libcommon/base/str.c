@@ -208,21 +208,26 @@ bool str_ends(const char *text, const char *suffix)
     return n >= m && !strcmp(text + n - m, suffix);
 }
 
-/* Edit distance (Levenshtein), cut off at 64 characters. */
+/* Edit distance, two neighbours that changed places counting once; cut off at 64 characters. */
 static int distance(const char *a, const char *b)
 {
-    int row[65];
+    int rows[3][65];
     int n = (int)strnlen(a, 64), m = (int)strnlen(b, 64);
+    int *before = rows[0], *last = rows[1], *row = rows[2];
     for (int j = 0; j <= m; j++)
         row[j] = j;
     for (int i = 1; i <= n; i++) {
-        int diagonal = row[0];
+        int *oldest = before;
+        before = last;
+        last = row;
+        row = oldest;
         row[0] = i;
         for (int j = 1; j <= m; j++) {
-            int cost = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = cost < best ? cost : best;
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            best = last[j] + 1 < best ? last[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            row[j] = swapped && before[j - 2] + 1 < best ? before[j - 2] + 1 : best;
         }
     }
     return row[m];

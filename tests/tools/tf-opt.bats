@@ -87,3 +87,13 @@ LUA
     [[ $output == *"tf-opt: stdin: stopped by tf-graph"* ]]
     [[ $output == *"exit 65 65"* ]]
 }
+
+@test "records behind the graph are not swallowed" {
+    tf-graph m.lua >m.tfg
+    run bash -c 'cat m.tfg m.tfg | tf-opt >o.tfg'
+    [ "$status" -eq 65 ]
+    [ "$output" = "tf-opt: stdin: one graph is expected, but a 'graph' record follows" ]
+    run bash -c 'head -c -1 m.tfg | tf-opt >o.tfg'
+    [ "$status" -eq 65 ]
+    [[ $output == "tf-opt: stdin: truncated after "* ]]
+}

@@ -295,13 +295,17 @@ static struct session_call make_call(const struct job *job)
 
 static int open_writer(struct job *job, struct error *err)
 {
-    bool silent = !job->request.fetches.n && !dump_plan && !tool_output && isatty(STDOUT_FILENO);
-    if (silent || job->tool->writer)
+    if (job->tool->writer)
         return 0;
     int64_t expected = job->limit;
     if (expected < 0 && job->feed_reader)
         expected = stream_reader_expected(job->feed_reader);
     progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", 0, expected);
+    /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
+    struct stat out;
+    bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
+    if (!job->request.fetches.n && !dump_plan && !tool_output && !piped)
+        return 0;
     return tool_open_writer(job->tool, job->request.fetches.n ? expected : dump_plan ? 1 : 0, err);
 }
 

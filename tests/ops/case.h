@@ -35,13 +35,13 @@ struct test_case {
     struct arena arena;
     const char *file, *name;
     int line;
-    const char *ops;       /* one op; of a graph: what the case is about, NULL: all its ops */
-    const char *graph;     /* text of the graph, or NULL */
-    const char *error;     /* substrings, any of which the message must have, separated by | */
-    const char *nograd;    /* why no gradient is checked */
-    const char *grad;      /* input numbers; NULL: by default */
-    bool grad2;            /* second derivatives, too */
-    double tolerance;      /* < 0: by type */
+    const char *ops;    /* one op; of a graph: what the case is about, NULL: all its ops */
+    const char *graph;  /* text of the graph, or NULL */
+    const char *error;  /* substrings, any of which the message must have, separated by | */
+    const char *nograd; /* why no gradient is checked */
+    const char *grad;   /* input numbers; NULL: by default */
+    bool grad2;         /* second derivatives, too */
+    double tolerance;   /* < 0: by type */
     VEC(struct case_attr) attrs;
     VEC(struct case_value) in;
     VEC(struct case_value) out;

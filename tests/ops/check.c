@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "graph/text.h"
-#include "tests/ops/coverage.h"
 #include "ops/ops.h"
+#include "tests/ops/coverage.h"
 
 struct session *check_session(const struct checker *checker, const struct graph *graph,
                               bool dynamic)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/ops.h"
 #include "tests/ops/check.h"
 #include "tests/ops/coverage.h"
-#include "ops/ops.h"
 
 struct edge check_add_placeholder(struct graph *graph, enum dtype type, const struct shape *shape,
                                   struct error *err)

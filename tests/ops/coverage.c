@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "graph/infer.h"
-#include "tests/ops/case.h"
 #include "ops/ops.h"
+#include "tests/ops/case.h"
 
 struct op_coverage {
     dtype_set types; /* values of the op's first type attribute that were seen */

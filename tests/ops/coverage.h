@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the cases cover, op by op, and what they lack: a value for each type of each kernel, an error
- * where the op can fail, a gradient check where it has a gradient, a line of documentation.
+ * What the cases cover, op by op, and what they lack: a value for each type of each kernel, an
+ * error where the op can fail, a gradient check where it has a gradient, a line of documentation.
  */
 #ifndef TF_TESTS_OPS_COVERAGE_H
 #define TF_TESTS_OPS_COVERAGE_H

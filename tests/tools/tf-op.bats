@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2317  # functions that are passed by name
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -73,7 +74,8 @@ fails() { # STATUS TEXT OP...
 }
 
 @test "what goes wrong is said in one line, and no file is left" {
-    fails 65 'MatMul: inner dimensions 2 and 1 differ' MatMul '[[1.0,2]]' '[[1.0,2]]'
+    fails 65 'MatMul: inner dimensions 2 and 1 differ: float32[1,2] x float32[1,2]' \
+        MatMul '[[1.0,2]]' '[[1.0,2]]'
     fails 65 'Div: integer division by zero' Div 1 0
     fails 64 "no op 'MatMu'; did you mean 'MatMul'?" MatMu 1 2
     fails 64 "MatMul has no attribute 'transpose'; did you mean 'transpose_a'?" \
@@ -95,4 +97,55 @@ fails() { # STATUS TEXT OP...
     run -0 bash -c "tf-op show Sum --json | jq -r '.inputs[1].name, .attributes[0].name, .gradient'"
     [ "$output" = $'reduction_indices\nkeep_dims\ntrue' ]
     run -0 bash -c 'tf-op list --json | jq -r .name | diff - <(tf-op list | cut -d" " -f1)'
+}
+
+# Values of all sizes, enough of them to be shared among threads and cut in odd places.
+large_input() {
+    tf-op RandomStandardNormal '[331,401]' dtype=float32 seed=3 | tf-op Mul - 20 -o x.npy
+}
+
+same_bits() { # FILE FILE OP...
+    cmp "$1" "$2" || {
+        echo "${*:3}: bits differ"
+        return 1
+    }
+}
+
+each_op() { # COMMAND...: for element-wise ops and reductions
+    local op axes
+    for op in Exp Log Log1p Tanh Sigmoid Erf Sin Cos Sqrt Rsqrt Reciprocal Round; do
+        "$@" "$op" x.npy
+    done
+    for op in Sum Mean Prod Max; do
+        for axes in '[0,1]' '[0]' '[1]'; do
+            "$@" "$op" x.npy "$axes"
+        done
+    done
+    "$@" Mul x.npy x.npy
+    "$@" Div x.npy '[3.0]'
+    "$@" Cumsum x.npy 0
+    "$@" Cumsum x.npy 1
+}
+
+@test "one thread and two give the same bits" {
+    check() {
+        tf-op --threads 1 "$@" -o one.npy
+        tf-op --threads 2 "$@" -o two.npy
+        same_bits one.npy two.npy "$@"
+    }
+    large_input
+    each_op check
+}
+
+@test "every instruction set gives the same bits" {
+    check() {
+        TF_CPU_ISA=base tf-op "$@" -o base.npy
+        for isa in v3 v4; do
+            TF_CPU_ISA=$isa tf-op Neg 1 >/dev/null 2>&1 || continue
+            TF_CPU_ISA=$isa tf-op "$@" -o other.npy
+            same_bits base.npy other.npy "$@"
+        done
+    }
+    large_input
+    each_op check
 }

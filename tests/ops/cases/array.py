@@ -509,11 +509,53 @@ def partitions(g):
     g.error("dynamicstitch/shape", "DynamicStitch", [i32(0, 1), counting((3,))], "does not begin")
 
 
+def large(g):
+    """Beyond the size at which several threads share the work; every 9973th element is looked at."""
+    x = Like("float32", (300, 700), 32749, 0.25, -3)
+    flat = "flat = Const() {dtype=int32, value=[-1]}\nv = Reshape(y, flat)\n" \
+        "zero = Const() {dtype=int32, value=[0]}\nstep = Const() {dtype=int32, value=[9973]}\n" \
+        "s = StridedSlice(v, zero, zero, step) {begin_mask=1, end_mask=1}\n"
+
+    def sample(name, ops, text, y):
+        g.graph(f"large/{name}", "x = Placeholder() {dtype=float32}\n" + text + flat,
+                [("", {"x": x}, {"s": np.ascontiguousarray(y).reshape(-1)[::9973]})], ops=ops)
+
+    def const(name, value, t="int32"):
+        return f"{name} = Const() {{dtype={t}, value={value}}}\n"
+
+    a = x.array
+    sample("transpose", "Transpose", const("p", "[1,0]") + "y = Transpose(x, p)\n", a.T)
+    sample("reverse", "Reverse", const("d", "[true,true]", "bool") + "y = Reverse(x, d)\n",
+           a[::-1, ::-1])
+    sample("slice", "Slice", const("b", "[1,3]") + const("n", "[298,-1]") + "y = Slice(x, b, n)\n",
+           a[1:299, 3:])
+    sample("pad", "Pad", const("p", "[[1,2],[3,0]]") + "y = Pad(x, p)\n",
+           np.pad(a, ((1, 2), (3, 0))))
+    sample("tile", "Tile", const("m", "[2,3]") + "y = Tile(x, m)\n", np.tile(a, (2, 3)))
+    for axis in (0, 1):
+        sample(f"concat-{axis}", "Concat", const("c", axis) + "y = Concat(c, x, x)\n",
+               np.concatenate([a, a], axis))
+        sample(f"pack-{axis}", "Pack", f"y = Pack(x, x) {{axis={axis}}}\n", np.stack([a, a], axis))
+        sample(f"split-{axis}", "Split", const("c", axis) + "p = Split(c, x) {num_split=2}\n"
+               "y = Identity(p:1)\n", np.split(a, 2, axis)[1])
+    sample("fill", "Fill", const("n", "[300000]") + const("value", 2.5, "float32") + "y = Fill(n, value)\n",
+           np.full(300000, 2.5, np.float32))
+    rows_ = np.arange(1000) * 7919 % 300
+    text = const("i", str(rows_.tolist()).replace(" ", ""))
+    sample("gather", "Gather", text + "y = Gather(x, i)\n", a[rows_])
+    ids = np.arange(300) * 7919 % 37
+    total = np.zeros((37, 700), np.float32)
+    np.add.at(total, ids, a)
+    sample("segments", "UnsortedSegmentSum", const("i", str(ids.tolist()).replace(" ", "")) +
+           const("n", 37) + "y = UnsortedSegmentSum(x, i, n)\n", total)
+
+
 with Golden("array") as g:
     identities(g)
     check_numerics(g)
     shapes(g)
     reshapes(g)
+    large(g)
 with Golden("array_slice") as g:
     slices(g)
     strided_slices(g)

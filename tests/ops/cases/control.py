@@ -182,6 +182,9 @@ def talk(g):
         g.graph(f"print/{t}", f"x = Placeholder() {{dtype={t}}}\n"
                 'y = Print(x, x, x) {message="x: ", first_n=1, summarize=1}\n',
                 [("", {"x": x}, {"y": x})] * 2, ops="Print")
+    x = np.array([1.5, -2])
+    g.op("print/gradient", "Print", [x, np.int32(7)], [x], attrs={"message": '"m"'})
+    g.graph("print/nothing", "y = Print()\n", [], ops="Print", error="inputs|missing")
     a = "c = Placeholder() {dtype=bool}\nx = Const() {dtype=float32, value=[1,2.5,3,4]}\n" \
         's = Const() {dtype=string, value="why"}\n' \
         "a = Assert(c, s, x) {summarize=%d}\ny = Neg(x, ^a)\n"

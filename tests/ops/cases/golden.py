@@ -59,7 +59,7 @@ def type_name(dtype):
 
 
 def tensor(value):
-    """'float32[2] [1,2]'; a pair (type, value) for types that NumPy lacks, as (`bfloat16`, array)."""
+    """'float32[2] [1,2]'; for types that NumPy lacks a pair ("bfloat16", values)."""
     if isinstance(value, Like):
         a = value.array
         return f"{a.dtype.name}[{','.join(map(str, a.shape))}] {value.text}"

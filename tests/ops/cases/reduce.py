@@ -19,6 +19,10 @@ CASES = [
 ]
 
 
+def as_type(x, scale, dtype):
+    return (np.round(x, 2) if dtype in FLOATS else np.rint(x * scale)).astype(dtype)
+
+
 def mean_int(x, axis, keepdims):
     n = np.prod([x.shape[a] for a in axis])
     total = np.sum(x, axis=axis, keepdims=keepdims)
@@ -53,26 +57,27 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
                 if len(shape) == 5 and dtype not in ("float32", "float64"):
                     continue
                 if dtype == "bool":
-                    x = rng.integers(0, 4, shape) > 0 if op == "All" else rng.integers(0, 4, shape) > 2
+                    x = rng.integers(0, 4, shape) > (0 if op == "All" else 2)
                 elif op in ("Max", "Min"):
                     x = distinct(shape, dtype)
                 else:
                     x = rng.uniform(-2, 2, shape)
-                    x = np.round(x, 2).astype(dtype) if dtype in FLOATS else np.rint(x * 3).astype(dtype)
+                    x = as_type(x, 3, dtype)
                 indices = np.array(axes, np.int32)
                 list_axes = list(np.atleast_1d(axes)) if not isinstance(axes, list) else axes
                 if op == "Mean" and dtype in INTS and not all(shape[a] for a in list_axes):
                     if np.prod([d for i, d in enumerate(shape) if i not in
                                 [a % len(shape) for a in list_axes]]) > 0:
-                        g.error(f"{op}/{dtype}/nothing", op, [x, indices], "the mean of no integers",
-                                attrs={"keep_dims": str(keep).lower()})
+                        g.error(f"{op}/{dtype}/nothing", op, [x, indices],
+                                "the mean of no integers", attrs={"keep_dims": str(keep).lower()})
                         continue
                     out_shape = np.sum(x, axis=tuple(list_axes), keepdims=keep).shape
                     g.op(f"{op}/{dtype}/empty", op, [x, indices], [np.zeros(out_shape, dtype)],
                          attrs={"keep_dims": str(keep).lower()})
                     continue
                 out = np.asarray(reduce(op, x, list_axes, keep))
-                name = f"{op}/{dtype}/{'x'.join(map(str, shape))}-by-{'.'.join(map(str, list_axes))}"
+                by = '.'.join(map(str, list_axes))
+                name = f"{op}/{dtype}/{'x'.join(map(str, shape))}-by-{by}"
                 g.op(name + ("-kept" if keep else ""), op, [x, indices],
                      [out if dtype == "bool" else out.astype(dtype)],
                      attrs={"keep_dims": str(keep).lower()},
@@ -124,7 +129,8 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
             x = np.array([[1, 2], [2, 1]], dtype)
             g.op(f"{op}/{dtype}/int32", op, [x, np.int64(1)], [f(x, 1).astype(np.int32)],
                  attrs={"output_type": "int32"})
-            g.error(f"{op}/{dtype}/dimension", op, [x, np.int32(2)], "dimension 2 is outside [-2, 2)")
+            g.error(f"{op}/{dtype}/dimension", op, [x, np.int32(2)],
+                    "dimension 2 is outside [-2, 2)")
             g.error(f"{op}/{dtype}/nothing", op, [np.zeros((2, 0), dtype), np.int32(1)],
                     "has no elements")
         for dtype in FLOATS:
@@ -149,7 +155,7 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
                     (((5,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 2), 1), ((0, 2), 0),
                      ((2, 1, 2, 1, 2, 1, 2, 2), 4)), (False, True), (False, True)):
                 x = rng.uniform(0.5, 2, shape)
-                x = np.round(x, 2).astype(dtype) if dtype in FLOATS else np.rint(x * 2).astype(dtype)
+                x = as_type(x, 2, dtype)
                 wide = x.astype(np.float64) if dtype in FLOATS else x
                 g.op(f"{op}/{dtype}/{'x'.join(map(str, shape))}-{axis}", op, [x, np.int32(axis)],
                      [scan(f, wide, axis, exclusive, reverse, start).astype(dtype)],

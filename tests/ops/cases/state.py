@@ -66,6 +66,21 @@ def assign(g):
             ops="Assign")
 
 
+def sharing(g):
+    pair = 'v = Variable() {dtype=%s, shape=%s, shared_name="s"}\n' + placeholder("x", "float32") + \
+        'w = Variable() {dtype=float32, shape=[2], shared_name="s"%s}\na = Assign(w, x)\n' \
+        "y = Identity(v, ^a)\n"
+    x = np.array([1, 2], np.float32)
+    g.graph("variable/shared", pair % ("float32", "[2]", ""), [("", {"x": x}, {"y": x})],
+            ops="Variable")
+    g.graph("variable/other-type", pair % ("int32", "[2]", ""),
+            [("y", {"x": x}, "'s'")], ops="Variable")
+    g.graph("variable/other-shape", pair % ("float32", "[3]", ""),
+            [("y", {"x": x}, "'s'")], ops="Variable")
+    g.graph("variable/other-container", pair % ("float32", "[3]", ', container="c"'),
+            [("y", {"x": x}, "variable 's' is not initialized")], ops="Variable")
+
+
 def update(g):
     for op, f in (("AssignAdd", np.add), ("AssignSub", np.subtract)):
         for t in NUMBERS:
@@ -164,6 +179,7 @@ def count(g):
 
 with Golden("state") as g:
     assign(g)
+    sharing(g)
     update(g)
     scatter(g)
     count(g)

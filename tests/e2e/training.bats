@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Training through pipes: against PyTorch's losses, and the same bits run after run.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    cd "$root/examples" || return 1
+    set -o pipefail
+}
+
+perceptron_like_torch() { # OPTIMIZER
+    tf-graph -D "optimizer=$1" "$root/tests/e2e/perceptron.lua" | tf-opt | tf-place > "$BATS_TEST_TMPDIR/g"
+    ./feed --rows 1-1437 --batch 64 --epochs 5 |
+        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --fetch loss --steps 100 |
+        tf-show --json | jq .loss > "$BATS_TEST_TMPDIR/losses"
+    paste "$BATS_TEST_TMPDIR/losses" "$root/tests/data/perceptron/$1.txt" |
+        awk '{ d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > 1e-4) bad = bad " " NR ":" $1 "/" $2 }
+             END { if (NR != 100 || bad) { print NR " steps; beyond 1e-4:" bad; exit 1 } }'
+}
+
+@test "100 losses of the perceptron are PyTorch's to 1e-4: SGD" {
+    perceptron_like_torch sgd
+}
+
+@test "100 losses of the perceptron are PyTorch's to 1e-4: momentum" {
+    perceptron_like_torch momentum
+}
+
+@test "100 losses of the perceptron are PyTorch's to 1e-4: Adam" {
+    perceptron_like_torch adam
+}
+
+train() { # SCRIPT CHECKPOINT OPTION...
+    local script=$1 checkpoint=$2
+    shift 2
+    tf-graph "$script" | tf-opt | tf-place > "$BATS_TEST_TMPDIR/g"
+    ./feed --rows 1-640 --shuffle --batch 64 --epochs 3 |
+        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --save "$BATS_TEST_TMPDIR/$checkpoint" "$@" > /dev/null
+}
+
+@test "the same seed gives the same bits, run after run" {
+    for script in digits.lua digits_cnn.lua; do
+        train "$script" a
+        train "$script" b
+        cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+    done
+}
+
+@test "with --deterministic the same bits with 1 and 2 threads" {
+    for script in digits.lua digits_cnn.lua; do
+        train "$script" a --deterministic --threads 1
+        train "$script" b --deterministic --threads 2
+        tf-show --json "$BATS_TEST_TMPDIR/a" > "$BATS_TEST_TMPDIR/a.json"
+        tf-show --json "$BATS_TEST_TMPDIR/b" > "$BATS_TEST_TMPDIR/b.json"
+        cmp "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/b.json"
+    done
+}
+
+@test "another seed gives other weights" {
+    train digits.lua a
+    tf-graph --seed 1 digits.lua | tf-place > "$BATS_TEST_TMPDIR/g"
+    ./feed --rows 1-640 --shuffle --batch 64 --epochs 3 |
+        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --save "$BATS_TEST_TMPDIR/b" > /dev/null
+    run ! cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+}

@@ -170,8 +170,7 @@ int reduce_prod_gradient(struct grad *g)
     int64_t forward[SHAPE_RANK_MAX], backward[SHAPE_RANK_MAX], n_reduced = 0;
     unsigned axes;
     if (!static_axes(g, &axes))
-        return error_set(b->err, ERR_DATA,
-                         "the gradient of Prod needs a known rank and constant axes");
+        return error_set(b->err, ERR_DATA, "a known rank and constant axes are needed");
     permutations(axes, rank, forward, backward);
     struct edge order = build_ints(b, forward, rank);
     struct edge moved = build_binary(b, "Transpose", x, order);

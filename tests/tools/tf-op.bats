@@ -149,3 +149,7 @@ each_op() { # COMMAND...: for element-wise ops and reductions
     large_input
     each_op check
 }
+
+@test "docs/ops.md is what the declarations say; else: make docs" {
+    tf-op list --markdown | diff "$BATS_TEST_DIRNAME/../../docs/ops.md" -
+}

@@ -58,7 +58,7 @@ function nn.batch_norm(x, o)
   return scope(o.name or "batch_norm", function()
     local v = variables(channels, x.dtype, o)
     local y, mean, variance
-    if x.rank == 4 and x.dtype == float32 then
+    if x.rank == 4 then
       y, mean, variance = fused(x, v, training, o, layout)
     else
       y, mean, variance = composed(x, v, training, o)

@@ -26,10 +26,15 @@ struct strided_range {
 
 struct slice_masks slice_masks_of(const struct node *node);
 
-/* `n` elements each in begin, end and strides, which are NULL when they are not known. Unknown
- * dimensions of `in` give unknown counts; its rank is known. */
-int slice_resolve_strided(const struct shape *in, const struct slice_masks *masks, int n,
-                          const int64_t *begin, const int64_t *end, const int64_t *strides,
+/* What is asked for: n elements each in begin, end and strides, which are NULL when not known. */
+struct slice_spec {
+    struct slice_masks masks;
+    int n;
+    const int64_t *begin, *end, *strides;
+};
+
+/* Unknown dimensions of `in` give unknown counts; its rank is known. */
+int slice_resolve_strided(const struct shape *in, const struct slice_spec *spec,
                           struct strided_range *range, struct error *err);
 
 #endif

@@ -101,7 +101,9 @@ static int find_range(struct kernel_call *call, const struct shape *in, struct s
     if (args_vector(call, 1, "begin", (int)n, begin) || args_vector(call, 2, "end", (int)n, end) ||
         args_vector(call, 3, "strides", (int)n, strides))
         return call->err->code;
-    return slice_resolve_strided(in, call->state, (int)n, begin, end, strides, range, call->err);
+    struct slice_spec spec = {*(const struct slice_masks *)call->state, (int)n, begin, end,
+                              strides};
+    return slice_resolve_strided(in, &spec, range, call->err);
 }
 
 /* The part as seen in the whole: first element, in bytes, and stride of each dimension. */

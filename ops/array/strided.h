@@ -10,8 +10,8 @@
 
 #include "tensor/shape.h"
 
-#define STRIDED_RANK_MAX (2 * SHAPE_RANK_MAX) /* a tile has two dimensions for each of its input   \
-                                               */
+/* A tile has two dimensions for each of its input. */
+#define STRIDED_RANK_MAX (2 * SHAPE_RANK_MAX)
 
 /* For every index within `dims`, the element at from + sum(index * from_stride) goes to
  * to + sum(index * to_stride). Strides are in bytes and may be negative; those of `from` may be 0.

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#define PARALLEL_BYTES (1 << 18) /* below this a second thread costs more than it brings */
-#define TILE 32
+#define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
+#define LINE 64                  /* bytes */
 
 void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from)
 {
@@ -87,16 +87,34 @@ static void copy_run(const struct strided *s, char *to, const char *from)
 }
 
 /* The last two dimensions: the last is contiguous on the to side, the one before on the from side.
- */
+ * A whole tile is a cache line long and high; it goes through memory of its own, so that each line
+ * is touched once even where lines that are far apart fall on each other in the cache. */
 #define COPY_TILES(type)                                                                           \
+    static void copy_tile_##type(char *to, int64_t ts, const char *from, int64_t fs)               \
+    {                                                                                              \
+        type tile[LINE / sizeof(type)][LINE / sizeof(type)];                                       \
+        for (size_t k = 0; k < LINE / sizeof(type); k++) {                                         \
+            type line[LINE / sizeof(type)];                                                        \
+            memcpy(line, from + (int64_t)k * fs, LINE);                                            \
+            for (size_t i = 0; i < LINE / sizeof(type); i++)                                       \
+                tile[i][k] = line[i];                                                              \
+        }                                                                                          \
+        for (size_t i = 0; i < LINE / sizeof(type); i++)                                           \
+            memcpy(to + (int64_t)i * ts, tile[i], LINE);                                           \
+    }                                                                                              \
     static void copy_tiles_##type(const struct strided *s, char *to, const char *from)             \
     {                                                                                              \
         int64_t rows = s->dims[s->rank - 2], columns = s->dims[s->rank - 1];                       \
         int64_t ts = s->to[s->rank - 2], fs = s->from[s->rank - 1];                                \
-        for (int64_t r = 0; r < rows; r += TILE) {                                                 \
-            int64_t r_end = r + TILE < rows ? r + TILE : rows;                                     \
-            for (int64_t c = 0; c < columns; c += TILE) {                                          \
-                int64_t c_end = c + TILE < columns ? c + TILE : columns;                           \
+        const int64_t edge = LINE / sizeof(type), item = sizeof(type);                             \
+        for (int64_t r = 0; r < rows; r += edge) {                                                 \
+            int64_t r_end = r + edge < rows ? r + edge : rows;                                     \
+            for (int64_t c = 0; c < columns; c += edge) {                                          \
+                int64_t c_end = c + edge < columns ? c + edge : columns;                           \
+                if (r_end - r == edge && c_end - c == edge) {                                      \
+                    copy_tile_##type(to + r * ts + c * item, ts, from + c * fs + r * item, fs);    \
+                    continue;                                                                      \
+                }                                                                                  \
                 for (int64_t i = r; i < r_end; i++)                                                \
                     for (int64_t k = c; k < c_end; k++)                                            \
                         ((type *)(to + i * ts))[k] = ((const type *)(from + k * fs))[i];           \

@@ -18,8 +18,7 @@ struct slice_masks slice_masks_of(const struct node *node)
 
 struct resolve {
     const struct shape *in;
-    const struct slice_masks *masks;
-    const int64_t *begin, *end, *strides;
+    const struct slice_spec *spec;
     struct strided_range *range;
     struct error *err;
 };
@@ -60,14 +59,14 @@ static int take_all(struct resolve *r)
 static int take_index(struct resolve *r, int k)
 {
     int64_t dim = r->in->dims[r->range->rank];
-    if (!r->begin)
+    if (!r->spec->begin)
         return take(r, 0, 1, 1);
-    int64_t index = r->begin[k];
-    if (r->strides && r->strides[k] <= 0)
+    int64_t index = r->spec->begin[k];
+    if (r->spec->strides && r->spec->strides[k] <= 0)
         return error_set(r->err, ERR_DATA,
                          "stride %" PRId64 " with index %" PRId64
                          ": only a positive one can shrink an axis",
-                         r->strides[k], index);
+                         r->spec->strides[k], index);
     if (dim == SHAPE_UNKNOWN)
         return take(r, 0, 1, 1);
     if (index < -dim || index >= dim)
@@ -86,20 +85,20 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 static int take_range(struct resolve *r, int k)
 {
     int64_t dim = r->in->dims[r->range->rank], count;
-    int64_t step = r->strides ? r->strides[k] : 1;
+    int64_t step = r->spec->strides ? r->spec->strides[k] : 1;
     if (step == 0)
         return error_set(r->err, ERR_DATA, "stride %d is 0", k);
-    if (r->strides && bit(r->masks->begin, k) && bit(r->masks->end, k) && step == 1)
+    if (r->spec->strides && bit(r->spec->masks.begin, k) && bit(r->spec->masks.end, k) && step == 1)
         return take_all(r);
-    if (!r->strides || !r->begin || !r->end || dim == SHAPE_UNKNOWN) {
+    if (!r->spec->strides || !r->spec->begin || !r->spec->end || dim == SHAPE_UNKNOWN) {
         take(r, 0, 1, SHAPE_UNKNOWN);
         return add_out(r, SHAPE_UNKNOWN);
     }
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
-    int64_t from = r->begin[k] < 0 ? r->begin[k] + dim : r->begin[k];
-    int64_t to = r->end[k] < 0 ? r->end[k] + dim : r->end[k];
-    from = bit(r->masks->begin, k) ? (step > 0 ? low : high) : clamp(from, low, high);
-    to = bit(r->masks->end, k) ? (step > 0 ? high : low) : clamp(to, low, high);
+    int64_t from = r->spec->begin[k] < 0 ? r->spec->begin[k] + dim : r->spec->begin[k];
+    int64_t to = r->spec->end[k] < 0 ? r->spec->end[k] + dim : r->spec->end[k];
+    from = bit(r->spec->masks.begin, k) ? (step > 0 ? low : high) : clamp(from, low, high);
+    to = bit(r->spec->masks.end, k) ? (step > 0 ? high : low) : clamp(to, low, high);
     int64_t distance = step > 0 ? to - from : from - to;
     uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
     count = distance <= 0 ? 0 : (int64_t)(((uint64_t)distance - 1) / stride) + 1;
@@ -112,21 +111,21 @@ static int ellipsis_length(const struct resolve *r, int n)
 {
     int named = 0;
     for (int k = 0; k < n; k++)
-        named += !bit(r->masks->ellipsis, k) && !bit(r->masks->new_axis, k);
+        named += !bit(r->spec->masks.ellipsis, k) && !bit(r->spec->masks.new_axis, k);
     return r->in->rank - named;
 }
 
-int slice_resolve_strided(const struct shape *in, const struct slice_masks *masks, int n,
-                          const int64_t *begin, const int64_t *end, const int64_t *strides,
+int slice_resolve_strided(const struct shape *in, const struct slice_spec *spec,
                           struct strided_range *range, struct error *err)
 {
-    struct resolve r = {in, masks, begin, end, strides, range, err};
-    int code = 0, rest = n <= MASKS_MAX ? ellipsis_length(&r, n) : -1;
+    const struct slice_masks *masks = &spec->masks;
+    struct resolve r = {in, spec, range, err};
+    int n = spec->n, code = 0, rest = n <= MASKS_MAX ? ellipsis_length(&r, n) : -1;
     range->rank = 0;
     range->out = SHAPE_SCALAR;
     if (rest < 0)
         return error_set(err, ERR_DATA, "%d indices for an input of rank %d", n, in->rank);
-    if (masks->ellipsis & (masks->ellipsis - 1))
+    if ((uint64_t)masks->ellipsis & ((uint64_t)masks->ellipsis - 1))
         return error_set(err, ERR_DATA, "more than one ellipsis");
     for (int k = 0; !code && k < n; k++) {
         if (bit(masks->ellipsis, k))
@@ -185,10 +184,10 @@ static int strided_slice_shape(struct infer *infer)
     if (code || n < 0 || in->rank < 0)
         return code;
     int64_t begin[SPEC_MAX], end[SPEC_MAX], strides[SPEC_MAX];
-    struct slice_masks masks = slice_masks_of(infer->node);
+    struct slice_spec spec = {slice_masks_of(infer->node), n, constant(infer, 1, begin),
+                              constant(infer, 2, end), constant(infer, 3, strides)};
     struct strided_range range;
-    code = slice_resolve_strided(in, &masks, n, constant(infer, 1, begin), constant(infer, 2, end),
-                                 constant(infer, 3, strides), &range, infer->err);
+    code = slice_resolve_strided(in, &spec, &range, infer->err);
     if (!code)
         infer->out[0] = range.out;
     return code;

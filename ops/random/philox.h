@@ -23,8 +23,8 @@
 
 #include <stdint.h>
 
-#define PHILOX_LANES 8 /* blocks that are computed side by side, so that the compiler vectorizes   \
-                        */
+/* Blocks that are computed side by side, so that the compiler vectorizes. */
+#define PHILOX_LANES 8
 #define PHILOX_WORDS (4 * PHILOX_LANES)
 
 struct philox_stream {

@@ -113,7 +113,8 @@ def reshapes(g):
             y = x.reshape(to) if x.size else np.zeros([max(d, 0) for d in to])
             g.op(f"reshape/{t}", "Reshape", [x, np.array(to, t)], [y])
     x = counting((2, 3))
-    g.error("reshape/count", "Reshape", [x, i32(4)], "6 elements of shape [2,3] do not fit shape [4]")
+    g.error("reshape/count", "Reshape", [x, i32(4)],
+            "6 elements of shape [2,3] do not fit shape [4]")
     g.error("reshape/indivisible", "Reshape", [x, i32(4, -1)], "do not fit")
     g.error("reshape/two-open", "Reshape", [x, i32(-1, -1)], "only one dimension")
     g.error("reshape/negative", "Reshape", [x, i32(-2, 3)], "dimension 0 of the shape is -2")
@@ -137,7 +138,8 @@ def reshapes(g):
         x = smooth(shape)
         y = np.squeeze(x) if not dims else np.squeeze(x, tuple(dims))
         g.op("squeeze", "Squeeze", [x], [y], attrs={"squeeze_dims": str(dims).replace(" ", "")})
-    g.error("squeeze/not-1", "Squeeze", [counting((1, 2))], "is not 1", attrs={"squeeze_dims": "[1]"})
+    g.error("squeeze/not-1", "Squeeze", [counting((1, 2))],
+            "is not 1", attrs={"squeeze_dims": "[1]"})
     g.error("squeeze/outside", "Squeeze", [counting((1, 2))], "outside",
             attrs={"squeeze_dims": "[2]"})
 
@@ -145,7 +147,8 @@ def reshapes(g):
 def slices(g):
     every_type(g, "Slice", lambda x: x[1:, :2], [i32(1, 0), i32(1, 2)])
     for shape, begin, size in (((), [], []), ((7,), [2], [3]), ((7,), [2], [-1]), ((7,), [7], [-1]),
-                               ((7,), [3], [0]), ((4, 5), [1, 2], [2, -1]), ((0, 3), [0, 1], [0, 2]),
+                               ((7,), [3], [0]), ((4, 5), [1, 2], [
+                                2, -1]), ((0, 3), [0, 1], [0, 2]),
                                ((3, 4, 5), [0, 1, 2], [3, 2, 2]),
                                ((2,) * 8, [1, 0] * 4, [1, 2] * 4)):
         x = smooth(shape)
@@ -159,8 +162,10 @@ def slices(g):
     g.error("slice/begin-beyond", "Slice", [x, i32(0, 6), i32(1, -1)], "go beyond [0, 5)")
     g.error("slice/negative", "Slice", [x, i32(-1, 0), i32(1, 1)], "below 0")
     g.error("slice/size", "Slice", [x, i32(0, 0), i32(-2, 1)], "below")
-    g.error("slice/length", "Slice", [x, i32(0), i32(1)], "begin has 1 elements|must be a vector of 2")
-    every_type(g, "Pad", lambda x: np.pad(x, ((1, 0), (0, 2))), [np.array([[1, 0], [0, 2]], np.int32)])
+    g.error("slice/length", "Slice", [x, i32(0), i32(1)],
+            "begin has 1 elements|must be a vector of 2")
+    every_type(g, "Pad", lambda x: np.pad(x, ((1, 0), (0, 2))),
+               [np.array([[1, 0], [0, 2]], np.int32)])
     for shape, pads in (((), []), ((3,), [(2, 1)]), ((3,), [(0, 0)]), ((2, 3), [(1, 1), (2, 0)]),
                         ((0, 3), [(1, 0), (0, 0)]), ((2, 1, 2), [(0, 1), (1, 1), (3, 0)]),
                         ((1, 2) * 4, [(1, 0), (0, 1)] * 4)):
@@ -179,7 +184,8 @@ def masks(**bits):
 
 def python_slice(spec):
     """x[spec] as begin, end, strides and masks."""
-    begin, end, strides, bits = [], [], [], dict(begin=0, end=0, ellipsis=0, new_axis=0, shrink_axis=0)
+    begin, end, strides, bits = [], [], [], dict(
+    begin=0, end=0, ellipsis=0, new_axis=0, shrink_axis=0)
     for i, s in enumerate(spec):
         b = e = 0
         step = 1
@@ -209,12 +215,15 @@ def strided_slices(g):
                attrs=masks(begin=1, end=1, shrink_axis=2))
     specs = [
         ((7,), s[2:5]), ((7,), s[:]), ((7,), s[::2]), ((7,), s[::-1]), ((7,), s[5:1:-2]),
-        ((7,), s[-3:]), ((7,), s[:-3]), ((7,), s[3]), ((7,), s[-1]), ((7,), s[10:20]), ((7,), s[-20:3]),
-        ((7,), s[5:2]), ((7,), s[100::-3]), ((7,), s[None]), ((7,), s[..., None]), ((7,), s[-1:-8:-1]),
+        ((7,), s[-3:]), ((7,), s[:-3]), ((7,), s[3]), ((7,),
+         s[-1]), ((7,), s[10:20]), ((7,), s[-20:3]),
+        ((7,), s[5:2]), ((7,), s[100::-3]), ((7,), s[None]
+         ), ((7,), s[..., None]), ((7,), s[-1:-8:-1]),
         ((4, 5), s[1:3, 2:]), ((4, 5), s[1]), ((4, 5), s[..., 1]), ((4, 5), s[None, :, None, 2]),
         ((4, 5), s[::-1, ::-2]), ((4, 5), s[-1, -1]), ((4, 5), s[0:0]), ((0, 5), s[:, 1]),
         ((2, 3, 4), s[..., None, 1:3]), ((2, 3, 4), s[1, ..., 2]), ((2, 3, 4), s[:, None, 1]),
-        ((2, 3, 4), s[..., 1, :]), ((2,) * 8, s[0, :, 1, ..., ::-1, 0]), ((), s[None]), ((), s[...]),
+        ((2, 3, 4), s[..., 1, :]), ((2,) * 8,
+         s[0, :, 1, ..., ::-1, 0]), ((), s[None]), ((), s[...]),
     ]
     for shape, spec in specs:
         x = smooth(shape)
@@ -272,7 +281,8 @@ def joins(g):
     g.error("concat/scalars", "Concat", [np.int32(0), np.float32(1), np.float32(2)],
             "scalars cannot be joined")
     g.error("concat/ranks", "Concat", [np.int32(0), x, x[0]], "same rank|cannot be joined")
-    g.error("concat/shapes", "Concat", [np.int32(0), x, counting((2, 4))], "differ|cannot be joined")
+    g.error("concat/shapes", "Concat", [np.int32(0), x,
+            counting((2, 4))], "differ|cannot be joined")
     g.error("concat/axis", "Concat", [np.int32(2), x, x], "concat_dim 2 is outside [-2, 2)")
     g.error("concat/one", "Concat", [np.int32(0), x], "at least 2")
     for shape, axis, n in (((6,), 0, 2), ((6,), 0, 1), ((4, 6), 1, 3), ((4, 6), -2, 4),
@@ -337,7 +347,8 @@ def tiles(g):
     g.error("fill/rank", "Fill", [np.ones(9, np.int32), np.float32(1)], "at most 8|9 dimensions")
     for t in ("int32", "int64", "float32", "float64"):
         for a, b, d in ((0, 5, 1), (3, 18, 4), (5, 0, -2), (3, 3, 1), (-4, 4, 3), (0, 1, 10)):
-            g.op(f"range/{t}", "Range", [np.array(v, t) for v in (a, b, d)], [np.arange(a, b, d, t)])
+            g.op(f"range/{t}", "Range", [np.array(v, t)
+                 for v in (a, b, d)], [np.arange(a, b, d, t)])
         g.error(f"range/{t}-away", "Range", [np.array(v, t) for v in (0, 5, -1)], "leads away")
         g.error(f"range/{t}-zero", "Range", [np.array(v, t) for v in (0, 5, 0)],
                 "delta is 0|no range goes")
@@ -494,7 +505,7 @@ def partitions(g):
     y[[1, 6]] = a
     y[[0, 3]] = b[0]
     y[[2, 4]] = b[1]
-    g.op("dynamicstitch/gap", "DynamicStitch", [i32(1, 6), np.array([[0, 3], [2, 4]], np.int32), a, b],
+    g.op("dynamicstitch/gap", "DynamicStitch", [i32(1, 6), i32(0, 3, 2, 4).reshape(2, 2), a, b],
          [y])
     g.op("dynamicstitch/last-wins", "DynamicStitch",
          [i32(0, 1), i32(1, 1), counting((2,)), counting((2,)) + 5],
@@ -510,7 +521,7 @@ def partitions(g):
 
 
 def large(g):
-    """Beyond the size at which several threads share the work; every 9973th element is looked at."""
+    """So large that several threads share the work; every 9973th element is looked at."""
     x = Like("float32", (300, 700), 32749, 0.25, -3)
     flat = "flat = Const() {dtype=int32, value=[-1]}\nv = Reshape(y, flat)\n" \
         "zero = Const() {dtype=int32, value=[0]}\nstep = Const() {dtype=int32, value=[9973]}\n" \
@@ -538,7 +549,8 @@ def large(g):
         sample(f"pack-{axis}", "Pack", f"y = Pack(x, x) {{axis={axis}}}\n", np.stack([a, a], axis))
         sample(f"split-{axis}", "Split", const("c", axis) + "p = Split(c, x) {num_split=2}\n"
                "y = Identity(p:1)\n", np.split(a, 2, axis)[1])
-    sample("fill", "Fill", const("n", "[300000]") + const("value", 2.5, "float32") + "y = Fill(n, value)\n",
+    sample("fill", "Fill", const("n", "[300000]") + const("value", 2.5, "float32") +
+           "y = Fill(n, value)\n",
            np.full(300000, 2.5, np.float32))
     rows_ = np.arange(1000) * 7919 % 300
     text = const("i", str(rows_.tolist()).replace(" ", ""))

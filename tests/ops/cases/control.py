@@ -25,8 +25,8 @@ def sources(g):
         x = of_type(t, [1, 2, 3])
         g.graph(f"const/{t}", f"c = Const() {{dtype={t}, value={text}}}\n", [("", {}, {"c": x})],
                 ops="Const")
-        g.graph(f"placeholder/{t}", f"p = Placeholder() {{dtype={t}}}\n", [("", {"p": x}, {"p": x})],
-                ops="Placeholder")
+        g.graph(f"placeholder/{t}", f"p = Placeholder() {{dtype={t}}}\n",
+                [("", {"p": x}, {"p": x})], ops="Placeholder")
     s = np.array(["one", ""])
     g.graph("const/string", 'c = Const() {dtype=string, value=["one",""]}\n', [("", {}, {"c": s})],
             ops="Const")
@@ -119,7 +119,7 @@ def loops(g):
         text = LOOP % {"t": "int32", "n": n, "start": 0, "body": "vplus = Add(vbody, ibody)"}
         g.graph(f"loop/parallel-{n}", text,
                 [("", {"limit": np.int32(k)},
-                  {"vexit": np.int32(max(k, 0) * (max(k, 0) - 1) // 2), "iexit": np.int32(max(k, 0))})
+                  {"vexit": np.int32(sum(range(k))), "iexit": np.int32(max(k, 0))})
                  for k in (0, 1, 7, 100, -1)],
                 ops="Enter Exit NextIteration LoopCond")
     text = "x = Placeholder() {dtype=float32}\ne = Enter(x) {frame_name=\"\"}\n" \
@@ -154,7 +154,8 @@ def stacks(g):
         s = Stack() {elem_type=float32}
         one = StackPush(s, a)
         x = StackPop(s, ^one) {elem_type=int32}
-        """, [("x", {"a": scalar(1)}, "the element is float32, not int32")], ops="StackPop StackPush")
+        """, [("x", {"a": scalar(1)}, "the element is float32, not int32")],
+            ops="StackPop StackPush")
     g.graph("stack/two", """
         a = Const() {dtype=int32, value=1}
         b = Const() {dtype=int32, value=2}
@@ -191,7 +192,8 @@ def talk(g):
     yes, no = {"c": np.array(True)}, {"c": np.array(False)}
     y = -np.array([1, 2.5, 3, 4], np.float32)
     for n, message in ((2, "assertion failed: [why] [1 2.5...]"),
-                       (-1, "assertion failed: [why] [1 2.5 3 4]"), (0, "assertion failed: [...] [...]")):
+                       (-1, "assertion failed: [why] [1 2.5 3 4]"),
+                       (0, "assertion failed: [...] [...]")):
         g.graph(f"assert/{n}", a % n, [("", yes, {"y": y}), ("y", no, message)], ops="Assert")
     g.graph("assert/vector", "c = Const() {dtype=bool, value=[true]}\na = Assert(c, c)\n", [],
             ops="Assert", error="scalar")

@@ -8,20 +8,21 @@ setup() {
     PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
-    cat > net.txt <<'END'
-graph 1
-made by hand
-entry init = ^w/Assign
-entry train = ^step
-entry eval = y
-x = Placeholder() {dtype=float32, shape=[?,3]} : float32[?,3] at net.lua:1
-w = Variable() {container="", dtype=float32, shape=[3,2], shared_name=""} : float32[3,2] at net.lua:2
-w/zero = Const() {dtype=float32, value=[[0,0],[0,0],[0,0]]} : float32[3,2] at net.lua:2
-w/Assign = Assign(w, w/zero) {T=float32, use_locking=true, validate_shape=true} : float32[3,2] at net.lua:2
-w/read = Identity(w) {T=float32} : float32[3,2] at net.lua:2
-y = MatMul(x, w/read) {T=float32, transpose_a=false, transpose_b=false} : float32[?,2] at net.lua:3
-step = NoOp(^y) at net.lua:4
-END
+    { # one line each
+        printf '%s\n' 'graph 1' 'made by hand' \
+            'entry init = ^w/Assign' 'entry train = ^step' 'entry eval = y'
+        printf '%s = %s : %s at net.lua:%d\n' \
+            x 'Placeholder() {dtype=float32, shape=[?,3]}' 'float32[?,3]' 1 \
+            w 'Variable() {container="", dtype=float32, shape=[3,2], shared_name=""}' \
+            'float32[3,2]' 2 \
+            w/zero 'Const() {dtype=float32, value=[[0,0],[0,0],[0,0]]}' 'float32[3,2]' 2 \
+            w/Assign 'Assign(w, w/zero) {T=float32, use_locking=true, validate_shape=true}' \
+            'float32[3,2]' 2 \
+            w/read 'Identity(w) {T=float32}' 'float32[3,2]' 2 \
+            y 'MatMul(x, w/read) {T=float32, transpose_a=false, transpose_b=false}' \
+            'float32[?,2]' 3
+        echo 'step = NoOp(^y) at net.lua:4'
+    } > net.txt
     tf-graph --text < net.txt > net.tfg
 }
 
@@ -42,7 +43,8 @@ END
 }
 
 @test "an edit of the text is an edit of the graph" {
-    sed '/^w = /s/3,2/3,5/; /^w\/zero/s/\[\[.*\]\]/float32[3,5](0)/' net.txt | tf-graph --text | tf-show --text > wide.txt
+    sed '/^w = /s/3,2/3,5/; /^w\/zero/s/\[\[.*\]\]/float32[3,5](0)/' net.txt |
+        tf-graph --text | tf-show --text > wide.txt
     grep -q '^y = .* : float32\[?,5\]' wide.txt
 }
 
@@ -54,9 +56,10 @@ END
 }
 
 @test "nodes as JSON lines" {
-    [ "$(tf-show --json net.tfg | jq -r 'select(.op == "Variable") | .name + " " + .type')" = "w float32[3,2]" ]
-    [ "$(tf-show --json net.tfg | jq -c 'select(.name == "step") | .inputs')" = '["^y"]' ]
-    [ "$(tf-show --json net.tfg | jq -c 'select(.name == "w/zero") | .attrs.value')" = '[[0,0],[0,0],[0,0]]' ]
+    tf-show --json net.tfg > net.json
+    [ "$(jq -r 'select(.op == "Variable") | .name + " " + .type' net.json)" = "w float32[3,2]" ]
+    [ "$(jq -c 'select(.name == "step") | .inputs' net.json)" = '["^y"]' ]
+    [ "$(jq -c 'select(.name == "w/zero") | .attrs.value' net.json)" = '[[0,0],[0,0],[0,0]]' ]
 }
 
 @test "Graphviz reads the drawing, with and without scopes as boxes" {

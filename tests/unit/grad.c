@@ -51,7 +51,7 @@ static double get(struct run *r, struct edge fetch, double x)
 static void check_text(struct run *r)
 {
     struct str text = STR_INIT, again = STR_INIT;
-    struct graph *copy;
+    struct graph *copy = NULL;
     if (graph_check(r->f.graph, &r->f.err) || graph_print_text(&text, r->f.graph, -1, &r->f.err) ||
         graph_parse_text(str_text(&text), text.n, "t", ops_registry(), &copy, &r->f.err) ||
         graph_print_text(&again, copy, -1, &r->f.err))

@@ -79,7 +79,7 @@ static void test_nodes_entries_aliases_provenance(void **state)
         "entry nothing =\n"
         "alias other = b:1\n"
         "x = Placeholder() {dtype=float32, shape=[?,64]} : float32[?,64] at my model.lua:3\n"
-        "b = Both(x) {T=float32} @?/job:ps @/job:ps/task:0/device:CPU:0 : float32, float32[] at m:7\n"
+        "b = Both(x) {T=float32} @?/job:ps @/job:ps/task:0/device:CPU:0 : float32 at m:7\n"
         "n = NoOp(^x, ^b)\n"
         "w = Variable() {dtype=int64, shape=[]} @?/job:ps/task:1\n";
     expect_canonical(

@@ -39,7 +39,7 @@ enum op_flag {
     OP_UNINITIALIZED = 1 << 4, /* may take a variable that has no value yet */
     OP_SOURCE = 1 << 5,        /* Placeholder: a value must be fed */
     OP_READS_REF = 1 << 6,     /* its ref inputs are only looked at; other ops write theirs */
-    OP_SHAPE_ONLY = 1 << 7,    /* the result depends on the shapes of its inputs, not on their values */
+    OP_SHAPE_ONLY = 1 << 7,    /* depends on the shapes of its inputs, not on values */
 };
 
 struct op_def {

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Training steps of train.lua's nets, in turn with PyTorch's (peer_torch.py): each round runs both, and
+# PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large pages);
+# its best median counts. The ratio of each round is taken within the round.
+# PYTHON names a Python that has torch; the newest is put into build/venv if pip can, else python3's is
+# taken. Environment: ROUNDS (5), THREADS (2), MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+rounds=${ROUNDS:-5}
+export OMP_NUM_THREADS=${THREADS:-2}
+unset OPENBLAS_CORETYPE # the tools choose by the machine's features
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=4294967296
+
+find_python() {
+    if [[ -z ${PYTHON:-} ]]; then
+        PYTHON=build/venv/bin/python
+        [[ -x $PYTHON ]] || { python3 -m venv build/venv && "$PYTHON" -m pip install -q torch numpy; } \
+            > /dev/null 2>&1 || PYTHON=python3
+    fi
+    "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
+        { echo "skipped: no torch (set PYTHON)"; exit 0; }
+}
+
+ours() { # MODEL STEPS: seconds a step, the median
+    build/bin/tf-exec -g "$work/$1.tfg" --run train --steps "$2" --threads "$OMP_NUM_THREADS" \
+        --trace "$work/trace" > /dev/null
+    build/bin/tf-show --json "$work/trace" |
+        python3 -c '
+import json, statistics, sys
+steps = []
+for line in sys.stdin:
+    event = json.loads(line)
+    if "node" not in event and "ns" in event:
+        steps.append(event["ns"] * 1e-9)
+print(statistics.median(steps[len(steps) // 5:]))'
+}
+
+peer() { # MODEL BATCH STEPS: the best of its four ways
+    local best=
+    for layout in "" --channels-last; do
+        for tunables in "" "$tuned"; do
+            GLIBC_TUNABLES=$tunables "$PYTHON" tests/bench/peer_torch.py "$1" "$2" "$3" $layout
+        done
+        [[ $1 != mlp ]] || break
+    done > "$work/peer"
+    best=$(sort -g "$work/peer" | head -1)
+    echo "$best"
+}
+
+find_python
+printf '%-10s %5s %12s %12s %7s\n' MODEL BATCH OURS/ms TORCH/ms RATIO
+for entry in ${MODELS:-mlp:128:300 lenet:64:30 alexnet:16:8}; do
+    IFS=: read -r model batch steps <<< "$entry"
+    build/bin/tf-graph -D "model=$model" -D "batch=$batch" tests/bench/train.lua |
+        build/bin/tf-opt | build/bin/tf-place > "$work/$model.tfg"
+    for ((round = 0; round < rounds; round++)); do
+        echo "$(ours "$model" "$steps") $(peer "$model" "$batch" "$steps")"
+    done > "$work/rounds"
+    python3 - "$model" "$batch" "$work/rounds" <<'EOF'
+import statistics
+import sys
+
+pairs = [tuple(map(float, line.split())) for line in open(sys.argv[3])]
+ours, torch = (statistics.median(p[i] for p in pairs) for i in (0, 1))
+ratio = statistics.median(a / b for a, b in pairs)
+print(f"{sys.argv[1]:<10} {sys.argv[2]:>5} {ours * 1e3:12.3f} {torch * 1e3:12.3f} {ratio:7.2f}")
+EOF
+done

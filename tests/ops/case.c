@@ -146,6 +146,8 @@ static int parse_field(struct case_reader *reader, struct test_case *test, const
         return test->grad = copy, 0;
     if (!strcmp(key, "grad2"))
         return test->grad2 = true, 0;
+    if (!strcmp(key, "symmetric"))
+        return test->symmetric = true, 0;
     if (!strcmp(key, "tol"))
         return test->tolerance = atof(rest), 0;
     if (!strcmp(key, "feed") || !strcmp(key, "fetch"))

@@ -41,6 +41,7 @@ struct test_case {
     const char *nograd; /* why no gradient is checked */
     const char *grad;   /* input numbers; NULL: by default */
     bool grad2;         /* second derivatives, too */
+    bool symmetric;     /* matrices are: an element is varied together with its mirror image */
     double tolerance;   /* < 0: by type */
     VEC(struct case_attr) attrs;
     VEC(struct case_value) in;

@@ -186,18 +186,37 @@ static int loss_at(struct gradient_check *check, double *loss, struct error *err
     return 0;
 }
 
+/* The same element, or of symmetric matrices its mirror image. */
+static int64_t mirrored(const struct gradient_check *check, const struct shape *shape, int64_t i)
+{
+    if (!check->test->symmetric || shape->rank < 2)
+        return i;
+    int64_t n = shape->dims[shape->rank - 1], row = i / n % n, column = i % n;
+    return i - row * n - column + column * n + row;
+}
+
+static int loss_beside(struct gradient_check *check, int input, int64_t element, double value,
+                       double *loss, struct error *err)
+{
+    struct tensor *x = &check->values[input];
+    int64_t mirror = mirrored(check, &x->shape, element);
+    double at = tensor_get_float64(x, element), beside = tensor_get_float64(x, mirror);
+    tensor_set_float64(x, mirror, value);
+    tensor_set_float64(x, element, value);
+    int result = loss_at(check, loss, err);
+    tensor_set_float64(x, mirror, beside);
+    tensor_set_float64(x, element, at);
+    return result;
+}
+
 static int compare_element(struct gradient_check *check, int input, int64_t element, double exact,
                            struct error *err)
 {
-    struct tensor *x = &check->values[input];
-    double at = tensor_get_float64(x, element), step = STEP * fmax(1, fabs(at)), up, down;
-    tensor_set_float64(x, element, at + step);
-    if (loss_at(check, &up, err))
+    double at = tensor_get_float64(&check->values[input], element);
+    double step = STEP * fmax(1, fabs(at)), up, down;
+    if (loss_beside(check, input, element, at + step, &up, err) ||
+        loss_beside(check, input, element, at - step, &down, err))
         return err->code;
-    tensor_set_float64(x, element, at - step);
-    if (loss_at(check, &down, err))
-        return err->code;
-    tensor_set_float64(x, element, at);
     double estimate = (up - down) / (2 * step);
     double noise = fmax(fabs(up), fabs(down)) * 1e-15 / step; /* digits lost in the difference */
     if (fabs(estimate - exact) <= GRADIENT_TOLERANCE * fmax(1, fabs(exact)) + noise)
@@ -211,14 +230,20 @@ static int compare_input(struct gradient_check *check, int i, const struct tenso
                          struct error *err)
 {
     int input = check->chosen[i];
+    const struct shape *shape = &check->values[input].shape;
     int64_t n = tensor_count(&check->values[input]);
     int64_t stride = n > ELEMENTS_MAX ? n / ELEMENTS_MAX : 1;
-    if (!shape_equal(&gradient->shape, &check->values[input].shape))
+    if (!shape_equal(&gradient->shape, shape))
         return error_set(err, ERR_DATA, "gradient of input %d is %s", input,
                          shape_text(&gradient->shape));
-    for (int64_t e = 0; e < n; e += stride)
-        if (compare_element(check, input, e, tensor_get_float64(gradient, e), err))
+    for (int64_t e = 0; e < n; e += stride) {
+        int64_t mirror = mirrored(check, shape, e);
+        double exact = tensor_get_float64(gradient, e);
+        if (mirror != e)
+            exact += tensor_get_float64(gradient, mirror);
+        if (compare_element(check, input, e, exact, err))
             return err->code;
+    }
     return 0;
 }
 

@@ -104,7 +104,7 @@ class Golden:
         self.lines += [f"in {tensor(x)}" for x in inputs]
 
     def op(self, name, op, inputs, outputs, attrs=None, tol=None, grad=None, grad2=False,
-           nograd=None):
+           nograd=None, symmetric=False):
         """outputs: arrays, or None for one that is not checked. grad: input numbers that are
         checked (default: all of float64); nograd: why none is; grad2: second order as well."""
         self.head(name, op, inputs, attrs)
@@ -115,6 +115,8 @@ class Golden:
             self.lines.append("grad " + " ".join(map(str, grad)))
         if grad2:
             self.lines.append("grad2")
+        if symmetric:  # matrices: an element is varied together with its mirror image
+            self.lines.append("symmetric")
         if nograd:
             self.lines.append(f"nograd {nograd}")
         self.lines.append("end")

@@ -141,6 +141,8 @@ def cholesky(g):
         slope = Sum(product, axes)
         """, [("", {"a": a, "w": w, "s": s}, {"slope": np.float64(slope)})], ops="Cholesky CholeskyGrad",
             tol=1e-7)
+    both = np.array([[4.0, 1, -0.5], [1, 3, 0.25], [-0.5, 0.25, 2]])
+    g.op("Cholesky/differences", "Cholesky", [both], [np.linalg.cholesky(both)], symmetric=True)
     g.error("Cholesky/indefinite", "Cholesky", [np.array([[1.0, 0], [2, 1]])],
             "matrix 0 is not positive definite: leading minor 2")
     g.error("Cholesky/square", "Cholesky", [np.ones((2, 3))], "square, not [2,3]")

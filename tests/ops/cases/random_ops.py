@@ -182,6 +182,44 @@ def choices(g):
                 [("y", {"x": x.astype(np.float32), "n": n}, message)], ops="Multinomial")
 
 
+def loops(g):
+    """Each iteration draws its own numbers: what it drew differs from what the last one drew."""
+    g.graph("random/loop", """
+        n = Const() {dtype=int32, value=0}
+        shape = Const() {dtype=int32, value=[50]}
+        start = RandomUniform(shape) {dtype=float32, seed=5}
+        none = Const() {dtype=int32, value=0}
+        i = Enter(n) {frame_name="loop"}
+        v = Enter(start) {frame_name="loop"}
+        c = Enter(none) {frame_name="loop"}
+        s = Enter(shape) {frame_name="loop", is_constant=true}
+        im = Merge(i, inext)
+        vm = Merge(v, vnext)
+        cm = Merge(c, cnext)
+        five = Const(^im) {dtype=int32, value=5}
+        go = Less(im, five)
+        cond = LoopCond(go)
+        is = Switch(im, cond)
+        vs = Switch(vm, cond)
+        cs = Switch(cm, cond)
+        body = Identity(is:1)
+        one = Const(^body) {dtype=int32, value=1}
+        iplus = Add(body, one)
+        drawn = RandomUniform(s, ^body) {dtype=float32, seed=5}
+        same = Equal(drawn, vs:1)
+        number = Cast(same) {DstT=int32}
+        axis = Const(^body) {dtype=int32, value=[0]}
+        sum = Sum(number, axis)
+        cplus = Add(cs:1, sum)
+        inext = NextIteration(iplus)
+        vnext = NextIteration(drawn)
+        cnext = NextIteration(cplus)
+        iend = Exit(is:0)
+        cend = Exit(cs:0)
+        """, [("", {}, {"cend": np.int32(0), "iend": np.int32(5)})], ops="RandomUniform")
+
+
 with Golden("random_ops") as g, np.errstate(all="ignore"):
     tensors(g)
     choices(g)
+    loops(g)

@@ -17,16 +17,29 @@ def dense(i, o):
     return nn.Sequential(nn.Linear(i, o), nn.ReLU())
 
 
+def mlp():
+    return nn.Sequential(dense(784, 512), dense(512, 512), nn.Linear(512, 10))
+
+
+def lenet():
+    return nn.Sequential(conv(1, 32, 5, 1, 2), nn.MaxPool2d(2),
+                         conv(32, 64, 5, 1, 2), nn.MaxPool2d(2),
+                         nn.Flatten(), dense(3136, 512), nn.Linear(512, 10))
+
+
+def alexnet():
+    return nn.Sequential(conv(3, 64, 11, 4), nn.MaxPool2d(3, 2),
+                         conv(64, 192, 5, 1, 2), nn.MaxPool2d(3, 2),
+                         conv(192, 384, 3, 1, 1), conv(384, 256, 3, 1, 1),
+                         conv(256, 256, 3, 1, 1), nn.MaxPool2d(3, 2),
+                         nn.Flatten(), dense(9216, 4096), dense(4096, 4096),
+                         nn.Linear(4096, 1000))
+
+
 NETS = {
-    "mlp": (lambda: nn.Sequential(dense(784, 512), dense(512, 512), nn.Linear(512, 10)), (784,), 10),
-    "lenet": (lambda: nn.Sequential(conv(1, 32, 5, 1, 2), nn.MaxPool2d(2), conv(32, 64, 5, 1, 2),
-                                    nn.MaxPool2d(2), nn.Flatten(), dense(3136, 512),
-                                    nn.Linear(512, 10)), (1, 28, 28), 10),
-    "alexnet": (lambda: nn.Sequential(conv(3, 64, 11, 4), nn.MaxPool2d(3, 2), conv(64, 192, 5, 1, 2),
-                                      nn.MaxPool2d(3, 2), conv(192, 384, 3, 1, 1),
-                                      conv(384, 256, 3, 1, 1), conv(256, 256, 3, 1, 1),
-                                      nn.MaxPool2d(3, 2), nn.Flatten(), dense(9216, 4096),
-                                      dense(4096, 4096), nn.Linear(4096, 1000)), (3, 227, 227), 1000),
+    "mlp": (mlp, (784,), 10),
+    "lenet": (lenet, (1, 28, 28), 10),
+    "alexnet": (alexnet, (3, 227, 227), 1000),
 }
 
 

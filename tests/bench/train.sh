@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps of train.lua's nets, in turn with PyTorch's (peer_torch.py): each round runs both, and
-# PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large pages);
-# its best median counts. The ratio of each round is taken within the round.
-# PYTHON names a Python that has torch; the newest is put into build/venv if pip can, else python3's is
-# taken. Environment: ROUNDS (5), THREADS (2), MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
+# Training steps of train.lua's nets, in turn with PyTorch's (peer_torch.py): each round runs both,
+# and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large
+# pages); its best median counts. The ratio of each round is taken within the round.
+# PYTHON names a Python that has torch; the newest is put into build/venv if pip can, else python3's
+# is taken. ROUNDS (5), THREADS (2), MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
@@ -12,13 +12,15 @@ export OMP_NUM_THREADS=${THREADS:-2}
 unset OPENBLAS_CORETYPE # the tools choose by the machine's features
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=4294967296
+large=4294967296
+tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=$large:glibc.malloc.trim_threshold=$large
 
 find_python() {
     if [[ -z ${PYTHON:-} ]]; then
         PYTHON=build/venv/bin/python
-        [[ -x $PYTHON ]] || { python3 -m venv build/venv && "$PYTHON" -m pip install -q torch numpy; } \
-            > /dev/null 2>&1 || PYTHON=python3
+        [[ -x $PYTHON ]] ||
+            { python3 -m venv build/venv && "$PYTHON" -m pip install -q torch numpy; } \
+                > /dev/null 2>&1 || PYTHON=python3
     fi
     "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
         { echo "skipped: no torch (set PYTHON)"; exit 0; }

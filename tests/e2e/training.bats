@@ -11,11 +11,12 @@ setup() {
 }
 
 perceptron_like_torch() { # OPTIMIZER
-    tf-graph -D "optimizer=$1" "$root/tests/e2e/perceptron.lua" | tf-opt | tf-place > "$BATS_TEST_TMPDIR/g"
+    local work=$BATS_TEST_TMPDIR
+    tf-graph -D "optimizer=$1" "$root/tests/e2e/perceptron.lua" | tf-opt | tf-place > "$work/g"
     ./feed --rows 1-1437 --batch 64 --epochs 5 |
-        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --fetch loss --steps 100 |
-        tf-show --json | jq .loss > "$BATS_TEST_TMPDIR/losses"
-    paste "$BATS_TEST_TMPDIR/losses" "$root/tests/data/perceptron/$1.txt" |
+        tf-exec -g "$work/g" --run train --fetch loss --steps 100 |
+        tf-show --json | jq .loss > "$work/losses"
+    paste "$work/losses" "$root/tests/data/perceptron/$1.txt" |
         awk '{ d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > 1e-4) bad = bad " " NR ":" $1 "/" $2 }
              END { if (NR != 100 || bad) { print NR " steps; beyond 1e-4:" bad; exit 1 } }'
 }
@@ -33,11 +34,11 @@ perceptron_like_torch() { # OPTIMIZER
 }
 
 train() { # SCRIPT CHECKPOINT OPTION...
-    local script=$1 checkpoint=$2
+    local script=$1 checkpoint=$BATS_TEST_TMPDIR/$2
     shift 2
     tf-graph "$script" | tf-opt | tf-place > "$BATS_TEST_TMPDIR/g"
     ./feed --rows 1-640 --shuffle --batch 64 --epochs 3 |
-        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --save "$BATS_TEST_TMPDIR/$checkpoint" "$@" > /dev/null
+        tf-exec -g "$BATS_TEST_TMPDIR/g" --run train --save "$checkpoint" "$@" > /dev/null
 }
 
 @test "the same seed gives the same bits, run after run" {

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/bind.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int fail(struct bind *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int fail(struct bind *b, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(b->err, ERR_DATA, "%s", text);
+}
+
+static const struct node_output *producer(const struct bind *b, struct edge edge)
+{
+    return &graph_node(b->graph, edge.node)->outputs[edge.slot];
+}
+
+/* ---- attributes that were given ---- */
+
+/* Accepts what means the same in another kind: 1 for 1.0, [] for any list. */
+static bool convert(struct attr_value *value, enum attr_kind kind, struct arena *arena)
+{
+    if (value->kind == kind)
+        return true;
+    if (value->kind >= ATTR_LIST_INT && kind >= ATTR_LIST_INT && value->n == 0) {
+        value->kind = kind;
+        return true;
+    }
+    if (kind == ATTR_FLOAT && value->kind == ATTR_INT) {
+        *value = attr_float((double)value->i);
+        return true;
+    }
+    if (kind == ATTR_LIST_FLOAT && value->kind == ATTR_LIST_INT) {
+        double *floats = arena_array(arena, (size_t)value->n, sizeof *floats);
+        for (int i = 0; i < value->n; i++)
+            floats[i] = (double)value->ints[i];
+        value->floats = floats;
+        value->kind = kind;
+        return true;
+    }
+    return false;
+}
+
+static int unknown_attr(struct bind *b, const char *name)
+{
+    const char *names[ATTRS_MAX + 1] = {0};
+    for (int i = 0; i < b->op->n_attrs; i++)
+        names[i] = b->op->attrs[i].name;
+    const char *nearest = str_nearest(name, names);
+    if (nearest)
+        return fail(b, "there is no attribute '%s' (did you mean '%s'?)", name, nearest);
+    return fail(b, "there is no attribute '%s'", name);
+}
+
+static int take_given(struct bind *b)
+{
+    for (int i = 0; i < b->spec->n_attrs; i++) {
+        const struct attr *given = &b->spec->attrs[i];
+        if (given->name[0] == '_')
+            continue;
+        int k = op_find_attr(b->op, given->name);
+        if (k < 0)
+            return unknown_attr(b, given->name);
+        if (b->values[k].kind != ATTR_NONE)
+            return fail(b, "attribute '%s' is given twice", given->name);
+        b->values[k] = given->value;
+        if (!convert(&b->values[k], b->op->attrs[k].kind, &b->graph->arena))
+            return fail(b, "attribute '%s' must be %s, not %s", given->name,
+                        attr_kind_name(b->op->attrs[k].kind), attr_kind_name(given->value.kind));
+    }
+    return 0;
+}
+
+/* ---- inputs ---- */
+
+int64_t bind_count(const struct bind *b, const struct op_arg *arg)
+{
+    if (arg->number_attr >= 0) {
+        const struct attr_value *v = &b->values[arg->number_attr];
+        return v->kind == ATTR_NONE ? -1 : v->i;
+    }
+    if (arg->type_list_attr >= 0) {
+        const struct attr_value *v = &b->values[arg->type_list_attr];
+        return v->kind == ATTR_NONE ? -1 : v->n;
+    }
+    return 1;
+}
+
+static int count_error(struct bind *b, int64_t wanted)
+{
+    return fail(b, "takes %" PRId64 " input%s, not %d", wanted, wanted == 1 ? "" : "s",
+                b->spec->n_inputs);
+}
+
+/* Finds the lengths of list arguments from the number of inputs. */
+static int infer_counts(struct bind *b)
+{
+    int64_t known = 0;
+    int open = 0;
+    for (int i = 0; i < b->op->n_inputs; i++) {
+        int64_t n = bind_count(b, &b->op->inputs[i]);
+        if (n < 0)
+            open++;
+        else
+            known += n;
+    }
+    int64_t rest = b->spec->n_inputs - known;
+    if (!open)
+        return rest == 0 ? 0 : count_error(b, known);
+    if (rest < 0 || rest % open)
+        return fail(b, "takes %" PRId64 " inputs and %d lists of equal length, not %d inputs",
+                    known, open, b->spec->n_inputs);
+    for (int i = 0; i < b->op->n_inputs; i++) {
+        int k = b->op->inputs[i].number_attr;
+        if (k >= 0 && b->values[k].kind == ATTR_NONE)
+            b->values[k] = attr_int(rest / open);
+    }
+    return 0;
+}
+
+static int check_input(struct bind *b, const struct op_arg *arg, int index)
+{
+    struct edge edge = b->spec->inputs[index];
+    if (!edge_exists(edge))
+        return 0;
+    if ((size_t)edge.node >= b->graph->nodes.n)
+        return fail(b, "input %d names a node that does not exist", index);
+    const struct node *from = graph_node(b->graph, edge.node);
+    if (edge.slot < 0 || edge.slot >= from->n_outputs)
+        return fail(b, "input '%s': node '%s' has no output %d", arg->name, from->name, edge.slot);
+    const struct node_output *output = producer(b, edge);
+    if (arg->is_ref && !output->is_ref)
+        return fail(b, "input '%s' must be a variable, but '%s' is a value", arg->name, from->name);
+    if (arg->type != DTYPE_INVALID && output->type != arg->type)
+        return fail(b, "input '%s' must be %s, but '%s' is %s", arg->name, dtype_name(arg->type),
+                    from->name, dtype_name(output->type));
+    if (arg->type_attr < 0)
+        return 0;
+    struct attr_value *t = &b->values[arg->type_attr];
+    if (t->kind == ATTR_NONE)
+        *t = attr_type(output->type);
+    else if (t->type != output->type)
+        return fail(b, "input '%s' is %s, but %s is %s", arg->name, dtype_name(output->type),
+                    b->op->attrs[arg->type_attr].name, dtype_name(t->type));
+    return 0;
+}
+
+/* The types of a heterogeneous list are those of its inputs. */
+static int bind_type_list(struct bind *b, const struct op_arg *arg, int first, int n)
+{
+    struct attr_value *v = &b->values[arg->type_list_attr];
+    enum dtype *types = arena_array(&b->graph->arena, (size_t)n, sizeof *types);
+    for (int i = 0; i < n; i++) {
+        int code = check_input(b, arg, first + i);
+        if (code)
+            return code;
+        struct edge edge = b->spec->inputs[first + i];
+        if (!edge_exists(edge))
+            return fail(b, "input %d is missing", first + i);
+        types[i] = producer(b, edge)->type;
+    }
+    if (v->kind == ATTR_NONE)
+        *v = (struct attr_value){.kind = ATTR_LIST_TYPE, .n = n, .types = types};
+    else if (memcmp(v->types, types, (size_t)n * sizeof *types))
+        return fail(b, "inputs '%s' are not of the types that attribute '%s' says", arg->name,
+                    b->op->attrs[arg->type_list_attr].name);
+    return 0;
+}
+
+static int bind_inputs(struct bind *b)
+{
+    int at = 0, code = infer_counts(b);
+    for (int i = 0; !code && i < b->op->n_inputs; i++) {
+        const struct op_arg *arg = &b->op->inputs[i];
+        int64_t n = bind_count(b, arg);
+        if (n < 0) /* a list of types that was not given: all that is left */
+            n = b->spec->n_inputs - at;
+        if (n > b->spec->n_inputs - at)
+            return count_error(b, at + n);
+        if (arg->type_list_attr >= 0) {
+            code = bind_type_list(b, arg, at, (int)n);
+            at += (int)n;
+            continue;
+        }
+        for (int64_t k = 0; !code && k < n; k++)
+            code = check_input(b, arg, at++);
+    }
+    return code ? code : at == b->spec->n_inputs ? 0 : count_error(b, at);
+}
+
+/* ---- attributes against their constraints ---- */
+
+static int type_error(struct bind *b, const struct op_attr *attr, enum dtype type)
+{
+    struct str names = STR_INIT;
+    for (int t = 1; t < 32; t++)
+        if (attr->types & DTYPE_BIT(t) && strcmp(dtype_name((enum dtype)t), "invalid"))
+            str_printf(&names, "%s%s", names.n ? ", " : "", dtype_name((enum dtype)t));
+    int code =
+        fail(b, "%s is %s, but must be one of %s", attr->name, dtype_name(type), str_text(&names));
+    str_release(&names);
+    return code;
+}
+
+static int check_value(struct bind *b, const struct op_attr *attr, const struct attr_value *v)
+{
+    if (attr->kind == ATTR_TYPE && !(attr->types & DTYPE_BIT(v->type)))
+        return type_error(b, attr, v->type);
+    if (attr->kind == ATTR_LIST_TYPE)
+        for (int i = 0; i < v->n; i++)
+            if (!(attr->types & DTYPE_BIT(v->types[i])))
+                return type_error(b, attr, v->types[i]);
+    if (attr->strings) {
+        const char *const *s = attr->strings;
+        while (*s && strcmp(*s, v->s))
+            s++;
+        if (!*s)
+            return fail(b, "attribute '%s' cannot be \"%s\"", attr->name, v->s);
+    }
+    int64_t size = attr->kind == ATTR_INT ? v->i : v->n;
+    if (attr->has_minimum && size < attr->minimum)
+        return fail(b, "attribute '%s' must be at least %" PRId64 ", not %" PRId64, attr->name,
+                    attr->minimum, size);
+    return 0;
+}
+
+static int complete_attrs(struct bind *b)
+{
+    for (int i = 0; i < b->op->n_attrs; i++) {
+        const struct op_attr *attr = &b->op->attrs[i];
+        if (b->values[i].kind == ATTR_NONE) {
+            if (!attr->has_default)
+                return fail(b, "attribute '%s' is missing", attr->name);
+            b->values[i] = attr->default_value;
+        }
+        int code = check_value(b, attr, &b->values[i]);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int bind_node(struct bind *b)
+{
+    if (b->op->n_attrs > ATTRS_MAX)
+        return fail(b, "has more than %d attributes", ATTRS_MAX);
+    for (int i = 0; i < b->spec->n_controls; i++)
+        if (b->spec->controls[i] < 0 || (size_t)b->spec->controls[i] >= b->graph->nodes.n)
+            return fail(b, "a control input names a node that does not exist");
+    int code = take_given(b);
+    if (!code)
+        code = bind_inputs(b);
+    return code ? code : complete_attrs(b);
+}
+
+int bind_attr(struct bind *b, const char *name, struct attr_value *value)
+{
+    if (*name == '_')
+        return 0;
+    int k = op_find_attr(b->op, name);
+    if (k < 0)
+        return unknown_attr(b, name);
+    if (!convert(value, b->op->attrs[k].kind, &b->graph->arena))
+        return fail(b, "attribute '%s' must be %s", name, attr_kind_name(b->op->attrs[k].kind));
+    return check_value(b, &b->op->attrs[k], value);
+}

@@ -154,6 +154,8 @@ install: all
 		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
+	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
+	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
 		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
 

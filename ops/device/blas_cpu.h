@@ -13,7 +13,10 @@ struct gemm {
     enum dtype type;
     bool transpose_a, transpose_b, accumulate;
     int64_t m, n, k;
+    void *scratch; /* gemm_scratch_bytes, or NULL: some products are slower without */
 };
+
+size_t gemm_scratch_bytes(const struct gemm *gemm);
 
 /* By at most `threads` threads. `deterministic`: cut by shape, so that the bits do not depend on
  * `threads`. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass one thread. */

@@ -26,7 +26,7 @@ struct chain {
     struct error *err; /* while it is being made */
     bool failed;
     int n_in, n_out, n_operands, n_links;
-    int threads_before;
+    int threads, threads_before;
     size_t offsets[CHAIN_OPERANDS]; /* of temporaries, in scratch */
     size_t temporary_bytes, scratch_bytes;
     struct link links[CHAIN_LINKS];
@@ -49,7 +49,8 @@ struct chain *chain_new(struct kernel_setup *setup)
     BUG_ON(chain->n_operands > CHAIN_OPERANDS);
     /* Primitives are cut for the team of the thread that makes them. */
     chain->threads_before = omp_get_max_threads();
-    omp_set_num_threads(setup->threads > 0 ? setup->threads : 1);
+    chain->threads = setup->threads > 0 ? setup->threads : 1;
+    omp_set_num_threads(chain->threads);
     return chain;
 }
 
@@ -266,6 +267,7 @@ int chain_run(struct chain *chain, void *const *data, void *scratch, struct erro
     struct frame *frame = atomic_exchange(&chain->idle, NULL);
     if (!frame && !(frame = frame_new(chain, err)))
         return err->code;
+    omp_set_num_threads(chain->threads); /* whatever ran on this thread before */
     int code = run_links(chain, frame, data, scratch, err);
     frame_free(chain, atomic_exchange(&chain->idle, frame));
     return code;

@@ -6,7 +6,7 @@
  */
 #include <cblas.h>
 #include <limits.h>
-#include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -210,6 +210,7 @@ static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, siz
     p->pivots = p->work ? kernel_temporary(call, ((size_t)p->n + 1) * sizeof *p->pivots) : NULL;
     if (!p->pivots)
         return call->err->code;
+    omp_set_num_threads(call->threads > 0 ? call->threads : 1);
     for (int64_t i = 0; i < n; i++) {
         struct problem one = *p;
         one.a = (const char *)p->a + (size_t)i * a_bytes;

@@ -32,9 +32,26 @@ static int prepare(struct kernel_setup *setup, const char *flag_a, const char *f
     return 0;
 }
 
+static void set_sizes(const struct matmul *state, const struct shape *a, const struct shape *b,
+                      struct gemm *g)
+{
+    bool ta = state->transpose_a, tb = state->transpose_b;
+    g->transpose_a = ta;
+    g->transpose_b = tb;
+    g->m = a->dims[a->rank - (ta ? 1 : 2)];
+    g->k = a->dims[a->rank - (ta ? 2 : 1)];
+    g->n = b->dims[b->rank - (tb ? 2 : 1)];
+}
+
 static int matmul_prepare(struct kernel_setup *setup)
 {
-    return prepare(setup, "transpose_a", "transpose_b");
+    struct gemm g = {.type = setup->in_types[0].type};
+    prepare(setup, "transpose_a", "transpose_b");
+    if (!setup->shapes_known)
+        return 0;
+    set_sizes(setup->state, &setup->in_types[0].shape, &setup->in_types[1].shape, &g);
+    setup->scratch_bytes = gemm_scratch_bytes(&g);
+    return 0;
 }
 
 static int batch_matmul_prepare(struct kernel_setup *setup)
@@ -46,15 +63,11 @@ static int describe(struct kernel_call *call, struct gemm *g)
 {
     const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
     const struct matmul *state = call->state;
-    bool transpose_a = state->transpose_a, transpose_b = state->transpose_b;
-    *g = (struct gemm){
-        .type = call->in[0]->type, .transpose_a = transpose_a, .transpose_b = transpose_b};
     int64_t inner_b = 0;
+    *g = (struct gemm){.type = call->in[0]->type, .scratch = call->scratch};
     if (a->rank >= 2 && b->rank >= 2) {
-        g->m = a->dims[a->rank - (transpose_a ? 1 : 2)];
-        g->k = a->dims[a->rank - (transpose_a ? 2 : 1)];
-        g->n = b->dims[b->rank - (transpose_b ? 2 : 1)];
-        inner_b = b->dims[b->rank - (transpose_b ? 1 : 2)];
+        set_sizes(state, a, b, g);
+        inner_b = b->dims[b->rank - (state->transpose_b ? 1 : 2)];
     }
     return check_product(call, a, b, g, inner_b);
 }

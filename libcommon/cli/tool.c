@@ -84,15 +84,18 @@ static int exit_status(int code)
 static int finish(struct tool *tool, int code, struct error *err)
 {
     struct error late = ERROR_INIT;
-    if ((!code || code == ERR_NEGATIVE) && tool_finish_output(tool, &late)) {
-        code = late.code;
-        *err = late;
-    } else if (code && code != ERR_NEGATIVE) {
+    if (code && code != ERR_NEGATIVE) {
         tool->stopped = tool_stopped_input() != NULL;
+        report(tool, err); /* before the next stage hears of it, so that the cause stands first */
         tool_abandon_output(tool, err);
+    } else {
+        if (tool_finish_output(tool, &late)) {
+            code = late.code;
+            *err = late;
+        }
+        if (code)
+            report(tool, err);
     }
-    if (code)
-        report(tool, err);
     tool_close_readers();
     return exit_status(code);
 }

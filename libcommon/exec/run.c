@@ -2,10 +2,10 @@
  *
  * What running a kernel needs, whichever executor runs it.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "exec/plan_internal.h"
 #include "exec/pool.h"
 
@@ -101,21 +101,17 @@ int item_check_variables(const struct plan *plan, const struct item *item, struc
     return 0;
 }
 
-static bool all_finite(const struct tensor *t)
+static int fail_not_finite(const struct item *item, int output, const struct tensor *t, int64_t bad,
+                           struct error *err)
 {
-    int64_t n = tensor_count(t);
-    if (t->type == FLOAT32) {
-        const float *x = t->data;
-        for (int64_t i = 0; i < n; i++)
-            if (!isfinite(x[i]))
-                return false;
-    } else if (t->type == FLOAT64) {
-        const double *x = t->data;
-        for (int64_t i = 0; i < n; i++)
-            if (!isfinite(x[i]))
-                return false;
-    }
-    return true;
+    struct str what = STR_INIT;
+    tensor_print_not_finite(&what, t, bad);
+    if (item->n_out > 1)
+        error_set(err, ERR_DATA, "output %d is %s", output, str_text(&what));
+    else
+        error_set(err, ERR_DATA, "result is %s", str_text(&what));
+    str_release(&what);
+    return item_fail(item, err);
 }
 
 int item_check_numerics(const struct item *item, const struct kernel_call *call, struct error *err)
@@ -126,10 +122,9 @@ int item_check_numerics(const struct item *item, const struct kernel_call *call,
             for (int k = 0; k < item->n_in; k++)
                 if (call->refs[k])
                     t = &call->refs[k]->value;
-        if (t && t->data && !t->layout && !all_finite(t)) {
-            error_set(err, ERR_DATA, "the first value that is not finite is output %d", i);
-            return item_fail(item, err);
-        }
+        int64_t bad = t && t->data && !t->layout ? tensor_find_not_finite(t) : -1;
+        if (bad >= 0)
+            return fail_not_finite(item, i, t, bad, err);
     }
     return 0;
 }

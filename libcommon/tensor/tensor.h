@@ -91,6 +91,11 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
  * limit < 0 prints all. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 
+/* Index of the first NaN or infinity; -1: none, or no floating-point type. Host tensors only. */
+int64_t tensor_find_not_finite(const struct tensor *t);
+/* What stands there and where: "NaN at [3,1] of float32[64,10]"; of a scalar "NaN". */
+void tensor_print_not_finite(struct str *out, const struct tensor *t, int64_t index);
+
 /* Reads such a literal; a list without elements ends the shape ("[[],[]]" is [2,0]). `type`
  * DTYPE_INVALID: int32 when all elements are whole and written without a point, else float32
  * ("true" and "false": bool; "..." : string). Returns the end of what was read, or NULL with the

@@ -2,10 +2,10 @@
  *
  * Kernels whose output is their input's memory.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "exec/kernel.h"
 
 static int alias_prepare(struct kernel_setup *setup)
@@ -23,8 +23,6 @@ const struct kernel_code kernel_identity = {.prepare = alias_prepare, .run = ali
 
 /* ---- CheckNumerics ---- */
 
-#define BLOCK 4096
-
 struct check {
     const char *message;
 };
@@ -38,64 +36,16 @@ static int check_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* A float is not finite if all bits of its exponent are set. Blocks without one, which are nearly
- * all, take a loop that the compiler vectorizes. */
-#define FIND_NOT_FINITE(name, bits, mask)                                                          \
-    static int64_t name(const void *data, int64_t n)                                               \
-    {                                                                                              \
-        const bits *x = data;                                                                      \
-        for (int64_t start = 0; start < n; start += BLOCK) {                                       \
-            int64_t end = start + BLOCK < n ? start + BLOCK : n;                                   \
-            bits found = 0;                                                                        \
-            for (int64_t i = start; i < end; i++)                                                  \
-                found |= (bits)((x[i] & (mask)) == (mask));                                        \
-            for (int64_t i = start; found && i < end; i++)                                         \
-                if ((x[i] & (mask)) == (mask))                                                     \
-                    return i;                                                                      \
-        }                                                                                          \
-        return -1;                                                                                 \
-    }
-
-FIND_NOT_FINITE(find_float64, uint64_t, UINT64_C(0x7ff0000000000000))
-FIND_NOT_FINITE(find_float32, uint32_t, UINT32_C(0x7f800000))
-FIND_NOT_FINITE(find_float16, uint16_t, 0x7c00)
-FIND_NOT_FINITE(find_bfloat16, uint16_t, 0x7f80)
-
-static int64_t find_not_finite(const struct tensor *t)
-{
-    int64_t n = tensor_count(t);
-    switch (t->type) {
-    case FLOAT64:
-        return find_float64(t->data, n);
-    case FLOAT32:
-        return find_float32(t->data, n);
-    case FLOAT16:
-        return find_float16(t->data, n);
-    default:
-        return find_bfloat16(t->data, n);
-    }
-}
-
-static int check_fail(struct kernel_call *call, int64_t index)
-{
-    const struct tensor *t = call->in[0];
-    struct shape at = {.rank = t->shape.rank};
-    double value = tensor_get_float64(t, index);
-    for (int i = at.rank - 1; i >= 0; i--) {
-        at.dims[i] = index % t->shape.dims[i];
-        index /= t->shape.dims[i];
-    }
-    return kernel_fail(call, "%s: %s at %s of %s", ((const struct check *)call->state)->message,
-                       isnan(value)  ? "NaN"
-                       : value > 0.0 ? "Inf"
-                                     : "-Inf",
-                       shape_text(&at), shape_text_typed(t->type, &t->shape));
-}
-
 static int check_run(struct kernel_call *call)
 {
-    int64_t bad = find_not_finite(call->in[0]);
-    return bad >= 0 ? check_fail(call, bad) : alias_run(call);
+    int64_t bad = tensor_find_not_finite(call->in[0]);
+    if (bad < 0)
+        return alias_run(call);
+    struct str what = STR_INIT;
+    tensor_print_not_finite(&what, call->in[0], bad);
+    kernel_fail(call, "%s is %s", ((const struct check *)call->state)->message, str_text(&what));
+    str_release(&what);
+    return call->err->code;
 }
 
 const struct kernel_code kernel_check_numerics = {.prepare = check_prepare, .run = check_run};

@@ -1,0 +1,257 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A user's first hour: the sessions of the documents, typed as they stand there, and what they print.
+# Each section goes on in the folder that the first one has made.
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    export root
+    export PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    cp -r "$root/examples/." "$root/tests/data/walkthrough/." "$BATS_FILE_TMPDIR"
+    cd "$BATS_FILE_TMPDIR" || return 1
+    set -o pipefail
+    tf-graph digits.lua | tf-opt | tf-place > digits.tfg
+    ./feed --rows 1-1437 --batch 64 > train.rec
+    ./feed --rows 1-1437 --shuffle --batch 64 --epochs 20 |
+        tf-exec -g digits.tfg --run train --fetch loss,accuracy --save digits.ckpt > fetches.rec
+}
+
+setup() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    set -o pipefail
+}
+
+# Runs a shell line; $status, $output and $stderr are those of the whole line.
+sh_line() { # STATUS LINE
+    run --separate-stderr bash -c "$2"
+    printf 'status %s\n--- stdout\n%s\n--- stderr\n%s\n' "$status" "$output" "$stderr"
+    [[ $status -eq $1 ]]
+}
+
+is() { # WANTED TEXT
+    [[ $2 == "$1" ]] || { printf 'wanted: %s\nis:     %s\n' "$1" "$2" && false; }
+}
+
+matches() { # REGEX TEXT
+    [[ $2 =~ ^$1$ ]] || { printf 'wanted: %s\nis:     %s\n' "$1" "$2" && false; }
+}
+
+at_least() { # NUMBER LEAST
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' || { echo "$1 is less than $2" && false; }
+}
+
+# ---- 1. The first five minutes ----
+
+@test "a script becomes a graph, and a pipe trains it with a live line" {
+    sh_line 0 'tf-data csv data/digits.csv.gz x=1-64 y=65:int32 --rows 1-1437 --shuffle --batch 64 --epochs 20 |
+        tf-exec -g digits.tfg --run train --fetch loss,accuracy --save a.ckpt | tf-show --follow'
+    matches 'step 460/460  loss [0-9.e-]+  accuracy [01](\.[0-9]+)?  [0-9]+ steps/s  0:00 left' "${lines[-1]##*$'\r'}"
+    is "" "$stderr"
+}
+
+@test "feed is that command, to be typed less often" {
+    sh_line 0 'tail -1 feed'
+    # shellcheck disable=SC2016
+    is 'exec tf-data csv data/digits.csv.gz x=1-64 y=65:int32 "$@"' "$output"
+}
+
+@test "the trained net knows images that it has not seen" {
+    sh_line 0 './feed --rows 1438- --batch 360 |
+        tf-exec -g digits.tfg --run eval --restore digits.ckpt | tf-show'
+    matches 'step 1  accuracy 0\.[0-9]+' "$output"
+    at_least "${output##* }" 0.95
+}
+
+@test "three ways in give the same variables: -g, the graph on stdin, one after the other" {
+    tf-graph digits.lua | tf-place | tf-exec --run train --feed train.rec --save one.ckpt
+    tf-graph digits.lua | tf-place > plain.tfg
+    cat plain.tfg train.rec | tf-exec --run train --save two.ckpt
+    tf-exec -g plain.tfg --run train --save three.ckpt < train.rec
+    tf-show --json one.ckpt > one.json
+    is 14 "$(wc -l < one.json)"
+    tf-show --json two.ckpt | cmp - one.json
+    tf-show --json three.ckpt | cmp - one.json
+}
+
+# ---- 2. Looking into every stage ----
+
+@test "tf-show says what a graph is" {
+    sh_line 0 'tf-show digits.tfg'
+    matches 'graph   [0-9]+ nodes on 1 device' "${lines[0]}"
+    is 'entry   train ^train   eval accuracy   predict class' "${lines[1]}"
+    is 'feeds   x float32[?,64]   y int32[?]' "${lines[2]}"
+    is 'state   14 variables, 112.6 KiB: 4 trained (37.5 KiB), 10 of the optimizer' "${lines[3]}"
+    is 'made    tf-graph 1.0 digits.lua | tf-opt 1.0 | tf-place 1.0' "${lines[4]}"
+}
+
+@test "a node is a line of text, with types and the script's line" {
+    sh_line 0 "tf-graph digits.lua | tee a.tfg | tf-show --text | grep -E '^(entry t|hidden/(W =|M))'"
+    is 'entry train = ^train' "${lines[0]}"
+    is 'hidden/W = Variable() {container="", dtype=float32, shape=[64,128], shared_name=""} : float32[64,128] at digits.lua:5' \
+        "${lines[1]}"
+    is 'hidden/MatMul = MatMul(Div, hidden/W/read) {T=float32, transpose_a=false, transpose_b=false} : float32[?,128] at digits.lua:5' \
+        "${lines[2]}"
+}
+
+@test "a placed node has a device" {
+    sh_line 0 "tf-show --text digits.tfg | grep '^h ='"
+    is 'h = Relu(hidden/BiasAdd) {T=float32} @/job:localhost/task:0/device:CPU:0 : float32[?,128] at digits.lua:5' \
+        "$output"
+}
+
+@test "a graph is edited with sed, and one change is one line of diff" {
+    tf-graph digits.lua > a.tfg
+    tf-show --text a.tfg | sed '/^adam\/rate =/s/0.003/0.001/' | tf-graph --text > b.tfg
+    sh_line 0 "diff <(tf-show --text a.tfg) <(tf-show --text b.tfg) | grep '^[<>]'; true"
+    is '< adam/rate = Const() {dtype=float32, value=0.003} : float32[] at digits.lua:10' "${lines[0]}"
+    is '> adam/rate = Const() {dtype=float32, value=0.001} : float32[] at digits.lua:10' "${lines[1]}"
+    is 2 "${#lines[@]}"
+}
+
+@test "gradients and updates are added to an edited graph, and it trains" {
+    grep -v '^entry.train' digits.lua | tf-graph - > fwd.tfg
+    tf-show --text fwd.tfg | sed 's/ = Relu(/ = Tanh(/' | tf-graph --text |
+        tf-grad --minimize loss --optimizer adam > tanh.tfg
+    run ! bash -c "tf-show --text tanh.tfg | grep ' = Relu('"
+    sh_line 0 'tf-exec -g tanh.tfg --run train --fetch loss --feed train.rec | tf-show --json | jq .loss'
+    at_least "${lines[0]}" "${lines[-1]}"
+}
+
+@test "a graph is drawn, a scope as one box" {
+    tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg
+    grep -q '>hidden</text>' digits.svg
+}
+
+@test "nodes as JSON lines, for jq" {
+    sh_line 0 "tf-show --json digits.tfg | jq -r 'select(.op == \"Variable\") | .name + \" \" + .type' | head -1"
+    is 'hidden/W float32[64,128]' "$output"
+}
+
+@test "feed records in a line each" {
+    sh_line 0 'tf-show train.rec | head -1'
+    is 'feed 1  x float32[64,64] min 0 max 16 mean 4.88  y int32[64] min 0 max 9 mean 4.75' "$output"
+}
+
+@test "a tensor of a stream as .npy, as NumPy reads it" {
+    tf-show --npy train.rec x > x.npy
+    # the first row of the file
+    sh_line 0 "/usr/bin/python3 -c 'import numpy; x = numpy.load(\"x.npy\"); print(x.dtype, x.shape, *x[0])'"
+    is "float32 (64, 64) $(zcat data/digits.csv.gz | grep -m 1 '^[0-9]' | cut -d, -f1-64 |
+        sed 's/\([0-9][0-9]*\)\(,\|$\)/\1.0 /g; s/ $//')" "$output"
+}
+
+@test "a plan: kernels, order, memory" {
+    sh_line 0 "tf-exec -g digits.tfg --run train --feed train.rec --dump-plan | tf-show | sed -n '1,2p; /MatMul/p' | head -3"
+    matches 'plan   train  [0-9]+ of [0-9]+ nodes  x float32\[64,64\]  y int32\[64\]  peak [0-9.]+ KiB' \
+        "${lines[0]}"
+    matches 'ORDER +NODE +KERNEL +BUFFER +BYTES +LIVE' "${lines[1]}"
+    matches '[0-9]+ +hidden/MatMul +[a-z_]+ +arena\+[0-9]+ +32768 +[0-9]+-[0-9]+' "${lines[2]}"
+}
+
+# ---- 3. One op from the shell ----
+
+@test "one op from the shell, and a pipe of them" {
+    sh_line 0 "tf-op MatMul '[[1.0,2],[3,4]]' '[[1.0],[1]]' | tf-show"
+    is 'float32[2,1]  3 7' "$output"
+    sh_line 0 "tf-op RandomStandardNormal '[4,3]' dtype=float32 seed=7 -o a.npy"
+    is "" "$output$stderr"
+    sh_line 0 'tf-op MatMul a.npy a.npy transpose_b=true | tf-op Softmax | tf-op Sum - 1 | tf-show'
+    matches 'float32\[4\]  (1 ?){4}' "$output"
+}
+
+# ---- 4. What goes wrong, and what it says ----
+
+@test "an error of the script names its line, and the next stage names the stage" {
+    sh_line 65 'tf-graph wrong.lua | tf-show'
+    is "" "$output"
+    is "tf-graph: wrong.lua:7: node 'output/MatMul': MatMul: inner dimensions 128 and 64 differ: float32[?,128] x float32[64,10]
+tf-show: stdin: stopped by tf-graph" "$stderr"
+}
+
+@test "the cause is printed once, down a whole pipe" {
+    sh_line 65 'set -o pipefail; tf-graph wrong.lua | tf-opt | tf-place | tf-exec --run predict | tf-show'
+    is 1 "$(grep -c 'inner dimensions' <<< "$stderr")"
+    for pair in tf-opt:tf-graph tf-place:tf-opt tf-exec:tf-place tf-show:tf-exec; do
+        grep -qx "${pair%:*}: stdin: stopped by ${pair#*:}" <<< "$stderr"
+    done
+}
+
+@test "a cut stream is not taken for a whole one" {
+    sh_line 65 'tf-graph digits.lua | head -c 9000 | tf-opt > cut.tfg'
+    is 'tf-opt: stdin: truncated after 9000 bytes: no trailer, the stage before did not finish' "$stderr"
+    sh_line 65 'tf-show cut.tfg'
+    is 'tf-show: cut.tfg: stopped by tf-opt' "$stderr"
+}
+
+@test "a conflict of devices names both ends and the way between them" {
+    tf-graph m.lua > pinned.tfg
+    sh_line 65 'tf-place pinned.tfg > placed.tfg'
+    is "tf-place: pinned.tfg: 'W' on /job:ps/task:0 (m.lua:3) and 'm' on /job:ps/task:1 (m.lua:8) must share a device: W -> W/slot -> m" \
+        "$stderr"
+}
+
+@test "a loss that is NaN stops the training with its step and node; --check finds the origin" {
+    tf-graph steep.lua | tf-opt | tf-place > steep.tfg
+    sh_line 65 './feed --batch 64 2>feed.err | tf-exec -g steep.tfg --run train --save steep.ckpt'
+    matches "tf-exec: steep\.tfg: step [0-9]+: node 'loss/check' \(steep\.lua:9\): CheckNumerics: loss is NaN; nothing saved; --check finds the origin" \
+        "$stderr"
+    [[ ! -e steep.ckpt && ! -s feed.err ]]
+    sh_line 65 './feed --batch 64 2>feed.err | tf-exec -g steep.tfg --run train --save steep.ckpt --check'
+    matches "tf-exec: steep\.tfg: step [0-9]+: node 'Log' \(steep\.lua:8\): Log: result is -Inf at \[[0-9]+,[0-9]\] of float32\[64,10\]; nothing saved" \
+        "$stderr"
+    [[ ! -e steep.ckpt ]]
+}
+
+@test "a feed that is missing is named, with all that is needed" {
+    tf-show --npy train.rec x > x.npy
+    sh_line 66 'tf-exec -g digits.tfg --run train --feed x=x.npy'
+    is "tf-exec: digits.tfg: node 'y' (digits.lua:4): not fed; --run train needs x float32[?,64], y int32[?]" \
+        "$stderr"
+}
+
+@test "a terminal gets no binary" {
+    sh_line 64 'script -qec "tf-graph digits.lua" /dev/null'
+    is 'tf-graph: will not write a binary stream to a terminal; try: tf-graph digits.lua | tf-show' \
+        "${output%$'\r'}"
+}
+
+# ---- 5. An optimizer of one's own ----
+
+@test "an optimizer written by a user trains" {
+    sed 's/optim.adam/require "lion"/' digits.lua > mine.lua
+    tf-graph mine.lua | tf-opt | tf-place > lion.tfg
+    sh_line 0 'tf-show lion.tfg'
+    is 'state   8 variables, 75.1 KiB: 4 trained (37.5 KiB), 4 of the optimizer' "${lines[3]}"
+    ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20 |
+        tf-exec -g lion.tfg --run train --save lion.ckpt
+    sh_line 0 './feed --rows 1438- --batch 360 | tf-exec -g lion.tfg --run eval --restore lion.ckpt |
+        tf-show --json | jq .accuracy'
+    at_least "$output" 0.93
+}
+
+@test "the script beside the examples is that one" {
+    cmp <(sed 's/optim.adam/require "lion"/' digits.lua) lion-digits.lua
+}
+
+# ---- 12. Answers from a pipe ----
+
+@test "each line is answered as it comes" {
+    zcat data/digits.csv.gz | sed -n 1,3p > rows.csv
+    : > new.csv
+    mkfifo answers
+    sleep 60 3>&- &
+    user=$!
+    tail -f --pid=$user new.csv 3>&- | tf-data csv - x=1-64 --batch 1 3>&- |
+        tf-exec -g digits.tfg --run predict --restore digits.ckpt 3>&- | tf-show > answers 3>&- &
+    exec 5< answers
+    n=0
+    while IFS= read -r row; do
+        n=$((n + 1))
+        echo "$row" >> new.csv
+        read -r -t 10 answer <&5
+        is "step $n  class ${row##*,}" "$answer"
+    done < rows.csv
+    exec 5<&-
+    kill $user
+}

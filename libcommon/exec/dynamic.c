@@ -15,58 +15,7 @@
 
 static void execute(struct run *run, struct activation *a);
 
-/* ---- variables: a read is a tensor whose memory is the variable's, and whose last holder gives
- * the hold back ---- */
-
-struct read_hold {
-    struct buffer buffer; /* first: what the tensor counts */
-    struct variable *variable;
-};
-
-static void end_read(struct buffer *buffer)
-{
-    struct read_hold *hold = (struct read_hold *)buffer;
-    struct variable *variable = hold->variable;
-    mem_free(hold);
-    variable_unhold(variable, false);
-}
-
-static struct tensor read_variable(struct variable *variable)
-{
-    struct read_hold *hold = mem_alloc(sizeof *hold);
-    struct tensor t = variable->value;
-    atomic_init(&hold->buffer.holders, 1);
-    hold->buffer.data = t.data;
-    hold->buffer.free = end_read;
-    hold->variable = variable;
-    t.buffer = &hold->buffer;
-    return t;
-}
-
-/* The k-th hold that an item needs, by address of the variables; a variable that it writes is held
- * for writing only. False: there are no more. */
-static bool nth_hold(const struct plan *plan, const struct item *item, int k, struct hold *result)
-{
-    struct variable *last = NULL;
-    for (int found = 0; found <= k; found++) {
-        struct hold best = {NULL, false};
-        for (int i = 0; i < item->n_in; i++) {
-            const struct value *value = &plan->values.items[item->in[i]];
-            bool write = item->refs && item->refs[i] && !node_has(item->node, OP_READS_REF);
-            if (value->kind != VALUE_VARIABLE || value->variable <= last)
-                continue;
-            if (!best.variable || value->variable < best.variable)
-                best = (struct hold){value->variable, write};
-            else if (value->variable == best.variable)
-                best.write = best.write || write;
-        }
-        if (!best.variable)
-            return false;
-        last = best.variable;
-        *result = best;
-    }
-    return true;
-}
+/* ---- variables ---- */
 
 static void push(struct run *run, struct activation *a)
 {
@@ -89,67 +38,46 @@ static void resume(struct variable_waiter *waiter)
 /* False: the activation was put aside until a hold is free. */
 static bool take_holds(struct run *run, struct activation *a)
 {
-    const struct item *item = &run->plan->items.items[a->item];
-    struct hold hold;
-    while (nth_hold(run->plan, item, a->n_held, &hold)) {
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held < di->n_holds) {
+        const struct hold *hold = &di->holds[a->n_held];
         a->waiter.resume = resume;
-        if (!variable_hold(hold.variable, hold.write, &a->waiter))
+        if (!variable_hold(hold->variable, hold->write, &a->waiter))
             return false;
         a->n_held++;
     }
     return true;
 }
 
+static void give_holds(struct run *run, struct activation *a)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held > 0) {
+        const struct hold *hold = &di->holds[--a->n_held];
+        variable_unhold(hold->variable, hold->write);
+    }
+}
+
 /* ---- one kernel ---- */
 
-static bool holds_for_write(const struct plan *plan, const struct item *item,
-                            const struct variable *variable)
-{
-    struct hold hold;
-    for (int k = 0; nth_hold(plan, item, k, &hold); k++)
-        if (hold.variable == variable)
-            return hold.write;
-    return false;
-}
-
-static struct tensor *read_before(const struct plan *plan, const struct item *item,
-                                  struct tensor **in, int i)
-{
-    const struct variable *variable = plan->values.items[item->in[i]].variable;
-    for (int k = 0; k < i; k++)
-        if (plan->values.items[item->in[k]].kind == VALUE_VARIABLE &&
-            plan->values.items[item->in[k]].variable == variable)
-            return in[k];
-    return NULL;
-}
-
-/* A variable's value as an input: its own memory if the item writes it, else a tensor with a hold,
- * or a copy where a loop may write while others still read. */
-static int gather_variable(struct run *run, struct activation *a, struct tensor **in, int i)
+/* A variable's own memory; a copy for kernels that may take long without computing. */
+static int gather_variable(struct run *run, struct activation *a, int i, struct token *input)
 {
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
-    const struct value *value = &plan->values.items[item->in[i]];
-    struct tensor *before = read_before(plan, item, in, i);
-    if (holds_for_write(plan, item, value->variable)) {
-        in[i] = &value->variable->value;
-    } else if (before) {
-        in[i] = before;
-    } else if (!value->copy_reads || !value->variable->value.data) {
-        *in[i] = read_variable(value->variable);
-    } else {
-        struct tensor copy = value->variable->value;
-        copy.buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(&copy));
-        if (!copy.buffer)
-            return error_set(&a->err, ERR_OS, "no memory for a copy of variable '%s'",
-                             value->variable->name);
-        copy.data = copy.buffer->data;
-        *in[i] = copy;
-        struct device *device = plan->options.device;
-        device->copy(device, copy.data, value->variable->value.data, tensor_bytes(&copy), &a->err);
-        variable_unhold(value->variable, false);
-    }
-    return 0;
+    struct device *device = plan->options.device;
+    const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
+    input->tensor = *value;
+    input->tensor.buffer = NULL;
+    if (!(item->flags & KERNEL_ASYNC) || !value->data)
+        return 0;
+    struct buffer *buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(value));
+    if (!buffer)
+        return error_set(&a->err, ERR_OS, "no memory for %s",
+                         shape_text_typed(value->type, &value->shape));
+    input->tensor.buffer = buffer;
+    input->tensor.data = buffer->data;
+    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &a->err);
 }
 
 /* Points to each input's value, wherever it is. */
@@ -159,13 +87,14 @@ static int gather(struct run *run, struct activation *a, struct tensor **in)
     const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
     int code = 0;
-    a->gathered = true;
     for (int i = 0; i < item->n_in; i++) {
         struct value *value = &plan->values.items[item->in[i]];
         struct token *input = &a->iteration->inputs[di->first_input + i];
         in[i] = &input->tensor;
-        if (value->kind == VALUE_VARIABLE) {
-            int failed = gather_variable(run, a, in, i);
+        if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
+            in[i] = &value->variable->value;
+        } else if (value->kind == VALUE_VARIABLE) {
+            int failed = gather_variable(run, a, i, input);
             code = code ? code : failed;
         } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
             in[i] = &value->constant;
@@ -176,6 +105,8 @@ static int gather(struct run *run, struct activation *a, struct tensor **in)
             in[i] = NULL; /* the other inputs of a Merge */
         }
     }
+    if (item->flags & KERNEL_ASYNC)
+        give_holds(run, a);
     return code;
 }
 
@@ -197,6 +128,7 @@ static int make_call(struct run *run, struct activation *a)
                                  .fetches = run->fetches,
                                  .out_refs = it->out_refs + di->first_output,
                                  .pool = plan->dynamic->pool,
+                                 .copies_reads = !plan->dynamic->keeps_reads,
                                  .done = async_done};
     a->host.temporaries = (void *)&a->temporaries;
     int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
@@ -263,32 +195,15 @@ static void release_inputs(struct run *run, struct activation *a)
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    struct hold hold;
     for (int i = 0; i < item->n_in; i++) {
         struct token *input = &a->iteration->inputs[di->first_input + i];
         tensor_release(&input->tensor);
         input->is_live = false;
     }
-    for (int k = 0; k < a->n_held && nth_hold(plan, item, k, &hold); k++)
-        if (hold.write || !a->gathered)
-            variable_unhold(hold.variable, hold.write);
+    give_holds(run, a);
     for (size_t i = 0; i < a->temporaries.n; i++)
         mem_free(a->temporaries.items[i]);
     a->temporaries.n = 0;
-}
-
-/* Without the lock: frees what was discarded under it. */
-static void sweep(struct run *run)
-{
-    for (;;) {
-        pthread_mutex_lock(&run->lock);
-        struct buffer *buffer = run->garbage.n ? vec_pop(&run->garbage) : NULL;
-        pthread_mutex_unlock(&run->lock);
-        if (!buffer)
-            return;
-        struct tensor t = {.buffer = buffer};
-        tensor_release(&t);
-    }
 }
 
 /* ---- the queue ---- */
@@ -384,10 +299,7 @@ static void execute(struct run *run, struct activation *a)
         release_inputs(run, a);
         pthread_mutex_lock(&run->lock);
         finish(run, a, code, &mine);
-        bool dirty = run->garbage.n > 0;
         pthread_mutex_unlock(&run->lock);
-        if (dirty)
-            sweep(run);
     }
 }
 
@@ -496,6 +408,19 @@ static void work(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+/* Reads that last as long as the step are begun in the order of all holds. */
+static void keep_reads(const struct dynamic *d)
+{
+    for (size_t i = 0; i < d->kept.n; i++)
+        variable_hold_wait(d->kept.items[i], false);
+}
+
+static void let_go_of_reads(const struct dynamic *d)
+{
+    for (size_t i = 0; i < d->kept.n; i++)
+        variable_unhold(d->kept.items[i], false);
+}
+
 int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct error *err)
 {
@@ -505,12 +430,13 @@ int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds
     run->fetches = fetches;
     run->queue = NULL;
     run->failed = false;
+    keep_reads(plan->dynamic);
     work(run);
+    let_go_of_reads(plan->dynamic);
     int code = run->failed ? run->err.code : 0;
     if (code)
         *err = run->err;
     frame_clear(run);
-    sweep(run);
     struct error sync_error = ERROR_INIT;
     int synced = plan->options.device->sync(plan->options.device, &sync_error);
     if (!code && synced) {
@@ -531,7 +457,6 @@ void dynamic_free(struct plan *plan)
     for (struct run *run = d->idle_runs, *next; run; run = next) {
         next = run->next;
         frame_free_idle(run);
-        vec_release(&run->garbage);
         mem_free(run->idle_frames);
         mem_free(run->idle_iterations);
         pthread_mutex_destroy(&run->lock);
@@ -541,8 +466,10 @@ void dynamic_free(struct plan *plan)
     for (size_t i = 0; i < d->frames.n; i++) {
         vec_release(&d->frames.items[i].items);
         vec_release(&d->frames.items[i].exits);
+        vec_release(&d->frames.items[i].over);
     }
     vec_release(&d->frames);
+    vec_release(&d->kept);
     pool_free(d->pool);
     mem_free(d);
 }

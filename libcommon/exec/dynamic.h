@@ -12,7 +12,13 @@
  * dynamic.c runs items.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
- * without it. Variables are held as variable.h says, never while waiting for run.lock.
+ * without it.
+ *
+ * Variables: a step that only reads, and never waits for the outside, holds what it reads from its
+ * beginning to its end. In any other an item holds a variable only while its kernel runs, and a
+ * tensor that would have been the variable's memory is a copy: nobody ever waits for a hold while
+ * keeping one from others, but in the order of the variables' ids, so that steps cannot wait for
+ * each other in a circle (static plans: plan_schedule.c).
  */
 #ifndef TF_EXEC_DYNAMIC_H
 #define TF_EXEC_DYNAMIC_H
@@ -36,6 +42,7 @@ struct out_edge {
     int slot; /* of the producer; -1 for control and after */
     int item;
     int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
+    bool is_ref;
 };
 
 struct dynamic_item {
@@ -49,6 +56,8 @@ struct dynamic_item {
     int child_frame;               /* of an Enter */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
+    struct hold *holds; /* in the order in which they are taken */
+    int n_holds;
 };
 
 struct dynamic_frame {
@@ -59,6 +68,7 @@ struct dynamic_frame {
     int parallel_iterations;
     VEC(int) items;
     VEC(int) exits;
+    VEC(struct out_edge) over; /* to items of the parent that run after the loop is over */
 };
 
 struct dynamic {
@@ -66,6 +76,8 @@ struct dynamic {
     VEC(struct dynamic_frame) frames; /* 0: the root */
     struct out_edge *edges;
     int threads;
+    bool keeps_reads;            /* `kept` are held for reading as long as a step lasts */
+    VEC(struct variable *) kept; /* in the order of their ids */
     struct pool *pool;
     struct run *idle_runs; /* memory of steps that are over; under plan->lock */
 };
@@ -125,8 +137,7 @@ struct activation {
     struct iteration *iteration;
     int item;
     bool is_dead;
-    bool gathered; /* reads of variables are tensors now, which give their holds back */
-    int n_held;    /* holds taken so far */
+    int n_held; /* holds taken so far */
     VEC(void *) temporaries;
     struct activation *next;
     struct error err;
@@ -149,14 +160,16 @@ struct run {
     int helpers;
     atomic_bool failed;
     struct error err;
-    VEC(struct buffer *) garbage; /* let go of under the lock; the last holder may need it */
 };
+
+/* dynamic_plan.c: frames as a tree. The innermost one that holds both; and the child of `outer`
+ * that holds `frame` (outer itself if it is the same). */
+int dynamic_common_frame(const struct dynamic *d, int a, int b);
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 
 /* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
 struct frame *frame_root(struct run *run);
 void frame_start_root(struct run *run, struct activation **ready);
-/* Lets go of a tensor; what that sets free is freed by run_sweep, without the lock. */
-void frame_discard(struct run *run, struct tensor *t);
 /* Sends the outputs of an activation that is over along its edges. */
 void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
 /* Drops everything that a failed step left behind, and the root frame of any step. */

@@ -79,20 +79,13 @@ static void iteration_drop(struct run *run, struct iteration *it)
 {
     const struct dynamic_frame *def = it->frame->def;
     for (int i = 0; i < def->n_inputs; i++) {
-        frame_discard(run, &it->inputs[i].tensor);
+        tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;
     }
     for (int i = 0; i < def->n_outputs; i++)
-        frame_discard(run, &it->outputs[i]);
+        tensor_release(&it->outputs[i]);
     it->next = run->idle_iterations[it->frame->index];
     run->idle_iterations[it->frame->index] = it;
-}
-
-void frame_discard(struct run *run, struct tensor *t)
-{
-    if (t->buffer)
-        vec_push(&run->garbage, t->buffer);
-    *t = (struct tensor)TENSOR_INIT;
 }
 
 static struct frame *frame_new(struct run *run, int index, struct frame *parent,
@@ -118,18 +111,18 @@ static struct frame *frame_new(struct run *run, int index, struct frame *parent,
     return frame;
 }
 
-static void drop_values(struct run *run, struct frame *frame)
+static void drop_values(struct frame *frame)
 {
     for (size_t i = 0; i < frame->deferred.n; i++)
-        frame_discard(run, &frame->deferred.items[i].value.tensor);
+        tensor_release(&frame->deferred.items[i].value.tensor);
     for (size_t i = 0; i < frame->invariants.n; i++)
-        frame_discard(run, &frame->invariants.items[i].value.tensor);
+        tensor_release(&frame->invariants.items[i].value.tensor);
     frame->deferred.n = frame->invariants.n = 0;
 }
 
 static void frame_drop(struct run *run, struct frame *frame)
 {
-    drop_values(run, frame);
+    drop_values(frame);
     while (frame->oldest) {
         struct iteration *it = frame->oldest;
         frame->oldest = it->next;
@@ -178,7 +171,6 @@ static void schedule(struct run *run, struct iteration *it, int item, bool is_de
     a->iteration = it;
     a->item = item;
     a->is_dead = is_dead;
-    a->gathered = false;
     a->n_held = 0;
     a->next = *ready;
     *ready = a;
@@ -253,7 +245,7 @@ static void send(struct run *run, struct iteration *to, int item, int slot,
     const struct dynamic *d = run->plan->dynamic;
     const struct dynamic_item *di = &d->items[item];
     for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
-        if (d->edges[e].slot == slot)
+        if (d->edges[e].slot == slot && d->edges[e].input != EDGE_AFTER)
             deliver(run, to, &d->edges[e], value, ready);
 }
 
@@ -285,7 +277,7 @@ static void start_deferred(struct run *run, struct frame *frame, int64_t number,
     for (size_t i = 0; i < frame->deferred.n; i++) {
         struct deferred *d = &frame->deferred.items[i];
         send_with_controls(run, it, d->item, &d->value, ready);
-        frame_discard(run, &d->value.tensor);
+        tensor_release(&d->value.tensor);
     }
     frame->deferred.n = 0;
     it->outstanding--;
@@ -373,6 +365,8 @@ static void end_frame(struct run *run, struct frame *frame, struct activation **
     for (size_t i = 0; i < frame->def->exits.n; i++)
         if (!frame->exited[i])
             send_with_controls(run, parent, frame->def->exits.items[i], &dead, ready);
+    for (size_t i = 0; i < frame->def->over.n; i++)
+        deliver(run, parent, &frame->def->over.items[i], &dead, ready);
     struct frame **at = &parent->children;
     while (*at != frame)
         at = &(*at)->next;
@@ -410,29 +404,47 @@ static void check_iteration(struct run *run, struct iteration *it, struct activa
 
 /* ---- the interface ---- */
 
+/* Where the output of an op that moves values between iterations goes. */
+static void move(struct run *run, struct activation *a, const struct token *value,
+                 struct activation **ready)
+{
+    switch (run->plan->dynamic->items[a->item].role) {
+    case ROLE_ENTER:
+        enter(run, a->iteration, a->item, value, ready);
+        break;
+    case ROLE_NEXT:
+        next_iteration(run, a->iteration, a->item, value, ready);
+        break;
+    default:
+        leave(run, a->iteration, a->item, value, ready);
+    }
+}
+
 void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[a->item];
     const struct item *item = &run->plan->items.items[a->item];
     struct iteration *it = a->iteration;
+    struct tensor *outputs = &it->outputs[di->first_output];
     struct token over = {.is_live = !a->is_dead};
-    for (int i = 0; i < item->n_out; i++) {
-        struct tensor *output = &it->outputs[di->first_output + i];
-        bool is_ref = run->plan->values.items[item->out[i]].is_ref;
-        struct token value = {.tensor = *output,
-                              .is_live = !a->is_dead && (is_ref || output->type != DTYPE_INVALID)};
-        if (di->role == ROLE_ENTER)
-            enter(run, it, a->item, &value, ready);
-        else if (di->role == ROLE_NEXT)
-            next_iteration(run, it, a->item, &value, ready);
-        else if (di->role == ROLE_EXIT)
-            leave(run, it, a->item, &value, ready);
-        else
-            send(run, it, a->item, i, &value, ready);
-        frame_discard(run, output);
+    bool moves = di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT;
+    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++) {
+        const struct out_edge *edge = &d->edges[e];
+        if (edge->slot < 0 && (!moves || edge->input == EDGE_AFTER)) {
+            deliver(run, it, edge, &over, ready);
+        } else if (!moves) {
+            struct token value = {outputs[edge->slot], !a->is_dead};
+            value.is_live = value.is_live && (edge->is_ref || value.tensor.type != DTYPE_INVALID);
+            deliver(run, it, edge, &value, ready);
+        }
     }
-    if (di->role == ROLE_PLAIN || di->role == ROLE_MERGE || di->role == ROLE_TRIGGER)
-        send(run, it, a->item, -1, &over, ready);
+    if (moves) {
+        struct token value = {outputs[0], !a->is_dead};
+        move(run, a, &value, ready);
+    }
+    for (int i = 0; i < item->n_out; i++)
+        tensor_release(&outputs[i]);
     it->outstanding--;
     check_iteration(run, it, ready);
 }

@@ -3,6 +3,7 @@
  * What the dynamic executor needs to know of a plan, found once: the frame of each item, what it
  * waits for, where its outputs go.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -112,6 +113,24 @@ static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
         d->frames.items[di->child_frame].n_enters++;
 }
 
+int dynamic_common_frame(const struct dynamic *d, int a, int b)
+{
+    while (a != b) { /* parents come before children */
+        if (a > b)
+            a = d->frames.items[a].parent;
+        else
+            b = d->frames.items[b].parent;
+    }
+    return a;
+}
+
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
+{
+    while (frame > outer && d->frames.items[frame].parent != outer)
+        frame = d->frames.items[frame].parent;
+    return frame;
+}
+
 /* ---- edges ---- */
 
 typedef VEC(struct out_edge) edge_vec;
@@ -137,6 +156,28 @@ static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, i
     count_arrival(d, plan, edge.item, edge.input, from);
 }
 
+/* That a loop comes first or second is for all of it: the item waits until the loop is over, or
+ * everything that enters the loop waits. */
+static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int id)
+{
+    int common = dynamic_common_frame(d, d->items[before].frame, d->items[id].frame);
+    int from = dynamic_frame_below(d, common, d->items[before].frame);
+    int to = dynamic_frame_below(d, common, d->items[id].frame);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        bool waits = to == common ? (int)i == id
+                                  : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
+        struct out_edge edge = {-1, (int)i, EDGE_AFTER, false};
+        if (!waits)
+            continue;
+        if (from == common) {
+            add_edge(d, plan, of, before, edge);
+        } else {
+            vec_push(&d->frames.items[from].over, edge);
+            count_arrival(d, plan, edge.item, edge.input, before);
+        }
+    }
+}
+
 static void collect_edges(struct dynamic *d, const struct plan *plan, int id, edge_vec *of)
 {
     const struct item *item = &plan->items.items[id];
@@ -144,18 +185,15 @@ static void collect_edges(struct dynamic *d, const struct plan *plan, int id, ed
         const struct value *value = &plan->values.items[item->in[k]];
         if (value->item >= 0) {
             int slot = item->in[k] - plan->items.items[value->item].out[0];
-            add_edge(d, plan, of, value->item, (struct out_edge){slot, id, k});
+            add_edge(d, plan, of, value->item, (struct out_edge){slot, id, k, value->is_ref});
         } else if (d->items[id].role == ROLE_MERGE) {
             d->items[id].merge_ready = true;
         }
     }
     for (int k = 0; k < item->n_controls; k++)
-        add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL});
-    for (size_t k = 0; k < item->after.n; k++) {
-        int before = item->after.items[k];
-        if (output_frame(d, before) == d->items[id].frame)
-            add_edge(d, plan, of, before, (struct out_edge){-1, id, EDGE_AFTER});
-    }
+        add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL, false});
+    for (size_t k = 0; k < item->after.n; k++)
+        add_after(d, plan, of, item->after.items[k], id);
 }
 
 static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
@@ -196,24 +234,92 @@ static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
             return code;
         place_in_frame(d, plan, (int)i);
     }
-    edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
-    for (size_t i = 0; i < plan->items.n; i++)
-        collect_edges(d, plan, (int)i, of);
-    flatten_edges(d, plan, of);
-    mem_free(of);
     return 0;
 }
 
-/* A variable that a loop writes is copied by whoever reads it. */
-static void mark_copies(const struct dynamic *d, struct plan *plan)
+/* ---- variables ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
+}
+
+static void add_hold(struct dynamic_item *di, struct variable *variable, bool write)
+{
+    for (int i = 0; i < di->n_holds; i++) {
+        if (di->holds[i].variable == variable) {
+            di->holds[i].write = di->holds[i].write || write;
+            return;
+        }
+    }
+    di->holds[di->n_holds++] = (struct hold){variable, write};
+}
+
+static bool writes(const struct item *item, int input)
+{
+    return item->refs && item->refs[input] && !node_has(item->node, OP_READS_REF);
+}
+
+/* What an item holds while it runs. */
+static void collect_holds(struct dynamic *d, struct plan *plan, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        const struct value *value = &plan->values.items[item->in[k]];
+        if (value->kind != VALUE_VARIABLE)
+            continue;
+        if (!di->holds)
+            di->holds = arena_array(&plan->memory, (size_t)item->n_in, sizeof *di->holds);
+        add_hold(di, value->variable, writes(item, k));
+    }
+    if (di->n_holds > 1)
+        qsort(di->holds, (size_t)di->n_holds, sizeof *di->holds, by_id);
+}
+
+static bool only_reads(const struct dynamic *d, const struct plan *plan)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        for (int k = 0; d->items[i].frame && item->refs && k < item->n_in; k++)
-            for (size_t v = 0; item->refs[k] && v < plan->values.n; v++)
-                if (plan->values.items[v].variable == item->refs[k])
-                    plan->values.items[v].copy_reads = true;
+        if (plan->items.items[i].flags & KERNEL_ASYNC)
+            return false;
+        for (int k = 0; k < d->items[i].n_holds; k++)
+            if (d->items[i].holds[k].write)
+                return false;
     }
+    return true;
+}
+
+/* The holds of all items become those of the step. */
+static void keep_holds(struct dynamic *d, struct plan *plan)
+{
+    VEC(struct hold) all = VEC_INIT;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        for (int k = 0; k < d->items[i].n_holds; k++)
+            vec_push(&all, d->items[i].holds[k]);
+        d->items[i].n_holds = 0;
+    }
+    if (all.n)
+        qsort(all.items, all.n, sizeof *all.items, by_id);
+    for (size_t i = 0; i < all.n; i++)
+        if (!i || all.items[i].variable != all.items[i - 1].variable)
+            vec_push(&d->kept, all.items[i].variable);
+    vec_release(&all);
+}
+
+void dynamic_connect(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        collect_edges(d, plan, (int)i, of);
+        collect_holds(d, plan, (int)i);
+    }
+    flatten_edges(d, plan, of);
+    mem_free(of);
+    d->keeps_reads = only_reads(d, plan);
+    if (d->keeps_reads)
+        keep_holds(d, plan);
 }
 
 int dynamic_new(struct plan *plan, struct error *err)
@@ -223,8 +329,5 @@ int dynamic_new(struct plan *plan, struct error *err)
     d->items = arena_array(&plan->memory, plan->items.n + 1, sizeof *d->items);
     d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
     d->pool = pool_new(plan->options.device);
-    int code = analyse(d, plan, err);
-    if (!code)
-        mark_copies(d, plan);
-    return code;
+    return analyse(d, plan, err);
 }

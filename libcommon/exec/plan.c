@@ -15,14 +15,15 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     int code = plan_make_graph(plan, request, fetches, err);
     if (!code)
         code = plan_prepare(plan, fetches, err);
-    if (!code)
-        code = plan_order_items(plan, err);
+    if (!code && !plan->is_static)
+        code = dynamic_new(plan, err);
     if (code)
         return code;
-    if (plan->is_static)
+    plan_order_variables(plan);
+    if (!plan->is_static)
+        dynamic_connect(plan);
+    else if (!(code = plan_schedule(plan, err)))
         plan_place_memory(plan);
-    else
-        code = dynamic_new(plan, err);
     return code;
 }
 

@@ -31,10 +31,9 @@ struct value {
     struct tensor constant;    /* owned by the plan, or borrowed from the graph */
     struct variable *variable; /* of a reference, or whose memory this value aliases */
     int feed;
-    int item;        /* producer; -1: none */
-    bool copy_reads; /* dynamic: written in a loop, so that a read must not alias it */
-    int alias_of;    /* the value whose memory this one is; -1: its own */
-    int64_t offset;  /* in the arena; -1: none */
+    int item;       /* producer; -1: none */
+    int alias_of;   /* static: the value whose memory this one is; -1: its own */
+    int64_t offset; /* in the arena; -1: none */
     size_t bytes;
     int live_from, live_to; /* items, by position in the order */
 };
@@ -100,8 +99,19 @@ int plan_add_item(struct plan *plan, const struct item *item);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
 
-/* plan_order.c: orders reads and writes of variables, then all items. */
-int plan_order_items(struct plan *plan, struct error *err);
+/* plan_order.c: orders reads and writes of variables. */
+struct use {
+    struct variable *variable;
+    int item;
+    bool write;
+    int alias; /* value that is the variable's memory, made by another item; -1 */
+};
+typedef VEC(struct use) use_vec;
+void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
+void plan_order_variables(struct plan *plan);
+
+/* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
+int plan_schedule(struct plan *plan, struct error *err);
 
 /* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
 void plan_place_memory(struct plan *plan);
@@ -111,8 +121,11 @@ int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
                struct tensor *fetches, struct error *err);
 void static_free_instances(struct plan *plan);
 
-/* dynamic.c */
+/* dynamic_plan.c: finds frames; when items are ordered, edges. */
 int dynamic_new(struct plan *plan, struct error *err);
+void dynamic_connect(struct plan *plan);
+
+/* dynamic.c */
 void dynamic_free(struct plan *plan);
 int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct error *err);
@@ -126,6 +139,7 @@ struct call_host {
     struct tensor *fetches;     /* of the step */
     struct variable **out_refs; /* dynamic: the variable of a ref output */
     struct pool *pool;          /* dynamic: where outputs come from */
+    bool copies_reads;          /* dynamic: an output cannot be the memory of a variable */
     VEC(void *) * temporaries;  /* freed after the call or, at the latest, after the step */
     void (*done)(struct call_host *host, int result);
 };

@@ -234,7 +234,7 @@ static void take_outputs(struct plan *plan, struct item *item, const struct kern
         if (value->is_ref) {
             value->kind = VALUE_VARIABLE;
             value->variable = variable;
-        } else if (out[i].forward == FORWARD_ALIAS && item->in[out[i].from] >= 0) {
+        } else if (plan->is_static && out[i].forward == FORWARD_ALIAS) {
             value->alias_of = item->in[out[i].from];
         }
     }

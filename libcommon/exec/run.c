@@ -31,6 +31,27 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
+/* Whether the input is the memory of a variable that others may write as soon as the call is over.
+ */
+static bool is_read(const struct call_host *host, int from)
+{
+    return host->copies_reads &&
+           host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
+}
+
+static int copy_read(struct kernel_call *call, struct tensor *out, const struct tensor *in)
+{
+    struct call_host *host = call->executor;
+    struct buffer *buffer = pool_alloc(host->pool, tensor_bytes(in));
+    if (!buffer)
+        return error_set(call->err, ERR_OS, "no memory for %s",
+                         shape_text_typed(in->type, &in->shape));
+    *out = *in;
+    out->buffer = buffer;
+    out->data = buffer->data;
+    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+}
+
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape)
 {
@@ -53,8 +74,10 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     }
     if (in->buffer)
         tensor_share(out, in);
-    else
+    else if (!is_read(host, from))
         *out = *in;
+    else if (copy_read(call, out, in))
+        return NULL;
     if (shape)
         out->shape = *shape;
     return out;
@@ -146,19 +169,11 @@ static int fetch_run(struct kernel_call *call)
 
 const struct kernel_code plan_fetch_code = {.run = fetch_run};
 
+/* Static plans only. */
 static int copy_run(struct kernel_call *call)
 {
-    struct call_host *host = call->executor;
     const struct tensor *in = call->in[0];
     struct tensor *out = call->out[0];
-    if (!host->planned) {
-        struct buffer *buffer = pool_alloc(host->pool, tensor_bytes(in));
-        if (!buffer)
-            return error_set(call->err, ERR_OS, "no memory for %s",
-                             shape_text_typed(in->type, &in->shape));
-        *out = (struct tensor){
-            .type = in->type, .shape = in->shape, .data = buffer->data, .buffer = buffer};
-    }
     return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
 }
 

@@ -180,6 +180,7 @@ static struct variable *add(struct variable_store *store, const struct variable 
 {
     struct variable *v = mem_alloc(sizeof *v);
     v->container = mem_strdup(like->container);
+    v->id = store->last ? store->last->id + 1 : 0;
     v->name = mem_strdup(like->name);
     v->type = like->type;
     v->shape = like->shape;

@@ -20,6 +20,7 @@ struct variable_waiter;
 
 struct variable {
     const char *container, *name;
+    int id; /* 0, 1, ... in the order of creation; holds that are kept together are taken so */
     enum dtype type;
     struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
     struct tensor value; /* data NULL before the first assignment */

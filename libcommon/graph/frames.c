@@ -87,11 +87,19 @@ static int check_same_frame(struct analysis *a, const struct node *node, int fro
                      frame_text(a, frame));
 }
 
+/* A variable itself, which is no value: it is there in every loop and every iteration. */
+static bool is_variable(const struct graph *graph, struct edge edge)
+{
+    const struct node *from = graph_node(graph, edge.node);
+    return !from->n_inputs && from->outputs[edge.slot].is_ref;
+}
+
 static int find_frame(struct analysis *a, const struct node *node)
 {
     int first = -1;
     for (int i = 0; i < node->n_inputs; i++)
         if (!is_back_edge(a->graph, node, node->inputs[i]) &&
+            !is_variable(a->graph, node->inputs[i]) &&
             check_same_frame(a, node, node->inputs[i].node, &first))
             return a->err->code;
     for (int i = 0; i < node->n_controls; i++)

@@ -5,8 +5,9 @@
  * the frame_name; conditions are the (predicate, branch) pairs of the Switches between a node and
  * the start of its frame. The white paper, section 4.4, describes the primitives.
  *
- * All inputs of a node must come from one frame; an Enter runs in the parent and its result belongs
- * to the child, an Exit runs in the child and its result belongs to the parent.
+ * All inputs of a node must come from one frame, but for variables, which are in all; an Enter runs
+ * in the parent and its result belongs to the child, an Exit runs in the child and its result
+ * belongs to the parent.
  */
 #ifndef TF_GRAPH_FRAMES_H
 #define TF_GRAPH_FRAMES_H

@@ -67,24 +67,30 @@ static bool same_attrs(const struct node *a, const struct node *b)
     return true;
 }
 
-/* Both are nodes of `to`. */
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+    return n == 0 || !memcmp(a, b, n);
+}
+
+static bool same_inputs(const struct node *a, const struct node *b)
+{
+    struct edge left[2], right[2];
+    if (!may_swap(a))
+        return same_bytes(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs);
+    memcpy(left, a->inputs, sizeof left);
+    memcpy(right, b->inputs, sizeof right);
+    sort_inputs(a, left);
+    sort_inputs(b, right);
+    return !memcmp(left, right, sizeof left);
+}
+
+/* Of nodes of `to`. */
 static bool is_same(const struct node *a, const struct node *b)
 {
-    if (a->op != b->op || a->n_inputs != b->n_inputs || a->n_controls != b->n_controls)
-        return false;
-    if (memcmp(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) ||
-        strcmp(a->device, b->device) || strcmp(a->assigned, b->assigned))
-        return false;
-    struct edge left[2], right[2];
-    if (may_swap(a)) {
-        memcpy(left, a->inputs, sizeof left);
-        memcpy(right, b->inputs, sizeof right);
-        sort_inputs(a, left);
-        sort_inputs(b, right);
-        return !memcmp(left, right, sizeof left) && same_attrs(a, b);
-    }
-    return !memcmp(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs) &&
-           same_attrs(a, b);
+    return a->op == b->op && a->n_inputs == b->n_inputs && a->n_controls == b->n_controls &&
+           same_bytes(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) &&
+           !strcmp(a->device, b->device) && !strcmp(a->assigned, b->assigned) &&
+           same_inputs(a, b) && same_attrs(a, b);
 }
 
 /* An earlier node of `to` that computes the same; else the place in the table for this one. */

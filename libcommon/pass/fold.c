@@ -208,9 +208,11 @@ static void evaluate(struct fold *f)
     for (int i = 0; i < n; i++)
         edges[i] = (struct edge){copy[f->wanted.items[i].node], f->wanted.items[i].slot};
     bool all = !e->evaluate(e->context, f->part, edges, n, values, &err);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        error_clear(&err);
         if (all || (n > 1 && !e->evaluate(e->context, f->part, &edges[i], 1, &values[i], &err)))
             keep_value(f, f->wanted.items[i], &values[i]);
+    }
     graph_free(f->part);
 }
 

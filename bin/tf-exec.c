@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -458,18 +457,10 @@ static int work(struct job *job, struct error *err)
     return code ? code : save(job, err);
 }
 
-static void print_log(enum log_level level, const char *text, void *context)
-{
-    (void)level, (void)context;
-    progress_clear();
-    fprintf(stderr, "%s\n", text);
-}
-
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct job job = {.tool = tool};
     (void)n_operands, (void)operands;
-    log_set_sink(print_log, NULL);
     tool_catch_signals();
     int code = finish_trace(&job, work(&job, err), err);
     job_release(&job);

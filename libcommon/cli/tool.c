@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "cli/output.h"
@@ -100,6 +101,13 @@ static int finish(struct tool *tool, int code, struct error *err)
     return exit_status(code);
 }
 
+static void print_log(enum log_level level, const char *text, void *context)
+{
+    (void)level, (void)context;
+    progress_clear();
+    fprintf(stderr, "%s\n", text);
+}
+
 static char **copy_arguments(int argc, char **argv)
 {
     char **copy = mem_array((size_t)argc + 1, sizeof *copy);
@@ -115,6 +123,7 @@ int tool_main(const struct option_table *table,
     signal(SIGPIPE, SIG_DFL);
     tool_name = table->tool;
     mem_set_handler(out_of_memory);
+    log_set_sink(print_log, NULL);
     struct error err = ERROR_INIT;
     struct tool tool = {.table = table, .argc = argc, .argv = copy_arguments(argc, argv)};
     int n_operands = 0;

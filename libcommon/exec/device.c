@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -82,6 +83,8 @@ static int load_cpu(void **module, struct error *err)
         if (module_folder(&path, err))
             break;
         str_printf(&path, "cpu-%s.so", isas[i].name);
+        if (access(path.data, R_OK)) /* not built for this instruction set */
+            continue;
         *module = load(path.data, blas);
         if (!*module)
             error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());

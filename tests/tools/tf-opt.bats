@@ -97,3 +97,16 @@ LUA
     [ "$status" -eq 65 ]
     [[ $output == "tf-opt: stdin: truncated after "* ]]
 }
+
+@test "training gives the same losses, with the same initial values" {
+    cd "$BATS_TEST_DIRNAME/../../examples"
+    tf-graph digits.lua >"$BATS_TEST_TMPDIR/plain.tfg"
+    tf-opt "$BATS_TEST_TMPDIR/plain.tfg" -o "$BATS_TEST_TMPDIR/optimized.tfg"
+    for graph in plain optimized; do
+        ./feed --rows 1-640 --shuffle --batch 64 |
+            tf-exec -g "$BATS_TEST_TMPDIR/$graph.tfg" --run train --fetch loss,accuracy |
+            tf-show >"$BATS_TEST_TMPDIR/$graph.txt"
+    done
+    grep -q '^step 10  loss ' "$BATS_TEST_TMPDIR/plain.txt"
+    diff "$BATS_TEST_TMPDIR/plain.txt" "$BATS_TEST_TMPDIR/optimized.txt"
+}

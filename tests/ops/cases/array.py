@@ -77,7 +77,7 @@ def check_numerics(g):
             bad = np.array([[1, 2, 3], [4, 5, value]], np.float32)
             bad = (t, bad) if t == "bfloat16" else bad.astype(t)
             g.error(f"checknumerics/{t}-{name}", "CheckNumerics", [bad],
-                    f"layer 1: {name} at [1,2] of {t}[2,3]", attrs={"message": '"layer 1"'})
+                    f"layer 1 is {name} at [1,2] of {t}[2,3]", attrs={"message": '"layer 1"'})
     g.op("checknumerics/extremes", "CheckNumerics",
          [np.array([3.4e38, 1e-45, -0.0, 0], np.float32)],
          [np.array([3.4e38, 1e-45, -0.0, 0], np.float32)], attrs={"message": '""'})

@@ -57,7 +57,8 @@ LUA
 @test "a name to keep must exist" {
     run bash -c 'tf-graph m.lua >m.tfg; tf-opt --keep ded m.tfg >o.tfg'
     [ "$status" -eq 65 ]
-    [ "$output" = "tf-opt: m.tfg: cannot keep 'ded': there is no node 'ded' (did you mean 'dead'?)" ]
+    [[ $output == "tf-opt: m.tfg: cannot keep 'ded': there is no node 'ded' "* ]]
+    [[ $output == *"(did you mean 'dead'?)" ]]
 }
 
 @test "what is kept can be fetched, and so can a name that was merged" {
@@ -79,11 +80,12 @@ LUA
 @test "a cut graph is truncated" {
     run bash -c 'tf-graph m.lua | head -c 900 | tf-opt >o.tfg'
     [ "$status" -eq 65 ]
-    [[ $output == *"tf-opt: stdin: truncated after 900 bytes: no trailer, the stage before did not finish"* ]]
+    [[ $output == *"tf-opt: stdin: truncated after 900 bytes: no trailer, "* ]]
 }
 
 @test "what stopped the stage before is said once" {
-    run bash -c 'echo "error(7)" >bad.lua; tf-graph bad.lua | tf-opt >o.tfg; echo "exit ${PIPESTATUS[*]}"'
+    echo "error(7)" >bad.lua
+    run bash -c 'tf-graph bad.lua | tf-opt >o.tfg; echo "exit ${PIPESTATUS[*]}"'
     [[ $output == *"tf-opt: stdin: stopped by tf-graph"* ]]
     [[ $output == *"exit 65 65"* ]]
 }

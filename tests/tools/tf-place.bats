@@ -41,14 +41,16 @@ y  /job:localhost/task:0/device:CPU:0  first device with a kernel" ]
 @test "a device that is not there" {
     run bash -c 'tf-place m.tfg >p.tfg'
     [ "$status" -eq 65 ]
-    [ "$output" = "tf-place: m.tfg: node 'v' (m.lua:3): /device:CPU:1 is not in this cluster: it has /job:localhost/task:0/device:CPU:0" ]
+    [ "$output" = "tf-place: m.tfg: node 'v' (m.lua:3): /device:CPU:1 is not in this cluster:\
+ it has /job:localhost/task:0/device:CPU:0" ]
 }
 
 @test "two that must share a device" {
     sed 's/^u.*/& @?\/device:CPU:0 at m.lua:8/' m.txt | tf-graph --text >pinned.tfg
     run bash -c 'tf-place --devices CPU:0,CPU:1 pinned.tfg >p.tfg'
     [ "$status" -eq 65 ]
-    [ "$output" = "tf-place: pinned.tfg: 'v' on /device:CPU:1 (m.lua:3) and 'u' on /device:CPU:0 (m.lua:8) must share a device: v -> u" ]
+    [ "$output" = "tf-place: pinned.tfg: 'v' on /device:CPU:1 (m.lua:3) and\
+ 'u' on /device:CPU:0 (m.lua:8) must share a device: v -> u" ]
 }
 
 @test "a device that is none is wrong usage" {

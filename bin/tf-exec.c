@@ -14,11 +14,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
-#include "exec/feeds.h"
-#include "exec/plan_io.h"
+#include "exec/driver.h"
 #include "exec/saver.h"
-#include "exec/session.h"
-#include "exec/trace.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 
@@ -78,19 +75,12 @@ static const struct option_table table = {
 
 struct job {
     struct tool *tool;
-    const char *name; /* of the graph, for messages */
     struct graph *graph;
-    struct device *device;
-    struct session *session;
-    struct request request;
-    struct feeds feeds;
-    struct node_list needs; /* what a step must be given besides constants */
-    struct stream_reader *graph_reader, *feed_reader;
-    struct trace *trace;
+    struct driver driver;
+    struct stream_reader *graph_reader; /* while feeds may follow the graph */
     struct output *trace_output;
-    struct stream_writer *trace_writer;
     struct progress progress;
-    int64_t step;  /* the last that was run */
+    char what[256];
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
 
@@ -106,35 +96,37 @@ static int read_graph(struct job *job, struct error *err)
     int code = tool_open_reader(job->tool, graph_path, &job->graph_reader, err);
     if (code)
         return code;
-    job->name = stream_reader_name(job->graph_reader);
     code = graph_read(job->graph_reader, ops_registry(), &job->graph, err);
-    if (!code && graph_path && strcmp(graph_path, "-")) {
+    if (code)
+        return code;
+    bool from_file = graph_path && strcmp(graph_path, "-");
+    driver_init(&job->driver, job->graph, from_file ? graph_path : "stdin");
+    if (from_file) {
         tool_close_reader(job->graph_reader);
         job->graph_reader = NULL;
-        job->name = graph_path;
     }
-    return code;
+    return 0;
 }
 
 static int make_request(struct job *job, struct error *err)
 {
-    job->request.graph = job->feeds.graph = job->graph;
-    for (size_t i = 0; i < runs.n; i++)
-        if (request_run(&job->request, runs.items[i], err))
-            return error_prefix(err, "%s: ", job->name);
-    for (size_t i = 0; i < fetches.n; i++)
-        if (request_fetch(&job->request, fetches.items[i], err))
-            return error_prefix(err, "%s: ", job->name);
-    if (!job->request.fetches.n && !job->request.targets.n)
-        return error_set(err, ERR_USAGE,
-                         "nothing to do: name an entry with --run or a tensor with "
-                         "--fetch");
-    for (size_t i = 0; i < feed_options.n; i++)
-        if (!is_file_of_records(feed_options.items[i]) &&
-            feeds_add_constant(&job->feeds, feed_options.items[i], err))
-            return error_prefix(err, "%s: ", job->name);
-    request_needs(&job->request, job->feeds.edges.items, (int)job->feeds.edges.n, &job->needs);
-    return 0;
+    struct driver *driver = &job->driver;
+    int code = 0;
+    for (size_t i = 0; !code && i < runs.n; i++)
+        code = request_run(&driver->request, runs.items[i], err);
+    for (size_t i = 0; !code && i < fetches.n; i++)
+        code = request_fetch(&driver->request, fetches.items[i], err);
+    for (size_t i = 0; !code && i < feed_options.n; i++)
+        if (!is_file_of_records(feed_options.items[i]))
+            code = feeds_add_constant(&driver->feeds, feed_options.items[i], err);
+    if (code)
+        return error_prefix(err, "%s: ", driver->name);
+    snprintf(job->what, sizeof job->what, "%s %s", runs.n ? "--run" : "--fetch",
+             runs.n      ? runs.items[0]
+             : fetches.n ? fetches.items[0]
+                         : "");
+    driver->what = job->what;
+    return driver_ready(driver, err);
 }
 
 /* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
@@ -150,16 +142,15 @@ static int open_feeds(struct job *job, struct error *err)
                              "--feed names two files of records; join them with cat");
         path = feed_options.items[i];
     }
-    if (!path && !job->needs.n)
+    if (!path && !job->driver.needs.n)
         return 0;
     if ((!path || !strcmp(path, "-")) && job->graph_reader) {
-        job->feed_reader = job->graph_reader;
-        job->graph_reader = NULL;
+        job->driver.feed_reader = job->graph_reader;
         return 0;
     }
-    if (!path && (job->feeds.n_constant || isatty(STDIN_FILENO)))
+    if (!path && (job->driver.feeds.n_constant || isatty(STDIN_FILENO)))
         return 0;
-    return tool_open_reader(job->tool, path, &job->feed_reader, err);
+    return tool_open_reader(job->tool, path, &job->driver.feed_reader, err);
 }
 
 static int open_device(struct job *job, struct error *err)
@@ -167,53 +158,47 @@ static int open_device(struct job *job, struct error *err)
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
     if (threads < 0 || threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    job->device = device_open("CPU", 0, &options, err);
-    if (!job->device)
+    job->driver.device = device_open("CPU", 0, &options, err);
+    if (!job->driver.device)
         return err->code;
     struct session_options session = {.plan = {.kernels = ops_kernels(),
-                                               .device = job->device,
+                                               .device = job->driver.device,
                                                .threads = (int)threads,
                                                .check_numerics = check,
                                                .no_layouts = check}};
-    job->session = session_new(job->graph, &session);
+    job->driver.session = session_new(job->graph, &session);
+    job->driver.seed = (uint64_t)seed;
+    return 0;
+}
+
+/* In a folder each process writes a file of its own; "name/" makes the folder. */
+static int trace_file(char *path, size_t n, struct error *err)
+{
+    struct stat status;
+    bool exists = !stat(trace_path, &status), named_folder = str_ends(trace_path, "/");
+    if (named_folder && !exists && mkdir(trace_path, 0777))
+        return error_set_errno(err, ERR_IO, "%s", trace_path);
+    if (named_folder || (exists && S_ISDIR(status.st_mode)))
+        snprintf(path, n, "%s/tf-exec-%ld.rec", trace_path, (long)getpid());
+    else
+        snprintf(path, n, "%s", trace_path);
     return 0;
 }
 
 static int open_trace(struct job *job, struct error *err)
 {
-    struct stat status;
     char path[4096];
     int fd;
     if (!trace_path)
         return 0;
-    bool is_folder =
-        str_ends(trace_path, "/") || (!stat(trace_path, &status) && S_ISDIR(status.st_mode));
-    if (str_ends(trace_path, "/") && stat(trace_path, &status) && mkdir(trace_path, 0777))
-        return error_set_errno(err, ERR_IO, "%s", trace_path);
-    if (is_folder)
-        snprintf(path, sizeof path, "%s/tf-exec-%ld.rec", trace_path, (long)getpid());
-    else
-        snprintf(path, sizeof path, "%s", trace_path);
-    int code = output_open(path, &job->trace_output, &fd, err);
+    int code = trace_file(path, sizeof path, err);
+    if (!code)
+        code = output_open(path, &job->trace_output, &fd, err);
     if (code)
         return code;
-    job->trace_writer = stream_writer_new(fd, trace_path, tool_provenance(job->tool), -1);
-    job->trace = trace_new();
+    job->driver.trace_writer = stream_writer_new(fd, trace_path, tool_provenance(job->tool), -1);
+    job->driver.trace = trace_new();
     return 0;
-}
-
-static int initialize(struct job *job, struct error *err)
-{
-    struct step step = {.number = 0, .seed = (uint64_t)seed};
-    struct request init = {.graph = job->graph};
-    if (!graph_entry(job->graph, "init"))
-        return 0;
-    int code = request_run(&init, "init", err);
-    struct session_call call = {.targets = init.targets.items, .n_targets = (int)init.targets.n};
-    if (!code)
-        code = session_run(job->session, &call, &step, NULL, err);
-    request_release(&init);
-    return code ? error_prefix(err, "%s: init: ", job->name) : 0;
 }
 
 static int restore(struct job *job, struct error *err)
@@ -223,171 +208,91 @@ static int restore(struct job *job, struct error *err)
     int code = tool_open_reader(job->tool, restore_path, &reader, err);
     if (code)
         return code;
-    code = variables_restore(session_variables(job->session), job->graph, job->device, reader,
-                             &step, err);
+    code = variables_restore(session_variables(job->driver.session), job->graph, job->driver.device,
+                             reader, &step, err);
     tool_close_reader(reader);
     return code;
 }
 
-/* ---- feeding ---- */
-
-static int not_fed(struct job *job, struct error *err)
+/* A path that cannot be written is better known now than after an hour of training. */
+static int probe_save(struct error *err)
 {
-    struct str needs = STR_INIT;
-    const struct node *missing = NULL;
-    struct node_list one = {0};
-    for (size_t i = 0; i < job->needs.n && !missing; i++) {
-        one.items = &job->needs.items[i];
-        one.n = 1;
-        if (!feeds_complete(&job->feeds, &one))
-            missing = graph_node(job->graph, job->needs.items[i]);
-    }
-    struct node_list all = {0};
-    request_needs(&job->request, NULL, 0, &all);
-    request_print_needs(&needs, job->graph, &all);
-    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s%s needs %s", job->name,
-                         node_text(missing), runs.n ? "--run " : "--fetch ",
-                         runs.n ? runs.items[0] : fetches.items[0], str_text(&needs));
-    str_release(&needs);
-    vec_release(&all);
+    struct output *output;
+    int fd;
+    if (!save_path || dump_plan)
+        return 0;
+    int code = output_open(save_path, &output, &fd, err);
+    if (!code)
+        output_discard(output);
     return code;
 }
 
-/* Gathers what the next step needs. *more is false at the end of the feeds. */
-static int next_feeds(struct job *job, struct record *record, bool *more, struct error *err)
+static int set_up(struct job *job, struct error *err)
 {
-    *more = true;
-    feeds_clear(&job->feeds);
-    if (!job->feed_reader)
-        return feeds_complete(&job->feeds, &job->needs) ? 0 : not_fed(job, err);
-    do {
-        int code = stream_read(job->feed_reader, record, more, err);
-        if (code)
-            return code;
-        if (!*more)
-            return feeds_started(&job->feeds)   ? not_fed(job, err)
-                   : job->step || !job->needs.n ? 0
-                                                : not_fed(job, err);
-        if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
-            record->kind != RECORD_TENSOR)
-            return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected",
-                             stream_reader_name(job->feed_reader), record_kind_name(record->kind));
-        if (feeds_add_record(&job->feeds, record, err))
-            return error_prefix(err, "%s: step %" PRId64 ": ", stream_reader_name(job->feed_reader),
-                                job->step + 1);
-    } while (!feeds_complete(&job->feeds, &job->needs));
-    return 0;
+    int code = read_graph(job, err);
+    if (!code)
+        code = make_request(job, err);
+    if (!code)
+        code = open_feeds(job, err);
+    if (!code)
+        code = probe_save(err);
+    if (!code)
+        code = open_device(job, err);
+    if (!code)
+        code = open_trace(job, err);
+    if (code || dump_plan)
+        return code;
+    return restore_path ? restore(job, err) : driver_initialize(&job->driver, err);
 }
 
 /* ---- running ---- */
 
-static struct session_call make_call(const struct job *job)
-{
-    return (struct session_call){.feeds = job->feeds.edges.items,
-                                 .feed_values = job->feeds.values.items,
-                                 .n_feeds = (int)job->feeds.edges.n,
-                                 .fetches = job->request.fetches.items,
-                                 .n_fetches = (int)job->request.fetches.n,
-                                 .targets = job->request.targets.items,
-                                 .n_targets = (int)job->request.targets.n};
-}
-
+/* Before the first step, when the feeds have told how many there will be. */
 static int open_writer(struct job *job, struct error *err)
 {
-    if (job->tool->writer)
-        return 0;
+    const struct driver *driver = &job->driver;
     int64_t expected = job->limit;
-    if (expected < 0 && job->feed_reader)
-        expected = stream_reader_expected(job->feed_reader);
+    if (expected < 0 && driver->feed_reader)
+        expected = stream_reader_expected(driver->feed_reader);
     progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", 0, expected);
     /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
     struct stat out;
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
-    if (!job->request.fetches.n && !dump_plan && !tool_output && !piped)
+    bool fetched = driver->request.fetches.n > 0;
+    if (!fetched && !dump_plan && !tool_output && !piped)
         return 0;
-    return tool_open_writer(job->tool, job->request.fetches.n ? expected : dump_plan ? 1 : 0, err);
-}
-
-static int write_fetches(struct job *job, struct tensor *values, struct error *err)
-{
-    int n = (int)job->request.fetches.n;
-    struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
-    for (int i = 0; i < n; i++)
-        named[i] = (struct named_tensor){job->request.names.items[i], values[i]};
-    int code = stream_write_feed(job->tool->writer, RECORD_FETCH, job->step, NULL, named, n, err);
-    mem_free(named);
+    int code = tool_open_writer(job->tool, fetched ? expected : dump_plan, err);
+    job->driver.writer = job->tool->writer;
     return code;
-}
-
-/* Says which step it was, and what the user can do about a NaN. */
-static int step_failed(struct job *job, struct error *err)
-{
-    char rest[128] = "";
-    if (save_path)
-        strcat(rest, "; nothing saved");
-    if (!check && strstr(err->text, "CheckNumerics: "))
-        strcat(rest, "; --check finds the origin");
-    error_prefix(err, "%s: step %" PRId64 ": ", job->name, job->step);
-    size_t used = strlen(err->text);
-    snprintf(err->text + used, sizeof err->text - used, "%s", rest);
-    return err->code;
-}
-
-static int run_step(struct job *job, struct error *err)
-{
-    struct step step = {.number = ++job->step, .seed = (uint64_t)seed, .trace = job->trace};
-    struct session_call call = make_call(job);
-    struct tensor *values = mem_array(job->request.fetches.n + 1, sizeof *values);
-    int64_t start = job->trace ? trace_now() : 0;
-    int code = session_run(job->session, &call, &step, values, err);
-    if (code)
-        step_failed(job, err);
-    if (!code && job->trace) {
-        trace_step(job->trace, job->step, start, trace_now());
-        code = trace_flush(job->trace, job->trace_writer, err);
-    }
-    if (!code && job->request.fetches.n)
-        code = write_fetches(job, values, err);
-    for (size_t i = 0; i < job->request.fetches.n; i++)
-        tensor_release(&values[i]);
-    mem_free(values);
-    progress_update(&job->progress, job->step, "");
-    return code;
-}
-
-static int write_plan(struct job *job, struct error *err)
-{
-    struct session_call call = make_call(job);
-    struct plan *plan;
-    int code = session_plan(job->session, &call, &plan, err);
-    if (code)
-        return error_prefix(err, "%s: ", job->name);
-    return plan_write(job->tool->writer, plan, runs.n ? runs.items[0] : fetches.items[0], err);
 }
 
 static int run_steps(struct job *job, struct error *err)
 {
-    struct record record = {0};
+    struct driver *driver = &job->driver;
     bool more = true;
-    int code = 0;
-    while (!code && !tool_signal() && (job->limit < 0 || job->step < job->limit)) {
-        code = next_feeds(job, &record, &more, err);
-        if (!code)
-            code = open_writer(job, err);
-        if (code || !more)
+    int code = driver_next_feeds(driver, &more, err);
+    if (!code)
+        code = open_writer(job, err);
+    while (!code && more && !dump_plan && !tool_signal()) {
+        code = driver_run_step(driver, err);
+        progress_update(&job->progress, driver->step, "");
+        if (code || driver->step == job->limit)
             break;
-        if (dump_plan) {
-            code = write_plan(job, err);
-            break;
-        }
-        code = run_step(job, err);
+        code = driver_next_feeds(driver, &more, err);
     }
-    record_release(&record);
-    progress_end(&job->progress, job->step, "");
+    if (!code && dump_plan)
+        code = driver_write_plan(driver, err);
+    progress_end(&job->progress, driver->step, "");
     return code;
 }
 
-/* ---- ending ---- */
+/* Says what became of --save, and what the user can do about a NaN. */
+static void add_advice(struct error *err)
+{
+    size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "%s%s", save_path ? "; nothing saved" : "",
+             !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
+}
 
 static int save(struct job *job, struct error *err)
 {
@@ -399,7 +304,7 @@ static int save(struct job *job, struct error *err)
     if (code)
         return code;
     struct stream_writer *writer = stream_writer_new(fd, save_path, tool_provenance(job->tool), -1);
-    code = variables_save(session_variables(job->session), job->step, writer, err);
+    code = variables_save(session_variables(job->driver.session), job->driver.step, writer, err);
     if (!code)
         code = stream_finish(writer, err);
     stream_writer_free(writer);
@@ -412,49 +317,17 @@ static int save(struct job *job, struct error *err)
 static int finish_trace(struct job *job, int code, struct error *err)
 {
     struct error ignored = ERROR_INIT;
-    if (!job->trace)
+    if (!job->driver.trace)
         return code;
     struct error *where = code ? &ignored : err;
-    int failed = stream_finish(job->trace_writer, where);
+    int failed = stream_finish(job->driver.trace_writer, where);
     if (!failed)
         failed = output_commit(job->trace_output, where);
     else
         output_discard(job->trace_output);
-    stream_writer_free(job->trace_writer);
-    trace_free(job->trace);
+    stream_writer_free(job->driver.trace_writer);
+    trace_free(job->driver.trace);
     return code ? code : failed;
-}
-
-static void job_release(struct job *job)
-{
-    session_free(job->session);
-    if (job->device)
-        device_free(job->device);
-    request_release(&job->request);
-    feeds_release(&job->feeds);
-    vec_release(&job->needs);
-    graph_free(job->graph);
-}
-
-static int work(struct job *job, struct error *err)
-{
-    int code = read_graph(job, err);
-    if (!code)
-        code = make_request(job, err);
-    if (!code)
-        code = open_feeds(job, err);
-    if (!code)
-        code = open_device(job, err);
-    if (!code)
-        code = open_trace(job, err);
-    if (code)
-        return code;
-    job->limit = steps > 0 ? steps : job->feed_reader ? -1 : 1;
-    if (!dump_plan)
-        code = restore_path ? restore(job, err) : initialize(job, err);
-    if (!code)
-        code = run_steps(job, err);
-    return code ? code : save(job, err);
 }
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
@@ -462,11 +335,26 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     struct job job = {.tool = tool};
     (void)n_operands, (void)operands;
     tool_catch_signals();
-    int code = finish_trace(&job, work(&job, err), err);
-    job_release(&job);
+    int code = set_up(&job, err);
+    if (!code) {
+        job.limit = steps > 0 ? steps : job.driver.feed_reader ? -1 : 1;
+        code = run_steps(&job, err);
+        if (code && job.driver.step)
+            add_advice(err);
+    }
+    if (!code || (code == ERR_CANCELLED && tool_signal())) {
+        int failed = save(&job, err);
+        code = failed ? failed : code;
+    }
+    code = finish_trace(&job, code, err);
     if (!code && tool_signal())
-        return error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.name,
-                         job.step);
+        code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,
+                         job.driver.step);
+    driver_release(&job.driver);
+    session_free(job.driver.session);
+    if (job.driver.device)
+        device_free(job.driver.device);
+    graph_free(job.graph);
     return code;
 }
 

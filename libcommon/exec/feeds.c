@@ -91,10 +91,15 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
     return 0;
 }
 
+bool feeds_has(const struct feeds *feeds, int node)
+{
+    return find(feeds, (struct edge){node, 0}) >= 0;
+}
+
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs)
 {
     for (size_t i = 0; i < needs->n; i++)
-        if (find(feeds, (struct edge){needs->items[i], 0}) < 0)
+        if (!feeds_has(feeds, needs->items[i]))
             return false;
     return true;
 }

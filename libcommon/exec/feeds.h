@@ -24,6 +24,8 @@ int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
  * one that the step was already given. */
 int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);
 
+/* Whether output 0 of a node is fed. */
+bool feeds_has(const struct feeds *feeds, int node);
 /* True when every node of `needs` is fed. */
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);
 /* True when the record stage has given something to the step at hand. */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/driver.h"
+
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "exec/plan_io.h"
+
+void driver_init(struct driver *driver, const struct graph *graph, const char *name)
+{
+    driver->graph = driver->request.graph = driver->feeds.graph = graph;
+    driver->name = name;
+}
+
+void driver_release(struct driver *driver)
+{
+    request_release(&driver->request);
+    feeds_release(&driver->feeds);
+    vec_release(&driver->needs);
+    record_release(&driver->record);
+}
+
+int driver_ready(struct driver *driver, struct error *err)
+{
+    if (!driver->request.fetches.n && !driver->request.targets.n)
+        return error_set(err, ERR_USAGE,
+                         "nothing to do: name an entry with --run or a tensor with --fetch");
+    request_needs(&driver->request, driver->feeds.edges.items, (int)driver->feeds.edges.n,
+                  &driver->needs);
+    return 0;
+}
+
+int driver_initialize(struct driver *driver, struct error *err)
+{
+    struct step step = {.number = 0, .seed = driver->seed};
+    struct request init = {.graph = driver->graph};
+    if (!graph_entry(driver->graph, "init"))
+        return 0;
+    int code = request_run(&init, "init", err);
+    struct session_call call = {.targets = init.targets.items, .n_targets = (int)init.targets.n};
+    if (!code)
+        code = session_run(driver->session, &call, &step, NULL, err);
+    request_release(&init);
+    return code ? error_prefix(err, "%s: init: ", driver->name) : 0;
+}
+
+/* ---- feeding ---- */
+
+static int not_fed(struct driver *driver, struct error *err)
+{
+    struct str needs = STR_INIT;
+    struct node_list all = {0};
+    size_t missing = 0;
+    while (missing + 1 < driver->needs.n && feeds_has(&driver->feeds, driver->needs.items[missing]))
+        missing++;
+    request_needs(&driver->request, NULL, 0, &all);
+    request_print_needs(&needs, driver->graph, &all);
+    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s needs %s", driver->name,
+                         node_text(graph_node(driver->graph, driver->needs.items[missing])),
+                         driver->what, str_text(&needs));
+    str_release(&needs);
+    vec_release(&all);
+    return code;
+}
+
+static int take_record(struct driver *driver, struct error *err)
+{
+    const struct record *record = &driver->record;
+    const char *from = stream_reader_name(driver->feed_reader);
+    if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
+        record->kind != RECORD_TENSOR)
+        return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
+                         record_kind_name(record->kind));
+    if (feeds_add_record(&driver->feeds, record, err))
+        return error_prefix(err, "%s: step %" PRId64 ": ", from, driver->step + 1);
+    return 0;
+}
+
+int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
+{
+    *more = true;
+    feeds_clear(&driver->feeds);
+    if (!driver->feed_reader)
+        return feeds_complete(&driver->feeds, &driver->needs) ? 0 : not_fed(driver, err);
+    do {
+        int code = stream_read(driver->feed_reader, &driver->record, more, err);
+        if (code)
+            return code;
+        if (!*more) {
+            bool enough = !feeds_started(&driver->feeds) && (driver->step || !driver->needs.n);
+            return enough ? 0 : not_fed(driver, err);
+        }
+        if ((code = take_record(driver, err)))
+            return code;
+    } while (!feeds_complete(&driver->feeds, &driver->needs));
+    return 0;
+}
+
+/* ---- running ---- */
+
+static struct session_call make_call(const struct driver *driver)
+{
+    return (struct session_call){.feeds = driver->feeds.edges.items,
+                                 .feed_values = driver->feeds.values.items,
+                                 .n_feeds = (int)driver->feeds.edges.n,
+                                 .fetches = driver->request.fetches.items,
+                                 .n_fetches = (int)driver->request.fetches.n,
+                                 .targets = driver->request.targets.items,
+                                 .n_targets = (int)driver->request.targets.n};
+}
+
+static int write_fetches(struct driver *driver, struct tensor *values, struct error *err)
+{
+    int n = (int)driver->request.fetches.n;
+    struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
+    for (int i = 0; i < n; i++)
+        named[i] = (struct named_tensor){driver->request.names.items[i], values[i]};
+    int code = stream_write_feed(driver->writer, RECORD_FETCH, driver->step, NULL, named, n, err);
+    mem_free(named);
+    return code;
+}
+
+int driver_run_step(struct driver *driver, struct error *err)
+{
+    struct step step = {.number = ++driver->step, .seed = driver->seed, .trace = driver->trace};
+    struct session_call call = make_call(driver);
+    struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
+    int64_t start = driver->trace ? trace_now() : 0;
+    int code = session_run(driver->session, &call, &step, values, err);
+    if (code)
+        error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
+    if (!code && driver->trace) {
+        trace_step(driver->trace, driver->step, start, trace_now());
+        code = trace_flush(driver->trace, driver->trace_writer, err);
+    }
+    if (!code && driver->request.fetches.n && driver->writer)
+        code = write_fetches(driver, values, err);
+    for (size_t i = 0; i < driver->request.fetches.n; i++)
+        tensor_release(&values[i]);
+    mem_free(values);
+    return code;
+}
+
+int driver_write_plan(struct driver *driver, struct error *err)
+{
+    struct session_call call = make_call(driver);
+    struct plan *plan;
+    int code = session_plan(driver->session, &call, &plan, err);
+    if (code)
+        return error_prefix(err, "%s: ", driver->name);
+    return plan_write(driver->writer, plan, driver->what, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver: runs a request on a graph step by step, feeding it from records and writing what it
+ * fetches. What tf-exec does between its options and its exit code.
+ */
+#ifndef TF_EXEC_DRIVER_H
+#define TF_EXEC_DRIVER_H
+
+#include "exec/feeds.h"
+#include "exec/session.h"
+#include "exec/trace.h"
+
+struct driver {
+    /* Set by the caller, who owns what they point to. */
+    const char *name; /* of the graph, for messages */
+    const struct graph *graph;
+    struct device *device;
+    struct session *session;
+    const char *what; /* "--run train", for messages */
+    uint64_t seed;
+    struct stream_reader *feed_reader; /* NULL: all feeds are constant */
+    struct stream_writer *writer;      /* of fetches; may be set before the first step only */
+    struct trace *trace;               /* with its writer, or NULL */
+    struct stream_writer *trace_writer;
+
+    /* The driver's own; released by driver_release. `request` is filled by request_run and
+     * request_fetch after driver_init, `feeds` by feeds_add_constant; then comes driver_ready. */
+    struct request request;
+    struct feeds feeds;
+    struct node_list needs; /* what a step must be given besides constants */
+    struct record record;
+    int64_t step; /* the last that was run */
+};
+
+void driver_init(struct driver *driver, const struct graph *graph, const char *name);
+void driver_release(struct driver *driver);
+
+/* Finds what a step needs. ERR_USAGE when there is nothing to do. */
+int driver_ready(struct driver *driver, struct error *err);
+
+/* Runs the entry init, if the graph has one. */
+int driver_initialize(struct driver *driver, struct error *err);
+
+/* Gathers the feeds of the next step; *more is false when they have ended. ERR_NOINPUT naming what
+ * is not fed and what the request needs. */
+int driver_next_feeds(struct driver *driver, bool *more, struct error *err);
+
+/* Runs a step on them and writes what is fetched. The error names graph and step. */
+int driver_run_step(struct driver *driver, struct error *err);
+
+/* Writes the plan of the step at hand instead of running it. */
+int driver_write_plan(struct driver *driver, struct error *err);
+
+#endif

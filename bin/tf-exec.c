@@ -80,7 +80,6 @@ struct job {
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
     struct output *trace_output;
     struct progress progress;
-    char what[256];
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
 
@@ -121,11 +120,8 @@ static int make_request(struct job *job, struct error *err)
             code = feeds_add_constant(&driver->feeds, feed_options.items[i], err);
     if (code)
         return error_prefix(err, "%s: ", driver->name);
-    snprintf(job->what, sizeof job->what, "%s %s", runs.n ? "--run" : "--fetch",
-             runs.n      ? runs.items[0]
-             : fetches.n ? fetches.items[0]
-                         : "");
-    driver->what = job->what;
+    driver->option = runs.n ? "--run" : "--fetch";
+    driver->what = runs.n ? runs.items[0] : fetches.n ? fetches.items[0] : "";
     return driver_ready(driver, err);
 }
 

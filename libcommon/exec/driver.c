@@ -55,9 +55,9 @@ static int not_fed(struct driver *driver, struct error *err)
         missing++;
     request_needs(&driver->request, NULL, 0, &all);
     request_print_needs(&needs, driver->graph, &all);
-    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s needs %s", driver->name,
+    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s %s needs %s", driver->name,
                          node_text(graph_node(driver->graph, driver->needs.items[missing])),
-                         driver->what, str_text(&needs));
+                         driver->option, driver->what, str_text(&needs));
     str_release(&needs);
     vec_release(&all);
     return code;

@@ -16,7 +16,7 @@ struct driver {
     const struct graph *graph;
     struct device *device;
     struct session *session;
-    const char *what; /* "--run train", for messages */
+    const char *option, *what; /* "--run", "train": what was asked for, for messages */
     uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Losses of 100 steps of tests/e2e/perceptron.lua as PyTorch computes them; writes OPTIMIZER.txt.
-Run with a Python that has torch and numpy, from the root of the repository."""
+Run with a Python that has torch and numpy, from the root of the repository.
+
+Adam's epsilon stands beside the root of the raw second moment here (the "epsilon hat" of Kingma and
+Ba), while PyTorch corrects the moment's bias first; so PyTorch is given epsilon divided by
+sqrt(1 - beta2^t) in step t, which makes the two formulas the same."""
 import gzip
 import math
 
@@ -34,6 +38,9 @@ for name, make in OPTIMIZERS.items():
         for at in range(0, len(x), 64):
             if len(losses) == 100:
                 break
+            if name == "adam":
+                for group in optimizer.param_groups:
+                    group["eps"] = 1e-8 / math.sqrt(1 - 0.999 ** (len(losses) + 1))
             optimizer.zero_grad()
             hidden = torch.relu(x[at:at + 64] @ w1 + b1)
             loss = torch.nn.functional.cross_entropy(hidden @ w2 + b2, y[at:at + 64])

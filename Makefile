@@ -57,6 +57,7 @@ OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
 # The unit tests that start threads, for ThreadSanitizer.
 THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -l pthread_create tests/unit/*.c 2>/dev/null))
+BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .DELETE_ON_ERROR:
@@ -97,6 +98,8 @@ $(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
 	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ -L$(BUILD)/lib -ltf-tools -lm '-Wl,-rpath,$$ORIGIN/../../lib'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES
@@ -138,7 +141,7 @@ fuzz:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
-bench: all
+bench: all $(BENCHES)
 	@scripts/bench
 
 # Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.

@@ -33,6 +33,7 @@ struct value {
     int feed;
     int item;       /* producer; -1: none */
     int alias_of;   /* static: the value whose memory this one is; -1: its own */
+    int root;       /* where the chain of aliases ends */
     int64_t offset; /* in the arena; -1: none */
     size_t bytes;
     int live_from, live_to; /* items, by position in the order */

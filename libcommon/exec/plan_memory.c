@@ -48,8 +48,16 @@ static void find_lifetimes(struct place *p)
             plan->values.items[item->out[k]].live_from = plan->values.items[item->out[k]].live_to =
                 at;
         for (int k = 0; k < item->n_in; k++)
-            for (int v = item->in[k]; v >= 0; v = plan->values.items[v].alias_of)
-                plan->values.items[v].live_to = at;
+            plan->values.items[item->in[k]].live_to = at;
+    }
+    for (int at = plan->n_order - 1; at >= 0; at--) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        for (int k = 0; k < item->n_out; k++) {
+            const struct value *value = &plan->values.items[item->out[k]];
+            if (value->alias_of >= 0 &&
+                plan->values.items[value->alias_of].live_to < value->live_to)
+                plan->values.items[value->alias_of].live_to = value->live_to;
+        }
     }
 }
 

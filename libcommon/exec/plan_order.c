@@ -139,6 +139,13 @@ static void copy_read(struct order *o, int alias, int writer)
         for (int k = 0; k < plan->items.items[i].n_in; k++)
             if (plan->items.items[i].in[k] == alias)
                 plan->items.items[i].in[k] = copy;
+    for (size_t v = 0; v < plan->values.n; v++) {
+        struct value *value = &plan->values.items[v];
+        if (value->alias_of == alias)
+            value->alias_of = copy;
+        if (value->alias_of >= 0)
+            value->root = plan->values.items[value->alias_of].root;
+    }
     struct item item = {.code = &plan_copy_code,
                         .name = "copy",
                         .kernel = "copy",

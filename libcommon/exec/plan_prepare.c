@@ -20,6 +20,7 @@ int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape
                           .feed = -1,
                           .item = -1,
                           .alias_of = -1,
+                          .root = (int)plan->values.n,
                           .offset = -1};
     vec_push(&plan->values, value);
     return (int)plan->values.n - 1;
@@ -33,9 +34,7 @@ int plan_add_item(struct plan *plan, const struct item *item)
 
 int plan_root_value(const struct plan *plan, int value)
 {
-    while (plan->values.items[value].alias_of >= 0)
-        value = plan->values.items[value].alias_of;
-    return value;
+    return plan->values.items[value].root;
 }
 
 static int value_at(const struct plan *plan, struct edge edge)
@@ -236,6 +235,7 @@ static void take_outputs(struct plan *plan, struct item *item, const struct kern
             value->variable = variable;
         } else if (plan->is_static && out[i].forward == FORWARD_ALIAS) {
             value->alias_of = item->in[out[i].from];
+            value->root = plan->values.items[value->alias_of].root;
         }
     }
     if (item->n_out) {

@@ -121,6 +121,8 @@ local function run_body(context, body, merges, heads, values)
     local r = results[i]
     r = tf.route(tf.is_tensor(r) and r or Const(r, {dtype = v.dtype}))
     check_next(i, v, r)
+    -- What comes from outside is there even when the loop is over; its next value must not be.
+    r = Identity(r, {control = heads[1]})
     tf.close(merges[i], 1, (tf.gate(context, "NextIteration", {r})))
   end
 end

@@ -37,6 +37,9 @@ static const char counter[] = "v = Variable() {dtype=float32, shape=[]}\n"
                               "double = Mul(read, three)\n"
                               "late = Identity(read, ^add)\n"
                               "after = Identity(v, ^add)\n"
+                              "again = Identity(read, ^add)\n"
+                              "other = Mul(three, after)\n"
+                              "late6 = Add(again, other)\n"
                               "through = Identity(add)\n"
                               "both = NoOp(^add, ^double)\n";
 
@@ -45,6 +48,8 @@ static void a_read_sees_the_state_before_the_writes_of_its_step(void **state)
     struct fixture f;
     (void)state;
     fixture_open(&f, counter, dynamic);
+    fixture_do(&f, "^init");
+    assert_float_equal(fixture_get(&f, "late6", NAN), 3, 0); /* a copy of a copy is one */
     fixture_do(&f, "^init");
     assert_float_equal(fixture_get(&f, "late", NAN), 0, 0);    /* read before, used after */
     assert_float_equal(fixture_get(&f, "after", NAN), 2, 0);   /* a control edge says otherwise */

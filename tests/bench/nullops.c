@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How many ops that compute nothing an executor runs per second, on one thread.
+ * usage: nullops [OPS]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "exec/plan.h"
+#include "graph/build.h"
+#include "lib/unit.h"
+#include "ops/ops.h"
+
+#define REPEATS 21
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void die(const struct error *err)
+{
+    fprintf(stderr, "nullops: %s\n", err->text);
+    exit(err->code);
+}
+
+/* Each NoOp waits for up to `fan_in` random ones before it; one: the last. */
+static int add_noops(struct build *b, int n, int fan_in)
+{
+    uint64_t random = 1;
+    int controls[3], last = -1;
+    for (int i = 0; i < n; i++) {
+        b->controls = controls;
+        b->n_controls = last < 0 ? 0 : fan_in;
+        for (int k = 0; last >= 0 && k < fan_in; k++)
+            controls[k] = k ? (int)(unit_random(&random) % (uint64_t)(last + 1)) : last;
+        last = build_op(b, "NoOp", NULL, 0, NULL, 0).node;
+    }
+    b->n_controls = 0;
+    return last;
+}
+
+static int add_chain(struct build *b, int n, const char *op)
+{
+    struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"shape", attr_shape(&SHAPE_SCALAR)}};
+    struct edge x = build_op(b, "Variable", NULL, 0, attrs, 2);
+    struct edge zero = build_scalar(b, FLOAT32, 0);
+    x = build_binary(b, "Assign", x, zero);
+    for (int i = 0; i < n; i++)
+        x = build_unary(b, op, x);
+    return x.node;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double seconds(struct plan *plan)
+{
+    struct error err = ERROR_INIT;
+    struct step step = {.number = 1};
+    struct tensor none;
+    double times[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        double start = now();
+        if (plan_run(plan, &step, NULL, &none, &err))
+            die(&err);
+        times[i] = now() - start;
+    }
+    qsort(times, REPEATS, sizeof *times, by_value);
+    return times[REPEATS / 2];
+}
+
+static void measure(const char *title, const struct graph *graph, int target, int n)
+{
+    struct error err = ERROR_INIT;
+    struct device *device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    if (!device)
+        die(&err);
+    struct variable_store *variables = variable_store_new();
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        struct plan_options options = {.kernels = ops_kernels(),
+                                       .device = device,
+                                       .variables = variables,
+                                       .threads = 1,
+                                       .dynamic = dynamic};
+        struct plan_request request = {.targets = &target, .n_targets = 1};
+        struct plan *plan;
+        if (plan_new(graph, &options, &request, &plan, &err))
+            die(&err);
+        printf("%-22s %-8s %7.2f M ops/s\n", title, dynamic ? "dynamic" : "static",
+               n / seconds(plan) * 1e-6);
+        plan_free(plan);
+    }
+    variable_store_free(variables);
+    device_free(device);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const titles[] = {"NoOp chain", "NoOp random, 3 inputs", "Identity chain",
+                                         "Neg chain"};
+    int n = argc > 1 ? atoi(argv[1]) : 50000;
+    for (int k = 0; k < 4; k++) {
+        struct error err = ERROR_INIT;
+        struct graph *graph = graph_new(ops_registry());
+        struct build build = {.graph = graph, .err = &err};
+        int target = k < 2 ? add_noops(&build, n, k ? 3 : 1)
+                           : add_chain(&build, n, k == 2 ? "Identity" : "Neg");
+        if (build.failed)
+            die(&err);
+        measure(titles[k], graph, target, n);
+        graph_free(graph);
+    }
+    return 0;
+}

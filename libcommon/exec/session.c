@@ -22,6 +22,7 @@ struct session {
     pthread_mutex_t lock; /* guards what follows; plans are made under it */
     VEC(struct cached *) plans;
     uint64_t clock;
+    uint64_t last_miss; /* hash of the last key that had no plan while the cache was full */
 };
 
 struct session *session_new(const struct graph *graph, const struct session_options *options)
@@ -60,16 +61,28 @@ struct variable_store *session_variables(struct session *session)
     return session->options.variables;
 }
 
-static void make_key(struct str *key, const struct session_call *call)
+/* What a feed's shape is for a plan: its own, or, for a plan that serves all shapes, as much as the
+ * graph knows. */
+static const struct shape *feed_shape(const struct session *session,
+                                      const struct session_call *call, int i, bool general)
 {
-    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
+    struct edge edge = call->feeds[i];
+    return general ? &graph_node(session->graph, edge.node)->outputs[edge.slot].shape
+                   : &call->feed_values[i].shape;
+}
+
+static void make_key(struct str *key, const struct session *session,
+                     const struct session_call *call, bool general)
+{
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general};
     str_append_bytes(key, counts, sizeof counts);
     for (int i = 0; i < call->n_feeds; i++) {
-        const struct tensor *t = &call->feed_values[i];
+        const struct shape *shape = feed_shape(session, call, i, general);
         str_append_bytes(key, &call->feeds[i], sizeof call->feeds[i]);
-        str_append_bytes(key, &t->type, sizeof t->type);
-        str_append_bytes(key, &t->shape.rank, sizeof t->shape.rank);
-        str_append_bytes(key, t->shape.dims, (size_t)t->shape.rank * sizeof *t->shape.dims);
+        str_append_bytes(key, &call->feed_values[i].type, sizeof call->feed_values[i].type);
+        str_append_bytes(key, &shape->rank, sizeof shape->rank);
+        if (shape->rank > 0)
+            str_append_bytes(key, shape->dims, (size_t)shape->rank * sizeof *shape->dims);
     }
     str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
     str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
@@ -101,13 +114,13 @@ static void drop_oldest(struct session *session)
     session->plans.items[oldest] = vec_pop(&session->plans);
 }
 
-static int make(struct session *session, const struct session_call *call, struct plan **plan,
-                struct error *err)
+static int make(struct session *session, const struct session_call *call, bool general,
+                struct plan **plan, struct error *err)
 {
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
         feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
-                                      call->feed_values[i].shape};
+                                      *feed_shape(session, call, i, general)};
     struct plan_request request = {feeds,           call->n_feeds, call->fetches,
                                    call->n_fetches, call->targets, call->n_targets};
     int code = plan_new(session->graph, &session->options, &request, plan, err);
@@ -115,16 +128,14 @@ static int make(struct session *session, const struct session_call *call, struct
     return code;
 }
 
-/* The plan for the call, with one more user. */
-static struct cached *acquire(struct session *session, const struct session_call *call,
-                              struct error *err)
+static struct cached *find_or_make(struct session *session, const struct session_call *call,
+                                   bool general, struct error *err)
 {
     struct str key = STR_INIT;
-    make_key(&key, call);
-    pthread_mutex_lock(&session->lock);
-    struct cached *c = find(session, &key);
     struct plan *plan;
-    if (!c && !make(session, call, &plan, err)) {
+    make_key(&key, session, call, general);
+    struct cached *c = find(session, &key);
+    if (!c && !make(session, call, general, &plan, err)) {
         if (session->plans.n >= session->plans_max)
             drop_oldest(session);
         c = mem_alloc(sizeof *c);
@@ -133,12 +144,41 @@ static struct cached *acquire(struct session *session, const struct session_call
         key = (struct str)STR_INIT;
         vec_push(&session->plans, c);
     }
+    str_release(&key);
+    return c;
+}
+
+/* True when the cache is full and these shapes have no plan in it. The same shapes twice in a row
+ * are worth one. */
+static bool wants_general(struct session *session, const struct session_call *call)
+{
+    struct str key = STR_INIT;
+    make_key(&key, session, call, false);
+    bool missed = session->plans.n >= session->plans_max && !find(session, &key);
+    uint64_t hash = hash_bytes(key.data, key.n, 0);
+    bool again = missed && session->last_miss == hash;
+    if (missed)
+        session->last_miss = hash;
+    str_release(&key);
+    return missed && !again && call->n_feeds > 0;
+}
+
+/* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. */
+static struct cached *acquire(struct session *session, const struct session_call *call,
+                              struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    struct cached *c = NULL;
+    pthread_mutex_lock(&session->lock);
+    if (wants_general(session, call))
+        c = find_or_make(session, call, true, &ignored);
+    if (!c)
+        c = find_or_make(session, call, false, err);
     if (c) {
         c->users++;
         c->last_used = ++session->clock;
     }
     pthread_mutex_unlock(&session->lock);
-    str_release(&key);
     return c;
 }
 

@@ -21,6 +21,8 @@ struct instance {
     struct tensor **pointers;  /* inputs and outputs of all calls */
     struct static_call *calls; /* by position */
     VEC(void *) temporaries;
+    VEC(int) feeds;   /* values that are fed */
+    VEC(int) fetches; /* positions of the items that fetch */
     struct error err;
 };
 
@@ -82,6 +84,8 @@ static void instance_free(struct instance *instance)
     if (instance->arena)
         instance->arena->free(instance->arena);
     vec_release(&instance->temporaries);
+    vec_release(&instance->feeds);
+    vec_release(&instance->fetches);
     mem_free(instance->tensors);
     mem_free(instance->pointers);
     mem_free(instance->calls);
@@ -108,8 +112,14 @@ static struct instance *instance_new(struct plan *plan, struct error *err)
     instance->calls = mem_array((size_t)plan->n_order + 1, sizeof *instance->calls);
     make_tensors(plan, instance);
     struct tensor **pointers = instance->pointers;
-    for (int i = 0; i < plan->n_order; i++)
+    for (int i = 0; i < plan->n_order; i++) {
         make_call(plan, instance, i, &pointers);
+        if (plan->items.items[plan->order[i]].code == &plan_fetch_code)
+            vec_push(&instance->fetches, i);
+    }
+    for (size_t v = 0; v < plan->values.n; v++)
+        if (plan->values.items[v].kind == VALUE_FEED)
+            vec_push(&instance->feeds, (int)v);
     return instance;
 }
 
@@ -212,10 +222,9 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
 static int bind_feeds(struct plan *plan, struct instance *instance, const struct tensor *feeds,
                       struct error *err)
 {
-    for (size_t v = 0; v < plan->values.n; v++) {
+    for (size_t i = 0; i < instance->feeds.n; i++) {
+        int v = instance->feeds.items[i];
         const struct value *value = &plan->values.items[v];
-        if (value->kind != VALUE_FEED)
-            continue;
         const struct tensor *feed = &feeds[value->feed];
         if (feed->type != value->type || !shape_equal(&feed->shape, &value->shape))
             return error_set(err, ERR_INTERNAL, "a feed is %s, but the plan is for %s",
@@ -234,8 +243,8 @@ int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
         return err->code;
     int code = bind_feeds(plan, instance, feeds, err);
     if (!code) {
-        for (int i = 0; i < plan->n_order; i++)
-            instance->calls[i].host.fetches = fetches;
+        for (size_t i = 0; i < instance->fetches.n; i++)
+            instance->calls[instance->fetches.items[i]].host.fetches = fetches;
         code = run_items(plan, instance, step);
         struct error ignored = ERROR_INIT;
         int synced = plan->options.device->sync(plan->options.device, code ? &ignored : err);

@@ -203,6 +203,36 @@ static void a_value_inside_a_loop_cannot_be_fetched(void **state)
     fixture_close(&f);
 }
 
+static void any_number_of_shapes_is_served(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f,
+                 "x = Placeholder() {dtype=float32, shape=[?]}\n"
+                 "two = Const() {dtype=float32, value=2}\n"
+                 "y = Mul(x, two)\n"
+                 "axis = Const() {dtype=int32, value=[0]}\n"
+                 "sum = Sum(y, axis) {keep_dims=false}\n",
+                 dynamic);
+    for (int round = 0; round < 3; round++) {
+        for (int n = 1; n <= 40; n++) { /* more shapes than plans are kept */
+            float elements[40];
+            struct shape shape = shape_vector(n);
+            struct tensor result, x = tensor_borrow(FLOAT32, &shape, elements);
+            for (int i = 0; i < n; i++)
+                elements[i] = (float)(i + round);
+            assert_int_equal(fixture_run(&f, "sum", "x", &x, &result), 0);
+            assert_float_equal(tensor_get_float64(&result, 0), n * (n - 1) + 2 * n * round, 0);
+            tensor_release(&result);
+        }
+    }
+    float element = 0;
+    struct tensor result, scalar = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &element);
+    assert_int_equal(fixture_run(&f, "sum", "x", &scalar, &result), ERR_DATA);
+    assert_non_null(strstr(f.err.text, "node 'x'"));
+    fixture_close(&f);
+}
+
 static void *add_many(void *argument)
 {
     struct fixture *shared = argument, own = *shared;
@@ -261,6 +291,7 @@ static int use_dynamic(void **state)
         cmocka_unit_test(loops_run_any_number_of_times),                                           \
         cmocka_unit_test(a_loop_on_a_branch_that_is_not_taken_ends),                               \
         cmocka_unit_test(a_value_inside_a_loop_cannot_be_fetched),                                 \
+        cmocka_unit_test(any_number_of_shapes_is_served),                                          \
         cmocka_unit_test(overlapping_steps_sum_exactly),                                           \
         cmocka_unit_test(a_chain_of_ten_thousand_runs)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session: a graph, its variables, and the plans made for it, kept by feeds, fetches and targets
- * (least recently used first out; beyond the limit a plan for all shapes serves). What tf-exec, tf-op and constant folding run.
+ * (least recently used first out; beyond the limit a plan for all shapes serves). What tf-exec,
+ * tf-op and constant folding run.
  */
 #ifndef TF_EXEC_SESSION_H
 #define TF_EXEC_SESSION_H

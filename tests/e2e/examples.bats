@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every example: through the text form and back it is the same graph, optimized it computes the same,
-# and it trains.
+# Every example: through the text form and back it is the same graph, optimized it computes the
+# same, and it trains.
 bats_require_minimum_version 1.5.0
 
 setup() {

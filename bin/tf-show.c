@@ -130,6 +130,11 @@ static int follow_all(struct stream_reader *reader, struct error *err)
 
 /* ---- everything ---- */
 
+static const char *output_name(void)
+{
+    return tool_output && strcmp(tool_output, "-") ? tool_output : "stdout";
+}
+
 static int show_all(struct stream_reader *reader, struct error *err)
 {
     struct record record = {0};
@@ -137,12 +142,14 @@ static int show_all(struct stream_reader *reader, struct error *err)
     int code;
     while (!(code = stream_read(reader, &record, &more, err)) && more) {
         if ((code = show_record(&show, &record, err))) {
-            error_prefix(err, "%s: ", stream_reader_name(reader));
+            error_prefix(err, "%s: ", code == ERR_IO ? output_name() : stream_reader_name(reader));
             break;
         }
     }
     record_release(&record);
-    return code ? code : show_end(&show, err);
+    if (code || !show_end(&show, err))
+        return code;
+    return error_prefix(err, "%s: ", output_name());
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)

@@ -236,7 +236,7 @@ static int distance(const char *a, const char *b)
 const char *str_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
-    int limit = (int)strlen(text) / 3 + 1, least = limit + 1;
+    int limit = ((int)strlen(text) + 1) / 3, least = limit + 1;
     for (; *names; names++) {
         int d = distance(text, *names);
         if (d < least) {

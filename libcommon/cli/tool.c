@@ -87,6 +87,8 @@ static int finish(struct tool *tool, int code, struct error *err)
     struct error late = ERROR_INIT;
     if (code && code != ERR_NEGATIVE) {
         tool->stopped = tool_stopped_input() != NULL;
+        if (tool_output_failure())
+            *err = *tool_output_failure();
         report(tool, err); /* before the next stage hears of it, so that the cause stands first */
         tool_abandon_output(tool, err);
     } else {

@@ -20,6 +20,13 @@ struct input {
 static VEC(struct input *) inputs;
 static char stopped_input[256];
 
+static struct error output_failure = ERROR_INIT; /* of a flush while waiting for input */
+
+const struct error *tool_output_failure(void)
+{
+    return output_failure.code ? &output_failure : NULL;
+}
+
 const char *tool_stopped_input(void)
 {
     for (size_t i = 0; i < inputs.n; i++)
@@ -66,8 +73,10 @@ static int open_stdin(const struct tool *tool, int *fd, struct error *err)
 static int before_wait(void *context, struct error *err)
 {
     struct input *input = context;
-    if (tool_flush_output(input->tool, err))
+    if (tool_flush_output(input->tool, &output_failure)) {
+        *err = output_failure;
         return err->code;
+    }
     struct pollfd fds[] = {{.fd = input->fd, .events = POLLIN},
                            {.fd = tool_signal_fd, .events = POLLIN}};
     while (tool_signal_fd >= 0) {

@@ -13,6 +13,10 @@ extern int tool_signal_fd;
 /* Name of an input whose stage before has failed, or NULL. */
 const char *tool_stopped_input(void);
 
+/* Why output could not be flushed before a wait for input, or NULL: the reader, which passes the
+ * error on, puts its own name before it. */
+const struct error *tool_output_failure(void);
+
 /* Frees the readers that are still open. */
 void tool_close_readers(void);
 

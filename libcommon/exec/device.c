@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -65,12 +67,40 @@ static void *load(const char *path, const char *blas)
     return module;
 }
 
+/* OpenBLAS' constructor takes 128 MiB of address space for each thread and tries for ever when
+ * there is less; with the libraries' own and the stacks of a team that is about this much. */
+#define LIBRARIES_BYTES ((size_t)128 << 20)
+#define THREAD_BYTES ((size_t)144 << 20)
+
+/* ERR_OS when a limit on address space leaves too little to load kernels. */
+static int check_address_space(struct error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    long threads = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *asked = getenv("OMP_NUM_THREADS");
+    if (asked && atol(asked) > 0 && atol(asked) < threads)
+        threads = atol(asked);
+    size_t bytes = LIBRARIES_BYTES + (size_t)threads * THREAD_BYTES;
+    void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED)
+        return error_set(err, ERR_OS,
+                         "no memory to load kernels for %ld threads: that takes %zu MiB of address "
+                         "space, and the limit (ulimit -v) is %llu",
+                         threads, bytes >> 20, (unsigned long long)limit.rlim_cur >> 20);
+    munmap(probe, bytes);
+    return 0;
+}
+
 /* The best module that exists for the machine, or the one that TF_CPU_ISA asks for. */
 static int load_cpu(void **module, struct error *err)
 {
     const char *wanted = getenv("TF_CPU_ISA"), *blas = NULL;
     struct str path = STR_INIT;
     *module = NULL;
+    if (check_address_space(err))
+        return err->code;
     error_set(err, ERR_CONFIG, "no kernels for this machine%s%s", wanted ? ": TF_CPU_ISA is " : "",
               wanted ? wanted : "");
     for (int i = 0; i < N_ISAS && !*module; i++) {

@@ -19,7 +19,7 @@ int show_record(const struct show *show, const struct record *record, struct err
                          record_kind_name(record->kind));
     int code = by_kind[kind](show, record, err);
     if (!code && ferror(show->out))
-        return error_set_errno(err, ERR_IO, "write");
+        return error_set_errno(err, ERR_IO, "writing");
     return code;
 }
 
@@ -30,7 +30,7 @@ int show_end(const struct show *show, struct error *err)
         trace_summary_print(show->trace, &text);
     fwrite(str_text(&text), 1, text.n, show->out);
     str_release(&text);
-    return ferror(show->out) ? error_set_errno(err, ERR_IO, "write") : 0;
+    return ferror(show->out) ? error_set_errno(err, ERR_IO, "writing") : 0;
 }
 
 bool show_wants(const struct show *show, const char *name)

@@ -195,7 +195,9 @@ static int check_sum(struct body *body, struct error *err)
     for (int i = 1; i < SUM_BYTES; i++)
         sum = sum << 8 | p[i];
     if (*p != 0xcf || (body->sum && XXH3_64bits_digest(body->sum) != sum))
-        return error_set(err, ERR_DATA, "damaged: the checksum of tensor data is wrong");
+        return error_set(err, ERR_DATA,
+                         "damaged: the checksum of the tensor data that ends at byte %llu is wrong",
+                         (unsigned long long)in->offset);
     input_skip(in, SUM_BYTES);
     return 0;
 }

@@ -169,9 +169,10 @@ static int read_header_bytes(struct stream_reader *reader, struct record *record
     return 0;
 }
 
-static int damaged(struct error *err)
+static int damaged(const struct record *record, struct error *err)
 {
-    return error_set(err, ERR_DATA, "damaged: the checksum of a header is wrong");
+    return error_set(err, ERR_DATA, "damaged: the checksum of the header at byte %llu is wrong",
+                     (unsigned long long)record->offset);
 }
 
 static uint64_t read_uint64(const uint8_t *p)
@@ -182,13 +183,14 @@ static uint64_t read_uint64(const uint8_t *p)
     return value;
 }
 
-static int check_sum(const uint8_t *header, size_t n, struct error *err)
+static int check_sum(const struct record *record, size_t n, struct error *err)
 {
     static const char key[] = "\xa3sum\xcf";
+    const uint8_t *header = record->bytes;
     if (n < sizeof key - 1 + 8 || memcmp(header + n - SUM_BYTES - 4, key, sizeof key - 1))
-        return damaged(err);
+        return damaged(record, err);
     if (XXH3_64bits(header, n - SUM_BYTES) != read_uint64(header + n - 8))
-        return damaged(err);
+        return damaged(record, err);
     return 0;
 }
 
@@ -270,7 +272,7 @@ static int read_one(struct stream_reader *reader, struct record *record, bool *m
     record->offset = reader->in.offset;
     if (read_prefix(reader, &n, more, err) || !*more)
         return err->code;
-    if (read_header_bytes(reader, record, n, err) || check_sum(record->bytes, n, err) ||
+    if (read_header_bytes(reader, record, n, err) || check_sum(record, n, err) ||
         header_validate(record->bytes, n, err) || unpack(record, n, err) || parse_kind(record, err))
         return err->code;
     if (record->kind != RECORD_HELLO && !reader->in_stream)

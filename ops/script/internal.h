@@ -69,6 +69,7 @@ struct script {
     struct script_options options;
     size_t n_given; /* nodes that the graph had before */
     size_t memory_used;
+    bool refused; /* of the last allocation that failed: the system had no more, not our limit */
     int64_t instructions_used;
     struct arena arena;   /* lives as long as the script */
     struct arena scratch; /* of the op call in progress */
@@ -79,6 +80,8 @@ struct script {
     VEC(struct context) contexts;
     VEC(struct edge) captures;
     int context; /* the current one */
+
+    const char *chunk; /* name of the script that runs */
 
     /* What applies to new nodes. */
     const char *scope; /* "" or "a/b" */

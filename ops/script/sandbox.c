@@ -25,11 +25,15 @@ void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes)
         free(pointer);
         return NULL;
     }
-    if (bytes > old_bytes && bytes - old_bytes > s->options.memory_bytes - s->memory_used)
+    if (bytes > old_bytes && bytes - old_bytes > s->options.memory_bytes - s->memory_used) {
+        s->refused = false;
         return NULL;
+    }
     void *grown = realloc(pointer, bytes);
     if (grown)
         s->memory_used += bytes - old_bytes;
+    else
+        s->refused = true;
     return grown;
 }
 

@@ -30,8 +30,10 @@ static int take_error(struct script *s, int status, struct error *err)
 {
     const char *text = lua_tostring(s->L, -1);
     bool no_memory = status == LUA_ERRMEM || (text && strstr(text, "not enough memory"));
-    if (no_memory)
-        error_set(err, ERR_DATA, "the script needs more than %zu MiB of memory",
+    if (no_memory && s->refused)
+        error_set(err, ERR_OS, "%s: out of memory after %zu MiB", s->chunk, s->memory_used >> 20);
+    else if (no_memory)
+        error_set(err, ERR_DATA, "%s: the script needs more than %zu MiB of memory", s->chunk,
                   s->options.memory_bytes >> 20);
     else
         error_set(err, ERR_DATA, "%s", text ? text : "failed without a message");
@@ -76,6 +78,7 @@ struct script *script_new(struct graph *graph, const struct script_options *opti
         s->options = *options;
     set_limits(s);
     s->scope = s->device = s->container = s->folder = "";
+    s->chunk = "script";
     s->leader = -1;
     s->L = lua_newstate(sandbox_alloc, s);
     if (!s->L) {
@@ -157,6 +160,7 @@ int script_run(struct script *s, const char *text, size_t n, const char *name, c
         source.text = end ? end : text + n;
         source.n = n - (size_t)(source.text - text);
     }
+    s->chunk = source.chunk + 1;
     lua_pushlightuserdata(s->L, &source);
     return call(s, run_source, 1, err);
 }

@@ -215,7 +215,9 @@ static int probe_save(struct error *err)
 {
     struct output *output;
     int fd;
-    if (!save_path || dump_plan)
+    struct stat old;
+    /* opened and closed, a named pipe would have ended for its reader */
+    if (!save_path || dump_plan || (!stat(save_path, &old) && S_ISFIFO(old.st_mode)))
         return 0;
     int code = output_open(save_path, &output, &fd, err);
     if (!code)

@@ -108,7 +108,7 @@ static void memory_is_limited(void **state)
         struct error err = ERROR_INIT;
         assert_null(scripts_try(texts[i], NULL, &options, &err));
         if (!strstr(err.text, "resulting string too large"))
-            assert_string_equal(err.text, "the script needs more than 16 MiB of memory");
+            assert_string_equal(err.text, "m.lua: the script needs more than 16 MiB of memory");
     }
 }
 

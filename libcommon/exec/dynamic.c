@@ -179,9 +179,7 @@ static int run_kernel(struct run *run, struct activation *a)
     int result = item->code->run(&a->call);
     if (scratch && result != KERNEL_PENDING)
         scratch->free(scratch);
-    if (run->step->trace)
-        trace_kernel(run->step->trace, run->step->number, item->name, item->kernel,
-                     item->node ? item->node->op->def->name : item->kernel, start, trace_now());
+    item_trace(item, run->step, start);
     if (result > 0)
         return item_fail(item, &a->err);
     if (result == KERNEL_PENDING)

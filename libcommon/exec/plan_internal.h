@@ -147,6 +147,8 @@ struct call_host {
 
 /* run.c: puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
+/* Tells the step's trace, if it has one, that the item ran from `start` until now. */
+void item_trace(const struct item *item, const struct step *step, int64_t start);
 /* ERR_DATA unless every variable that the item reads has a value. */
 int item_check_variables(const struct plan *plan, const struct item *item, struct error *err);
 /* ERR_DATA when some float output of the call is not finite. */

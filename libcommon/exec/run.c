@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "exec/plan_internal.h"
 #include "exec/pool.h"
+#include "exec/trace.h"
 
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
@@ -106,6 +107,18 @@ int item_fail(const struct item *item, struct error *err)
     if (!item->node)
         return err->code;
     return error_prefix(err, "%s: %s: ", node_text(item->node), item->node->op->def->name);
+}
+
+void item_trace(const struct item *item, const struct step *step, int64_t start)
+{
+    if (!step->trace)
+        return;
+    trace_kernel(step->trace, step->number,
+                 &(struct trace_run){.node = item->name,
+                                     .kernel = item->kernel,
+                                     .op = item->node ? item->node->op->def->name : item->kernel,
+                                     .start = start,
+                                     .end = trace_now()});
 }
 
 int item_check_variables(const struct plan *plan, const struct item *item, struct error *err)

@@ -193,9 +193,7 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
     c->call.step = step;
     int64_t start = step->trace ? trace_now() : 0;
     int result = item->code->run(&c->call);
-    if (step->trace)
-        trace_kernel(step->trace, step->number, item->name, item->kernel,
-                     item->node ? item->node->op->def->name : item->kernel, start, trace_now());
+    item_trace(item, step, start);
     if (result > 0)
         return item_fail(item, c->call.err);
     return plan->options.check_numerics ? item_check_numerics(item, &c->call, c->call.err) : 0;

@@ -60,10 +60,9 @@ static void add(struct trace *trace, struct event event)
     pthread_mutex_unlock(&trace->lock);
 }
 
-void trace_kernel(struct trace *trace, int64_t step, const char *node, const char *kernel,
-                  const char *op, int64_t start, int64_t end)
+void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run)
 {
-    add(trace, (struct event){step, start, end, node, kernel, op, 0});
+    add(trace, (struct event){step, run->start, run->end, run->node, run->kernel, run->op, 0});
 }
 
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)

@@ -19,9 +19,13 @@ void trace_free(struct trace *trace);
 
 int64_t trace_now(void);
 
-/* A kernel ran. The texts are borrowed: they must outlive the next flush. */
-void trace_kernel(struct trace *trace, int64_t step, const char *node, const char *kernel,
-                  const char *op, int64_t start, int64_t end);
+/* That a kernel ran. The texts are borrowed: they must outlive the next flush. */
+struct trace_run {
+    const char *node, *kernel, *op;
+    int64_t start, end;
+};
+
+void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run);
 
 /* A step ran. */
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end);

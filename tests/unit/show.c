@@ -12,10 +12,10 @@ static void a_trace_adds_up(void **unused)
     (void)unused;
     struct error err = ERROR_INIT;
     struct trace *trace = trace_new();
-    trace_kernel(trace, 1, "b", "k", "Relu", 0, 100000);
-    trace_kernel(trace, 1, "a", "k", "MatMul", 0, 500000);
+    trace_kernel(trace, 1, &(struct trace_run){"b", "k", "Relu", 0, 100000});
+    trace_kernel(trace, 1, &(struct trace_run){"a", "k", "MatMul", 0, 500000});
     trace_step(trace, 1, 0, 1000000);
-    trace_kernel(trace, 2, "c", "k", "MatMul", 0, 700000);
+    trace_kernel(trace, 2, &(struct trace_run){"c", "k", "MatMul", 0, 700000});
     trace_step(trace, 2, 0, 1000000);
     struct stream_writer *writer = stream_writer_new_memory("test", -1);
     assert_int_equal(trace_flush(trace, writer, &err), 0);

@@ -65,7 +65,7 @@ enum kernel_result {
 /* How an output's memory relates to the inputs'; set by prepare. */
 enum kernel_forward {
     FORWARD_NONE,  /* memory of its own */
-    FORWARD_REUSE, /* may overwrite input `from` if nobody else needs it */
+    FORWARD_REUSE, /* may overwrite input `from` if nobody needs it, no other input either */
     FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
 };
 

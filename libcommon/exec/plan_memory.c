@@ -67,6 +67,10 @@ static bool can_take_over(const struct place *p, const struct item *item, int at
     if (item->output_forward != FORWARD_REUSE || output->item < 0)
         return false;
     int root = plan_root_value(p->plan, item->in[item->output_from]);
+    for (int k = 0; k < item->n_in; k++) /* another input that is the same memory is still read */
+        if (k != item->output_from && item->in[k] >= 0 &&
+            plan_root_value(p->plan, item->in[k]) == root)
+            return false;
     const struct value *input = &p->plan->values.items[root];
     *storage = p->storage_of[root];
     return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&

@@ -32,14 +32,9 @@ static add_loop *find_loop(enum dtype type)
                              : add_int64_t;
 }
 
-/* The sum may be written over the first input, unless that comes again later on. */
 static int addn_prepare(struct kernel_setup *setup)
 {
-    const struct edge *inputs = setup->node->inputs;
     setup->out[0].forward = setup->n_in == 1 ? FORWARD_ALIAS : FORWARD_REUSE;
-    for (int i = 2; i < setup->n_in; i++)
-        if (inputs[i].node == inputs[0].node && inputs[i].slot == inputs[0].slot)
-            setup->out[0].forward = FORWARD_NONE;
     return 0;
 }
 

@@ -174,6 +174,11 @@ with Golden("math_binary") as g, np.errstate(all="ignore"):
         if dtype in FLOATS:
             xs = [special.astype(dtype), np.ones(7, dtype), special[::-1].astype(dtype)]
             g.op(f"AddN/{dtype}/special", "AddN", xs, [xs[0] + xs[1] + xs[2]])
+    # The same memory by two names: the sum must not be written over it in between.
+    x = np.array([1, 2, 3], np.float32)
+    g.graph("AddN/alias", "x = Placeholder() {dtype=float32, shape=[3]}\na = Neg(x)\n"
+            "b = Identity(a)\nc = Square(x)\ny = AddN(a, c, b)\n", [("", {"x": x}, {"y": x * x - 2 * x})],
+            ops="AddN")
     g.error("AddN/shapes", "AddN", [np.ones(2), np.ones(2), np.ones(3)], "input 2 is [3]")
 
     for dtype in INTS:

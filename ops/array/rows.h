@@ -18,7 +18,8 @@ enum rows_op {
 };
 
 /* table[indices[i]] op= values[i] in the order of i, whatever the number of threads. Indices were
- * checked. ADD and SUB: float32, float64, int32, int64, which wrap around; SET: any fixed size. */
+ * checked; neither they nor the values are the table's memory. ADD and SUB: float32, float64,
+ * int32, int64, which wrap around; SET: any fixed size. */
 void rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
                  const struct tensor *indices, const struct tensor *values);
 

@@ -55,7 +55,7 @@ UPDATE_ROW(sub_int64, uint64_t, -)
 
 static void set_bytes(void *to, const void *from, int64_t n)
 {
-    memmove(to, from, (size_t)n);
+    memcpy(to, from, (size_t)n);
 }
 
 typedef void update_row(void *to, const void *from, int64_t n);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "exec/variable.h"
 #include "ops/array/rows.h"
 
@@ -16,13 +18,30 @@ static int check_shapes(struct kernel_call *call)
     return rows_check(call, call->in[1], ref->dims[0]);
 }
 
+/* Input i; a copy if it is the variable's own memory, whose rows change one after another. */
+static int read_input(struct kernel_call *call, int i, struct tensor *t)
+{
+    *t = *call->in[i];
+    size_t bytes = tensor_bytes(t);
+    if (!bytes || t->data != call->refs[0]->value.data)
+        return 0;
+    void *copy = kernel_temporary(call, bytes);
+    if (!copy)
+        return call->err->code;
+    memcpy(copy, t->data, bytes);
+    *t = tensor_borrow(t->type, &t->shape, copy);
+    return 0;
+}
+
 static int scatter(struct kernel_call *call, enum rows_op op)
 {
     struct variable *variable = call->refs[0];
     struct shape shape = variable->value.shape;
-    if (check_shapes(call) || variable_prepare_write(variable, &shape, false, call->err))
+    struct tensor indices, updates;
+    if (check_shapes(call) || variable_prepare_write(variable, &shape, false, call->err) ||
+        read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;
-    rows_update(call, op, &variable->value, call->in[1], call->in[2]);
+    rows_update(call, op, &variable->value, &indices, &updates);
     variable_written(variable);
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }

@@ -165,6 +165,18 @@ def scatter(g):
             g.graph(f"{op.lower()}/shape", variable("float32", shape) + text,
                     [("a", {"x": w}, {}), ("b", {"i": index, "u": u}, {}),
                      ("", {}, {"w": apply(w, index, u)})], ops=op)
+        # The variable's own rows, moved: as they were before any of them was written.
+        w, i = np.array([[1], [10]], np.float32), np.array([1, 0], np.int32)
+        own = variable("float32", (2, 1)) + placeholder("x", "float32") + \
+            placeholder("i", "int32") + f"a = Assign(w, x)\nr = Identity(w)\nb = {op}(w, i, r)\n"
+        g.graph(f"{op.lower()}/own-rows", own,
+                [("a", {"x": w}, {}), ("b", {"i": i}, {}), ("", {}, {"w": apply(w, i, w)})],
+                ops=op)
+        own = variable("int32", (2,)) + placeholder("x", "int32") + placeholder("u", "int32") + \
+            f"a = Assign(w, x)\nb = {op}(w, w, u)\n"
+        g.graph(f"{op.lower()}/own-indices", own,
+                [("a", {"x": i}, {}), ("b", {"u": i + 5}, {}), ("", {}, {"w": apply(i, i, i + 5)})],
+                ops=op)
         w, u = np.ones((2, 2), np.float32), np.ones((1, 2), np.float32)
         g.graph(f"{op.lower()}/outside", variable("float32", (2, 2)) + text,
                 [("a", {"x": w}, {}),

@@ -113,7 +113,8 @@ static int64_t allocate(struct place *p, size_t bytes)
         if (p->holes.n &&
             p->holes.items[p->holes.n - 1].offset + p->holes.items[p->holes.n - 1].bytes == p->end)
             offset = p->holes.items[--p->holes.n].offset; /* grow the last hole */
-        p->end = offset + (int64_t)bytes;
+        if (__builtin_add_overflow(offset, (int64_t)bytes, &p->end))
+            p->end = INT64_MAX; /* no device has that much */
         return offset;
     }
     struct hole *hole = &p->holes.items[best];

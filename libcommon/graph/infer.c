@@ -118,7 +118,13 @@ int infer_run(struct infer *infer)
     for (int i = 0; i < infer->n_in; i++)
         if (!infer->in[i] && strcmp(def->name, "Merge")) /* an input that is to be closed later */
             return 0;
-    return def->shape ? def->shape(infer) : 0;
+    int code = def->shape ? def->shape(infer) : 0;
+    for (int i = 0; !code && i < infer->n_out; i++) {
+        const struct shape *out = &infer->out[i];
+        if (shape_is_known(out) && (shape_count(out) < 0 || shape_count(out) > TENSOR_BYTES_MAX))
+            return infer_fail(infer, "a result of shape %s is too large", shape_text(out));
+    }
+    return code;
 }
 
 /* ---- over a graph ---- */

@@ -47,6 +47,11 @@ void broadcast_plan(struct broadcast *plan, const struct shape *out,
     memset(plan, 0, sizeof *plan);
     plan->n_in = n_in;
     plan->count = shape_count(out);
+    if (plan->count <= 0) { /* nothing to walk, or too much: nobody can allocate that */
+        plan->rank = 1;
+        plan->dims[0] = 1;
+        return;
+    }
     for (int i = 0; i < n_in; i++)
         input_strides(out, inputs[i], strides[i]);
     for (int axis = out->rank - 1; axis >= 0; axis--) {

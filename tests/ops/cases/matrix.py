@@ -53,6 +53,15 @@ def products(g):
     g.op("MatMul/int32/wraps", "MatMul", [np.array([[2**31 - 1]], np.int32), np.array([[2]], np.int32)],
          [np.array([[-2]], np.int32)])
     g.error("MatMul/inner", "MatMul", [np.ones((2, 3)), np.ones((2, 3))], "inner dimensions 3 and 2 differ")
+    # Operands without elements, a result without end.
+    n = 2**31 - 1
+    huge = f"a = Placeholder() {{dtype=float32, shape=[%s,0]}}\n" \
+        f"b = Placeholder() {{dtype=float32, shape=[0,%s]}}\ny = MatMul(a, b)\nz = Neg(y)\n"
+    g.graph("MatMul/huge", huge % (n, n), [], ops="MatMul",
+            error=f"a result of shape [{n},{n}] is too large")
+    g.graph("MatMul/huge-unknown", huge % ("?", "?"),
+            [("z", {"a": np.ones((n, 0), np.float32), "b": np.ones((0, n), np.float32)},
+              "too large")], ops="MatMul")
     g.error("MatMul/rank", "MatMul", [np.ones(3), np.ones((3, 2))], "matri")
     g.error("BatchMatMul/batch", "BatchMatMul", [np.ones((2, 2, 3)), np.ones((3, 3, 2))],
             "batch dimensions differ")

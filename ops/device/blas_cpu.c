@@ -20,11 +20,11 @@ struct operands {
     int64_t lda, ldb, ldc;
 };
 
-static void gemm_float32(const struct gemm *g, const struct operands *o)
+static dnnl_status_t gemm_float32(const struct gemm *g, const struct operands *o)
 {
-    dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, 1.0f,
-               (const float *)o->a, o->lda, (const float *)o->b, o->ldb,
-               g->accumulate ? 1.0f : 0.0f, (float *)o->c, o->ldc);
+    return dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
+                      1.0f, (const float *)o->a, o->lda, (const float *)o->b, o->ldb,
+                      g->accumulate ? 1.0f : 0.0f, (float *)o->c, o->ldc);
 }
 
 static void gemm_float64(const struct gemm *g, const struct operands *o)
@@ -62,12 +62,11 @@ static void gemm_float64(const struct gemm *g, const struct operands *o)
 INTEGER_GEMM(gemm_int32, uint32_t)
 INTEGER_GEMM(gemm_int64, uint64_t)
 
-static void gemm_block(const struct gemm *g, const struct operands *o)
+static dnnl_status_t gemm_block(const struct gemm *g, const struct operands *o)
 {
     switch (g->type) {
     case FLOAT32:
-        gemm_float32(g, o);
-        break;
+        return gemm_float32(g, o);
     case FLOAT64:
         gemm_float64(g, o);
         break;
@@ -77,6 +76,7 @@ static void gemm_block(const struct gemm *g, const struct operands *o)
     default:
         gemm_int64(g, o);
     }
+    return dnnl_success;
 }
 
 static int64_t at_most(int64_t a, int64_t b)
@@ -85,7 +85,7 @@ static int64_t at_most(int64_t a, int64_t b)
 }
 
 /* Block `index` of C, counted by rows of blocks. */
-static void gemm_one_block(const struct gemm *g, const struct operands *o, int64_t index)
+static dnnl_status_t gemm_one_block(const struct gemm *g, const struct operands *o, int64_t index)
 {
     int64_t size = (int64_t)dtype_bytes(g->type);
     int64_t across = (g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
@@ -97,20 +97,25 @@ static void gemm_one_block(const struct gemm *g, const struct operands *o, int64
     part.a += (g->transpose_a ? row : row * o->lda) * size;
     part.b += (g->transpose_b ? column * o->ldb : column) * size;
     part.c += (row * o->ldc + column) * size;
-    gemm_block(&block, &part);
+    return gemm_block(&block, &part);
 }
 
-static void gemm_blocks(const struct gemm *g, const struct operands *o, int threads)
+static dnnl_status_t gemm_blocks(const struct gemm *g, const struct operands *o, int threads)
 {
+    dnnl_status_t status = dnnl_success;
     int64_t n = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
     if (threads <= 1 || n <= 1 || g->m * g->n * g->k < 32768) {
-        for (int64_t i = 0; i < n; i++)
-            gemm_one_block(g, o, i);
-        return;
+        for (int64_t i = 0; i < n && !status; i++)
+            status = gemm_one_block(g, o, i);
+        return status;
     }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int64_t i = 0; i < n; i++)
-        gemm_one_block(g, o, i);
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) reduction(max : failed)
+    for (int64_t i = 0; i < n; i++) {
+        int block = (int)gemm_one_block(g, o, i);
+        failed = block > failed ? block : failed;
+    }
+    return (dnnl_status_t)failed;
 }
 
 /* A few rows times a transposed matrix is what oneDNN does badly (a fifth of the speed at 16 x 4096
@@ -142,11 +147,15 @@ static int transpose_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static void gemm_skinny(const struct gemm *g, const float *a, const float *b, float *c, int threads)
+static dnnl_status_t gemm_skinny(const struct gemm *g, const float *a, const float *b, float *c,
+                                 int threads)
 {
     void *context[] = {(void *)g, c};
-    dnnl_sgemm('N', 'T', g->n, g->m, g->k, 1.0f, b, g->k, a, g->k, 0.0f, g->scratch, g->m);
-    parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m, transpose_part, context);
+    dnnl_status_t status =
+        dnnl_sgemm('N', 'T', g->n, g->m, g->k, 1.0f, b, g->k, a, g->k, 0.0f, g->scratch, g->m);
+    if (!status)
+        parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m, transpose_part, context);
+    return status;
 }
 
 int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int threads,
@@ -163,15 +172,14 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
         return 0;
     }
     struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
-    omp_set_num_threads(threads > 0 ? threads : 1); /* whatever ran on this thread before */
-    if (!deterministic && g->scratch && is_skinny(g)) {
-        gemm_skinny(g, a, b, c, threads);
-        return 0;
-    }
-    bool library_threads = g->type == FLOAT32 || g->type == FLOAT64;
-    if (library_threads && !deterministic)
-        gemm_block(g, &o);
+    bool library_threads = dtype_is_floating(g->type) && !deterministic;
+    omp_set_num_threads(library_threads && threads > 0 ? threads : 1);
+    dnnl_status_t status;
+    if (library_threads && g->scratch && is_skinny(g))
+        status = gemm_skinny(g, a, b, c, threads);
+    else if (library_threads)
+        status = gemm_block(g, &o);
     else
-        gemm_blocks(g, &o, threads);
-    return 0;
+        status = gemm_blocks(g, &o, threads);
+    return cpu_dnnl_check(status, "matrix product", err);
 }

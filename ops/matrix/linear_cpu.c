@@ -152,6 +152,7 @@ struct state {
     const struct form *form;
     solver *solve;
     bool adjoint, lower;
+    bool deterministic; /* the library's factors depend on the size of the team */
 };
 
 static bool flag(const struct node *node, const char *name)
@@ -170,6 +171,7 @@ static int prepare(struct kernel_setup *setup)
     state->solve = setup->in_types[0].type == FLOAT32 ? forms[i].float32 : forms[i].float64;
     state->adjoint = flag(setup->node, "adjoint");
     state->lower = flag(setup->node, "lower");
+    state->deterministic = setup->deterministic;
     setup->state = state;
     return 0;
 }
@@ -188,7 +190,7 @@ static int describe(struct kernel_call *call, struct problem *p, struct shape *r
     *result = b ? *b : *a;
     int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
     if (n > 32768 || columns > INT_MAX / 2)
-        return kernel_fail(call, "matrices of %lld rows are too large", (long long)n);
+        return kernel_fail(call, "matrices %s are too large", shape_text(n > 32768 ? a : b));
     p->n = (int)n;
     p->columns = (int)columns;
     return 0;
@@ -210,7 +212,7 @@ static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, siz
     p->pivots = p->work ? kernel_temporary(call, ((size_t)p->n + 1) * sizeof *p->pivots) : NULL;
     if (!p->pivots)
         return call->err->code;
-    omp_set_num_threads(call->threads > 0 ? call->threads : 1);
+    omp_set_num_threads(state->deterministic || call->threads < 1 ? 1 : call->threads);
     for (int64_t i = 0; i < n; i++) {
         struct problem one = *p;
         one.a = (const char *)p->a + (size_t)i * a_bytes;

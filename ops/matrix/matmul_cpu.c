@@ -107,23 +107,30 @@ static int run_one(const struct batch *batch, int64_t i, int threads, bool deter
                     batch->c + i * batch->bytes_c, threads, deterministic, err);
 }
 
-/* Many small products: one thread each. Few large ones: the team together. */
+/* One thread for each product; false if one failed. */
+static bool run_side_by_side(const struct batch *batch, int64_t n, int threads, bool deterministic)
+{
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(| : failed)
+    for (int64_t i = 0; i < n; i++) {
+        struct error err = ERROR_INIT;
+        failed |= run_one(batch, i, 1, deterministic, &err) != 0;
+    }
+    return !failed;
+}
+
+/* Many small products side by side. Few large ones, or where one failed, for its error: the team
+ * together. */
 static int run_batch(const struct batch *batch, int64_t n, struct kernel_call *call)
 {
     bool deterministic = ((const struct matmul *)call->state)->deterministic;
     int code = 0;
-    if (call->threads <= 1 || n < call->threads) {
-        for (int64_t i = 0; i < n && !code; i++)
-            code = run_one(batch, i, call->threads, deterministic, call->err);
-        return code;
-    }
-#pragma omp parallel for num_threads(call->threads) schedule(static) reduction(| : code)
-    for (int64_t i = 0; i < n; i++) {
-        struct error err = ERROR_INIT;
-        if (run_one(batch, i, 1, deterministic, &err))
-            code = 1;
-    }
-    return code ? kernel_fail(call, "matrices are too large") : 0;
+    if (call->threads > 1 && n >= call->threads &&
+        run_side_by_side(batch, n, call->threads, deterministic))
+        return 0;
+    for (int64_t i = 0; i < n && !code; i++)
+        code = run_one(batch, i, call->threads, deterministic, call->err);
+    return code;
 }
 
 static int batch_matmul_run(struct kernel_call *call)

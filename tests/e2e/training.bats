@@ -58,6 +58,26 @@ train() { # SCRIPT CHECKPOINT OPTION...
     done
 }
 
+@test "with --deterministic matrices come out the same with 1, 2 and 3 threads" {
+    cat > "$BATS_TEST_TMPDIR/m.lua" << 'EOF'
+        function normal(...) return RandomStandardNormal({...}, {dtype = float64}) end
+        m = normal(300, 300)
+        narrow = MatMul(normal(40, 50000), normal(50000, 30))
+        inverse = MatrixInverse(m)
+        solution = MatrixSolve(m, normal(300, 200))
+        factor = Cholesky(MatMul(m, m, {transpose_b = true}))
+EOF
+    tf-graph "$BATS_TEST_TMPDIR/m.lua" | tf-place > "$BATS_TEST_TMPDIR/m"
+    for n in 1 2 3; do
+        tf-exec -q -g "$BATS_TEST_TMPDIR/m" --deterministic --threads $n --fetch narrow \
+            --fetch inverse --fetch solution --fetch factor |
+            tf-show --json > "$BATS_TEST_TMPDIR/$n.json"
+    done
+    grep -q factor "$BATS_TEST_TMPDIR/1.json"
+    cmp "$BATS_TEST_TMPDIR/1.json" "$BATS_TEST_TMPDIR/2.json"
+    cmp "$BATS_TEST_TMPDIR/1.json" "$BATS_TEST_TMPDIR/3.json"
+}
+
 @test "another seed gives other weights" {
     train digits.lua a
     tf-graph --seed 1 digits.lua | tf-place > "$BATS_TEST_TMPDIR/g"

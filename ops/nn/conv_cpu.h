@@ -31,7 +31,8 @@ int conv_init(struct conv *conv, enum conv_direction direction, const struct nod
  * fails. */
 int conv_chain(const struct conv *conv, struct kernel_setup *setup);
 
-/* Any floating type, by matrix products over unrolled windows; everything row-major. */
+/* Any floating type, by matrix products over unrolled windows; everything row-major, nothing empty.
+ */
 int conv_by_gemm(const struct conv *conv, struct kernel_call *call, bool deterministic,
                  const struct tensor *const operands[3]);
 

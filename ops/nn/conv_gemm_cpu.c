@@ -120,8 +120,6 @@ int conv_by_gemm(const struct conv *c, struct kernel_call *call, bool determinis
     int64_t positions = c->window.y.out * c->window.x.out;
     size_t image_bytes = (size_t)(c->window.y.in * c->window.x.in * c->in_channels) * u.size;
     size_t output_bytes = (size_t)(positions * c->out_channels) * u.size;
-    if (c->direction == CONV_FILTER && (!c->batch || !positions))
-        memset(operands[1]->data, 0, tensor_bytes(operands[1]));
     void *matrix = kernel_temporary(call, (size_t)(positions * u.row + 1) * u.size);
     if (!matrix)
         return call->err->code;

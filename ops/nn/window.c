@@ -19,6 +19,9 @@ static int read_quadruple(const struct window *w, const struct node *node, const
     if (*y < 1 || *x < 1)
         return error_set(err, ERR_DATA, "%s must be positive, not %lld and %lld", name,
                          (long long)*y, (long long)*x);
+    if (*y > INT32_MAX || *x > INT32_MAX) /* so that positions never overflow */
+        return error_set(err, ERR_DATA, "%s of %lld and %lld are too large", name, (long long)*y,
+                         (long long)*x);
     return 0;
 }
 

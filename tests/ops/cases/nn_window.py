@@ -168,6 +168,16 @@ def convolutions(g):
     g.error("Conv2D/strides", "Conv2D", [x, f], "strides", dict(a, strides="[1,1,1]"))
     g.error("Conv2D/batch-stride", "Conv2D", [x, f], "batch and channels must be 1", dict(a, strides="[2,1,1,1]"))
     g.error("Conv2D/zero-stride", "Conv2D", [x, f], "positive", dict(a, strides="[1,0,1,1]"))
+    g.error("Conv2D/large-stride", "Conv2D", [x, f], "too large", dict(a, strides="[1,2147483648,1,1]"))
+    # A sum over no channels is zero, however many cells the window has.
+    for layout in ("NHWC", "NCHW"):
+        same = attributes(layout, (1, 1), "SAME")
+        none, wide = np.ones((1, 4, 4, 0)), np.ones((10**6, 10**6, 0, 2))
+        g.op(f"Conv2D/float64/{layout}-no-channels", "Conv2D", [to_format(none, layout), wide],
+             [to_format(np.zeros((1, 4, 4, 2)), layout)], same, grad="")
+        g.op(f"Conv2DBackpropInput/float64/{layout}-no-channels", "Conv2DBackpropInput",
+             [np.array(to_format(x, layout).shape, np.int32), np.ones((10**5, 10**6, 2, 0)),
+              to_format(none, layout)], [to_format(np.zeros(x.shape), layout)], same, grad="")
     g.error("Conv2D/explicit", "Conv2D", [x, f], "explicit_paddings", dict(a, padding='"EXPLICIT"'))
     g.error("Conv2DBackpropInput/output", "Conv2DBackpropInput",
             [np.array(x.shape, np.int32), f, np.ones((1, 3, 3, 1))], "out_backprop must be", a)

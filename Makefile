@@ -67,7 +67,7 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 .PHONY: docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES)
-unit: $(UNIT_TESTS) $(CPU_MODULES)
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
 thread-tests: $(THREAD_TESTS) $(CPU_MODULES)
 fuzzers: $(FUZZERS)
 
@@ -100,6 +100,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(BUILD)/tests/lib/faults.so: tests/lib/faults.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES

@@ -33,6 +33,8 @@ static void add_block(struct arena *arena, size_t bytes)
 
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
+    if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15)
+        mem_exhausted(bytes);
     bytes = (bytes + 15) & ~(size_t)15;
     if (!arena->blocks || bytes > arena->blocks->bytes - arena->used)
         add_block(arena, bytes);
@@ -45,7 +47,7 @@ void *arena_array(struct arena *arena, size_t count, size_t item_bytes)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, item_bytes, &bytes))
-        bytes = SIZE_MAX / 2; /* more than there is: the out-of-memory handler takes it */
+        mem_exhausted(SIZE_MAX);
     return arena_alloc(arena, bytes);
 }
 

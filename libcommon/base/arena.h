@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arena: memory that is given back all at once. Pointers stay valid until arena_release or
- * arena_reset. Not thread-safe.
+ * Arena: memory that is given back all at once. Pointers stay valid until
+ * arena_release. Like mem_alloc, none of these functions returns NULL. Not thread-safe.
  */
 #ifndef TF_BASE_ARENA_H
 #define TF_BASE_ARENA_H

@@ -25,11 +25,17 @@ void mem_set_handler(void (*out_of_memory)(size_t bytes))
     handler = out_of_memory;
 }
 
+_Noreturn void mem_exhausted(size_t bytes)
+{
+    handler(bytes);
+    abort(); /* the handler has broken its contract */
+}
+
 void *mem_alloc(size_t bytes)
 {
     void *p = calloc(1, bytes ? bytes : 1);
     if (!p)
-        handler(bytes);
+        mem_exhausted(bytes);
     return p;
 }
 
@@ -37,7 +43,7 @@ void *mem_array(size_t count, size_t item_bytes)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, item_bytes, &bytes))
-        handler(SIZE_MAX);
+        mem_exhausted(SIZE_MAX);
     return mem_alloc(bytes);
 }
 
@@ -45,7 +51,7 @@ void *mem_realloc(void *pointer, size_t bytes)
 {
     void *p = realloc(pointer, bytes ? bytes : 1);
     if (!p)
-        handler(bytes);
+        mem_exhausted(bytes);
     return p;
 }
 

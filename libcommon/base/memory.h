@@ -25,7 +25,11 @@ void mem_free(void *pointer);
 void *mem_try(size_t bytes);
 
 /* Called when mem_alloc fails; must not return. The default writes a line to stderr and calls
- * _exit(ERR_OS). */
+ * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */
 void mem_set_handler(void (*out_of_memory)(size_t bytes));
+
+/* Calls the handler: for allocations that are not ours and cannot fail otherwise. 0: it is not
+ * known how many bytes. */
+_Noreturn void mem_exhausted(size_t bytes);
 
 #endif

@@ -13,7 +13,7 @@ void vec_grow_(void **items, size_t *capacity, size_t count, size_t item_bytes)
     if (grown < count)
         grown = count;
     if (__builtin_mul_overflow(grown, item_bytes, &bytes))
-        bytes = SIZE_MAX / 2; /* more than there is: the out-of-memory handler takes it */
+        mem_exhausted(SIZE_MAX);
     *items = mem_realloc(*items, bytes);
     *capacity = grown;
 }

@@ -25,7 +25,9 @@ struct output {
 
 static struct output outputs[OUTPUTS_MAX];
 
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+/* SIGABRT is what assertions and libraries end with; SIGPIPE may come from another output. */
+static const int ending_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                     SIGPIPE, SIGABRT, SIGXCPU, SIGALRM};
 
 static void remove_temporary(struct output *output)
 {
@@ -48,8 +50,11 @@ static void on_ending_signal(int number)
 }
 
 /* Leaves alone what is ignored (nohup) and what the tool has taken for itself. */
-static void catch_ending_signals(void)
+static void catch_endings(void)
 {
+    static bool caught;
+    if (!caught && !atexit(output_unlink_all)) /* libraries may call exit, too */
+        caught = true;
     for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++) {
         struct sigaction old, new = {.sa_handler = on_ending_signal};
         sigemptyset(&new.sa_mask);
@@ -87,6 +92,19 @@ static int resolve(struct output *output, const char *path, bool exists, struct 
     return 0;
 }
 
+/* The name can be guessed: what stands there already, be it a link that somebody laid in a shared
+ * folder or the leftover of a process that was killed, is removed and never written to. */
+static void open_temporary(struct output *output)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    catch_endings();
+    unlink(output->temporary);
+    output->exists = 1; /* before it does, so that no signal finds it unmarked */
+    output->fd = open(output->temporary, flags, 0666);
+    if (output->fd < 0)
+        output->exists = 0;
+}
+
 int output_open(const char *path, struct output **opened, int *fd, struct error *err)
 {
     struct output *output = outputs;
@@ -99,13 +117,10 @@ int output_open(const char *path, struct output **opened, int *fd, struct error 
     output->direct = exists && !S_ISREG(old.st_mode);
     if (resolve(output, path, exists, err))
         return err->code;
-    if (output->direct) {
+    if (output->direct)
         output->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    } else {
-        catch_ending_signals();
-        output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        output->exists = output->fd >= 0;
-    }
+    else
+        open_temporary(output);
     if (output->fd < 0)
         return cannot_open(path, err);
     /* a file that is replaced keeps its mode; where that is not allowed, the default will do */

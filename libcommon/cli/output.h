@@ -14,8 +14,8 @@
 struct output;
 
 /* Opens; *fd is the caller's to write and is closed by commit or discard. ERR_IO, ERR_DENIED,
- * ERR_DATA for a directory. From here until then SIGINT, SIGTERM and SIGHUP remove the temporary
- * file, unless the tool catches them itself. */
+ * ERR_DATA for a directory. From here until then signals that end the process remove the temporary
+ * file first, unless the tool catches them itself. */
 int output_open(const char *path, struct output **output, int *fd, struct error *err);
 
 /* fsync, close, rename, fsync of the directory. On failure the temporary file is gone. Nothing

@@ -24,6 +24,8 @@ const char *tool_output;
 
 static const char *tool_name = "tf-tools"; /* for out_of_memory, which gets no context */
 
+static int reported; /* the status that the error line stands for; 0: there was none */
+
 /* In one write, so that lines of several stages do not mix. */
 static void write_line(const char *line, size_t n)
 {
@@ -34,10 +36,13 @@ static void write_line(const char *line, size_t n)
 
 static void out_of_memory(size_t bytes)
 {
-    char line[256];
-    int n = snprintf(line, sizeof line, "%s: out of memory: %zu bytes are not to be had\n",
-                     tool_name, bytes);
+    char line[256], wanted[64] = "";
     output_unlink_all();
+    if (reported) /* only telling the next stage has failed */
+        _exit(reported);
+    if (bytes)
+        snprintf(wanted, sizeof wanted, ": %zu bytes are not to be had", bytes);
+    int n = snprintf(line, sizeof line, "%s: out of memory%s\n", tool_name, wanted);
     write_line(line, (size_t)n);
     _exit(ERR_OS);
 }
@@ -72,6 +77,7 @@ static void report(const struct tool *tool, const struct error *err)
         n = LINE_BYTES - 2;
     line[n++] = '\n';
     write_line(line, (size_t)n);
+    reported = err->code;
 }
 
 static int exit_status(int code)
@@ -123,6 +129,7 @@ int tool_main(const struct option_table *table,
 {
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write, as a full disk is */
     tool_name = table->tool;
     mem_set_handler(out_of_memory);
     log_set_sink(print_log, NULL);

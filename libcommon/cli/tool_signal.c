@@ -3,6 +3,7 @@
  * The first SIGINT or SIGTERM asks, the second ends. A pipe carries the news to whoever waits in
  * poll(), so that a signal just before the wait is not missed.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,9 +25,10 @@ static void on_signal(int number)
         return;
     }
     caught = number;
+    int kept = errno; /* of whatever was interrupted */
     /* a full pipe wakes as well, so the result does not matter */
     if (write(wake_fd, "", 1) < 0)
-        return;
+        errno = kept;
 }
 
 void tool_catch_signals(void)

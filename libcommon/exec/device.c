@@ -55,8 +55,27 @@ static int module_folder(struct str *folder, struct error *err)
     return 0;
 }
 
+static void out_of_memory(void)
+{
+    mem_exhausted(0);
+}
+
+/* oneDNN is C++: where `new` finds no memory it would throw through our frames and abort. So its
+ * small allocations get the policy of mem_alloc; its large ones do not come from `new`. */
+static void catch_failing_new(void)
+{
+    typedef void handler(void);
+    handler *(*set)(handler *);
+    void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    void *symbol = runtime ? dlsym(runtime, "_ZSt15set_new_handlerPFvvE") : NULL;
+    memcpy(&set, &symbol, sizeof set);
+    if (set)
+        set(out_of_memory);
+}
+
 static void *load(const char *path, const char *blas)
 {
+    catch_failing_new();
     bool set = blas && !getenv("OPENBLAS_CORETYPE");
     if (set)
         setenv("OPENBLAS_CORETYPE", blas, 0);

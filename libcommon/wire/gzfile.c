@@ -123,9 +123,12 @@ static int refill(struct gzfile *file, struct error *err)
             return code;
     }
     ssize_t n;
-    do {
-        n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n);
-    } while (n < 0 && errno == EINTR);
+    while ((n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n)) < 0) {
+        if (errno == EAGAIN)
+            poll(&ready, 1, -1);
+        else if (errno != EINTR)
+            break;
+    }
     if (n < 0)
         return error_set_errno(err, ERR_IO, "%s", file->name);
     file->input_n += (size_t)n;
@@ -201,10 +204,11 @@ static int take_packed(struct gzfile *file, void *bytes, size_t n, size_t *got, 
     *got = room - file->zlib.avail_out;
     if (status == Z_STREAM_END)
         file->in_member = false;
+    else if (status == Z_MEM_ERROR)
+        return error_set(err, ERR_OS, "%s: no memory to unpack gzip", file->name);
     else if (status != Z_OK && status != Z_BUF_ERROR)
-        return error_set(err, status == Z_MEM_ERROR ? ERR_OS : ERR_DATA,
-                         "%s: damaged gzip data after %" PRIu64 " bytes: %s", file->name,
-                         file->offset, file->zlib.msg ? file->zlib.msg : "checksum");
+        return error_set(err, ERR_DATA, "%s: damaged gzip data after %" PRIu64 " bytes: %s",
+                         file->name, file->offset, file->zlib.msg ? file->zlib.msg : "checksum");
     return 0;
 }
 

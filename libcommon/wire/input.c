@@ -37,8 +37,10 @@ static int read_vectors(struct input *in, struct iovec *vectors, int n, size_t *
                         struct error *err)
 {
     *got = 0;
-    if (in->wait && in->wait(in->context, err))
+    if (in->wait && in->wait(in->context, err)) {
+        in->wait_failed = true;
         return err->code;
+    }
     for (;;) {
         ssize_t result = readv(in->fd, vectors, n);
         if (result >= 0) {

@@ -18,6 +18,7 @@ struct input {
     size_t start, end;   /* what is buffered and not consumed */
     uint64_t offset;     /* bytes consumed */
     bool ended;
+    bool wait_failed; /* an error is that of `wait`, not of the input */
     int (*wait)(void *context, struct error *);
     void *context;
 };

@@ -318,5 +318,7 @@ int stream_read(struct stream_reader *reader, struct record *record, bool *more,
     if (!read_next(reader, record, more, err))
         return 0;
     reader->failed = err->code;
+    if (reader->in.wait_failed)
+        return err->code;
     return error_prefix(err, "%s: ", reader->name);
 }

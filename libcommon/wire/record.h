@@ -88,10 +88,12 @@ void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *conte
                            void *context);
 
 /* The next record, hello and end excluded. Returns 0 and sets *more; *more is false at the end of
- * the input. Streams that follow each other are read as one. Errors: ERR_DATA (truncated, damaged,
- * beyond the limits, an unknown kind), ERR_PROTOCOL (another major version), ERR_IO; when the input
- * carries an `error` record: its code, its text as "stopped by TOOL", and err->silent semantics as
- * stream_reader_stopped tells. `record` must be zeroed or one that was read before. */
+ * the input. Streams that follow each other are read as one. Errors start with the
+ * reader's name: ERR_DATA (truncated, damaged, beyond the limits, an unknown kind), ERR_PROTOCOL
+ * (another major version), ERR_IO, ERR_OS (no memory); when the input carries an `error` record,
+ * its code and "stopped by TOOL", and stream_reader_stopped holds from then on. What the function
+ * of stream_reader_on_wait fails with is passed on as it is. `record` must be zeroed or one that
+ * was read before. */
 int stream_read(struct stream_reader *reader, struct record *record, bool *more, struct error *err);
 
 /* Number of records that the current stream's hello promised, or -1; and where we are. */

@@ -6,9 +6,8 @@
 typedef int show_function(const struct show *show, const struct record *record, struct error *err);
 
 static show_function *const by_kind[] = {
-    [RECORD_GRAPH] = show_graph,
-    [RECORD_FEED] = show_feed, [RECORD_FETCH] = show_fetch, [RECORD_TENSOR] = show_tensor,
-    [RECORD_PLAN] = show_plan, [RECORD_TRACE] = show_trace,
+    [RECORD_GRAPH] = show_graph,   [RECORD_FEED] = show_feed, [RECORD_FETCH] = show_fetch,
+    [RECORD_TENSOR] = show_tensor, [RECORD_PLAN] = show_plan, [RECORD_TRACE] = show_trace,
 };
 
 int show_record(const struct show *show, const struct record *record, struct error *err)

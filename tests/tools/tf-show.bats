@@ -15,7 +15,8 @@ setup() {
 @test "a feed record is a line: types, ranges, single values" {
     run -0 tf-show t.rec
     [ "${#lines[@]}" -eq 2 ]
-    [ "${lines[0]}" = "feed 1  x float32[2,2] min -2 max 4.5 mean 1.62  y int32[2] min 7 max 8 mean 7.5" ]
+    [ "${lines[0]}" = \
+        "feed 1  x float32[2,2] min -2 max 4.5 mean 1.62  y int32[2] min 7 max 8 mean 7.5" ]
     [ "${lines[1]}" = "feed 2  x float32[1,2] min 0.1 max 0.1 mean 0.1 nan 1  y int32[1] 9" ]
 }
 
@@ -29,8 +30,10 @@ setup() {
     [ "${lines[0]}" = '{"feed":1,"x":[[1,-2],[3,4.5]],"y":[7,8]}' ]
     [ "${lines[1]}" = '{"feed":2,"x":[[0.1,"NaN"]],"y":[9]}' ]
     printf '0.1\n' | tf-data csv - x=1:float64 | tf-show --json | grep -q '"x":\[0.1\]'
-    printf '9007199254740993\n' | tf-data csv - x=1:int64 | tf-show --json | grep -q '\[9007199254740993\]'
-    printf '"a""b\\\n\x01"\n' | tf-data csv - x=1:string --header no | tf-show --json | jq -e '.x[0] == "a\"b\\\n\u0001"'
+    printf '9007199254740993\n' | tf-data csv - x=1:int64 | tf-show --json |
+        grep -q '\[9007199254740993\]'
+    printf '"a""b\\\n\x01"\n' | tf-data csv - x=1:string --header no | tf-show --json |
+        jq -e '.x[0] == "a\"b\\\n\u0001"'
 }
 
 @test "--npy writes the first tensor of the name" {
@@ -95,7 +98,8 @@ make_graph() {
     make_graph
     tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' | tf-show > shown
     [ "$(cat shown)" = "step 1  y 4 2.5" ]
-    [ "$(tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' | tf-show --json)" = '{"step":1,"y":[4,2.5]}' ]
+    [ "$(tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' | tf-show --json)" = \
+        '{"step":1,"y":[4,2.5]}' ]
 }
 
 @test "saved variables are a line each" {
@@ -108,17 +112,20 @@ make_graph() {
 @test "plans: what runs in which order, and where it lies" {
     make_graph
     tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show > shown
-    sed -n 1p shown | grep -Eq '^plan   y  [0-9]+ of [0-9]+ nodes  x float32\[2\]  peak [0-9.]+ KiB$'
+    sed -n 1p shown |
+        grep -Eq '^plan   y  [0-9]+ of [0-9]+ nodes  x float32\[2\]  peak [0-9.]+ KiB$'
     sed -n 2p shown | grep -Eq '^ORDER  NODE +KERNEL +BUFFER +BYTES  LIVE$'
     grep -Eq '^[0-9]+ +y +[a-z_0-9]+ +arena\+[0-9]+ +8 +[0-9]+-[0-9]+$' shown
-    tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show --json | jq -e '.feeds == ["x float32[2]"]'
+    tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show --json |
+        jq -e '.feeds == ["x float32[2]"]'
 }
 
 @test "traces: time of steps and of ops" {
     make_graph
     tf-exec -g g.tfg --run up --steps 5 --trace t.trace
     tf-show t.trace > shown
-    sed -n 1p shown | grep -Eq '^trace   5 steps  median [0-9.]+ (us|ms|s)  p90 .*  in kernels [0-9]+%  1 thread$'
+    sed -n 1p shown |
+        grep -Eq '^trace   5 steps  median [0-9.]+ (us|ms|s)  p90 .*  in kernels [0-9]+%  1 thread$'
     sed -n 2p shown | grep -Eq '^OP +TIME +SHARE  CALLS  EACH +SLOWEST$'
     grep -Eq '^AssignAdd +.* 5 ' shown
     [ "$(tf-show --json t.trace | jq -s 'map(select(.op == "AssignAdd")) | length')" -eq 5 ]

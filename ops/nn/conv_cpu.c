@@ -136,8 +136,10 @@ static int run_gemm(struct kernel_call *call)
     const struct tensor *operands[3] = {call->in[0], call->in[1],
                                         call->n_in > 2 ? call->in[2] : NULL};
     operands[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out;
+    size_t bytes = tensor_bytes(out);
     if (is_empty(&conv)) { /* sums of nothing */
-        memset(out->data, 0, tensor_bytes(out));
+        if (bytes)
+            memset(out->data, 0, bytes);
         return KERNEL_DONE;
     }
     return conv_by_gemm(&conv, call, state->deterministic, operands);

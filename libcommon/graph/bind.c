@@ -100,11 +100,23 @@ static int count_error(struct bind *b, int64_t wanted)
                 b->spec->n_inputs);
 }
 
+static int check_counts(struct bind *b, const struct op_arg *args, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (bind_count(b, &args[i]) > BIND_COUNT_MAX)
+            return fail(b, "'%s' would be %" PRId64 " tensors: at most %d are possible",
+                        args[i].name, bind_count(b, &args[i]), BIND_COUNT_MAX);
+    return 0;
+}
+
 /* Finds the lengths of list arguments from the number of inputs. */
 static int infer_counts(struct bind *b)
 {
     int64_t known = 0;
     int open = 0;
+    if (check_counts(b, b->op->inputs, b->op->n_inputs) ||
+        check_counts(b, b->op->outputs, b->op->n_outputs))
+        return b->err->code;
     for (int i = 0; i < b->op->n_inputs; i++) {
         int64_t n = bind_count(b, &b->op->inputs[i]);
         if (n < 0)

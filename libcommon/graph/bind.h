@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 
 #define ATTRS_MAX 32
+#define BIND_COUNT_MAX (1 << 20) /* tensors that a list argument may stand for */
 
 struct bind {
     struct graph *graph;

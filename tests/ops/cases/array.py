@@ -291,6 +291,8 @@ def joins(g):
         g.op("split", "Split", [np.int32(axis), x], np.split(x, n, axis), attrs={"num_split": n})
     g.error("split/unequal", "Split", [np.int32(0), counting((5,))], "equal parts",
             attrs={"num_split": 2})
+    g.error("split/absurd", "Split", [np.int32(0), counting((0,))], "at most 1048576 are possible",
+            attrs={"num_split": 10**12})
     g.error("split/axis", "Split", [np.int32(1), counting((4,))], "outside", attrs={"num_split": 2})
     g.error("split/scalar", "Split", [np.int32(0), np.float32(1)], "rank|outside",
             attrs={"num_split": 1})

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/math/accumulate.h"
+
 #define PARALLEL_BYTES (1 << 18)
 
 static int fail_at(struct kernel_call *call, const struct tensor *indices, int64_t i, int64_t n)
@@ -35,47 +37,20 @@ int rows_check(struct kernel_call *call, const struct tensor *indices, int64_t n
     return 0;
 }
 
-#define UPDATE_ROW(name, type, op)                                                                 \
-    static void name(void *to, const void *from, int64_t n)                                        \
-    {                                                                                              \
-        type *y = to;                                                                              \
-        const type *x = from;                                                                      \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = y[i] op x[i];                                                                   \
-    }
-
-UPDATE_ROW(add_float32, float, +)
-UPDATE_ROW(sub_float32, float, -)
-UPDATE_ROW(add_float64, double, +)
-UPDATE_ROW(sub_float64, double, -)
-UPDATE_ROW(add_int32, uint32_t, +)
-UPDATE_ROW(sub_int32, uint32_t, -)
-UPDATE_ROW(add_int64, uint64_t, +)
-UPDATE_ROW(sub_int64, uint64_t, -)
-
 static void set_bytes(void *to, const void *from, int64_t n)
 {
     memcpy(to, from, (size_t)n);
 }
 
-typedef void update_row(void *to, const void *from, int64_t n);
-
-static update_row *find_update(enum rows_op op, enum dtype type)
+static accumulate_loop *find_update(enum rows_op op, enum dtype type)
 {
-    bool add = op == ROWS_ADD;
     if (op == ROWS_SET)
         return set_bytes;
-    if (type == FLOAT32)
-        return add ? add_float32 : sub_float32;
-    if (type == FLOAT64)
-        return add ? add_float64 : sub_float64;
-    if (type == INT32)
-        return add ? add_int32 : sub_int32;
-    return add ? add_int64 : sub_int64;
+    return op == ROWS_ADD ? accumulate_add(type) : accumulate_subtract(type);
 }
 
 struct update {
-    update_row *row;
+    accumulate_loop *row;
     char *table;
     const char *values;
     const struct tensor *indices;

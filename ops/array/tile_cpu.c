@@ -4,6 +4,7 @@
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
 #include "ops/array/strided.h"
+#include "ops/math/accumulate.h"
 
 /* ---- Tile ---- */
 
@@ -41,35 +42,10 @@ const struct kernel_code kernel_tile = {.run = tile_run};
 
 /* ---- TileGrad ---- */
 
-/* Adds a run of n elements. */
-#define ADD_RUN(name, type)                                                                        \
-    static void name(void *to, const void *from, int64_t n)                                        \
-    {                                                                                              \
-        type *y = to;                                                                              \
-        const type *x = from;                                                                      \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] += x[i];                                                                          \
-    }
-
-ADD_RUN(add_float32, float)
-ADD_RUN(add_float64, double)
-ADD_RUN(add_int32, uint32_t)
-ADD_RUN(add_int64, uint64_t)
-
-typedef void add_run(void *to, const void *from, int64_t n);
-
-static add_run *find_add(enum dtype type)
-{
-    return type == FLOAT32   ? add_float32
-           : type == FLOAT64 ? add_float64
-           : type == INT32   ? add_int32
-                             : add_int64;
-}
-
 /* Goes through the input in order, run by run of the innermost dimension of one tile. */
 static void sum_tiles(struct tensor *out, const struct tensor *in, const int64_t *m)
 {
-    add_run *add = find_add(in->type);
+    accumulate_loop *add = accumulate_add(in->type);
     int64_t strides[SHAPE_RANK_MAX], index[SHAPE_RANK_MAX] = {0};
     int last = in->shape.rank - 1, item = (int)dtype_bytes(in->type);
     int64_t run = last < 0 ? 1 : out->shape.dims[last], repeats = last < 0 ? 1 : m[last];

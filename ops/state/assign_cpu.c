@@ -7,8 +7,10 @@
 #include "base/memory.h"
 #include "exec/kernel.h"
 #include "exec/variable.h"
+#include "ops/math/accumulate.h"
+#include "ops/math/parallel_cpu.h"
 
-#define PARALLEL_BYTES (1 << 18)
+#define COPY_GRAIN (1 << 17) /* bytes that are worth a thread */
 
 static int finish(struct kernel_call *call)
 {
@@ -26,19 +28,16 @@ static int assign_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-static void copy(struct kernel_call *call, void *to, const void *from, size_t bytes)
+struct copy {
+    char *to;
+    const char *from;
+};
+
+static int copy_part(void *context, int64_t begin, int64_t end)
 {
-    if (call->threads == 1 || bytes < PARALLEL_BYTES) {
-        memmove(to, from, bytes);
-        return;
-    }
-    size_t part = (bytes / (size_t)call->threads + 63) & ~(size_t)63;
-#pragma omp parallel for num_threads(call->threads)
-    for (int i = 0; i < call->threads; i++) {
-        size_t start = part * (size_t)i, end = start + part < bytes ? start + part : bytes;
-        if (start < end)
-            memmove((char *)to + start, (const char *)from + start, end - start);
-    }
+    const struct copy *copy = context;
+    memcpy(copy->to + begin, copy->from + begin, (size_t)(end - begin));
+    return 0;
 }
 
 static int assign_run(struct kernel_call *call)
@@ -52,8 +51,9 @@ static int assign_run(struct kernel_call *call)
     }
     if (variable_prepare_write(variable, &value->shape, reshape, call->err))
         return call->err->code;
-    if (variable->value.data != value->data)
-        copy(call, variable->value.data, value->data, tensor_bytes(value));
+    struct copy copy = {variable->value.data, value->data};
+    if (copy.to != copy.from)
+        parallel_for(call->threads, (int64_t)tensor_bytes(value), COPY_GRAIN, copy_part, &copy);
     return finish(call);
 }
 
@@ -61,62 +61,22 @@ const struct kernel_code kernel_assign = {.prepare = assign_prepare, .run = assi
 
 /* ---- AssignAdd, AssignSub ---- */
 
-/* Integers wrap around: their arithmetic is unsigned. */
-#define UPDATE(name, type, op)                                                                     \
-    static void name(void *to, const void *from, int64_t n)                                        \
-    {                                                                                              \
-        type *x = to;                                                                              \
-        const type *y = from;                                                                      \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = x[i] op y[i];                                                                   \
-    }
+struct update {
+    accumulate_loop *loop;
+    char *to;
+    const char *from;
+    size_t item;
+};
 
-UPDATE(add_float32, float, +)
-UPDATE(sub_float32, float, -)
-UPDATE(add_float64, double, +)
-UPDATE(sub_float64, double, -)
-UPDATE(add_int32, uint32_t, +)
-UPDATE(sub_int32, uint32_t, -)
-UPDATE(add_int64, uint64_t, +)
-UPDATE(sub_int64, uint64_t, -)
-
-typedef void update_fn(void *to, const void *from, int64_t n);
-
-static update_fn *find_update(enum dtype type, bool subtract)
+static int update_part(void *context, int64_t begin, int64_t end)
 {
-    switch (type) {
-    case FLOAT32:
-        return subtract ? sub_float32 : add_float32;
-    case FLOAT64:
-        return subtract ? sub_float64 : add_float64;
-    case INT32:
-        return subtract ? sub_int32 : add_int32;
-    case INT64:
-        return subtract ? sub_int64 : add_int64;
-    default:
-        return NULL;
-    }
+    const struct update *u = context;
+    size_t offset = (size_t)begin * u->item;
+    u->loop(u->to + offset, u->from + offset, end - begin);
+    return 0;
 }
 
-static void update_all(struct kernel_call *call, update_fn *update, void *to, const void *from)
-{
-    int64_t n = tensor_count(call->in[1]);
-    size_t item = dtype_bytes(call->in[1]->type);
-    if (call->threads == 1 || n * (int64_t)item < PARALLEL_BYTES) {
-        update(to, from, n);
-        return;
-    }
-    int64_t part = (n / call->threads + 64) & ~(int64_t)63;
-#pragma omp parallel for num_threads(call->threads)
-    for (int i = 0; i < call->threads; i++) {
-        int64_t start = part * i, count = start + part < n ? part : n - start;
-        if (count > 0)
-            update((char *)to + (size_t)start * item, (const char *)from + (size_t)start * item,
-                   count);
-    }
-}
-
-static int update_run(struct kernel_call *call, bool subtract)
+static int update_run(struct kernel_call *call, accumulate_loop *loop)
 {
     struct variable *variable = call->refs[0];
     const struct tensor *value = call->in[1];
@@ -125,18 +85,19 @@ static int update_run(struct kernel_call *call, bool subtract)
                            shape_text(&variable->value.shape), shape_text(&value->shape));
     if (variable_prepare_write(variable, &value->shape, false, call->err))
         return call->err->code;
-    update_all(call, find_update(value->type, subtract), variable->value.data, value->data);
+    struct update update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
+    parallel_for(call->threads, tensor_count(value), PARALLEL_GRAIN_MOVE, update_part, &update);
     return finish(call);
 }
 
 static int add_run(struct kernel_call *call)
 {
-    return update_run(call, false);
+    return update_run(call, accumulate_add(call->in[1]->type));
 }
 
 static int sub_run(struct kernel_call *call)
 {
-    return update_run(call, true);
+    return update_run(call, accumulate_subtract(call->in[1]->type));
 }
 
 const struct kernel_code kernel_assign_add = {.run = add_run};

@@ -15,196 +15,14 @@
 
 static void execute(struct run *run, struct activation *a);
 
-/* ---- variables ---- */
+/* ---- the queue ---- */
 
-static void push(struct run *run, struct activation *a)
+void run_push(struct run *run, struct activation *a)
 {
     a->next = run->queue;
     run->queue = a;
     pthread_cond_signal(&run->changed);
 }
-
-static void resume(struct variable_waiter *waiter)
-{
-    struct activation *a =
-        (struct activation *)((char *)waiter - offsetof(struct activation, waiter));
-    struct run *run = a->run;
-    pthread_mutex_lock(&run->lock);
-    a->n_held++;
-    push(run, a);
-    pthread_mutex_unlock(&run->lock);
-}
-
-/* False: the activation was put aside until a hold is free. */
-static bool take_holds(struct run *run, struct activation *a)
-{
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
-    while (a->n_held < di->n_holds) {
-        const struct hold *hold = &di->holds[a->n_held];
-        a->waiter.resume = resume;
-        if (!variable_hold(hold->variable, hold->write, &a->waiter))
-            return false;
-        a->n_held++;
-    }
-    return true;
-}
-
-static void give_holds(struct run *run, struct activation *a)
-{
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
-    while (a->n_held > 0) {
-        const struct hold *hold = &di->holds[--a->n_held];
-        variable_unhold(hold->variable, hold->write);
-    }
-}
-
-/* ---- one kernel ---- */
-
-/* A variable's own memory; a copy for kernels that may take long without computing. */
-static int gather_variable(struct run *run, struct activation *a, int i, struct token *input)
-{
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    struct device *device = plan->options.device;
-    const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
-    input->tensor = *value;
-    input->tensor.buffer = NULL;
-    if (!(item->flags & KERNEL_ASYNC) || !value->data)
-        return 0;
-    struct buffer *buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(value));
-    if (!buffer)
-        return error_set(&a->err, ERR_OS, "no memory for %s",
-                         shape_text_typed(value->type, &value->shape));
-    input->tensor.buffer = buffer;
-    input->tensor.data = buffer->data;
-    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &a->err);
-}
-
-/* Points to each input's value, wherever it is. */
-static int gather(struct run *run, struct activation *a, struct tensor **in)
-{
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    int code = 0;
-    for (int i = 0; i < item->n_in; i++) {
-        struct value *value = &plan->values.items[item->in[i]];
-        struct token *input = &a->iteration->inputs[di->first_input + i];
-        in[i] = &input->tensor;
-        if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
-            in[i] = &value->variable->value;
-        } else if (value->kind == VALUE_VARIABLE) {
-            int failed = gather_variable(run, a, i, input);
-            code = code ? code : failed;
-        } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
-            in[i] = &value->constant;
-        } else if (value->kind == VALUE_FEED) {
-            input->tensor = run->feeds[value->feed];
-            input->tensor.buffer = NULL;
-        } else if (!input->is_live) {
-            in[i] = NULL; /* the other inputs of a Merge */
-        }
-    }
-    if (item->flags & KERNEL_ASYNC)
-        give_holds(run, a);
-    return code;
-}
-
-static void async_done(struct call_host *host, int result);
-
-static int make_call(struct run *run, struct activation *a)
-{
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    struct iteration *it = a->iteration;
-    struct tensor **in = it->pointers + di->first_input + di->first_output;
-    struct tensor **out = in + item->n_in;
-    for (int i = 0; i < item->n_out; i++)
-        out[i] = &it->outputs[di->first_output + i];
-    int code = gather(run, a, in);
-    a->host = (struct call_host){.plan = run->plan,
-                                 .item = item,
-                                 .fetches = run->fetches,
-                                 .out_refs = it->out_refs + di->first_output,
-                                 .pool = plan->dynamic->pool,
-                                 .copies_reads = !plan->dynamic->keeps_reads,
-                                 .done = async_done};
-    a->host.temporaries = (void *)&a->temporaries;
-    int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
-    a->call = (struct kernel_call){.node = item->node,
-                                   .state = item->state,
-                                   .n_in = item->n_in,
-                                   .n_out = item->n_out,
-                                   .in = in,
-                                   .out = out,
-                                   .refs = item->refs,
-                                   .device = plan->options.device,
-                                   .step = run->step,
-                                   .iteration = it->tag,
-                                   .threads = threads,
-                                   .err = &a->err,
-                                   .executor = &a->host};
-    return code;
-}
-
-static void set_constant(struct run *run, struct activation *a)
-{
-    const struct item *item = &run->plan->items.items[a->item];
-    struct tensor *out = &a->iteration->outputs[run->plan->dynamic->items[a->item].first_output];
-    *out = run->plan->values.items[item->out[0]].constant;
-}
-
-/* KERNEL_PENDING, 0 or an error code. */
-static int run_kernel(struct run *run, struct activation *a)
-{
-    const struct item *item = &run->plan->items.items[a->item];
-    if (!item->code) {
-        set_constant(run, a);
-        return 0;
-    }
-    if (make_call(run, a))
-        return item_fail(item, &a->err);
-    if (item_check_variables(run->plan, item, &a->err))
-        return a->err.code;
-    struct buffer *scratch = NULL;
-    if (item->scratch_bytes) {
-        scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
-        if (!scratch)
-            return error_set(&a->err, ERR_OS, "no memory for %zu bytes of scratch",
-                             item->scratch_bytes);
-        a->call.scratch = scratch->data;
-    }
-    int64_t start = run->step->trace ? trace_now() : 0;
-    int result = item->code->run(&a->call);
-    if (scratch && result != KERNEL_PENDING)
-        scratch->free(scratch);
-    item_trace(item, run->step, start);
-    if (result > 0)
-        return item_fail(item, &a->err);
-    if (result == KERNEL_PENDING)
-        return result;
-    return run->plan->options.check_numerics ? item_check_numerics(item, &a->call, &a->err) : 0;
-}
-
-/* Lets go of inputs, temporary memory and holds. */
-static void release_inputs(struct run *run, struct activation *a)
-{
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    for (int i = 0; i < item->n_in; i++) {
-        struct token *input = &a->iteration->inputs[di->first_input + i];
-        tensor_release(&input->tensor);
-        input->is_live = false;
-    }
-    give_holds(run, a);
-    for (size_t i = 0; i < a->temporaries.n; i++)
-        mem_free(a->temporaries.items[i]);
-    a->temporaries.n = 0;
-}
-
-/* ---- the queue ---- */
 
 static void help(void *argument);
 
@@ -234,14 +52,14 @@ static void distribute(struct run *run, struct activation *ready, struct activat
             *mine = a;
         } else {
             if (kept) {
-                push(run, kept);
+                run_push(run, kept);
                 queued++;
             }
             kept = a;
         }
     }
     if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
-        push(run, kept);
+        run_push(run, kept);
         queued++;
     } else if (kept) {
         kept->next = NULL;
@@ -286,33 +104,33 @@ static void execute(struct run *run, struct activation *a)
         bool skip = run->failed || a->is_dead;
         if (!run->failed && a->is_dead)
             code = dead_fetch(a);
-        if (!skip && !take_holds(run, a))
+        if (!skip && !kernel_take_holds(run, a))
             continue;
         if (!skip)
-            code = run_kernel(run, a);
+            code = kernel_run(run, a);
         if (code == KERNEL_PENDING)
             continue;
         if (!code && atomic_load_explicit(&run->step->cancelled, memory_order_relaxed))
             code = error_set(&a->err, ERR_CANCELLED, "the step was cancelled");
-        release_inputs(run, a);
+        kernel_release_inputs(run, a);
         pthread_mutex_lock(&run->lock);
         finish(run, a, code, &mine);
         pthread_mutex_unlock(&run->lock);
     }
 }
 
-static void async_done(struct call_host *host, int result)
+void run_async_done(struct call_host *host, int result)
 {
     struct activation *a = (struct activation *)host, *mine = NULL;
     struct run *run = a->run;
     if (result > 0)
         item_fail(host->item, &a->err);
-    release_inputs(run, a);
+    kernel_release_inputs(run, a);
     pthread_mutex_lock(&run->lock);
     finish(run, a, result > 0 ? result : 0, &mine);
     while (mine) { /* the caller is somebody else's thread: it only queues */
         struct activation *next = mine->next;
-        push(run, mine);
+        run_push(run, mine);
         mine = next;
     }
     call_helpers(run, 1);
@@ -390,15 +208,19 @@ static void work(struct run *run)
     run->active--;
     while (mine) {
         struct activation *next = mine->next;
-        push(run, mine);
+        run_push(run, mine);
         mine = next;
     }
     while (run->active > 0 || run->helpers > 0) {
         struct activation *a = pop(run);
-        if (!a) {
+        int withdrawn = 0;
+        if (run->active == 0) /* helpers that are busy elsewhere need not come any more */
+            withdrawn = workers_withdraw(help, run);
+        run->helpers -= withdrawn;
+        if (!a && !withdrawn)
             pthread_cond_wait(&run->changed, &run->lock);
+        if (!a)
             continue;
-        }
         pthread_mutex_unlock(&run->lock);
         execute(run, a);
         pthread_mutex_lock(&run->lock);
@@ -431,6 +253,12 @@ int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds
     keep_reads(plan->dynamic);
     work(run);
     let_go_of_reads(plan->dynamic);
+    const struct item *waiting = run->failed ? NULL : frame_find_waiting(run);
+    if (waiting) {
+        run->failed = true;
+        error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
+        item_fail(waiting, &run->err);
+    }
     int code = run->failed ? run->err.code : 0;
     if (code)
         *err = run->err;

@@ -8,8 +8,9 @@
  * of a child frame, NextIteration into the next iteration, Exit into the parent. A value that was
  * not taken by Switch is dead, and deadness passes through everything but Merge.
  *
- * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c keeps frames and iterations;
- * dynamic.c runs items.
+ * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
+ * with memory from dynamic_memory.c; dynamic.c distributes it over threads; dynamic_kernel.c runs
+ * it.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -167,13 +168,33 @@ struct run {
 int dynamic_common_frame(const struct dynamic *d, int a, int b);
 int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 
+/* dynamic.c. Queues an activation that is ready; with run->lock held. */
+void run_push(struct run *run, struct activation *a);
+void run_async_done(struct call_host *host, int result);
+
+/* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
+bool kernel_take_holds(struct run *run, struct activation *a);
+/* KERNEL_PENDING, 0 or an error code. */
+int kernel_run(struct run *run, struct activation *a);
+/* Lets go of inputs, temporary memory and holds. */
+void kernel_release_inputs(struct run *run, struct activation *a);
+
+/* dynamic_memory.c; with run->lock held. */
+struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);
+void iteration_drop(struct run *run, struct iteration *it);
+struct frame *frame_new(struct run *run, int index, struct frame *parent,
+                        struct iteration *parent_iteration);
+void frame_drop(struct run *run, struct frame *frame);
+/* Drops everything that a failed step left behind, and the root frame of any step. */
+void frame_clear(struct run *run);
+void frame_free_idle(struct run *run);
+
 /* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
 struct frame *frame_root(struct run *run);
 void frame_start_root(struct run *run, struct activation **ready);
 /* Sends the outputs of an activation that is over along its edges. */
 void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
-/* Drops everything that a failed step left behind, and the root frame of any step. */
-void frame_clear(struct run *run);
-void frame_free_idle(struct run *run);
+/* After a step without errors: an item outside of loops that never became ready; NULL: none. */
+const struct item *frame_find_waiting(const struct run *run);
 
 #endif

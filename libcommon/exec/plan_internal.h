@@ -100,6 +100,13 @@ int plan_add_item(struct plan *plan, const struct item *item);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
 
+/* plan_layout.c: the value in row-major order: itself, or the result of a relayout item; -1 with
+ * the error set. */
+int plan_row_major(struct plan *plan, int value, struct error *err);
+
+/* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
+void plan_fold(struct plan *plan, struct item *item);
+
 /* plan_order.c: orders reads and writes of variables. */
 struct use {
     struct variable *variable;

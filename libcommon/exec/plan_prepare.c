@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From nodes to items: each node's kernel is found and prepared, its outputs become values. What
- * depends on nothing that changes from step to step is computed here, once.
+ * From nodes to items: each node's kernel is found and prepared, its outputs become values.
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
 #include "exec/saver.h"
-
-/* Results larger than this are computed in every step rather than kept. */
-#define FOLD_BYTES_MAX ((size_t)1 << 20)
 
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
 {
@@ -104,51 +100,6 @@ static int find_fed(const struct plan *plan, int node)
     return -1;
 }
 
-/* ---- layouts ---- */
-
-/* The value in row-major order: itself, or the result of a relayout item. */
-static int row_major(struct plan *plan, int v, struct error *err)
-{
-    struct value from = plan->values.items[v];
-    if (!from.layout)
-        return v;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *made = &plan->items.items[i];
-        if (!made->node && made->code == plan->options.device->relayout && made->in[0] == v)
-            return made->out[0];
-    }
-    struct node_output type = {from.type, false, from.shape};
-    struct kernel_output output = {.layout = NULL};
-    const struct tensor *no_value = NULL;
-    struct kernel_setup setup = {.device = plan->options.device,
-                                 .n_in = 1,
-                                 .n_out = 1,
-                                 .in_types = &type,
-                                 .out_types = &type,
-                                 .in_values = &no_value,
-                                 .in_layouts = &from.layout,
-                                 .shapes_known = true,
-                                 .threads = plan->options.device->threads,
-                                 .out = &output,
-                                 .name = "relayout",
-                                 .err = err};
-    if (plan->options.device->relayout->prepare(&setup))
-        return -1;
-    struct item item = {.code = plan->options.device->relayout,
-                        .name = "relayout",
-                        .kernel = setup.name,
-                        .state = setup.state,
-                        .scratch_bytes = setup.scratch_bytes,
-                        .n_in = 1,
-                        .n_out = 1};
-    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
-    item.out = item.in + 1;
-    item.in[0] = v;
-    item.out[0] = plan_add_value(plan, from.type, &from.shape);
-    plan->values.items[item.out[0]].item = plan_add_item(plan, &item);
-    return item.out[0];
-}
-
 /* ---- one node ---- */
 
 static int no_kernel(const struct plan *plan, const struct node *node, struct error *err)
@@ -174,7 +125,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
     for (int i = 0; i < node->n_inputs; i++) {
         int v = value_at(plan, node->inputs[i]);
-        if (v >= 0 && !(item->flags & KERNEL_LAYOUT) && (v = row_major(plan, v, err)) < 0)
+        if (v >= 0 && !(item->flags & KERNEL_LAYOUT) && (v = plan_row_major(plan, v, err)) < 0)
             return err->code;
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
@@ -284,110 +235,6 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
     return code;
 }
 
-/* ---- what can be computed now ---- */
-
-static bool foldable(const struct plan *plan, const struct item *item)
-{
-    const struct node *node = item->node;
-    size_t bytes = 0;
-    if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
-        item->refs || !item->n_out || !plan->is_static || !plan->options.device->is_host)
-        return false;
-    for (int i = 0; i < item->n_in; i++) {
-        const struct value *value = &plan->values.items[item->in[i]];
-        bool only_shape = node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
-        if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
-            return false;
-    }
-    for (int i = 0; i < item->n_out; i++) {
-        const struct value *value = &plan->values.items[item->out[i]];
-        if (value->layout || value->type == STRING || !shape_is_known(&value->shape))
-            return false;
-        bytes += (size_t)shape_bytes(&value->shape, value->type);
-    }
-    return bytes <= FOLD_BYTES_MAX;
-}
-
-struct fold {
-    struct call_host host;
-    struct kernel_call call;
-    struct step step;
-    struct tensor *tensors; /* inputs, then outputs */
-    struct tensor **pointers;
-    VEC(void *) temporaries;
-};
-
-static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
-                         struct error *err)
-{
-    for (int i = 0; i < item->n_in; i++) {
-        const struct value *value = &plan->values.items[item->in[i]];
-        f->tensors[i] = value->kind == VALUE_CONSTANT
-                            ? value->constant
-                            : tensor_borrow(value->type, &value->shape, NULL);
-        f->pointers[i] = &f->tensors[i];
-    }
-    for (int i = 0; i < item->n_out; i++) {
-        const struct value *value = &plan->values.items[item->out[i]];
-        f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
-        f->tensors[item->n_in + i] = tensor_borrow(value->type, &value->shape, NULL);
-        if (value->alias_of < 0 &&
-            tensor_alloc(&f->tensors[item->n_in + i], value->type, &value->shape, err))
-            return err->code;
-    }
-    return 0;
-}
-
-static void fold_take(struct plan *plan, struct item *item, struct fold *f)
-{
-    for (int i = 0; i < item->n_out; i++) {
-        struct value *value = &plan->values.items[item->out[i]];
-        struct tensor *t = &f->tensors[item->n_in + i];
-        if (value->alias_of >= 0) /* the memory is the constant's that it aliases */
-            t->buffer = NULL;
-        value->kind = VALUE_CONSTANT;
-        value->constant = *t;
-        value->item = -1;
-    }
-    item->removed = true;
-}
-
-/* A kernel that fails here is left to fail in the step, with the same message. */
-static void fold(struct plan *plan, struct item *item)
-{
-    struct error err = ERROR_INIT;
-    size_t n = (size_t)(item->n_in + item->n_out) + 1;
-    struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
-                     .tensors = mem_array(n, sizeof *f.tensors),
-                     .pointers = mem_array(n, sizeof *f.pointers)};
-    void *scratch = item->scratch_bytes ? mem_try(item->scratch_bytes) : NULL;
-    f.host.temporaries = (void *)&f.temporaries;
-    f.call = (struct kernel_call){.node = item->node,
-                                  .state = item->state,
-                                  .scratch = scratch,
-                                  .n_in = item->n_in,
-                                  .n_out = item->n_out,
-                                  .in = f.pointers,
-                                  .out = f.pointers + item->n_in,
-                                  .device = plan->options.device,
-                                  .step = &f.step,
-                                  .threads = 1,
-                                  .err = &err,
-                                  .executor = &f.host};
-    if (!fold_allocate(plan, item, &f, &err) && (scratch || !item->scratch_bytes) &&
-        item->code->run(&f.call) == KERNEL_DONE)
-        fold_take(plan, item, &f);
-    else
-        for (int i = 0; i < item->n_out; i++)
-            tensor_release(&f.tensors[item->n_in + i]);
-    for (size_t i = 0; i < f.temporaries.n; i++)
-        mem_free(f.temporaries.items[i]);
-    vec_release(&f.temporaries);
-    mem_free(scratch);
-    mem_free(f.tensors);
-    mem_free(f.pointers);
-}
-
 /* ---- all nodes ---- */
 
 static int add_item(struct plan *plan, const struct node *node, struct error *err)
@@ -419,8 +266,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     plan->item_of[node->id] = id;
     for (int i = 0; i < item.n_out; i++)
         plan->values.items[first + i].item = id;
-    if (foldable(plan, &plan->items.items[id]))
-        fold(plan, &plan->items.items[id]);
+    plan_fold(plan, &plan->items.items[id]);
     return 0;
 }
 
@@ -459,7 +305,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
     plan->fetch_values =
         arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_values);
     for (int i = 0; i < plan->n_fetches; i++) {
-        int v = row_major(plan, value_at(plan, edges[i]), err);
+        int v = plan_row_major(plan, value_at(plan, edges[i]), err);
         if (v < 0)
             return err->code;
         struct item item = {.code = &plan_fetch_code,

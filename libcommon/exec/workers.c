@@ -59,3 +59,16 @@ bool workers_submit(int threads, void (*function)(void *argument), void *argumen
     pthread_mutex_unlock(&lock);
     return taken;
 }
+
+int workers_withdraw(void (*function)(void *argument), void *argument)
+{
+    size_t kept = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < tasks.n; i++)
+        if (tasks.items[i].function != function || tasks.items[i].argument != argument)
+            tasks.items[kept++] = tasks.items[i];
+    int withdrawn = (int)(tasks.n - kept);
+    tasks.n = kept;
+    pthread_mutex_unlock(&lock);
+    return withdrawn;
+}

@@ -13,4 +13,7 @@
  * the work itself. */
 bool workers_submit(int threads, void (*function)(void *argument), void *argument);
 
+/* Takes back what was submitted and no helper has begun; how many. */
+int workers_withdraw(void (*function)(void *argument), void *argument);
+
 #endif

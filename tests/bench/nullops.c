@@ -14,10 +14,11 @@
 
 #define REPEATS 21
 
+/* Of this thread, which does everything: what else the machine does is not counted. */
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 

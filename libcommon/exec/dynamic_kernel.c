@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running the kernel of one item of a dynamic plan: holds of variables, inputs, the call.
+ */
+#include <stddef.h>
+
+#include "base/memory.h"
+#include "exec/dynamic.h"
+#include "exec/trace.h"
+
+/* ---- holds ---- */
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct activation *a =
+        (struct activation *)((char *)waiter - offsetof(struct activation, waiter));
+    struct run *run = a->run;
+    pthread_mutex_lock(&run->lock);
+    a->n_held++;
+    run_push(run, a);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* False: the activation was put aside until a hold is free. */
+bool kernel_take_holds(struct run *run, struct activation *a)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held < di->n_holds) {
+        const struct hold *hold = &di->holds[a->n_held];
+        a->waiter.resume = resume;
+        if (!variable_hold(hold->variable, hold->write, &a->waiter))
+            return false;
+        a->n_held++;
+    }
+    return true;
+}
+
+static void give_holds(struct run *run, struct activation *a)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held > 0) {
+        const struct hold *hold = &di->holds[--a->n_held];
+        variable_unhold(hold->variable, hold->write);
+    }
+}
+
+/* ---- one kernel ---- */
+
+/* A variable's own memory; a copy for kernels that may take long without computing. */
+static int gather_variable(struct run *run, struct activation *a, int i, struct token *input)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    struct device *device = plan->options.device;
+    const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
+    input->tensor = *value;
+    input->tensor.buffer = NULL;
+    if (!(item->flags & KERNEL_ASYNC) || !value->data)
+        return 0;
+    struct buffer *buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(value));
+    if (!buffer)
+        return error_set(&a->err, ERR_OS, "no memory for %s",
+                         shape_text_typed(value->type, &value->shape));
+    input->tensor.buffer = buffer;
+    input->tensor.data = buffer->data;
+    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &a->err);
+}
+
+/* Points to each input's value, wherever it is. */
+static int gather(struct run *run, struct activation *a, struct tensor **in)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    int code = 0;
+    for (int i = 0; i < item->n_in; i++) {
+        struct value *value = &plan->values.items[item->in[i]];
+        struct token *input = &a->iteration->inputs[di->first_input + i];
+        in[i] = &input->tensor;
+        if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
+            in[i] = &value->variable->value;
+        } else if (value->kind == VALUE_VARIABLE) {
+            int failed = gather_variable(run, a, i, input);
+            code = code ? code : failed;
+        } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
+            in[i] = &value->constant;
+        } else if (value->kind == VALUE_FEED) {
+            input->tensor = run->feeds[value->feed];
+            input->tensor.buffer = NULL;
+        } else if (!input->is_live) {
+            in[i] = NULL; /* the other inputs of a Merge */
+        }
+    }
+    if (item->flags & KERNEL_ASYNC)
+        give_holds(run, a);
+    return code;
+}
+
+static int make_call(struct run *run, struct activation *a)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    struct iteration *it = a->iteration;
+    struct tensor **in = it->pointers + di->first_input + di->first_output;
+    struct tensor **out = in + item->n_in;
+    for (int i = 0; i < item->n_out; i++)
+        out[i] = &it->outputs[di->first_output + i];
+    int code = gather(run, a, in);
+    a->host = (struct call_host){.plan = run->plan,
+                                 .item = item,
+                                 .fetches = run->fetches,
+                                 .out_refs = it->out_refs + di->first_output,
+                                 .pool = plan->dynamic->pool,
+                                 .copies_reads = !plan->dynamic->keeps_reads,
+                                 .done = run_async_done};
+    a->host.temporaries = (void *)&a->temporaries;
+    int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
+    a->call = (struct kernel_call){.node = item->node,
+                                   .state = item->state,
+                                   .n_in = item->n_in,
+                                   .n_out = item->n_out,
+                                   .in = in,
+                                   .out = out,
+                                   .refs = item->refs,
+                                   .device = plan->options.device,
+                                   .step = run->step,
+                                   .iteration = it->tag,
+                                   .threads = threads,
+                                   .err = &a->err,
+                                   .executor = &a->host};
+    return code;
+}
+
+static void set_constant(struct run *run, struct activation *a)
+{
+    const struct item *item = &run->plan->items.items[a->item];
+    struct tensor *out = &a->iteration->outputs[run->plan->dynamic->items[a->item].first_output];
+    *out = run->plan->values.items[item->out[0]].constant;
+}
+
+/* KERNEL_PENDING, 0 or an error code. */
+int kernel_run(struct run *run, struct activation *a)
+{
+    const struct item *item = &run->plan->items.items[a->item];
+    if (!item->code) {
+        set_constant(run, a);
+        return 0;
+    }
+    if (make_call(run, a))
+        return item_fail(item, &a->err);
+    if (item_check_variables(run->plan, item, &a->err))
+        return a->err.code;
+    struct buffer *scratch = NULL;
+    if (item->scratch_bytes) {
+        scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
+        if (!scratch)
+            return error_set(&a->err, ERR_OS, "no memory for %zu bytes of scratch",
+                             item->scratch_bytes);
+        a->call.scratch = scratch->data;
+    }
+    int64_t start = run->step->trace ? trace_now() : 0;
+    int result = item->code->run(&a->call);
+    if (scratch && result != KERNEL_PENDING)
+        scratch->free(scratch);
+    item_trace(item, run->step, start);
+    if (result > 0)
+        return item_fail(item, &a->err);
+    if (result == KERNEL_PENDING)
+        return result;
+    return run->plan->options.check_numerics ? item_check_numerics(item, &a->call, &a->err) : 0;
+}
+
+/* Lets go of inputs, temporary memory and holds. */
+void kernel_release_inputs(struct run *run, struct activation *a)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    for (int i = 0; i < item->n_in; i++) {
+        struct token *input = &a->iteration->inputs[di->first_input + i];
+        tensor_release(&input->tensor);
+        input->is_live = false;
+    }
+    give_holds(run, a);
+    for (size_t i = 0; i < a->temporaries.n; i++)
+        mem_free(a->temporaries.items[i]);
+    a->temporaries.n = 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What depends on nothing that changes from step to step is computed when the plan is made.
+ */
+#include "base/memory.h"
+#include "exec/plan_internal.h"
+
+/* Results larger than this are computed in every step rather than kept. */
+#define FOLD_BYTES_MAX ((size_t)1 << 20)
+
+static bool foldable(const struct plan *plan, const struct item *item)
+{
+    const struct node *node = item->node;
+    size_t bytes = 0;
+    if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
+        item->refs || !item->n_out || !plan->is_static || !plan->options.device->is_host)
+        return false;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        bool only_shape = node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+        if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
+            return false;
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        if (value->layout || value->type == STRING || !shape_is_known(&value->shape))
+            return false;
+        bytes += (size_t)shape_bytes(&value->shape, value->type);
+    }
+    return bytes <= FOLD_BYTES_MAX;
+}
+
+struct fold {
+    struct call_host host;
+    struct kernel_call call;
+    struct step step;
+    struct tensor *tensors; /* inputs, then outputs */
+    struct tensor **pointers;
+    VEC(void *) temporaries;
+};
+
+static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
+                         struct error *err)
+{
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        f->tensors[i] = value->kind == VALUE_CONSTANT
+                            ? value->constant
+                            : tensor_borrow(value->type, &value->shape, NULL);
+        f->pointers[i] = &f->tensors[i];
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
+        f->tensors[item->n_in + i] = tensor_borrow(value->type, &value->shape, NULL);
+        if (value->alias_of < 0 &&
+            tensor_alloc(&f->tensors[item->n_in + i], value->type, &value->shape, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static void fold_take(struct plan *plan, struct item *item, struct fold *f)
+{
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        struct tensor *t = &f->tensors[item->n_in + i];
+        if (value->alias_of >= 0) /* the memory is the constant's that it aliases */
+            t->buffer = NULL;
+        value->kind = VALUE_CONSTANT;
+        value->constant = *t;
+        value->item = -1;
+    }
+    item->removed = true;
+}
+
+/* A kernel that fails here is left to fail in the step, with the same message. */
+void plan_fold(struct plan *plan, struct item *item)
+{
+    if (!foldable(plan, item))
+        return;
+    struct error err = ERROR_INIT;
+    size_t n = (size_t)(item->n_in + item->n_out) + 1;
+    struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
+                     .tensors = mem_array(n, sizeof *f.tensors),
+                     .pointers = mem_array(n, sizeof *f.pointers)};
+    void *scratch = item->scratch_bytes ? mem_try(item->scratch_bytes) : NULL;
+    f.host.temporaries = (void *)&f.temporaries;
+    f.call = (struct kernel_call){.node = item->node,
+                                  .state = item->state,
+                                  .scratch = scratch,
+                                  .n_in = item->n_in,
+                                  .n_out = item->n_out,
+                                  .in = f.pointers,
+                                  .out = f.pointers + item->n_in,
+                                  .device = plan->options.device,
+                                  .step = &f.step,
+                                  .threads = 1,
+                                  .err = &err,
+                                  .executor = &f.host};
+    if (!fold_allocate(plan, item, &f, &err) && (scratch || !item->scratch_bytes) &&
+        item->code->run(&f.call) == KERNEL_DONE)
+        fold_take(plan, item, &f);
+    else
+        for (int i = 0; i < item->n_out; i++)
+            tensor_release(&f.tensors[item->n_in + i]);
+    for (size_t i = 0; i < f.temporaries.n; i++)
+        mem_free(f.temporaries.items[i]);
+    vec_release(&f.temporaries);
+    mem_free(scratch);
+    mem_free(f.tensors);
+    mem_free(f.pointers);
+}

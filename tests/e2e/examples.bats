@@ -60,3 +60,19 @@ losses() { # GRAPH OPTION...: of three steps
     losses "$work/rnn" --deterministic --threads 2 > "$work/b"
     cmp "$work/a" "$work/b"
 }
+
+near_numpy() { # TOLERANCE: weights on stdin, one a line
+    paste - "$root/tests/data/ridge/weights.txt" | awk -v tolerance="$1" '
+        { d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print NR " weights, worst " worst; exit !(NR == 10 && worst <= tolerance) }'
+}
+
+@test "ridge regression: the closed form is NumPy's to 1e-6, gradient descent to 1e-4" {
+    tf-graph ridge.lua | tf-opt | tf-place > "$work/ridge"
+    ./feed-diabetes --epochs 4000 | tf-exec -g "$work/ridge" --run train --save "$work/ridge.ckpt"
+    ./feed-diabetes |
+        tf-exec -g "$work/ridge" --fetch closed,w --restore "$work/ridge.ckpt" |
+        tf-show --json > "$work/weights"
+    jq '.closed[][]' "$work/weights" | near_numpy 1e-6
+    jq '.w[][]' "$work/weights" | near_numpy 1e-4
+}

@@ -45,10 +45,12 @@ static int top_k_gradient(struct grad *g)
     const int64_t last = -1;
     const struct attr keep = {"keep_dims", attr_bool(true)};
     struct edge end = build_ints(b, &last, 1), size = build_unary(b, "Size", x);
-    struct edge range[] = {build_scalar_like(b, size, 0), size, dimension(b, x, rank - 1)};
-    struct edge starts = build_op(b, "Range", range, 3, NULL, 0);
     /* One start per row: the shape of the indices with 1 in the last place. */
     struct edge reduced = build_op(b, "Sum", (struct edge[]){indices, end}, 2, &keep, 1);
+    struct edge range[] = {build_scalar_like(b, size, 0), build_unary(b, "Size", reduced),
+                           build_scalar_like(b, size, 1)};
+    struct edge rows = build_op(b, "Range", range, 3, NULL, 0);
+    struct edge starts = build_binary(b, "Mul", rows, dimension(b, x, rank - 1));
     starts = build_binary(b, "Reshape", starts, build_unary(b, "Shape", reduced));
     struct edge positions = build_binary(b, "Add", indices, starts);
     struct edge sum[] = {build_binary(b, "Reshape", g->out[0], end),

@@ -161,6 +161,10 @@ def others(g):
     for dtype in FLOATS:
         g.op(f"TopKV2/{dtype}/special", "TopKV2", [np.array([1, NAN, INF, -INF, NAN], dtype), np.int32(4)],
              [np.array([NAN, NAN, INF, 1], dtype), np.array([1, 4, 2, 0], np.int32)], nograd="NaN")
+    for shape, k in (((2, 0), 0), ((0, 3), 2), ((2, 3), 0)):  # gradients of nothing, too
+        kept = shape[:-1] + (k,)
+        g.op("TopKV2/float64/empty", "TopKV2", [np.ones(shape), np.int32(k)],
+             [np.zeros(kept), np.zeros(kept, np.int32)])
     g.error("TopKV2/k", "TopKV2", [np.ones(3), np.int32(4)], "k is 4, but rows have 3")
     g.error("TopKV2/negative", "TopKV2", [np.ones(3), np.int32(-1)], "k")
     g.error("TopKV2/scalar", "TopKV2", [np.float64(3), np.int32(1)], "rank 1")

@@ -13,7 +13,7 @@
 static inline int args_scalar(struct kernel_call *call, int input, const char *name, int64_t *value)
 {
     const struct tensor *t = call->in[input];
-    if (tensor_count(t) != 1)
+    if (t->shape.rank)
         return kernel_fail(call, "%s must be a scalar, not %s", name, shape_text(&t->shape));
     *value = tensor_get_int64(t, 0);
     return 0;

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax and ArgMin. The input is seen as [outer, n, inner]; for each outer index the best of a
- * tile of inner ones are searched side by side, row after row.
+ * ArgMax and ArgMin: the best along the axis of a tile of lines are searched side by side, row
+ * after row.
  */
-#include "exec/kernel.h"
-#include "ops/math/parallel_cpu.h"
+#include "ops/array/args.h"
+#include "ops/math/lines.h"
 
-#define ARG_TILE 256
-
-/* The best of n rows of m <= ARG_TILE elements, `stride` apart. */
+/* The best of n rows of m <= LINES_TILE elements, `stride` apart. */
 typedef void arg_loop(int64_t n, int64_t stride, int64_t m, const void *x, int64_t *position);
 
 #define ARG_LOOP(name, type, better)                                                               \
     static void name(int64_t n, int64_t stride, int64_t m, const void *px, int64_t *position)      \
     {                                                                                              \
         const type *x = px;                                                                        \
-        type best[ARG_TILE];                                                                       \
+        type best[LINES_TILE];                                                                     \
         for (int64_t c = 0; c < m; c++) {                                                          \
             best[c] = x[c];                                                                        \
             position[c] = 0;                                                                       \
@@ -55,24 +53,25 @@ static arg_loop *find_loop(bool max, enum dtype type)
 }
 
 struct arg_work {
+    struct lines lines;
     arg_loop *loop;
     const char *x;
     void *out;
     bool narrow; /* int32 positions */
-    int64_t bytes, n, inner, tiles;
+    int64_t bytes;
 };
 
-/* A task is a tile of one outer index. */
 static int arg_body(void *context, int64_t begin, int64_t end)
 {
     const struct arg_work *work = context;
-    int64_t position[ARG_TILE];
+    const struct lines *lines = &work->lines;
+    int64_t position[LINES_TILE];
     for (int64_t task = begin; task < end; task++) {
-        int64_t outer = task / work->tiles, c = task % work->tiles * ARG_TILE;
-        int64_t m = work->inner - c < ARG_TILE ? work->inner - c : ARG_TILE;
-        int64_t offset = outer * work->n * work->inner + c, result = outer * work->inner + c;
-        work->loop(work->n, work->inner, m, work->x + offset * work->bytes, position);
-        for (int64_t i = 0; i < m; i++) {
+        struct tile tile = lines_tile(lines, task);
+        int64_t first = tile.outer * lines->n * lines->inner + tile.inner;
+        int64_t result = tile.outer * lines->inner + tile.inner;
+        work->loop(lines->n, lines->inner, tile.m, work->x + first * work->bytes, position);
+        for (int64_t i = 0; i < tile.m; i++) {
             if (work->narrow)
                 ((int32_t *)work->out)[result + i] = (int32_t)position[i];
             else
@@ -85,38 +84,25 @@ static int arg_body(void *context, int64_t begin, int64_t end)
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    int64_t dimension, outer = 1;
-    int axis;
-    if (call->in[1]->shape.rank)
-        return kernel_fail(call, "dimension must be a scalar, not %s",
-                           shape_text(&call->in[1]->shape));
-    dimension = tensor_get_int64(call->in[1], 0);
-    if (!shape_axis(dimension, x->shape.rank, &axis))
-        return kernel_fail(call, "dimension %lld is outside [%d, %d)", (long long)dimension,
-                           -x->shape.rank, x->shape.rank);
     struct shape shape = {.rank = 0};
-    struct arg_work work = {.inner = 1, .n = x->shape.dims[axis], .x = x->data};
-    for (int i = 0; i < x->shape.rank; i++) {
+    int axis;
+    if (args_axis(call, 1, "dimension", x->shape.rank, &axis))
+        return call->err->code;
+    for (int i = 0; i < x->shape.rank; i++)
         if (i != axis)
             shape.dims[shape.rank++] = x->shape.dims[i];
-        outer *= i < axis ? x->shape.dims[i] : 1;
-        work.inner *= i > axis ? x->shape.dims[i] : 1;
-    }
-    if (!work.n && outer * work.inner > 0)
-        return kernel_fail(call, "dimension %lld of %s has no elements", (long long)dimension,
-                           shape_text(&x->shape));
+    if (!x->shape.dims[axis] && shape_count(&shape))
+        return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    work.loop = find_loop(node_is(call->node, "ArgMax"), x->type);
-    work.out = out->data;
-    work.narrow = out->type == INT32;
-    work.bytes = (int64_t)dtype_bytes(x->type);
-    work.tiles = (work.inner + ARG_TILE - 1) / ARG_TILE;
-    if (tensor_count(out))
-        parallel_for(call->threads, outer * work.tiles,
-                     PARALLEL_GRAIN_MOVE / (work.n * (work.inner / work.tiles)) + 1, arg_body,
-                     &work);
+    struct arg_work work = {.lines = lines_along(&x->shape, axis),
+                            .loop = find_loop(node_is(call->node, "ArgMax"), x->type),
+                            .x = x->data,
+                            .out = out->data,
+                            .narrow = out->type == INT32,
+                            .bytes = (int64_t)dtype_bytes(x->type)};
+    lines_run(&work.lines, call->threads, arg_body, &work);
     return KERNEL_DONE;
 }
 

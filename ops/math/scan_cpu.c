@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cumsum and Cumprod. The input is seen as [outer, n, inner]; a tile of inner indices is carried
- * along the axis side by side. float32 is carried in double.
+ * Cumsum and Cumprod: a tile of lines is carried along the axis side by side. float32 is carried in
+ * double.
  */
-#include "exec/kernel.h"
-#include "ops/math/parallel_cpu.h"
+#include "ops/array/args.h"
+#include "ops/math/lines.h"
 
-#define SCAN_TILE 256
-
-/* n rows of m <= SCAN_TILE elements; `step` elements from one to the next, negative in reverse. */
+/* n rows of m <= LINES_TILE elements; `step` elements from one to the next, negative in reverse. */
 typedef void scan_loop(int64_t n, int64_t step, int64_t m, const void *x, bool exclusive,
                        void *out);
 
@@ -17,7 +15,7 @@ typedef void scan_loop(int64_t n, int64_t step, int64_t m, const void *x, bool e
     {                                                                                              \
         const type *x = px;                                                                        \
         type *out = po;                                                                            \
-        wide sum[SCAN_TILE];                                                                       \
+        wide sum[LINES_TILE];                                                                      \
         for (int64_t c = 0; c < m; c++)                                                            \
             sum[c] = start;                                                                        \
         for (int64_t r = 0; r < n; r++) {                                                          \
@@ -53,24 +51,24 @@ static scan_loop *find_loop(bool sum, enum dtype type)
 }
 
 struct scan_work {
+    struct lines lines;
     scan_loop *loop;
     const char *x;
     char *out;
     bool exclusive, reverse;
-    int64_t bytes, n, inner, tiles;
+    int64_t bytes;
 };
 
-/* A task is a tile of one outer index. */
 static int scan_body(void *context, int64_t begin, int64_t end)
 {
     const struct scan_work *work = context;
+    const struct lines *lines = &work->lines;
+    int64_t row = work->reverse ? lines->n - 1 : 0;
     for (int64_t task = begin; task < end; task++) {
-        int64_t outer = task / work->tiles, c = task % work->tiles * SCAN_TILE;
-        int64_t m = work->inner - c < SCAN_TILE ? work->inner - c : SCAN_TILE;
-        int64_t first = work->reverse ? work->n - 1 : 0;
-        int64_t offset = ((outer * work->n + first) * work->inner + c) * work->bytes;
-        work->loop(work->n, work->reverse ? -work->inner : work->inner, m, work->x + offset,
-                   work->exclusive, work->out + offset);
+        struct tile tile = lines_tile(lines, task);
+        int64_t first = ((tile.outer * lines->n + row) * lines->inner + tile.inner) * work->bytes;
+        work->loop(lines->n, work->reverse ? -lines->inner : lines->inner, tile.m, work->x + first,
+                   work->exclusive, work->out + first);
     }
     return 0;
 }
@@ -84,34 +82,20 @@ static int scan_prepare(struct kernel_setup *setup)
 static int scan_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    int64_t value, outer = 1;
     int axis;
-    if (call->in[1]->shape.rank)
-        return kernel_fail(call, "axis must be a scalar, not %s", shape_text(&call->in[1]->shape));
-    value = tensor_get_int64(call->in[1], 0);
-    if (!shape_axis(value, x->shape.rank, &axis))
-        return kernel_fail(call, "axis %lld is outside [%d, %d)", (long long)value, -x->shape.rank,
-                           x->shape.rank);
+    if (args_axis(call, 1, "axis", x->shape.rank, &axis))
+        return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
     if (!out)
         return call->err->code;
-    struct scan_work work = {.loop = find_loop(node_is(call->node, "Cumsum"), x->type),
+    struct scan_work work = {.lines = lines_along(&x->shape, axis),
+                             .loop = find_loop(node_is(call->node, "Cumsum"), x->type),
                              .x = x->data,
                              .out = out->data,
                              .exclusive = node_bool(call->node, "exclusive"),
                              .reverse = node_bool(call->node, "reverse"),
-                             .bytes = (int64_t)dtype_bytes(x->type),
-                             .n = x->shape.dims[axis],
-                             .inner = 1};
-    for (int i = 0; i < x->shape.rank; i++) {
-        outer *= i < axis ? x->shape.dims[i] : 1;
-        work.inner *= i > axis ? x->shape.dims[i] : 1;
-    }
-    work.tiles = (work.inner + SCAN_TILE - 1) / SCAN_TILE;
-    if (tensor_count(x))
-        parallel_for(call->threads, outer * work.tiles,
-                     PARALLEL_GRAIN_MOVE / (work.n * (work.inner / work.tiles)) + 1, scan_body,
-                     &work);
+                             .bytes = (int64_t)dtype_bytes(x->type)};
+    lines_run(&work.lines, call->threads, scan_body, &work);
     return KERNEL_DONE;
 }
 

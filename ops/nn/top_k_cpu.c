@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/kernel.h"
+#include "ops/array/args.h"
 #include "ops/math/parallel_cpu.h"
 
 struct work {
@@ -97,9 +97,8 @@ static row_loop *loop_of(enum dtype type)
 
 static int read_k(struct kernel_call *call, int64_t n, int64_t *k)
 {
-    if (tensor_count(call->in[1]) != 1)
-        return kernel_fail(call, "k must be a scalar, not %s", shape_text(&call->in[1]->shape));
-    *k = tensor_get_int64(call->in[1], 0);
+    if (args_scalar(call, 1, "k", k))
+        return call->err->code;
     if (*k < 0 || *k > n)
         return kernel_fail(call, "k is %lld, but rows have %lld elements", (long long)*k,
                            (long long)n);

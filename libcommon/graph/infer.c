@@ -88,6 +88,20 @@ bool infer_value_int(const struct infer *infer, int input, int64_t *value)
     return true;
 }
 
+int infer_dims(struct infer *infer, int input, struct shape *shape)
+{
+    const struct tensor *dims = infer_value(infer, input);
+    *shape = SHAPE_ANY;
+    if (infer_vector(infer, input))
+        return infer->err->code;
+    for (int64_t i = 0; dims && i < tensor_count(dims); i++)
+        if (tensor_get_int64(dims, i) < 0)
+            return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
+                              tensor_get_int64(dims, i));
+    infer_value_shape(infer, input, shape);
+    return 0;
+}
+
 int infer_unchanged(struct infer *infer)
 {
     for (int i = 0; i < infer->n_out; i++)

@@ -51,6 +51,9 @@ static inline bool infer_value_shape(const struct infer *infer, int input, struc
 /* An int32/int64 scalar's value. False when it is not constant. */
 bool infer_value_int(const struct infer *infer, int input, int64_t *value);
 
+/* The shape that an int32/int64 vector says, as far as known. A constant one below 0 fails. */
+int infer_dims(struct infer *infer, int input, struct shape *shape);
+
 /* Shape functions that many ops share. */
 int infer_unchanged(struct infer *infer);     /* every output like input 0 */
 int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */

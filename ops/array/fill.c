@@ -2,22 +2,13 @@
  *
  * Tensors whose elements are all the same.
  */
-#include <inttypes.h>
-
 #include "ops/array/build.h"
 
 /* ---- Fill, ZerosLike, OnesLike ---- */
 
 static int fill_shape(struct infer *infer)
 {
-    int code = infer_vector(infer, 0);
-    const struct tensor *dims = infer_value(infer, 0);
-    for (int64_t i = 0; !code && dims && i < tensor_count(dims); i++)
-        if (tensor_get_int64(dims, i) < 0)
-            return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
-                              tensor_get_int64(dims, i));
-    if (!code)
-        infer_value_shape(infer, 0, &infer->out[0]);
+    int code = infer_dims(infer, 0, &infer->out[0]);
     return code ? code : infer_scalar(infer, 1);
 }
 

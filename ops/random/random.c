@@ -14,15 +14,7 @@
 
 static int shaped(struct infer *infer)
 {
-    const struct tensor *dims = infer_value(infer, 0);
-    int code = infer_vector(infer, 0);
-    for (int64_t i = 0; !code && dims && i < tensor_count(dims); i++)
-        if (tensor_get_int64(dims, i) < 0)
-            return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
-                              tensor_get_int64(dims, i));
-    if (!code)
-        infer_value_shape(infer, 0, &infer->out[0]);
-    return code;
+    return infer_dims(infer, 0, &infer->out[0]);
 }
 
 const struct op_def op_RandomUniform = {

@@ -43,6 +43,7 @@ static const struct option_table table = {
                 "tf-grad --of loss --wrt hidden/W,x fwd.tfg | tf-exec --fetch grad/x",
     .rows = rows,
     .operands_max = 1,
+    .writes_stream = true,
 };
 
 static void print_line(const char *line)

@@ -57,6 +57,7 @@ static const struct option_table table = {
         "tf-show --text a.tfg | sed s/Relu/Tanh/ | tf-graph --text > b.tfg",
     .rows = rows,
     .operands_max = 1,
+    .writes_stream = true,
 };
 
 static void print_line(const char *line)

@@ -78,6 +78,8 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
+    if (n < 0) /* longer than an int can count */
+        mem_exhausted(SIZE_MAX);
     char *text = arena_alloc(arena, (size_t)n + 1);
     vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <execinfo.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,17 @@ int error_prefix(struct error *err, const char *format, ...)
     va_end(args);
     if (n < 0)
         return err->code;
-    size_t length = strlen(prefix), room = ERROR_TEXT_BYTES - 1 - length, old = strlen(err->text);
+    /* A long prefix loses its end, so that the cause behind it and further prefixes find room. */
+    size_t length = strlen(prefix), old = strlen(err->text), most = ERROR_TEXT_BYTES - 1;
+    bool cut = length > most / 4 && length + old > most / 2;
+    if (cut)
+        length = most / 4;
+    size_t room = most - length;
     memmove(err->text + length, err->text, (old < room ? old : room) + 1);
     memcpy(err->text, prefix, length);
-    err->text[ERROR_TEXT_BYTES - 1] = '\0';
+    if (cut)
+        memcpy(err->text + length - 5, "...: ", 5);
+    err->text[most] = '\0';
     tidy(err, (int)(length + old));
     return err->code;
 }

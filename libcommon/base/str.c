@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <locale.h>
@@ -47,6 +48,8 @@ void str_printf(struct str *s, const char *format, ...)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
+    if (n < 0) /* longer than an int can count */
+        mem_exhausted(SIZE_MAX);
     reserve(s, (size_t)n);
     vsnprintf(s->data + s->n, (size_t)n + 1, format, again);
     va_end(again);
@@ -136,7 +139,7 @@ bool str_to_int64(const char *text, int64_t *value)
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (errno || end == text || *end || text[0] == ' ')
+    if (errno || end == text || *end || isspace((unsigned char)text[0]))
         return false;
     *value = v;
     return true;
@@ -146,7 +149,7 @@ bool str_to_float64(const char *text, double *value)
 {
     char *end;
     double v = strtod_l(text, &end, get_locale());
-    if (end == text || *end || text[0] == ' ')
+    if (end == text || *end || isspace((unsigned char)text[0]))
         return false;
     *value = v;
     return true;
@@ -156,7 +159,7 @@ bool str_to_float32(const char *text, float *value)
 {
     char *end;
     float v = strtof_l(text, &end, get_locale());
-    if (end == text || *end || text[0] == ' ')
+    if (end == text || *end || isspace((unsigned char)text[0]))
         return false;
     *value = v;
     return true;
@@ -167,7 +170,7 @@ static bool scaled(const char *text, const char *const *units, const double *fac
 {
     char *end;
     double v = strtod_l(text, &end, get_locale());
-    if (end == text || text[0] == ' ' || !isfinite(v))
+    if (end == text || isspace((unsigned char)text[0]) || !isfinite(v))
         return false;
     for (size_t i = 0; units[i]; i++) {
         if (!strcmp(end, units[i])) {
@@ -195,6 +198,35 @@ bool str_to_seconds(const char *text, double *seconds)
     static const char *const units[] = {"", "s", "ms", "us", "m", "h", "d", NULL};
     static const double factors[] = {1, 1, 1e-3, 1e-6, 60, 3600, 86400};
     return scaled(text, units, factors, seconds) && *seconds >= 0;
+}
+
+size_t str_utf8(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (!n || *s < 0x80)
+        return n > 0;
+    size_t length = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+    if (*s < 0xc2 || *s > 0xf4 || length > n)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90);
+    bool surrogate = *s == 0xed && s[1] >= 0xa0;
+    bool beyond = *s == 0xf4 && s[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+bool str_is_printable(const char *text, size_t n)
+{
+    for (size_t i = 0, length; i < n; i += length) {
+        unsigned char c = (unsigned char)text[i];
+        length = str_utf8(text + i, n - i);
+        bool control = c < ' ' || c == 0x7f || (c == 0xc2 && (unsigned char)text[i + 1] < 0xa0);
+        if (!length || control)
+            return false;
+    }
+    return true;
 }
 
 bool str_starts(const char *text, const char *prefix)

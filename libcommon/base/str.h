@@ -39,6 +39,12 @@ bool str_to_float32(const char *text, float *value);    /* rounded once */
 bool str_to_bytes(const char *text, int64_t *bytes);    /* 64k, 1.5G: powers of 1024 */
 bool str_to_seconds(const char *text, double *seconds); /* 30s, 2m, 1h, 250ms, 50us */
 
+/* Bytes of the UTF-8 character at the start of the n bytes: 1 to 4, or 0 if there is none. */
+size_t str_utf8(const char *text, size_t n);
+
+/* False if there is a control character in it, which a terminal might obey, or no UTF-8. */
+bool str_is_printable(const char *text, size_t n);
+
 bool str_starts(const char *text, const char *prefix);
 bool str_ends(const char *text, const char *suffix);
 

@@ -13,7 +13,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct attr *)a)->name, ((const struct attr *)b)->name);
 }
 
-static void set_attrs(struct bind *b, struct node *node)
+static int set_attrs(struct bind *b, struct node *node)
 {
     struct arena *arena = &b->graph->arena;
     int n = b->op->n_attrs + b->spec->n_attrs, used = 0;
@@ -27,6 +27,11 @@ static void set_attrs(struct bind *b, struct node *node)
     node->n_attrs = used;
     if (used > 1)
         qsort(node->attrs, (size_t)used, sizeof *node->attrs, by_name);
+    for (int i = 1; i < used; i++)
+        if (!strcmp(node->attrs[i - 1].name, node->attrs[i].name))
+            return error_set(b->err, ERR_DATA, "attribute '%s' is given twice",
+                             node->attrs[i].name);
+    return 0;
 }
 
 static void set_outputs(struct bind *b, struct node *node)
@@ -74,7 +79,7 @@ static const char *choose_name(struct graph *graph, const struct node_spec *spec
     if (!spec->name)
         return graph_unique_name(graph, spec->op);
     if (!graph_name_valid(spec->name)) {
-        error_set(err, ERR_DATA, "'%s' is not a valid node name", spec->name);
+        error_set(err, ERR_DATA, "'%.100s' is not a valid node name", spec->name);
         return NULL;
     }
     if (map_get(&graph->names, spec->name, NULL) ||
@@ -145,9 +150,9 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
     node->op = b.op;
     if (!bind_node(&b)) {
         set_rest(graph, node, spec);
-        set_attrs(&b, node);
+        int code = set_attrs(&b, node);
         set_outputs(&b, node);
-        if (!infer_shapes(&b, node)) {
+        if (!code && !infer_shapes(&b, node)) {
             node->file = intern(graph, spec->file, file_of);
             node->device = spec->device ? intern(graph, spec->device, device_of) : "";
             node->assigned = spec->assigned ? intern(graph, spec->assigned, assigned_of) : "";

@@ -173,6 +173,8 @@ static const char *parse_string(struct arena *arena, const char *text, const cha
             *to++ = *c == 'n' ? '\n' : *c == 't' ? '\t' : *c;
         }
     }
+    if (memchr(out, '\0', (size_t)(to - out)))
+        return expected("a string without NUL", start - 1, err);
     *value = out;
     return text + 1;
 }
@@ -192,9 +194,11 @@ static const char *parse_type(const char *text, enum dtype *type, struct error *
 
 static const char *parse_shape(const char *text, struct shape *shape, struct error *err)
 {
-    size_t n = *text == '[' ? strcspn(text, "]") + 1 : 1;
     char word[8 * 24];
-    if (n >= sizeof word || strlen(text) < n)
+    size_t n = 1;
+    while (*text == '[' && n < sizeof word && text[n - 1] && text[n - 1] != ']')
+        n++;
+    if (n >= sizeof word || strnlen(text, n) < n)
         return expected("a shape", text, err);
     memcpy(word, text, n);
     word[n] = '\0';

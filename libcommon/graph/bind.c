@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/bind.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,12 +61,24 @@ static int unknown_attr(struct bind *b, const char *name)
     return fail(b, "there is no attribute '%s'", name);
 }
 
+/* '_' and then what a name is made of, so that the text form can have it. */
+static int check_free(struct bind *b, const char *name)
+{
+    size_t n = 1;
+    while (isalnum((unsigned char)name[n]) || name[n] == '_')
+        n++;
+    return name[n] ? fail(b, "attribute '%.100s': not a valid name", name) : 0;
+}
+
 static int take_given(struct bind *b)
 {
     for (int i = 0; i < b->spec->n_attrs; i++) {
         const struct attr *given = &b->spec->attrs[i];
-        if (given->name[0] == '_')
+        if (given->name[0] == '_') {
+            if (check_free(b, given->name))
+                return b->err->code;
             continue;
+        }
         int k = op_find_attr(b->op, given->name);
         if (k < 0)
             return unknown_attr(b, given->name);
@@ -276,7 +289,7 @@ int bind_node(struct bind *b)
 int bind_attr(struct bind *b, const char *name, struct attr_value *value)
 {
     if (*name == '_')
-        return 0;
+        return check_free(b, name);
     int k = op_find_attr(b->op, name);
     if (k < 0)
         return unknown_attr(b, name);

@@ -8,9 +8,15 @@
 
 #include "graph/infer.h"
 
-#define DEPTH_MAX 32
+/* Nodes looked at for one value, repeats counted: v + v of v + v of ... has 2^n paths. */
+#define VISITS_MAX 1000
 
-static bool known_vector(const struct graph *graph, struct edge edge, int depth, struct shape *out);
+struct search {
+    const struct graph *graph;
+    int visits;
+};
+
+static bool known_vector(struct search *search, struct edge edge, struct shape *out);
 
 static const struct node *passed_through(const struct graph *graph, struct edge *edge)
 {
@@ -48,14 +54,13 @@ static bool from_constant(const struct tensor *t, struct shape *out)
     return true;
 }
 
-static bool concatenate(const struct graph *graph, const struct node *node, int first, int depth,
+static bool concatenate(struct search *search, const struct node *node, int first,
                         struct shape *out)
 {
     *out = SHAPE_SCALAR;
     for (int i = first; i < node->n_inputs; i++) {
         struct shape part;
-        if (!known_vector(graph, node->inputs[i], depth, &part) ||
-            out->rank + part.rank > SHAPE_RANK_MAX)
+        if (!known_vector(search, node->inputs[i], &part) || out->rank + part.rank > SHAPE_RANK_MAX)
             return false;
         memcpy(out->dims + out->rank, part.dims, (size_t)part.rank * sizeof *part.dims);
         out->rank += part.rank;
@@ -77,12 +82,10 @@ static bool arithmetic(const char *op, int64_t a, int64_t b, int64_t *result)
     return true;
 }
 
-static bool element_wise(const struct graph *graph, const struct node *node, int depth,
-                         struct shape *out)
+static bool element_wise(struct search *search, const struct node *node, struct shape *out)
 {
     struct shape a, b;
-    if (!known_vector(graph, node->inputs[0], depth, &a) ||
-        !known_vector(graph, node->inputs[1], depth, &b))
+    if (!known_vector(search, node->inputs[0], &a) || !known_vector(search, node->inputs[1], &b))
         return false;
     if (a.rank != b.rank && a.rank != 1 && b.rank != 1)
         return false;
@@ -96,16 +99,16 @@ static bool element_wise(const struct graph *graph, const struct node *node, int
 }
 
 /* A scalar or vector taken out of a known vector: v[begin], v[begin:end]. */
-static bool strided_slice(const struct graph *graph, const struct node *node, int depth,
-                          struct shape *out)
+static bool strided_slice(struct search *search, const struct node *node, struct shape *out)
 {
     struct shape v;
+    const struct graph *graph = search->graph;
     const struct tensor *begin = graph_constant(graph, node->inputs[1]);
     const struct tensor *end = graph_constant(graph, node->inputs[2]);
     const struct tensor *step = graph_constant(graph, node->inputs[3]);
     if (!begin || !end || !step || tensor_count(begin) != 1 || tensor_get_int64(step, 0) != 1 ||
         node_int(node, "ellipsis_mask") || node_int(node, "new_axis_mask") ||
-        !known_vector(graph, node->inputs[0], depth, &v))
+        !known_vector(search, node->inputs[0], &v))
         return false;
     int64_t from = tensor_get_int64(begin, 0), to = tensor_get_int64(end, 0);
     from = node_int(node, "begin_mask") ? 0 : from < 0 ? from + v.rank : from;
@@ -119,25 +122,25 @@ static bool strided_slice(const struct graph *graph, const struct node *node, in
     return true;
 }
 
-static bool computed(const struct graph *graph, const struct node *node, int depth,
-                     struct shape *out)
+static bool computed(struct search *search, const struct node *node, struct shape *out)
 {
     const char *op = node->op->def->name;
     if (!strcmp(op, "Pack") || !strcmp(op, "Concat"))
-        return concatenate(graph, node, *op == 'C', depth, out);
+        return concatenate(search, node, *op == 'C', out);
     if (!strcmp(op, "Add") || !strcmp(op, "Sub") || !strcmp(op, "Mul") || !strcmp(op, "Div") ||
         !strcmp(op, "FloorDiv"))
-        return element_wise(graph, node, depth, out);
+        return element_wise(search, node, out);
     if (!strcmp(op, "StridedSlice"))
-        return strided_slice(graph, node, depth, out);
+        return strided_slice(search, node, out);
     if (!strcmp(op, "ExpandDims") || !strcmp(op, "Cast") || !strcmp(op, "Squeeze"))
-        return is_int(graph, node->inputs[0]) && known_vector(graph, node->inputs[0], depth, out);
+        return is_int(search->graph, node->inputs[0]) && known_vector(search, node->inputs[0], out);
     return false;
 }
 
-static bool known_vector(const struct graph *graph, struct edge edge, int depth, struct shape *out)
+static bool known_vector(struct search *search, struct edge edge, struct shape *out)
 {
-    if (depth > DEPTH_MAX || !edge_exists(edge) || !is_int(graph, edge))
+    const struct graph *graph = search->graph;
+    if (++search->visits > VISITS_MAX || !edge_exists(edge) || !is_int(graph, edge))
         return false;
     const struct node *node = passed_through(graph, &edge);
     const struct shape *own = &node->outputs[edge.slot].shape;
@@ -158,7 +161,7 @@ static bool known_vector(const struct graph *graph, struct edge edge, int depth,
                                        : shape_vector(shape_count(s));
         return true;
     }
-    if (computed(graph, node, depth + 1, out))
+    if (computed(search, node, out))
         return true;
     if (own->rank < 0 || (own->rank == 1 && (own->dims[0] < 0 || own->dims[0] > SHAPE_RANK_MAX)))
         return false;
@@ -170,5 +173,6 @@ static bool known_vector(const struct graph *graph, struct edge edge, int depth,
 
 bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape)
 {
-    return known_vector(graph, edge, 0, shape);
+    struct search search = {.graph = graph};
+    return known_vector(&search, edge, shape);
 }

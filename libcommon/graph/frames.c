@@ -5,6 +5,7 @@
  */
 #include "graph/frames.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -120,21 +121,28 @@ bool frames_implies(const struct frames *frames, int inner, int outer)
     return inner == outer;
 }
 
+#define KEY_BYTES 64
+
+static void condition_key(char key[KEY_BYTES], int parent, struct edge predicate, int branch)
+{
+    snprintf(key, KEY_BYTES, "%d %d:%d %d", parent, predicate.node, predicate.slot, branch);
+}
+
 /* The condition `parent` and (predicate, branch). */
 static int add_condition(struct frames *f, int parent, struct edge predicate, int branch)
 {
+    char key[KEY_BYTES];
+    int64_t index;
     for (int c = parent; c >= 0; c = f->conditions.items[c].parent) {
         const struct condition *known = &f->conditions.items[c];
         if (known->predicate.node == predicate.node && known->predicate.slot == predicate.slot &&
             known->branch == branch)
             return parent;
     }
-    for (size_t i = f->conditions.n; i-- > 0;) {
-        const struct condition *known = &f->conditions.items[i];
-        if (known->parent == parent && known->predicate.node == predicate.node &&
-            known->predicate.slot == predicate.slot && known->branch == branch)
-            return (int)i;
-    }
+    condition_key(key, parent, predicate, branch);
+    if (map_get(&f->condition_index, key, &index))
+        return (int)index;
+    map_put(&f->condition_index, arena_strdup(&f->arena, key), (int64_t)f->conditions.n);
     int depth = parent < 0 ? 1 : f->conditions.items[parent].depth + 1;
     struct condition made = {predicate, branch, parent, depth};
     vec_push(&f->conditions, made);
@@ -185,17 +193,25 @@ int frames_edge_condition(const struct frames *frames, const struct graph *graph
     int condition = frames->condition[edge.node];
     if (!node_is(node, "Switch") || edge.slot < 0 || frames_is_loop_switch(graph, node))
         return condition;
-    struct edge predicate = predicate_source(graph, node->inputs[1]);
-    for (size_t i = 0; i < frames->conditions.n; i++) {
-        const struct condition *known = &frames->conditions.items[i];
-        if (known->parent == condition && known->predicate.node == predicate.node &&
-            known->predicate.slot == predicate.slot && known->branch == edge.slot)
-            return (int)i;
-    }
+    char key[KEY_BYTES];
+    int64_t index;
+    condition_key(key, condition, predicate_source(graph, node->inputs[1]), edge.slot);
+    if (map_get(&frames->condition_index, key, &index))
+        return (int)index;
     return condition; /* nobody uses this output, or it is implied */
 }
 
-static void find_condition(struct analysis *a, const struct node *node)
+static int fail_node(struct analysis *a, const struct node *node, const char *text)
+{
+    return error_set(a->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, text);
+}
+
+static int condition_depth(const struct analysis *a, int condition)
+{
+    return condition < 0 ? 0 : a->f->conditions.items[condition].depth;
+}
+
+static int find_condition(struct analysis *a, const struct node *node)
 {
     bool merge = node_is(node, "Merge");
     int condition = CONDITION_NONE;
@@ -209,18 +225,19 @@ static void find_condition(struct analysis *a, const struct node *node)
         else
             condition = merge ? c : and_conditions(a->f, condition, c);
         any = true;
+        if (condition_depth(a, condition) > FRAMES_DEPTH_MAX)
+            return fail_node(a, node, "conditions are nested too deep");
     }
-    for (int i = 0; i < node->n_controls && !merge; i++)
+    for (int i = 0; i < node->n_controls && !merge; i++) {
         condition = and_conditions(a->f, condition, a->f->condition[node->controls[i]]);
+        if (condition_depth(a, condition) > FRAMES_DEPTH_MAX)
+            return fail_node(a, node, "conditions are nested too deep");
+    }
     a->f->condition[node->id] = condition;
+    return 0;
 }
 
 /* ---- loops ---- */
-
-static int fail_node(struct analysis *a, const struct node *node, const char *text)
-{
-    return error_set(a->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, text);
-}
 
 static int add_variable(struct analysis *a, const struct node *node)
 {
@@ -229,6 +246,8 @@ static int add_variable(struct analysis *a, const struct node *node)
     if (!*node_string(node, "frame_name"))
         return fail_node(a, node, "frame_name is empty");
     variable.frame = enter_frame(a, node);
+    if (a->f->frames.items[variable.frame].depth > FRAMES_DEPTH_MAX)
+        return fail_node(a, node, "loops are nested too deep");
     a->f->frames.items[variable.frame].n_enters++;
     a->f->variable[node->id] = (int)a->f->variables.n;
     vec_push(&a->f->variables, variable);
@@ -314,9 +333,8 @@ static int analyse(struct analysis *a)
         return a->err->code;
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(a->graph, order[i]);
-        if (find_frame(a, node))
+        if (find_frame(a, node) || find_condition(a, node))
             return a->err->code;
-        find_condition(a, node);
         if (node_has(node, OP_CONTROL_FLOW) && add_control_flow(a, node))
             return a->err->code;
     }
@@ -349,6 +367,7 @@ void frames_free(struct frames *frames)
     vec_release(&frames->frames);
     vec_release(&frames->conditions);
     vec_release(&frames->variables);
+    map_release(&frames->condition_index);
     arena_release(&frames->arena);
     mem_free(frames);
 }

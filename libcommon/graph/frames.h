@@ -16,6 +16,7 @@
 
 #define FRAME_ROOT 0
 #define CONDITION_NONE (-1)
+#define FRAMES_DEPTH_MAX 1000 /* loops in loops, conditions in conditions */
 
 /* Merge(Enter, NextIteration) -> Switch(.., LoopCond) -> Exit, body. Node ids; -1: there is none.
  */
@@ -48,10 +49,12 @@ struct frames {
     int *condition; /* by node id: it runs only if this holds; of a Merge: of its result */
     int *variable;  /* by node id of an Enter, Merge, NextIteration, Switch, Exit: or -1 */
     bool has_control_flow;
+    struct map condition_index; /* "parent predicate branch" -> index */
     struct arena arena;
 };
 
-/* Analyses a graph that is closed (no open inputs). ERR_DATA naming the node that breaks a rule.
+/* Analyses a graph that is closed (no open inputs). ERR_DATA naming the node that breaks a rule or
+ * goes deeper than FRAMES_DEPTH_MAX.
  * The result borrows names from the graph and is freed by frames_free. */
 int frames_new(const struct graph *graph, struct frames **frames, struct error *err);
 void frames_free(struct frames *frames);

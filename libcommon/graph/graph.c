@@ -25,6 +25,7 @@ void graph_free(struct graph *graph)
     vec_release(&graph->made);
     map_release(&graph->names);
     map_release(&graph->alias_names);
+    map_release(&graph->entry_names);
     map_release(&graph->taken);
     arena_release(&graph->arena);
     mem_free(graph);
@@ -38,10 +39,11 @@ struct node *graph_find(const struct graph *graph, const char *name)
 
 bool graph_name_valid(const char *name)
 {
+    size_t n = 0;
     if (!isalnum((unsigned char)*name) && *name != '.')
         return false;
-    for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && !strchr("_.-/", *name))
+    for (; name[n]; n++)
+        if (n == GRAPH_NAME_MAX || (!isalnum((unsigned char)name[n]) && !strchr("_.-/", name[n])))
             return false;
     return true;
 }
@@ -65,7 +67,7 @@ int graph_rename(struct graph *graph, struct node *node, const char *name, struc
     if (!strcmp(node->name, name))
         return 0;
     if (!graph_name_valid(name))
-        return error_set(err, ERR_DATA, "'%s' is not a valid node name", name);
+        return error_set(err, ERR_DATA, "'%.100s' is not a valid node name", name);
     if (map_get(&graph->names, name, NULL) || map_get(&graph->alias_names, name, NULL))
         return error_set(err, ERR_DATA, "the name '%s' is taken", name);
     map_remove(&graph->names, node->name);
@@ -74,19 +76,24 @@ int graph_rename(struct graph *graph, struct node *node, const char *name, struc
     return 0;
 }
 
+/* The memory of controls has room for the next power of two, so that n of them cost no more than a
+ * few times n; only this function writes it. */
 void graph_add_control(struct graph *graph, struct node *node, int control)
 {
-    int at = 0;
-    while (at < node->n_controls && node->controls[at] < control)
-        at++;
-    if (at < node->n_controls && node->controls[at] == control)
+    int n = node->n_controls, at = n;
+    while (at > 0 && node->controls[at - 1] > control)
+        at--;
+    if (at > 0 && node->controls[at - 1] == control)
         return;
-    int *controls = arena_array(&graph->arena, (size_t)node->n_controls + 1, sizeof *controls);
-    for (int i = 0; i < node->n_controls; i++)
-        controls[i + (i >= at)] = node->controls[i];
-    controls[at] = control;
-    node->controls = controls;
-    node->n_controls++;
+    if ((n & (n - 1)) == 0) {
+        int *grown = arena_array(&graph->arena, n ? (size_t)n * 2 : 1, sizeof *grown);
+        if (n)
+            memcpy(grown, node->controls, (size_t)n * sizeof *grown);
+        node->controls = grown;
+    }
+    memmove(node->controls + at + 1, node->controls + at, (size_t)(n - at) * sizeof(int));
+    node->controls[at] = control;
+    node->n_controls = n + 1;
 }
 
 void graph_set_device(struct graph *graph, struct node *node, const char *device)
@@ -103,28 +110,26 @@ void graph_add_entry(struct graph *graph, const char *name, const struct edge *e
 {
     struct entry entry = {arena_strdup(&graph->arena, name),
                           arena_copy(&graph->arena, edges, (size_t)n * sizeof *edges), n};
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        if (!strcmp(graph->entries.items[i].name, name)) {
-            graph->entries.items[i] = entry;
-            return;
-        }
+    int64_t index;
+    if (map_get(&graph->entry_names, name, &index)) {
+        graph->entries.items[index] = entry;
+        return;
     }
+    map_put(&graph->entry_names, entry.name, (int64_t)graph->entries.n);
     vec_push(&graph->entries, entry);
 }
 
 const struct entry *graph_entry(const struct graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->entries.n; i++)
-        if (!strcmp(graph->entries.items[i].name, name))
-            return &graph->entries.items[i];
-    return NULL;
+    int64_t index;
+    return map_get(&graph->entry_names, name, &index) ? &graph->entries.items[index] : NULL;
 }
 
 int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err)
 {
     int64_t index;
     if (!graph_name_valid(name))
-        return error_set(err, ERR_DATA, "'%s' is not a valid name", name);
+        return error_set(err, ERR_DATA, "'%.100s' is not a valid name", name);
     if (map_get(&graph->names, name, NULL))
         return error_set(err, ERR_DATA, "the name '%s' is taken by a node", name);
     if (map_get(&graph->alias_names, name, &index)) {
@@ -198,7 +203,7 @@ int graph_parse_edge(const struct graph *graph, const char *text, struct edge *e
         *edge = graph->aliases.items[index].edge;
         return 0;
     }
-    char name[1024];
+    char name[GRAPH_NAME_MAX + 1];
     size_t length;
     int slot = split_slot(text, &length);
     if (length >= sizeof name)

@@ -18,6 +18,10 @@
 
 #define CONTROL_SLOT (-1)
 
+/* Longest name of a node, an entry or an alias: letters, digits and "_.-/", a letter, digit or dot
+ * in front. */
+#define GRAPH_NAME_MAX 2047
+
 /* One end of an edge: output `slot` of a node; CONTROL_SLOT for "after the node". */
 struct edge {
     int node;
@@ -74,6 +78,7 @@ struct graph {
     VEC(const char *) made; /* provenance: "tf-graph 1.0 digits.lua", oldest first */
     struct map names;       /* node name -> id */
     struct map alias_names; /* -> index */
+    struct map entry_names; /* -> index */
     struct map taken;       /* base name -> last suffix tried, for graph_unique_name */
 };
 

@@ -13,6 +13,7 @@
 struct reading {
     const struct record *record;
     struct raw_graph raw;
+    char *used; /* by tensor of the record: an attribute has it */
     const char *last_file, *last_device, *last_assigned; /* texts repeat from node to node */
     struct error *err;
 };
@@ -155,8 +156,10 @@ static bool read_kind(struct reading *r, const msgpack_object *object, struct at
         return read_shape(val, shape);
     }
     case ATTR_TENSOR:
-        if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors)
-            return false;
+        if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors || r->used[index])
+            return false; /* a second use would be a second copy, and a small record a large graph
+                           */
+        r->used[index] = 1;
         value->tensor = &r->record->tensors[index].tensor;
         return true;
     default:
@@ -355,6 +358,8 @@ int graph_from_record(const struct registry *registry, const struct record *reco
 {
     struct reading r = {.record = record, .err = err};
     struct graph *made = NULL;
+    error_clear(err);
+    r.used = arena_alloc(&r.raw.arena, (size_t)record->n_tensors);
     int code = read_header(&r);
     if (!code)
         code = graph_assemble(registry, &r.raw, &made, err);

@@ -17,8 +17,10 @@ static const char *fail(struct error *err, const char *what, const char *at)
 
 /* ---- tensors ---- */
 
-/* A few bytes of text must not ask for any amount of memory. */
+/* A few bytes of text must not ask for any amount of memory: so much for one constant, and so much
+ * for all that was read. */
 #define FILL_BYTES_MAX ((int64_t)1 << 30)
+#define TEXT_BYTES_MAX ((size_t)4 << 30)
 
 /* Length of "float32[2,3](" without the parenthesis; 0: there is no such prefix. */
 static size_t typed_prefix(const char *text)
@@ -106,6 +108,11 @@ static const char *parse_tensor(struct arena *arena, const char *text, enum dtyp
     text = parse_announced(&t, text, prefix, err);
     if (!text)
         return NULL;
+    if (arena->total > TEXT_BYTES_MAX) {
+        tensor_release(&t);
+        error_set(err, ERR_DATA, "constants of more than %zu GiB in all", TEXT_BYTES_MAX >> 30);
+        return NULL;
+    }
     struct attr_value borrowed = attr_tensor(&t);
     *value = attr_copy(arena, &borrowed);
     tensor_release(&t);

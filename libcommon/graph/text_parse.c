@@ -360,6 +360,7 @@ int graph_parse_text(const char *text, size_t n, const char *name, const struct 
 {
     struct parser p = {.registry = registry, .err = err};
     struct graph *made = NULL;
+    error_clear(err);
     char *copy = mem_try(n + 1);
     if (!copy)
         return error_set(err, ERR_OS, "%s: no memory for %zu bytes", name, n);

@@ -53,14 +53,15 @@ void show_elements(struct str *line, const struct tensor *t, int64_t limit)
 void show_json_text(struct str *line, const char *text, size_t n)
 {
     str_append_char(line, '"');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0, length; i < n; i += length ? length : 1) {
         unsigned char c = (unsigned char)text[i];
+        length = str_utf8(text + i, n - i);
         if (c == '"' || c == '\\')
             str_printf(line, "\\%c", c);
-        else if (c < ' ' || c == 0x7f)
+        else if (c < ' ' || c == 0x7f || !length)
             str_printf(line, "\\u%04x", c);
         else
-            str_append_char(line, (char)c);
+            str_append_bytes(line, text + i, length);
     }
     str_append_char(line, '"');
 }

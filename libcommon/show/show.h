@@ -69,6 +69,7 @@ void show_elements(struct str *line, const struct tensor *t, int64_t limit);
 /* Nested arrays with exact numbers. What JSON has no numbers for is "NaN", "Infinity" and
  * "-Infinity". */
 void show_json_tensor(struct str *line, const struct tensor *t);
+/* A byte that is no UTF-8 becomes the character of its number. */
 void show_json_text(struct str *line, const char *text, size_t n);
 
 /* Any header field, as the same in JSON. */

@@ -39,21 +39,6 @@ static void print_complex(struct str *out, const float *value)
     str_append_char(out, 'j');
 }
 
-/* Bytes of the UTF-8 character at s: 2 to 4, or 0 if there is none. */
-static size_t utf8_length(const unsigned char *s, size_t n)
-{
-    size_t length = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
-    if (*s < 0xc2 || *s > 0xf4 || length > n)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90);
-    bool surrogate = *s == 0xed && s[1] >= 0xa0;
-    bool beyond = *s == 0xf4 && s[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
 static void print_escaped(struct str *out, unsigned char c)
 {
     switch (c) {
@@ -87,7 +72,7 @@ static void print_string(struct str *out, const char *text, size_t n)
                s[i + plain] != '\\')
             plain++;
         if (!plain && s[i] >= 0x80)
-            plain = utf8_length(s + i, n - i);
+            plain = str_utf8(text + i, n - i);
         if (plain) {
             str_append_bytes(out, s + i, plain);
         } else {
@@ -166,8 +151,13 @@ static void print_level(struct printing *p, int axis)
     str_append_char(p->out, ']');
 }
 
+#define EMPTY_LISTS_MAX 4096
+
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit)
 {
+    bool empty = tensor_count(t) == 0; /* [2^40,0] has as many lists and nothing in them */
+    if (empty && (limit < 0 || limit > EMPTY_LISTS_MAX))
+        limit = EMPTY_LISTS_MAX;
     struct printing p = {.out = out, .t = t, .left = limit < 0 ? -1 : limit};
     print_level(&p, 0);
 }

@@ -88,7 +88,7 @@ void tensor_set_int64(struct tensor *t, int64_t index, int64_t value);
 void tensor_print_element(struct str *out, const struct tensor *t, int64_t index);
 
 /* Nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut ("...");
- * limit < 0 prints all. */
+ * limit < 0 prints all. Of an empty tensor a few thousand of its empty lists at most. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 
 /* Index of the first NaN or infinity; -1: none, or no floating-point type. Host tensors only. */

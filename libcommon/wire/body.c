@@ -21,6 +21,12 @@ bool record_carries(enum dtype type)
     return type == STRING || (dtype_bytes(type) && type != RESOURCE);
 }
 
+bool record_name_fits(const char *name)
+{
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
 static int read_shape(const msgpack_object *dims, struct shape *shape)
 {
     if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
@@ -60,6 +66,9 @@ static int describe(struct input *in, const msgpack_object *entry, struct named_
         !record_get_int(entry, "bins", n_bins) || !record_get_int(entry, "bytes", &bytes) ||
         *n_bins < 0)
         return error_set(err, ERR_DATA, "malformed list of tensors");
+    if (!record_name_fits(named->name))
+        return error_set(err, ERR_DATA, "a tensor's name is not fit to print: '%.40s'",
+                         named->name);
     if (!dtype_parse(type_name, &type) || !record_carries(type))
         return error_set(err, ERR_DATA, "tensor '%s': type '%s' is not carried by streams",
                          named->name, type_name);

@@ -260,6 +260,9 @@ static int cut(struct csv_reader *reader, char *at, const char *end, struct erro
             return error_set(err, ERR_DATA,
                              "%s:%" PRIu64 ": column %zu: text after a closing quote",
                              gzfile_name(reader->file), reader->line, reader->fields.n + 1);
+        if (reader->fields.n == CSV_FIELDS_MAX)
+            return error_set(err, ERR_DATA, "%s:%" PRIu64 ": row of more than %zu fields",
+                             gzfile_name(reader->file), reader->line, CSV_FIELDS_MAX);
         vec_push(&reader->fields, field);
         if (at == end)
             return 0;

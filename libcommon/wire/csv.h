@@ -21,6 +21,7 @@
 #define CSV_BLANKS                                                                                 \
     ' ' /* as separator: any run of blanks and tabs; those at both ends do not count */
 #define CSV_ROW_BYTES_MAX ((size_t)64 << 20)
+#define CSV_FIELDS_MAX ((size_t)1 << 20)
 
 struct csv_field {
     const char *text; /* unquoted, not terminated */

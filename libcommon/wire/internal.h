@@ -16,4 +16,7 @@ void record_release_tensors(struct record *record);
 /* Tensor data that may leave or enter a process: a resource is an address within one. */
 bool record_carries(enum dtype type);
 
+/* Names of tensors go to terminals and into messages. */
+bool record_name_fits(const char *name);
+
 #endif

@@ -179,6 +179,9 @@ static int check_tensors(const struct named_tensor *tensors, int n_tensors, stru
     for (int i = 0; i < n_tensors; i++) {
         const struct tensor *t = &tensors[i].tensor;
         BUG_ON(t->layout);
+        if (!record_name_fits(tensors[i].name))
+            return error_set(err, ERR_DATA, "a tensor's name is not fit to print: '%.40s'",
+                             tensors[i].name);
         if (!record_carries(t->type))
             return error_set(err, ERR_DATA, "tensor '%s': type '%s' is not carried by streams",
                              tensors[i].name, dtype_name(t->type));

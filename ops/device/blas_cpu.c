@@ -159,7 +159,7 @@ static dnnl_status_t gemm_skinny(const struct gemm *g, const float *a, const flo
 }
 
 int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int threads,
-             bool deterministic, struct error *err)
+             struct error *err)
 {
     if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX)
         return error_set(err, ERR_DATA, "matrices of %lld x %lld x %lld are too large",
@@ -172,7 +172,7 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
         return 0;
     }
     struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
-    bool library_threads = dtype_is_floating(g->type) && !deterministic;
+    bool library_threads = dtype_is_floating(g->type) && !g->deterministic;
     omp_set_num_threads(library_threads && threads > 0 ? threads : 1);
     dnnl_status_t status;
     if (library_threads && g->scratch && is_skinny(g))

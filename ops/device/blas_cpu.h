@@ -12,15 +12,16 @@
 struct gemm {
     enum dtype type;
     bool transpose_a, transpose_b, accumulate;
+    bool deterministic; /* cut by shape, so that the bits do not depend on the number of threads */
     int64_t m, n, k;
     void *scratch; /* gemm_scratch_bytes, or NULL: some products are slower without */
 };
 
 size_t gemm_scratch_bytes(const struct gemm *gemm);
 
-/* By at most `threads` threads. `deterministic`: cut by shape, so that the bits do not depend on
- * `threads`. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass one thread. */
+/* By at most `threads` threads. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass
+ * one thread. */
 int gemm_run(const struct gemm *gemm, const void *a, const void *b, void *c, int threads,
-             bool deterministic, struct error *err);
+             struct error *err);
 
 #endif

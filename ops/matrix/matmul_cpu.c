@@ -64,7 +64,8 @@ static int describe(struct kernel_call *call, struct gemm *g)
     const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
     const struct matmul *state = call->state;
     int64_t inner_b = 0;
-    *g = (struct gemm){.type = call->in[0]->type, .scratch = call->scratch};
+    *g = (struct gemm){
+        .type = call->in[0]->type, .deterministic = state->deterministic, .scratch = call->scratch};
     if (a->rank >= 2 && b->rank >= 2) {
         set_sizes(state, a, b, g);
         inner_b = b->dims[b->rank - (state->transpose_b ? 1 : 2)];
@@ -85,12 +86,10 @@ static int matmul_run(struct kernel_call *call)
     struct gemm g;
     if (describe(call, &g))
         return call->err->code;
-    const struct matmul *state = call->state;
     struct tensor *out = product_output(call, &g);
     if (!out)
         return call->err->code;
-    return gemm_run(&g, call->in[0]->data, call->in[1]->data, out->data, call->threads,
-                    state->deterministic, call->err);
+    return gemm_run(&g, call->in[0]->data, call->in[1]->data, out->data, call->threads, call->err);
 }
 
 struct batch {
@@ -100,21 +99,22 @@ struct batch {
     int64_t bytes_a, bytes_b, bytes_c;
 };
 
-static int run_one(const struct batch *batch, int64_t i, int threads, bool deterministic,
-                   struct error *err)
+static int run_one(const struct batch *batch, int64_t i, int threads, struct error *err)
 {
     return gemm_run(&batch->gemm, batch->a + i * batch->bytes_a, batch->b + i * batch->bytes_b,
-                    batch->c + i * batch->bytes_c, threads, deterministic, err);
+                    batch->c + i * batch->bytes_c, threads, err);
 }
 
-/* One thread for each product; false if one failed. */
-static bool run_side_by_side(const struct batch *batch, int64_t n, int threads, bool deterministic)
+/* A thread for each product. False if there are too few of them, or one failed. */
+static bool run_side_by_side(const struct batch *batch, int64_t n, int threads)
 {
     int failed = 0;
+    if (threads <= 1 || n < threads)
+        return false;
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(| : failed)
     for (int64_t i = 0; i < n; i++) {
         struct error err = ERROR_INIT;
-        failed |= run_one(batch, i, 1, deterministic, &err) != 0;
+        failed |= run_one(batch, i, 1, &err) != 0;
     }
     return !failed;
 }
@@ -123,13 +123,11 @@ static bool run_side_by_side(const struct batch *batch, int64_t n, int threads, 
  * together. */
 static int run_batch(const struct batch *batch, int64_t n, struct kernel_call *call)
 {
-    bool deterministic = ((const struct matmul *)call->state)->deterministic;
     int code = 0;
-    if (call->threads > 1 && n >= call->threads &&
-        run_side_by_side(batch, n, call->threads, deterministic))
+    if (run_side_by_side(batch, n, call->threads))
         return 0;
     for (int64_t i = 0; i < n && !code; i++)
-        code = run_one(batch, i, call->threads, deterministic, call->err);
+        code = run_one(batch, i, call->threads, call->err);
     return code;
 }
 

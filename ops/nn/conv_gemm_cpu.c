@@ -86,7 +86,7 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
     void *image = data[0], *filter = data[1], *output = data[2], *matrix = data[3];
     int64_t positions = c->window.y.out * c->window.x.out;
     bool nchw = c->window.nchw;
-    struct gemm g = {.type = c->type};
+    struct gemm g = {.type = c->type, .deterministic = deterministic};
     const void *a, *b;
     void *result;
     if (c->direction != CONV_IMAGE)
@@ -107,7 +107,7 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
         g.transpose_a = true, g.transpose_b = nchw, g.accumulate = !first;
         a = matrix, b = output, result = filter;
     }
-    int code = gemm_run(&g, a, b, result, call->threads, deterministic, call->err);
+    int code = gemm_run(&g, a, b, result, call->threads, call->err);
     if (!code && c->direction == CONV_IMAGE)
         roll(u, image, matrix);
     return code;

@@ -268,7 +268,9 @@ static int distance(const char *a, const char *b)
 const char *str_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
-    int limit = ((int)strlen(text) + 1) / 3, least = limit + 1;
+    int n = (int)strnlen(text, 64);
+    int limit = n < 4 ? (n + 1) / 3 : n / 3 + 1; /* of a short name nearly everything is near */
+    int least = limit + 1;
     for (; *names; names++) {
         int d = distance(text, *names);
         if (d < least) {

@@ -217,10 +217,16 @@ static void row_free(struct batches *batches)
     mem_free(b);
 }
 
+static void row_stop_on(struct batches *batches, int fd)
+{
+    gzfile_stop_on(csv_columns_file(((struct row_batches *)batches)->source), fd);
+}
+
 struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct feeding *f)
 {
     struct row_batches *b = mem_alloc(sizeof *b);
-    b->batches = (struct batches){.next = row_next, .free = row_free, .expected = -1};
+    b->batches = (struct batches){
+        .next = row_next, .free = row_free, .stop_on = row_stop_on, .expected = -1};
     b->source = columns;
     b->feeding = *f;
     int64_t windows = f->shuffle_window / f->batch + (f->shuffle_window % f->batch != 0);

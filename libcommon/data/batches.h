@@ -39,6 +39,9 @@ struct batches {
     /* The next one, to be released by the caller. *more is false at the end. */
     int (*next)(struct batches *batches, struct batch *batch, bool *more, struct error *err);
     void (*free)(struct batches *batches);
+    /* A next() that waits for input ends with ERR_CANCELLED once `fd` can be read. NULL: it never
+     * waits. */
+    void (*stop_on)(struct batches *batches, int fd);
     int64_t expected; /* how many there will be; -1: unknown */
 };
 

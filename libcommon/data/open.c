@@ -80,7 +80,8 @@ static int open_table(const struct data_request *r, struct batches **batches, st
         loaded_free(&loaded->batches);
         return code;
     }
-    loaded->batches = (struct batches){loaded_next, loaded_free, loaded->inner->expected};
+    loaded->batches = (struct batches){
+        .next = loaded_next, .free = loaded_free, .expected = loaded->inner->expected};
     *batches = &loaded->batches;
     return 0;
 }

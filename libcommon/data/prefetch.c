@@ -4,7 +4,9 @@
  * guards the ring's counters and `stop`; a batch in the ring belongs to the ring, one that is being
  * made to the producer. The first error travels behind the batches made before it.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "data/batches.h"
@@ -20,6 +22,7 @@ struct prefetch {
     struct batch *ring;
     int depth, first, n;
     bool ended, stop;
+    int stop_pipe[2]; /* readable once the producer shall not wait for input any more */
     struct error failure;
 };
 
@@ -83,6 +86,8 @@ static void destroy(struct prefetch *p)
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->changed);
     batches_free(p->source);
+    close(p->stop_pipe[0]);
+    close(p->stop_pipe[1]);
     mem_free(p->ring);
     mem_free(p);
 }
@@ -92,6 +97,8 @@ static void prefetch_free(struct batches *batches)
     struct prefetch *p = (struct prefetch *)batches;
     pthread_mutex_lock(&p->lock);
     p->stop = true;
+    if (write(p->stop_pipe[1], "", 1) < 0)
+        p->ended = true; /* an empty pipe takes a byte: this does not happen */
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
@@ -102,7 +109,8 @@ int batches_prefetch(struct batches *batches, int depth, int (*wait)(void *, str
                      void *context, struct batches **ahead, struct error *err)
 {
     struct prefetch *p = mem_alloc(sizeof *p);
-    p->batches = (struct batches){prefetch_next, prefetch_free, batches->expected};
+    p->batches = (struct batches){
+        .next = prefetch_next, .free = prefetch_free, .expected = batches->expected};
     p->source = batches;
     p->wait = wait;
     p->wait_context = context;
@@ -110,6 +118,14 @@ int batches_prefetch(struct batches *batches, int depth, int (*wait)(void *, str
     p->ring = mem_array((size_t)depth, sizeof *p->ring);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
+    if (pipe2(p->stop_pipe, O_CLOEXEC)) {
+        p->stop_pipe[0] = p->stop_pipe[1] = -1;
+        error_set_errno(err, ERR_OS, "cannot start a thread");
+        destroy(p);
+        return err->code;
+    }
+    if (batches->stop_on)
+        batches->stop_on(batches, p->stop_pipe[0]);
     int status = pthread_create(&p->thread, NULL, produce, p);
     if (status) {
         destroy(p);

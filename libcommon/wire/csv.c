@@ -151,10 +151,13 @@ static char detect_separator(const char *line, size_t n)
 /* The byte order mark, and the separator once the first line that is no comment is there. */
 static int start(struct csv_reader *reader, struct error *err)
 {
+    static const char mark[] = "\xef\xbb\xbf";
     int code = 0;
-    while (!code && !reader->ended && reader->n < 3)
+    /* only as long as it may be a mark: a first line of one digit is not held back */
+    while (!code && !reader->ended && reader->n < 3 &&
+           (!reader->n || !memcmp(reader->buffer, mark, reader->n)))
         code = fill(reader, err);
-    if (!code && reader->n >= 3 && !memcmp(reader->buffer, "\xef\xbb\xbf", 3))
+    if (!code && reader->n >= 3 && !memcmp(reader->buffer, mark, 3))
         reader->row = reader->seen = 3;
     reader->started = true;
     return code;

@@ -33,6 +33,7 @@ struct gzfile {
     uint64_t offset;
     int (*wait)(void *context, struct error *err);
     void *wait_context;
+    int stop_fd;           /* -1: none */
     unsigned char *buffer; /* INPUT_BYTES; NULL for memory */
 };
 
@@ -41,6 +42,7 @@ static struct gzfile *file_new(const char *name, int fd)
     struct gzfile *file = mem_alloc(sizeof *file);
     file->name = mem_strdup(name);
     file->fd = fd;
+    file->stop_fd = -1;
     return file;
 }
 
@@ -102,9 +104,25 @@ void gzfile_on_wait(struct gzfile *file, int (*wait)(void *context, struct error
     file->wait_context = context;
 }
 
+void gzfile_stop_on(struct gzfile *file, int fd)
+{
+    file->stop_fd = fd;
+}
+
 uint64_t gzfile_offset(const struct gzfile *file)
 {
     return file->offset;
+}
+
+/* Waits until there is input, or until somebody wants the reading to stop. */
+static int wait_or_stop(const struct gzfile *file, struct error *err)
+{
+    struct pollfd fds[] = {{.fd = file->fd, .events = POLLIN},
+                           {.fd = file->stop_fd, .events = POLLIN}};
+    while (poll(fds, 2, -1) < 0)
+        if (errno != EINTR)
+            return 0; /* the read will tell */
+    return fds[1].revents ? error_set(err, ERR_CANCELLED, "%s: stopped", file->name) : 0;
 }
 
 /* Gets more raw input behind what is there; input_ended when there is none. */
@@ -122,6 +140,8 @@ static int refill(struct gzfile *file, struct error *err)
         if (code)
             return code;
     }
+    if (file->stop_fd >= 0 && wait_or_stop(file, err))
+        return err->code;
     ssize_t n;
     while ((n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n)) < 0) {
         if (errno == EAGAIN)

@@ -32,6 +32,10 @@ const char *gzfile_name(const struct gzfile *file);
 void gzfile_on_wait(struct gzfile *file, int (*wait)(void *context, struct error *err),
                     void *context);
 
+/* Ends a read that would block with ERR_CANCELLED as soon as `fd` can be read: how another thread
+ * stops the one that reads. -1: never. */
+void gzfile_stop_on(struct gzfile *file, int fd);
+
 /* Up to n bytes; *got is 0 only at the end. ERR_DATA: truncated or damaged gzip; ERR_IO. */
 int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err);
 

@@ -217,3 +217,9 @@ savez("a.npz", x=arange(6).reshape(3, 2), y=ones(3))' || skip "no numpy"
     grep -qx "tf-data: stdin:3: column 1: 'x' is not a number" err
     grep -qx "tf-show: stdin: stopped by tf-data" err
 }
+
+@test "a thread that waits for input does not hold up the end" {
+    run --separate-stderr bash -c \
+        '{ echo 1; sleep 8; } | timeout 5 tf-data csv - x=1 --prefetch 4 >/dev/full'
+    [[ $status -eq 74 && $stderr == "tf-data: stdout: "* ]]
+}

@@ -98,7 +98,7 @@ local function start_values(vars, shapes)
     if shapes and shapes[i] then
       values[i] = PlaceholderWithDefault(values[i], {shape = shapes[i]})
     end
-    values[i] = tf.route(values[i])
+    values[i] = tf.current() == 0 and values[i] or Identity(values[i])
   end
   return values
 end

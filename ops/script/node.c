@@ -34,21 +34,31 @@ const char *node_unique_name(struct script *s, const char *op)
     return graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/%s", s->scope, op));
 }
 
-/* The node's inputs as seen from its context; *guarded: it needs the pivot as a control input. */
+/* What a loop takes from outside once is there even when the loop is over. */
+static bool is_invariant(const struct script *s, struct edge edge)
+{
+    const struct node *from = graph_node(s->graph, edge.node);
+    return node_is(from, "Enter") && node_bool(from, "is_constant");
+}
+
+/* The node's inputs as seen from its context; *guarded: it needs the pivot as a control input, as
+ * no input says whether the branch is taken or the loop goes on. */
 static struct edge *route_inputs(lua_State *L, const struct new_node *what, const struct op *op,
                                  bool *guarded)
 {
     struct script *s = script_of(L);
     struct edge *inputs = arena_array(&s->scratch, (size_t)what->n_inputs + 1, sizeof *inputs);
-    *guarded = what->n_inputs == 0;
+    bool free = true, writes = false;
     for (int i = 0; i < what->n_inputs; i++) {
         bool is_ref = i < op->n_inputs && op->inputs[i].is_ref;
         inputs[i] = what->inputs[i];
         if (is_ref && edge_exists(inputs[i]))
-            *guarded |= context_route_ref(L, s->context, inputs[i]);
+            writes |= context_route_ref(L, s->context, inputs[i]);
         else if (edge_exists(inputs[i]))
             inputs[i] = context_route(L, s->context, inputs[i]);
+        free = free && edge_exists(inputs[i]) && (is_ref || is_invariant(s, inputs[i]));
     }
+    *guarded = free || writes;
     return inputs;
 }
 

@@ -52,6 +52,12 @@ static inline struct edge nest_enter(struct nest_lowering *l, struct nest_place 
     return build_op(&l->build, "Enter", &from, 1, attrs, 3);
 }
 
+static inline void nest_run_after(struct nest_lowering *l, const int *node)
+{
+    l->build.controls = node;
+    l->build.n_controls = node && *node >= 0 ? 1 : 0;
+}
+
 /* The value in `place`, which is inside of the place where it was made. */
 static inline struct edge nest_route(struct nest_lowering *l, struct nest_place *place,
                                      struct nest_bound value)
@@ -63,9 +69,12 @@ static inline struct edge nest_route(struct nest_lowering *l, struct nest_place 
         if (place->routed.items[i].from.node == from.node &&
             place->routed.items[i].from.slot == from.slot)
             return place->routed.items[i].to;
-    if (place->frame)
+    if (place->frame) {
         to = nest_enter(l, place, from, true);
-    else
+        nest_run_after(l, &place->pivot); /* it is there even when the loop is over */
+        to = build_unary(&l->build, "Identity", to);
+        nest_run_after(l, NULL);
+    } else
         to = build_slot(build_binary(&l->build, "Switch", from, place->predicate), place->branch);
     struct nest_routed routed = {from, to};
     vec_push(&place->routed, routed);
@@ -81,12 +90,6 @@ static inline void nest_bind(struct nest_lowering *l, struct nest_place *place, 
                              struct edge edge)
 {
     l->slots[slot] = (struct nest_bound){edge, place};
-}
-
-static inline void nest_run_after(struct nest_lowering *l, const int *node)
-{
-    l->build.controls = node;
-    l->build.n_controls = node && *node >= 0 ? 1 : 0;
 }
 
 static inline struct edge nest_constant(struct nest_lowering *l, struct nest_place *place, int slot,
@@ -232,6 +235,7 @@ static inline void nest_lower_loop(struct nest_lowering *l, struct nest_place *p
         nest_bind(l, &inside, i, v[i].merge);
     }
     struct edge more = nest_loop_condition(l, &inside, s, count);
+    inside.routed.n = 0; /* in the body what comes from outside waits for the body's pivot */
     struct edge counting = build_binary(&l->build, "Switch", count, more);
     struct edge body_count = build_unary(&l->build, "Identity", build_slot(counting, 1));
     inside.pivot = body_count.node;
@@ -247,11 +251,7 @@ static inline void nest_lower_loop(struct nest_lowering *l, struct nest_place *p
     for (int i = 0; i <= NEST_SLOTS; i++) {
         if (!(changes >> i & 1))
             continue;
-        struct edge last = nest_slot(l, &inside, i);
-        nest_run_after(l, &inside.pivot); /* an invariant is there even when the loop is over */
-        struct edge next = build_unary(&l->build, "Identity", last);
-        nest_run_after(l, NULL);
-        nest_close(l, v[i].merge, next);
+        nest_close(l, v[i].merge, nest_slot(l, &inside, i));
         nest_bind(l, place, i, build_unary(&l->build, "Exit", v[i].sides));
     }
     vec_release(&inside.routed);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched
- * by it. The environment of scripts is an empty table, so that every assignment comes by here.
+ * by it. The environment of scripts is an empty table, so that every assignment comes by here. What
+ * they assign lies in a table of its own before the globals: a script may call a tensor `init` or
+ * `clip`, and the prelude still finds what it means by these.
  */
 #include <string.h>
 
@@ -66,7 +68,7 @@ static int assign_global(lua_State *L)
     lua_settop(L, 3);
     if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge))
         name_tensor(L, lua_tostring(L, 2), edge);
-    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    lua_pushvalue(L, lua_upvalueindex(1));
     lua_replace(L, 1);
     lua_rawset(L, 1);
     return 0;
@@ -154,17 +156,26 @@ void globals_open(lua_State *L)
     proxy(L, "D", get_parameter, set_parameter);
     proxy(L, "entry", NULL, assign_entry);
 
+    lua_newtable(L); /* what the script assigns */
+    lua_newtable(L);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+
     lua_newtable(L); /* the environment */
     lua_newtable(L);
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");
-    set_function(L, "__newindex", assign_global);
+    lua_pushvalue(L, -3);
+    lua_pushcclosure(L, assign_global, 1);
+    lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
     lua_pushvalue(L, -1);
-    lua_setfield(L, -3, "_G");
+    lua_setfield(L, -4, "_G");
     lua_setfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
+    lua_pop(L, 1);
 
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     set_function(L, "alias", add_alias);

@@ -120,6 +120,25 @@ bool context_route_control(lua_State *L, int context, int node)
     return false;
 }
 
+int context_unfinished(const struct script *s)
+{
+    for (size_t i = s->n_given; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (!edge_exists(node->inputs[k]))
+                return node->id;
+    }
+    return -1;
+}
+
+bool context_in_loop(const struct script *s)
+{
+    for (int c = s->context; c > 0; c = s->contexts.items[c].parent)
+        if (s->contexts.items[c].kind == CONTEXT_LOOP)
+            return true;
+    return false;
+}
+
 /* tf.context{kind=, pred=, branch=, pivot=, frame=, parallel_iterations=}: a new one in the current
  * one, as a number. */
 static int new_context(lua_State *L)

@@ -82,8 +82,12 @@ static int gradients(lua_State *L)
 {
     struct script *s = script_of(L);
     lua_settop(L, 4);
-    if (s->contexts.items[s->context].kind == CONTEXT_LOOP)
+    if (context_in_loop(s))
         place_error(L, "gradients cannot be taken inside of a loop's body");
+    int unfinished = context_unfinished(s);
+    if (unfinished >= 0)
+        place_error(L, "gradients: the loop of %s failed and was not completed",
+                    node_text(graph_node(s->graph, unfinished)));
     node_adopt(s);
     int n_ys, n_xs, n_grads;
     struct edge *ys = values_of(L, 1, "gradients: ys", &n_ys);

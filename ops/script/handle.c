@@ -8,6 +8,7 @@
 #include "ops/script/internal.h"
 
 #define METATABLE "tensor"
+#define LISTS_DEPTH_MAX 100 /* of lists of ops; the stack must hold the recursion */
 
 void handle_push(lua_State *L, struct edge edge)
 {
@@ -56,7 +57,7 @@ struct edge handle_value(lua_State *L, struct edge edge)
     return variable && edge_exists(variable->read) ? variable->read : edge;
 }
 
-void handle_collect(lua_State *L, int index, const char *what)
+static void collect(lua_State *L, int index, const char *what, int depth)
 {
     struct script *s = script_of(L);
     struct edge edge;
@@ -68,13 +69,20 @@ void handle_collect(lua_State *L, int index, const char *what)
     if (lua_type(L, index) != LUA_TTABLE)
         place_error(L, "%s must be a tensor, an op or a list of them, not a %s", what,
                     luaL_typename(L, index));
+    if (depth == LISTS_DEPTH_MAX)
+        place_error(L, "%s: lists are nested more than %d deep", what, LISTS_DEPTH_MAX);
     luaL_checkstack(L, 4, "lists are nested too deeply");
     lua_Integer n = (lua_Integer)lua_rawlen(L, index);
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(L, index, i);
-        handle_collect(L, -1, what);
+        collect(L, -1, what, depth + 1);
         lua_pop(L, 1);
     }
+}
+
+void handle_collect(lua_State *L, int index, const char *what)
+{
+    collect(L, index, what, 0);
 }
 
 static const struct node_output *output_of(lua_State *L, struct edge edge)
@@ -159,6 +167,9 @@ static int push_input(lua_State *L)
     if (index < 0 || index >= node->n_inputs)
         place_error(L, "%s has no input %lld, it has %d", node_text(node), (long long)index,
                     node->n_inputs);
+    if (!edge_exists(node->inputs[index]))
+        place_error(L, "input %lld of %s comes when the loop is complete", (long long)index,
+                    node_text(node));
     handle_push(L, node->inputs[index]);
     return 1;
 }

@@ -108,8 +108,7 @@ static inline struct script *script_of(lua_State *L)
 
 /* ---- sandbox.c ---- */
 
-void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes);
-void sandbox_open(lua_State *L);   /* libraries, limits, require, print */
+void sandbox_open(lua_State *L);   /* libraries, require, print */
 int sandbox_message(lua_State *L); /* message handler: one line, with a place in the script */
 /* Calls the function below the arguments, with that handler; its results take their place. */
 int sandbox_protected(lua_State *L, int n_arguments);
@@ -117,6 +116,12 @@ int sandbox_protected(lua_State *L, int n_arguments);
 void sandbox_push_env(lua_State *L);
 /* Compiles text and runs it in the environment; leaves `n_results` on the stack. */
 void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results);
+
+/* ---- limits.c ---- */
+
+void *limits_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes);
+void limits_open(lua_State *L);
+void limits_check_memory(lua_State *L); /* of the graph, which Lua knows nothing of */
 
 /* ---- place.c ---- */
 
@@ -206,6 +211,9 @@ bool context_route_ref(lua_State *L, int context, struct edge edge);
  * the Enter of the loop. */
 bool context_route_control(lua_State *L, int context, int node);
 const char *context_text(const struct script *s, int context); /* "a loop" */
+/* A node that lacks an input, as the loop it belongs to was not completed; -1: there is none. */
+int context_unfinished(const struct script *s);
+bool context_in_loop(const struct script *s); /* whether new nodes are in a loop's body */
 
 /* ---- scope.c, globals.c, variable.c, gradient.c ---- */
 

@@ -92,6 +92,7 @@ struct node *node_make(lua_State *L, const struct new_node *what)
     if ((int64_t)s->graph->nodes.n >= s->options.nodes)
         place_error(L, "the graph has more than %lld nodes: is this an endless loop?",
                     (long long)s->options.nodes);
+    limits_check_memory(L);
     node_adopt(s);
     const struct op *op = registry_find(s->graph->registry, what->op);
     bool guarded = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a script may do: the pure part of Lua's library, modules beside it, and so much memory and
- * so many instructions. Removed are: os, io, debug, package, coroutine, dofile, loadfile,
- * collectgarbage, string.dump; loading is of text only, finalizers are refused (they would run in
- * the middle of our C code), random numbers start from the script's seed.
+ * What a script may do: the pure part of Lua's library, modules beside it, within limits
+ * (limits.c). Removed are: os, io, debug, package, coroutine, dofile, loadfile, collectgarbage,
+ * string.dump; loading is of text only, finalizers are refused (they would run in the middle of our
+ * C code), random numbers start from the script's seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,43 +12,6 @@
 #include "base/memory.h"
 #include "ops/script/internal.h"
 #include "ops/script/load.h"
-
-#define HOOK_INSTRUCTIONS 100000
-
-void *sandbox_alloc(void *script, void *pointer, size_t old_bytes, size_t bytes)
-{
-    struct script *s = script;
-    if (!pointer)
-        old_bytes = 0; /* Lua passes the kind of object there */
-    if (bytes == 0) {
-        s->memory_used -= old_bytes;
-        free(pointer);
-        return NULL;
-    }
-    if (bytes > old_bytes && bytes - old_bytes > s->options.memory_bytes - s->memory_used) {
-        s->refused = false;
-        return NULL;
-    }
-    void *grown = realloc(pointer, bytes);
-    if (grown)
-        s->memory_used += bytes - old_bytes;
-    else
-        s->refused = true;
-    return grown;
-}
-
-/* Beyond the limit every instruction fails, so that no pcall keeps the script alive. */
-static void count_instructions(lua_State *L, lua_Debug *activation)
-{
-    (void)activation;
-    struct script *s = script_of(L);
-    s->instructions_used += HOOK_INSTRUCTIONS;
-    if (s->instructions_used <= s->options.instructions)
-        return;
-    lua_sethook(L, count_instructions, LUA_MASKCOUNT, 1);
-    place_error(L, "the script runs for more than %lld instructions: is this an endless loop?",
-                (long long)s->options.instructions);
-}
 
 static int print(lua_State *L)
 {
@@ -207,10 +170,8 @@ static int require(lua_State *L)
 /* fail(format, ...): an error at the user's line, for the prelude. */
 static int fail(lua_State *L)
 {
-    lua_getglobal(L, "string");
-    lua_getfield(L, -1, "format");
+    lua_pushvalue(L, lua_upvalueindex(1)); /* string.format as it was before any script */
     lua_insert(L, 1);
-    lua_pop(L, 1);
     lua_call(L, lua_gettop(L) - 1, 1);
     place_error(L, "%s", lua_tostring(L, -1));
 }
@@ -262,9 +223,14 @@ void sandbox_open(lua_State *L)
     set_function(L, "require", require);
     set_function(L, "print", print);
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
-    set_function(L, "fail", fail);
-    lua_pop(L, 3);
-    lua_sethook(L, count_instructions, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    lua_getglobal(L, LUA_STRLIBNAME);
+    lua_getfield(L, -1, "format");
+    lua_pushcclosure(L, fail, 1);
+    lua_setfield(L, -3, "fail");
+    lua_pop(L, 1);
+    lua_pop(L, 1);
+    limits_open(L);
+    lua_pop(L, 2);
 }
 
 /* A call of nothing by a name in capitals is most likely a misspelt op. */

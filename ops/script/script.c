@@ -80,7 +80,7 @@ struct script *script_new(struct graph *graph, const struct script_options *opti
     s->scope = s->device = s->container = s->folder = "";
     s->chunk = "script";
     s->leader = -1;
-    s->L = lua_newstate(sandbox_alloc, s);
+    s->L = lua_newstate(limits_alloc, s);
     if (!s->L) {
         error_set(err, ERR_OS, "not enough memory for a script");
         script_free(s);
@@ -242,6 +242,11 @@ static void write_seeds(struct script *s, size_t first)
 
 static int finish(lua_State *L)
 {
+    const struct script *s = script_of(L);
+    int unfinished = context_unfinished(s);
+    if (unfinished >= 0)
+        return luaL_error(L, "the loop of %s failed and was not completed",
+                          node_text(graph_node(s->graph, unfinished)));
     variable_finish(L);
     globals_finish(L);
     return 0;

@@ -17,10 +17,10 @@
 struct script;
 
 struct script_options {
-    int64_t seed;                    /* of every random op that does not bring its own */
-    size_t memory_bytes;             /* of the Lua state; 0: SCRIPT_MEMORY_BYTES */
-    int64_t instructions;            /* of the Lua machine; 0: SCRIPT_INSTRUCTIONS */
-    int64_t nodes;                   /* in the graph; 0: SCRIPT_NODES */
+    int64_t seed;         /* of every random op that does not bring its own */
+    size_t memory_bytes;  /* of the Lua state, and of the graph; 0: SCRIPT_MEMORY_BYTES */
+    int64_t instructions; /* of the Lua machine; 0: SCRIPT_INSTRUCTIONS */
+    int64_t nodes;        /* in the graph; 0: SCRIPT_NODES */
     void (*print)(const char *line); /* of the script's print(); NULL: nowhere */
 };
 

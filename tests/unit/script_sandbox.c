@@ -87,9 +87,15 @@ static void endless_loops_end(void **state)
 {
     (void)state;
     const struct script_options options = {.instructions = 1000000};
-    const char *const texts[] = {"while true do end", "local function f() return f() end f()",
-                                 "while true do pcall(error) end",
-                                 "while true do pcall(function() while true do end end) end"};
+    const char *const texts[] = {
+        "while true do end",
+        "local function f() return f() end f()",
+        "while true do pcall(error) end",
+        "while true do pcall(function() while true do end end) end",
+        "table.move({}, 1, 1 << 60, 2)",
+        "('').rep('', 1 << 60)",
+        "table.concat(setmetatable({}, {__index = rawlen}), '', 1, 1 << 60)",
+        "for i = 1, 100 do pcall(table.move, {}, 1, 1 << 60, 2) end"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct error err = ERROR_INIT;
         assert_null(scripts_try(texts[i], NULL, &options, &err));
@@ -112,6 +118,78 @@ static void memory_is_limited(void **state)
     }
 }
 
+static void memory_of_the_graph_is_limited(void **state)
+{
+    (void)state;
+    const struct script_options options = {.memory_bytes = (size_t)32 << 20};
+    const char *const texts[] = {
+        "local t = {} for i = 1, 1e5 do t[i] = i end while true do Const(t) end",
+        "local s = ('x'):rep(1e6) while true do NoOp{_text = s} end",
+        "local function f() scope(('x'):rep(1e6), function() end) return f() end f()"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct error err = ERROR_INIT;
+        assert_null(scripts_try(texts[i], NULL, &options, &err));
+        assert_string_equal(err.text, "m.lua:1: the graph needs more than 32 MiB of memory");
+    }
+}
+
+static void lengths_that_change_are_refused(void **state)
+{
+    (void)state;
+    const char *const functions[] = {"insert", "remove", "sort"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        char text[128];
+        struct error err = ERROR_INIT;
+        snprintf(text, sizeof text,
+                 "table.%s(setmetatable({}, {__len = function() return 1 << 60 end}), 1)",
+                 functions[i]);
+        assert_null(scripts_try(text, NULL, NULL, &err));
+        assert_string_equal(err.text, "m.lua:1: functions of 'table' take no list that has a "
+                                      "metamethod __len");
+    }
+    graph_free(scripts_build("local t = {3, 1, 2} table.sort(t) table.insert(t, 1, 0)\n"
+                             "assert(table.concat(t, ',') == '0,1,2,3')\n"
+                             "assert(table.remove(t) == 3 and ('ab'):rep(2, '-') == 'ab-ab')\n"
+                             "assert(#table.move(t, 1, 3, 2) == 4 and t[2] == 0)"));
+}
+
+/* A loop whose function fails leaves nodes that wait for an input. */
+static void loops_that_failed_are_not_taken_for_whole(void **state)
+{
+    (void)state;
+#define BROKEN                                                                                     \
+    "pcall(while_loop, function(i) return Less(i, 3) end, function(i) error('no') end, {0})\n"
+    scripts_refused(BROKEN "y = Const(1)",
+                    "the loop of node 'while/Merge' (m.lua:1) failed and was not completed");
+    scripts_refused(BROKEN "x = Placeholder{dtype = float32} y = gradients(x * x, x)",
+                    "m.lua:2: gradients: the loop of node 'while/Merge' (m.lua:1) failed and was "
+                    "not completed");
+    scripts_refused("while_loop(function(i) return Less(i, 3) end, function(i)\n"
+                    "return i:input(0):input(0):input(1) end, {0})",
+                    "m.lua:2: input 1 of node 'while/Merge' (m.lua:1) comes when the loop is "
+                    "complete");
+    scripts_refused(
+        "x = Placeholder{dtype = float32, shape = {}}\n"
+        "while_loop(function(a) return Less(a, 3) end, function(a)\n"
+        "return cond(Less(a, 1), function() local g = gradients(a * a, a) return g end,\n"
+        "function() return a end) end, {x})",
+        "m.lua:3: gradients cannot be taken inside of a loop's body");
+}
+
+/* What a script calls its globals is nothing to the prelude. */
+static void globals_of_the_script_do_not_reach_the_prelude(void **state)
+{
+    (void)state;
+    graph_free(scripts_build("clip = 2 pairs = nil slot = 3 tf = 4 scope = nil\n"
+                             "init = Const(1.0)\n"
+                             "x = Placeholder{dtype = float32, shape = {-1, 3}}\n"
+                             "loss = nn.mse(nn.dense(x, 4), 0)\n"
+                             "entry.train = minimize(loss, optim.adam{}, {clip = clip})\n"
+                             "assert(_G.init == init and init.name == 'init' and clip == 2)"));
+    scripts_refused("string.format = nil nn.dense(3)",
+                    "m.lua:1: nn.dense: units must be a whole number of at least 1, not nil");
+}
+
 static void nodes_are_limited(void **state)
 {
     (void)state;
@@ -131,6 +209,9 @@ static void deep_recursion_is_an_error(void **state)
     assert_null(strchr(err.text, '\n'));
     assert_null(scripts_try("local t = {} for i = 1, 1e5 do t = {t} end Neg(t)", NULL, NULL, &err));
     assert_non_null(strstr(err.text, "nested more than 8 deep"));
+    assert_null(
+        scripts_try("local t = {} for i = 1, 4e5 do t = {t} end group(t)", NULL, NULL, &err));
+    assert_non_null(strstr(err.text, "nested more than 100 deep"));
     assert_null(scripts_try("local function f() scope('a', f) end f()", NULL, NULL, &err));
     assert_non_null(strstr(err.text, "C stack overflow"));
 }
@@ -186,6 +267,10 @@ int main(void)
         cmocka_unit_test(endless_loops_end),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(nodes_are_limited),
+        cmocka_unit_test(memory_of_the_graph_is_limited),
+        cmocka_unit_test(lengths_that_change_are_refused),
+        cmocka_unit_test(loops_that_failed_are_not_taken_for_whole),
+        cmocka_unit_test(globals_of_the_script_do_not_reach_the_prelude),
         cmocka_unit_test(deep_recursion_is_an_error),
         cmocka_unit_test(random_numbers_and_pairs_repeat),
         cmocka_unit_test(modules_beside_the_script_are_found),

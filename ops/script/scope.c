@@ -63,12 +63,14 @@ static const char *check_text(lua_State *L, const char *what)
 
 const char *scope_unique(struct script *s, const char *name)
 {
-    const char *full = node_full_name(s, name);
-    const char *candidate = full;
-    for (int i = 1; map_get(&s->scopes, candidate, NULL) || graph_find(s->graph, candidate); i++)
-        candidate = arena_printf(&s->arena, "%s_%d", full, i);
-    candidate = arena_strdup(&s->arena, candidate);
-    map_put(&s->scopes, candidate, 1);
+    const char *full = arena_strdup(&s->arena, node_full_name(s, name)), *candidate = full;
+    int64_t suffix = 0; /* the last one tried; a scope that was not asked for again has none */
+    map_get(&s->scopes, full, &suffix);
+    while (map_get(&s->scopes, candidate, NULL) || graph_find(s->graph, candidate))
+        candidate = arena_printf(&s->arena, "%s_%lld", full, (long long)++suffix);
+    map_put(&s->scopes, full, suffix);
+    if (candidate != full)
+        map_put(&s->scopes, candidate, 0);
     return candidate;
 }
 
@@ -81,6 +83,7 @@ static int with_scope(lua_State *L)
     check_function(L, "scope");
     if (name[0] != '/' && !graph_name_valid(name))
         place_error(L, "scope: '%s' is not a valid name", name);
+    limits_check_memory(L);
     struct saved saved = save(s);
     s->scope = name[0] == '/' ? name + 1 : scope_unique(s, name);
     return call_and_restore(L, &saved);

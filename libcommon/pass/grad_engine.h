@@ -39,6 +39,7 @@ struct grad_space {
 struct grad_made {
     struct grad_space *space; /* NULL: in the base, or in the forward graph */
     int forward_frame;        /* of a node added to the forward graph; -1: it is backward */
+    int condition;            /* of the latter: under what it runs; CONDITION_NONE */
 };
 
 struct grad_engine {
@@ -86,6 +87,11 @@ struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *paren
 
 /* Says of all nodes that were added since where they live (struct grad_made). */
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame);
+
+/* The same for nodes that were added to the forward graph beside a loop, in the frame around it:
+ * they run when the loop does. */
+void grad_note_beside(struct grad_engine *e, int loop);
+struct grad_made grad_made_beside(const struct grad_engine *e, int loop);
 
 /* Node of the frame around a loop after which a node without inputs runs in that frame; -1: the
  * root, where none is needed. */

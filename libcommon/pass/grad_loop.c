@@ -93,7 +93,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
     const struct frame frame = e->frames->frames.items[space->frame];
     struct cycle c;
     struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
-    grad_note(e, NULL, frame.parent);
+    grad_note_beside(e, space->frame);
     struct edge entered = enter(b, start, frame.name, frame.parallel_iterations);
     c.merge = open_merge(b, entered);
     make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
@@ -106,7 +106,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
     close_cycle(b, &c, next, space->forward_sync);
     grad_note(e, NULL, space->frame);
     if (!b->failed) /* what Exit gives belongs to the frame around the loop */
-        e->made.items[c.exit.node - e->n_forward].forward_frame = frame.parent;
+        e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
     return c.exit;
 }
 
@@ -233,7 +233,7 @@ static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_
     if (v->exit >= 0)
         return zeros_like(e, b, parent, (struct edge){v->exit, 0});
     struct edge exit = build_unary(b, "Exit", (struct edge){v->switch_, 0});
-    grad_note(e, NULL, e->frames->frames.items[v->frame].parent);
+    grad_note_beside(e, v->frame);
     return b->failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
 }
 

@@ -18,9 +18,27 @@
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame)
 {
     while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward) {
-        struct grad_made made = {space, forward_frame};
+        struct grad_made made = {space, forward_frame, CONDITION_NONE};
         vec_push(&e->made, made);
     }
+}
+
+struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
+{
+    struct grad_made made = {NULL, e->frames->frames.items[loop].parent, CONDITION_NONE};
+    for (size_t i = 0; i < e->frames->variables.n; i++) {
+        const struct loop_variable *v = &e->frames->variables.items[i];
+        if (v->frame == loop && made.condition == CONDITION_NONE)
+            made.condition = e->frames->condition[v->enter];
+    }
+    return made;
+}
+
+void grad_note_beside(struct grad_engine *e, int loop)
+{
+    struct grad_made made = grad_made_beside(e, loop);
+    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
+        vec_push(&e->made, made);
 }
 
 /* ---- building in a given place ---- */
@@ -77,7 +95,7 @@ static struct edge add_stack(struct grad_engine *e, struct build *b, struct grad
     set_control(b, &anchor);
     struct edge handle = build_op(b, "Stack", NULL, 0, attrs, 1);
     b->n_controls = 0;
-    grad_note(e, NULL, e->frames->frames.items[space->frame].parent);
+    grad_note_beside(e, space->frame);
     return handle;
 }
 
@@ -122,7 +140,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     const struct node *node = graph_node(e->graph, value.node);
     struct build b = grad_build(e, node->name, NULL);
     int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
-                                              : CONDITION_NONE;
+                                              : e->made.items[value.node - e->n_forward].condition;
     struct edge handle = add_stack(e, &b, space, value);
     add_push(e, &b, space, handle, value);
     if (b.failed)

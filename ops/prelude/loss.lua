@@ -6,11 +6,28 @@ nn = nn or {}
 
 local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
 
+-- Weights of rank 1 are of rows, whatever the rank of what they weigh.
+local function along_rows(weights, each)
+  if weights.rank ~= 1 or (each.rank or 1) < 2 then return weights end
+  local shape = {-1}
+  for i = 2, each.rank do shape[i] = 1 end
+  return Reshape(weights, shape)
+end
+
 -- Mean, or with weights [n] the weighted mean.
 local function average(each, weights)
   if not weights then return tf.reduce(Mean, each) end
   weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
+  weights = along_rows(weights, each) * OnesLike(each)
   return tf.reduce(Sum, each * weights) / tf.reduce(Sum, weights)
+end
+
+-- [n] against [n, 1] would be broadcast to [n, n] and give a number that means nothing.
+local function check_ranks(where, a, b)
+  if tf.is_tensor(a) and tf.is_tensor(b) and a.rank and b.rank and a.rank ~= b.rank and
+     a.rank > 0 and b.rank > 0 then
+    tf.fail("%s: %s and %s differ in rank; reshape one of them", where, tostring(a), tostring(b))
+  end
 end
 
 -- logits [n, classes]; labels: classes as whole numbers [n], or distributions [n, classes].
@@ -32,17 +49,23 @@ function nn.cross_entropy(logits, labels, o)
   end)
 end
 
--- Cross entropy of independent yes-no answers: max(x, 0) - x z + log(1 + exp(-|x|)).
+-- Cross entropy of independent yes-no answers: max(x, 0) - x z + log(1 + exp(-|x|)). By Select, as
+-- the gradients of Relu and Abs at 0, where a net with zero weights starts, do not add up to that of
+-- the whole, 1/2 - z.
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
+  check_ranks("nn.sigmoid_cross_entropy", logits, labels)
   return scope(o.name or "sigmoid_cross_entropy", function()
-    local each = Relu(logits) - logits * labels + Log1p(Exp(-Abs(logits)))
-    return average(each, o.weights)
+    local positive = GreaterEqual(logits, 0)
+    local upper = Select(positive, logits, ZerosLike(logits))
+    local distance = Select(positive, -logits, logits)
+    return average(upper - logits * labels + Log1p(Exp(distance)), o.weights)
   end)
 end
 
 function nn.mse(prediction, target, o)
   o = tf.options("nn.mse", o, "name weights")
+  check_ranks("nn.mse", prediction, target)
   return scope(o.name or "mse", function()
     return average(SquaredDifference(prediction, target), o.weights)
   end)
@@ -50,12 +73,14 @@ end
 
 function nn.mae(prediction, target, o)
   o = tf.options("nn.mae", o, "name weights")
+  check_ranks("nn.mae", prediction, target)
   return scope(o.name or "mae", function() return average(Abs(prediction - target), o.weights) end)
 end
 
 -- Quadratic up to delta, then linear (Huber 1964).
 function nn.huber(prediction, target, o)
   o = tf.options("nn.huber", o, "name weights delta")
+  check_ranks("nn.huber", prediction, target)
   local delta = o.delta or 1
   return scope(o.name or "huber", function()
     local distance = Abs(prediction - target)
@@ -67,6 +92,7 @@ end
 -- max(0, 1 - y x) for labels of 0 and 1, which count as y = -1 and 1.
 function nn.hinge(logits, labels, o)
   o = tf.options("nn.hinge", o, "name weights")
+  check_ranks("nn.hinge", logits, labels)
   return scope(o.name or "hinge", function()
     local y = 2 * tf.cast(labels, logits.dtype) - 1
     return average(Relu(1 - y * logits), o.weights)
@@ -91,6 +117,7 @@ end
 -- Share of rows whose largest logit is that of the label (classes as whole numbers).
 function nn.accuracy(logits, labels, o)
   o = tf.options("nn.accuracy", o, "name")
+  tf.rank("nn.accuracy: labels", labels, 1)
   return scope(o.name or "accuracy", function()
     local class = tf.cast(ArgMax(logits, 1), labels.dtype)
     return tf.reduce(Mean, Cast(Equal(class, labels), {DstT = float32}))
@@ -108,6 +135,7 @@ end
 -- 1 - (squared error) / (squared distance from the target's mean)
 function nn.r2(prediction, target, o)
   o = tf.options("nn.r2", o, "name")
+  check_ranks("nn.r2", prediction, target)
   return scope(o.name or "r2", function()
     local spread = SquaredDifference(target, tf.reduce(Mean, target))
     return 1 - tf.reduce(Sum, SquaredDifference(prediction, target)) / tf.reduce(Sum, spread)

@@ -34,11 +34,11 @@ function clip.global_norm(list)
 end
 
 -- All tensors by one factor, so that their global norm is at most c. Returns the list and the norm.
--- A norm that is infinite or not a number makes every result NaN.
+-- A norm that is infinite or not a number makes every result NaN: scaling by 0 would hide it.
 function clip.by_global_norm(list, c)
   return scope("clip_by_global_norm", function()
     local total = clip.global_norm(list)
-    local factor = c * Minimum(1 / total, 1 / c)
+    local factor = c * Minimum(1 / total, 1 / c) + (total - total)
     local out = {}
     for i, x in ipairs(list) do out[i] = x and x * factor end
     return out, total

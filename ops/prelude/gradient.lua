@@ -54,18 +54,27 @@ local function apply(optimizer, w, g)
   return optimizer.update(w, tf.dense(g, w))
 end
 
+-- By a number also the norm, checked: one that is no number would make all variables NaN.
 local function clipped(clip_by, ws, gs)
   if not clip_by then return gs end
   local dense = {}
   for i, g in ipairs(gs) do dense[i] = tf.dense(g, ws[i]) end
-  return type(clip_by) == "number" and clip.by_global_norm(dense, clip_by) or clip_by(dense)
+  if type(clip_by) == "function" then
+    local list = clip_by(dense)
+    if type(list) ~= "table" or #list ~= #ws then
+      tf.fail("minimize: clip must return as many gradients as it gets, %d", #ws)
+    end
+    return list
+  end
+  local list, norm = clip.by_global_norm(dense, clip_by)
+  return list, CheckNumerics(norm, {message = "global norm of the gradients"})
 end
 
-local function updates_of(optimizer, ws, gs, check)
+local function updates_of(optimizer, ws, gs, checks)
   local updates = {}
   for i, w in ipairs(ws) do
     local update
-    control({check}, function()
+    control(checks, function()
       scope("/" .. tf.training_scope .. "/" .. w.name, function()
         colocate(w, function() update = apply(optimizer, w, gs[i]) end)
       end)
@@ -93,8 +102,9 @@ function minimize(loss, optimizer, o)
   local check = CheckNumerics(loss, {message = "loss", name = "/" .. name})
   local ws, gs = trained(loss, variables)
   tf.training_scope = tf.scope_unique("update")
-  gs = scope("/" .. tf.training_scope, function() return clipped(o.clip, ws, gs) end)
-  local updates = updates_of(optimizer, ws, gs, check)
+  local norm
+  gs, norm = scope("/" .. tf.training_scope, function() return clipped(o.clip, ws, gs) end)
+  local updates = updates_of(optimizer, ws, gs, {check, norm})
   local last = {}
   for i, u in ipairs(updates) do last[i] = u end
   for _, u in ipairs(marked()) do last[#last + 1] = u end

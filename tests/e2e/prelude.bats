@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # stderr is set by run
+# The prelude's optimizers, schedules, losses and layers against formulas and PyTorch.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    expected=$root/tests/data/prelude/expected.txt
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+}
+
+names() {
+    cut -d' ' -f1 "$expected" | sort -u | paste -sd,
+}
+
+# Compares with expected.txt, whose lines are: name, step, elements. float32 shows nine digits.
+compare() { # GRAPH
+    tf-exec -g "$1" --run step --fetch "$(names)" --steps 4 | tf-show --json |
+        jq -r 'def flat: if type == "array" then map(flat) | add else [.] end;
+               .step as $step | del(.step) | to_entries[] |
+               "\(.key) \($step) \(.value | flat | map(tostring) | join(" "))"' >got
+    awk 'NR == FNR { got[$1 " " $2] = $0; next }
+         { n = split(got[$1 " " $2], value)
+           limit = $1 ~ /^(s_|b_image|l_top|l_accuracy)/ ? 1e-5 : 1e-6
+           if (n != NF) { print "missing: " $1 " " $2; bad = 1 }
+           for (i = 3; i <= NF; i++) {
+               d = value[i] - $i; size = $i < 0 ? -$i : $i
+               if (d < 0) d = -d
+               if (!(d <= limit * (size + 1e-3))) {
+                   print $1, "step", $2, "element", i - 3 ":", value[i], "not", $i; bad = 1
+               }
+           } }
+         END { exit bad }' got "$expected"
+}
+
+@test "optimizers, schedules, averages, clipping, losses and batch normalization, four steps" {
+    tf-graph "$root/tests/data/prelude/prelude.lua" >g
+    compare g
+}
+
+@test "the same when the graph was optimized" {
+    tf-graph "$root/tests/data/prelude/prelude.lua" | tf-opt --keep "$(names)" | tf-place >g
+    compare g
+}
+
+# Names in "nn", "clip" and so on, and global functions, as the sources define them.
+functions() {
+    (cd "$root/ops/prelude" && sed -n \
+        -e 's/^function \([a-z_0-9]*\.*[a-z_0-9]*\)(.*/\1/p' \
+        -e 's/^\([a-z]*\.[a-z_0-9]*\) = .*/\1/p' -e 's/^define("\([a-z_]*\)".*/schedule.\1/p' \
+        ./*.lua | grep -v '^tf\.' | grep -v '^self\.')
+}
+
+@test "every function of the prelude is in docs/language.md" {
+    [ "$(functions | wc -l)" -gt 50 ]
+    functions >names
+    while read -r name; do
+        grep -q "[^a-z_]${name##*.}[^a-z_]" "$root/docs/language.md" || echo "$name"
+    done <names >missing
+    cat missing
+    [ ! -s missing ]
+}
+
+# The options that tf.options knows, of every function.
+@test "every option of a function of the prelude is in docs/language.md" {
+    grep -hoE 'tf\.options\("[a-zA-Z_.]+", o, "[^"]*"' "$root"/ops/prelude/*.lua |
+        sed 's/.*, "\(.*\)"/\1/' | tr ' ' '\n' | sort -u | grep . >options
+    [ "$(wc -l <options)" -gt 20 ]
+    while read -r option; do
+        grep -q "[^a-z_]${option}[^a-z_]" "$root/docs/language.md" || echo "$option"
+    done <options >missing
+    cat missing
+    [ ! -s missing ]
+}
+
+@test "clipping by a norm that is not finite stops the step before anything is changed" {
+    tf-graph -e 'x = Placeholder{dtype = float32, shape = {}}
+        local w = variable{name = "w", shape = {}, init = 4.0}
+        loss = Sqrt(w * x) * 0
+        entry.train = minimize(loss, optim.sgd{rate = 1}, {clip = 1})' >g
+    run --separate-stderr tf-exec -g g --run train --feed x=0.0 --save state
+    [ "$status" = 65 ]
+    [[ $stderr == *"global norm of the gradients"* ]]
+    for bad in '1.0 / 0' '0.0 / 0'; do
+        tf-graph -e "local a = clip.by_global_norm({Const{1.0, 2}, Const{$bad}}, 5)
+            entry.clipped = a" >g
+        tf-opt <g >g.opt
+        for graph in g g.opt; do
+            [ "$(tf-exec -g $graph --run clipped | tf-show | grep -o nan | wc -l)" = 3 ]
+        done
+    done
+}
+
+@test "losses refuse a prediction and a target that would broadcast to a matrix" {
+    for loss in mse mae huber hinge r2 sigmoid_cross_entropy; do
+        run --separate-stderr tf-graph -e "local x = Placeholder{dtype = float32, shape = {-1, 1}}
+            local y = Placeholder{dtype = float32, shape = {-1}}
+            l = nn.$loss(x, y)"
+        [ "$status" = 65 ]
+        [[ $stderr == *"nn.$loss: "*"differ in rank"* ]]
+    done
+}
+
+@test "dropout keeps the share it should, scales it, and is another in each step" {
+    tf-graph -e 'x = Fill({100000}, 1.0)
+        local y = nn.dropout(x, 0.8)
+        local kept = Cast(Greater(y, 0), {DstT = float32})
+        share_kept, mean = Mean(kept, {0}), Mean(y, {0})
+        largest = Max(y, {0})
+        same = nn.dropout(x, 0.8, {training = false})
+        one = Mean(same, {0})' >g
+    tf-exec -g g --fetch share_kept,mean,largest,one --steps 3 | tf-show --json >out
+    # Four standard deviations of a mean of 1e5 draws: 4 sqrt(0.8 0.2 / 1e5) = 0.005
+    jq -es 'length == 3 and all(.[]; (.share_kept - 0.8 | fabs) < 0.005 and
+        (.mean - 1 | fabs) < 0.0064 and .largest == 1.25 and .one == 1) and
+        ([.[].share_kept] | unique | length) == 3' out
+}

@@ -194,7 +194,7 @@ static int bind_type_list(struct bind *b, const struct op_arg *arg, int first, i
     }
     if (v->kind == ATTR_NONE)
         *v = (struct attr_value){.kind = ATTR_LIST_TYPE, .n = n, .types = types};
-    else if (memcmp(v->types, types, (size_t)n * sizeof *types))
+    else if (n && memcmp(v->types, types, (size_t)n * sizeof *types))
         return fail(b, "inputs '%s' are not of the types that attribute '%s' says", arg->name,
                     b->op->attrs[arg->type_list_attr].name);
     return 0;

@@ -7,6 +7,7 @@
 #define TF_TESTS_LIB_NEST_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "lib/unit.h"

@@ -6,6 +6,8 @@
 #ifndef TF_TESTS_LIB_NEST_GRAPH_H
 #define TF_TESTS_LIB_NEST_GRAPH_H
 
+#include <stdio.h>
+
 #include "base/vec.h"
 #include "graph/build.h"
 #include "lib/nest.h"

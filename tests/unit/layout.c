@@ -104,7 +104,7 @@ static void run(struct net *net, struct device *device, const struct session_cal
         .plan = {.kernels = ops_kernels(), .device = device, .no_layouts = no_layouts}};
     struct session *session = session_new(net->graph, &options);
     struct step step = {.number = 1};
-    struct plan *plan;
+    struct plan *plan = NULL;
     if (session_run(session, call, &step, results, &net->err) ||
         session_plan(session, call, &plan, &net->err))
         fail_msg("%s", net->err.text);

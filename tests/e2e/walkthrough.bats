@@ -212,6 +212,7 @@ tf-show: stdin: stopped by tf-graph" "$stderr"
 }
 
 @test "a terminal gets no binary" {
+    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
     sh_line 64 'script -qec "tf-graph digits.lua" /dev/null'
     is 'tf-graph: will not write a binary stream to a terminal; try: tf-graph digits.lua | tf-show' \
         "${output%$'\r'}"

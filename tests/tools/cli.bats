@@ -159,6 +159,7 @@ refuses_terminal_input() {
 
 @test "a terminal as stdin is a usage error, not a wait" {
     mapfile -t names < <(filters)
+    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
     ((${#names[@]})) || skip "no filters yet"
     each refuses_terminal_input "${names[@]}"
 }
@@ -245,13 +246,14 @@ passes_the_blame_on() {
     exec 9>input
     sleep 0.2
     kill -TERM $!
-    run wait $!
+    wait $! || true
     exec 9>&-
     [ ! -e out.tfg ]
     [[ -z $(compgen -G '.*.tmp') ]]
 }
 
 @test "a binary stream does not go to a terminal" {
+    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
     sample_graph
     run script -qec "tf-graph --text sample.txt" /dev/null </dev/null
     [ "$status" -eq 64 ]

@@ -54,6 +54,7 @@ setup() {
 
 @test "--follow on a terminal draws one line over itself" {
     command -v script > /dev/null || skip "no script(1)"
+    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
     script -qec 'tf-show --follow t.rec' /dev/null < /dev/null > typescript
     grep -q 'step 2/2' typescript
     grep -q $'\r' typescript

@@ -187,7 +187,7 @@ static void what_does_not_fit_is_refused_by_name(void **state)
     attrs[1].value = attr_string("medium");
     assert_null(graph_add(graph, &spec, &err));
     assert_non_null(strstr(err.text, "medium"));
-    attrs[1] = (struct attr){"mood", attr_string("slow")};
+    attrs[1] = (struct attr){"moda", attr_string("slow")};
     assert_null(graph_add(graph, &spec, &err));
     assert_non_null(strstr(err.text, "did you mean 'mode'"));
     assert_int_equal(graph->nodes.n, n);

@@ -2,6 +2,7 @@
  *
  * tf-place: gives every node of a graph a device.
  */
+#include <math.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -10,11 +11,17 @@
 #include "pass/place.h"
 
 static struct option_list devices;
+static const char *cluster_file, *costs_file;
+static int64_t assume = 32;
 static bool report;
 
 static const struct option_row rows[] = {
     {0, "devices", OPTION_LIST, &devices, "DEVICE,...",
      "what there is (CPU:0): CPU:1, /job:ps/task:0/device:CPU:0"},
+    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
+     "what there is, and how fast: tasks, devices, memory, links"},
+    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
+    {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr each node's device, and why"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -32,9 +39,29 @@ static const struct option_table table = {
         "must have kernels for all that share it. A node that was placed before stays if it "
         "may.\n"
         "\n"
-        "Without --devices there is CPU:0 of this process, /job:localhost/task:0/device:CPU:0.",
+        "Without --devices there is CPU:0 of this process, /job:localhost/task:0/device:CPU:0.\n"
+        "\n"
+        "With --cluster or --costs the devices are chosen by simulating a step. Nodes come in the "
+        "order of their longest path to an end, each goes where it would finish first: when what "
+        "it needs has arrived over the links and the device is free. A device computes one node "
+        "at a time; its memory bounds what it holds. The result is compared with everything on "
+        "one device and with all devices in turn, and the shortest step wins. The time of a node "
+        "is the one in --costs, that of its op there, or estimated from its op and its shapes.\n"
+        "\n"
+        "If the cluster has a job ps, variables that asked for no other job go to its tasks, "
+        "balanced by bytes, with what shares a device with them; what has no variable does not. "
+        "A node that asks for task:* is one in each task of its job.\n"
+        "\n"
+        "A cluster file has a statement a line:\n"
+        "    task NAME:N ADDRESS device=CPU:0,CPU:1 memory=1G speed=1.5\n"
+        "    link A B bandwidth=2G latency=50us\n"
+        "\n"
+        "ADDRESS is HOST:PORT or unix:NAME; without device= there is CPU:0; memory is that of "
+        "each device; speed compares devices of a type. A and B are tasks, ps:* or *; the last "
+        "line about two tasks counts, for both directions. # starts a comment.",
     .examples = "tf-graph digits.lua | tf-opt | tf-place > digits.tfg\n"
-                "tf-place --devices CPU:0,CPU:1 --report digits.tfg > placed.tfg",
+                "tf-place --devices CPU:0,CPU:1 --report digits.tfg > placed.tfg\n"
+                "tf-place -c digits.cluster --costs digits.costs --report digits.tfg > placed.tfg",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
@@ -71,8 +98,53 @@ static void print_report(const struct report *r)
     }
 }
 
-static int find_devices(struct placement *placement, struct error *err)
+static void say_time(struct str *line, double ns)
 {
+    if (isinf(ns))
+        str_append(line, "too much for its memory");
+    else
+        str_printf(line, "%.1f us", ns / 1e3);
+}
+
+static void print_result(const struct tool *tool, const struct place_result *result)
+{
+    struct str line = STR_INIT;
+    str_append(&line, "a step takes ");
+    say_time(&line, result->makespan);
+    str_append(&line, "; on one device ");
+    say_time(&line, result->one_device);
+    str_append(&line, "; on all in turn ");
+    say_time(&line, result->round_robin);
+    tool_say(tool, "%s", str_text(&line));
+    tool_say(tool, "%lld tensor%s cross%s, %.1f KiB a step", (long long)result->n_transfers,
+             result->n_transfers == 1 ? "" : "s", result->n_transfers == 1 ? "es" : "",
+             result->transfer_bytes / 1024);
+    str_release(&line);
+}
+
+/* What a run has read of the world. */
+struct world {
+    struct placement placement;
+    struct cluster cluster;
+    struct costs costs;
+};
+
+static void world_release(struct world *world)
+{
+    placement_release(&world->placement);
+    cluster_release(&world->cluster);
+    costs_release(&world->costs);
+}
+
+static int find_devices(struct world *world, struct error *err)
+{
+    struct placement *placement = &world->placement;
+    if (cluster_file && devices.n)
+        return error_set(err, ERR_USAGE, "--cluster and --devices say the same: give one");
+    if (cluster_file)
+        return cluster_read(&world->cluster, cluster_file, err)
+                   ? err->code
+                   : placement_add_cluster(placement, &world->cluster, err);
     if (!devices.n)
         return placement_add(placement, "CPU:0", err);
     for (size_t i = 0; i < devices.n; i++)
@@ -83,13 +155,18 @@ static int find_devices(struct placement *placement, struct error *err)
     return 0;
 }
 
-static int place(struct tool *tool, struct stream_reader *reader, const struct placement *placement,
+static int place(struct tool *tool, struct stream_reader *reader, const struct world *world,
                  struct error *err)
 {
     struct report r = {.arena = ARENA_INIT};
-    struct place_options options = {.placement = placement,
+    bool reports = report && !tool->quiet, simulates = cluster_file || costs_file;
+    struct place_costs model = {.measured = costs_file ? &world->costs : NULL, .assume = assume};
+    struct place_result result;
+    struct place_options options = {.placement = &world->placement,
                                     .kernels = ops_kernels(),
-                                    .note = report && !tool->quiet ? note : NULL,
+                                    .model = simulates ? &model : NULL,
+                                    .result = &result,
+                                    .note = reports ? note : NULL,
                                     .context = &r};
     struct graph *graph = NULL;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);
@@ -97,6 +174,8 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct p
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         print_report(&r);
+        if (reports && simulates)
+            print_result(tool, &result);
         graph_add_made(graph, tool_provenance(tool));
         code = graph_write(tool->writer, graph, err);
     }
@@ -108,18 +187,22 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct p
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct placement placement = {.arena = ARENA_INIT};
+    struct world world = {.placement = {.arena = ARENA_INIT}};
     struct stream_reader *reader;
-    int code = find_devices(&placement, err);
+    int code = find_devices(&world, err);
+    if (!code && assume < 0)
+        code = error_set(err, ERR_USAGE, "--assume is the size of a dimension");
+    if (!code && costs_file)
+        code = costs_read(&world.costs, costs_file, err);
     if (!code)
         code = tool_open_writer(tool, 1, err);
     if (!code)
         code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
     if (!code) {
-        code = place(tool, reader, &placement, err);
+        code = place(tool, reader, &world, err);
         tool_close_reader(reader);
     }
-    placement_release(&placement);
+    world_release(&world);
     return code;
 }
 

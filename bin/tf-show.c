@@ -22,6 +22,8 @@ static const struct option_row rows[] = {
     {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
     {0, "depth", OPTION_INT, &show.depth, "N", "with --dot: scopes N deep are one box"},
     {0, "elide", OPTION_FLAG, &show.elide, NULL, "cut long constants of a graph"},
+    {0, "costs", OPTION_FLAG, &show.costs, NULL,
+     "a trace, the time of each node and op, for tf-place --costs"},
     {0, "npy", OPTION_FLAG, &npy, NULL, "the first tensor NAME, in NumPy's format"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -38,6 +40,7 @@ static const struct option_table table = {
                 "tf-show --text digits.tfg | grep MatMul\n"
                 "tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg\n"
                 "tf-show --npy train.rec x > x.npy\n"
+                "tf-show --costs trace.rec > digits.costs\n"
                 "tf-exec -g m.tfg --run train --feed train.rec --fetch loss | tf-show --follow",
     .rows = rows,
     .operands_max = -1,

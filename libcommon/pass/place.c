@@ -10,37 +10,6 @@
 #include "base/memory.h"
 #include "pass/place_private.h"
 
-/* ---- the devices there are ---- */
-
-int placement_add(struct placement *placement, const char *device, struct error *err)
-{
-    struct place_device added;
-    struct str text = STR_INIT;
-    str_printf(&text, *device == '/' ? "%s" : "/job:localhost/task:0/device:%s", device);
-    int code = device_name_parse(&added.name, str_text(&text), err);
-    if (!code && *device != '/' && added.name.index == DEVICE_OPEN)
-        added.name.index = 0;
-    if (!code && (!device_name_is_full(&added.name) || added.name.task == DEVICE_EVERY))
-        code = error_set(err, ERR_DATA, "'%s' is not a whole device, as CPU:0 is", device);
-    for (size_t i = 0; !code && i < placement->devices.n; i++)
-        if (device_name_equal(&placement->devices.items[i].name, &added.name))
-            code = error_set(err, ERR_DATA, "device '%s' is given twice", device);
-    if (!code) {
-        str_clear(&text);
-        device_name_print(&text, &added.name);
-        added.text = arena_strdup(&placement->arena, str_text(&text));
-        vec_push(&placement->devices, added);
-    }
-    str_release(&text);
-    return code;
-}
-
-void placement_release(struct placement *placement)
-{
-    vec_release(&placement->devices);
-    arena_release(&placement->arena);
-}
-
 static int find_types(struct placer *p)
 {
     for (size_t i = 0; i < p->placement->devices.n; i++) {
@@ -149,8 +118,11 @@ static int merge_into_group(struct placer *p, int node)
     return p->common_types[root] ? 0 : place_fail_kernels(p, node);
 }
 
-static bool is_feasible(const struct placer *p, int root, const struct place_device *device)
+bool place_is_feasible(const struct placer *p, int root, const struct place_device *device)
 {
+    bool every = p->placement->cluster && p->merged[root].task == DEVICE_EVERY;
+    if (every != (device->tasks > 0))
+        return false;
     return p->common_types[root] >> place_type_of(p, device) & 1 &&
            device_name_specialises(&device->name, &p->merged[root]);
 }
@@ -162,7 +134,7 @@ static int choose(struct placer *p, int root)
     for (size_t i = 0; i < p->placement->devices.n; i++) {
         const struct place_device *device = &p->placement->devices.items[i];
         bool is_cpu = !strcmp(device->name.type, "CPU");
-        if (is_feasible(p, root, device) && (best < 0 || !is_cpu)) {
+        if (place_is_feasible(p, root, device) && (best < 0 || !is_cpu)) {
             best = (int)i;
             if (!is_cpu)
                 break;
@@ -173,14 +145,14 @@ static int choose(struct placer *p, int root)
 }
 
 /* A group stays where its first node with a feasible device was. */
-static void keep_assigned(struct placer *p, const struct node *node, char *settled)
+static void keep_assigned(struct placer *p, const struct node *node)
 {
     int root = place_root(p, node->id);
-    for (size_t i = 0; *node->assigned && !settled[root] && i < p->placement->devices.n; i++) {
+    for (size_t i = 0; *node->assigned && !p->settled[root] && i < p->placement->devices.n; i++) {
         const struct place_device *device = &p->placement->devices.items[i];
-        if (!strcmp(device->text, node->assigned) && is_feasible(p, root, device)) {
+        if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
             p->chosen[root] = (int)i;
-            settled[root] = 1;
+            p->settled[root] = 1;
         }
     }
 }
@@ -188,7 +160,6 @@ static void keep_assigned(struct placer *p, const struct node *node, char *settl
 static int decide(struct placer *p)
 {
     int n = (int)p->graph->nodes.n;
-    char *settled = arena_alloc(&p->arena, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         const struct node *node = graph_node(p->graph, i);
         if (read_request(p, node))
@@ -204,7 +175,7 @@ static int decide(struct placer *p)
         if (place_root(p, i) == i && choose(p, i))
             return p->err->code;
     for (int i = 0; i < n; i++)
-        keep_assigned(p, graph_node(p->graph, i), settled);
+        keep_assigned(p, graph_node(p->graph, i));
     return 0;
 }
 
@@ -223,12 +194,21 @@ static void explain(struct placer *p, const struct node *node, const char *befor
                     char reason[static 512])
 {
     int root = place_root(p, node->id), able = count_able(p, node);
+    const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
     if (!strcmp(before, node->assigned))
         snprintf(reason, 512, "placed there before");
+    else if (device->tasks > 0)
+        snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
     else if (*node->device)
         snprintf(reason, 512, "asked for %s", node->device);
+    else if (p->model && node_is(node, "Variable") && p->model->by_bytes[root])
+        snprintf(reason, 512, "variable, by bytes: %.0f of %.0f", p->model->held[node->id],
+                 p->model->by_bytes_total);
     else if (root != node->id)
         snprintf(reason, 512, "with %s", graph_node(p->graph, root)->name);
+    else if (p->model && !p->settled[root] && p->placement->devices.n > 1)
+        snprintf(reason, 512, "simulated: %.1f to %.1f us", p->model->best_start[node->id] / 1e3,
+                 p->model->best_finish[node->id] / 1e3);
     else if (node_is(node, "Variable"))
         snprintf(reason, 512, "variable");
     else if (p->placement->devices.n == 1)
@@ -257,26 +237,70 @@ static void assign(struct placer *p, struct graph *graph, const struct place_opt
     }
 }
 
+/* Groups and what each may have; afterwards each has a device. */
+static int prepare(struct placer *p)
+{
+    size_t n = p->graph->nodes.n;
+    p->asked = arena_array(&p->arena, n, sizeof *p->asked);
+    p->kernel_types = arena_array(&p->arena, n, sizeof *p->kernel_types);
+    p->parent = arena_array(&p->arena, n, sizeof *p->parent);
+    p->members = arena_array(&p->arena, n, sizeof *p->members);
+    p->merged = arena_array(&p->arena, n, sizeof *p->merged);
+    p->common_types = arena_array(&p->arena, n, sizeof *p->common_types);
+    p->chosen = arena_array(&p->arena, n, sizeof *p->chosen);
+    p->settled = arena_array(&p->arena, n, sizeof *p->settled);
+    for (size_t i = 0; i < n; i++)
+        p->parent[i] = (int)i;
+    int code = find_types(p);
+    return code ? code : decide(p);
+}
+
+static void release(struct placer *p)
+{
+    place_model_free(p->model);
+    vec_release(&p->links);
+    arena_release(&p->arena);
+}
+
 int place_graph(struct graph *graph, const struct place_options *options, struct error *err)
 {
     struct placer p = {
         .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
-    size_t n = graph->nodes.n;
-    p.asked = arena_array(&p.arena, n, sizeof *p.asked);
-    p.kernel_types = arena_array(&p.arena, n, sizeof *p.kernel_types);
-    p.parent = arena_array(&p.arena, n, sizeof *p.parent);
-    p.members = arena_array(&p.arena, n, sizeof *p.members);
-    p.merged = arena_array(&p.arena, n, sizeof *p.merged);
-    p.common_types = arena_array(&p.arena, n, sizeof *p.common_types);
-    p.chosen = arena_array(&p.arena, n, sizeof *p.chosen);
-    for (size_t i = 0; i < n; i++)
-        p.parent[i] = (int)i;
-    int code = find_types(&p);
-    if (!code)
-        code = decide(&p);
+    int code = prepare(&p);
+    if (!code && options->model)
+        code = place_search(&p, options->model, options->result);
     if (!code)
         assign(&p, graph, options);
-    vec_release(&p.links);
-    arena_release(&p.arena);
+    release(&p);
+    return code;
+}
+
+/* Where the nodes of each group are: as it was found. */
+static int find_assigned(struct placer *p)
+{
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const struct node *node = graph_node(p->graph, (int)i);
+        size_t k = 0, n = p->placement->devices.n;
+        while (k < n && strcmp(p->placement->devices.items[k].text, node->assigned) != 0)
+            k++;
+        if (k == n)
+            return error_set(p->err, ERR_DATA, "%s: '%s' is not in this cluster", node_text(node),
+                             node->assigned);
+        p->chosen[place_root(p, (int)i)] = (int)k;
+    }
+    return 0;
+}
+
+int place_estimate(const struct graph *graph, const struct place_options *options,
+                   struct place_result *result, struct error *err)
+{
+    struct placer p = {
+        .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
+    int code = prepare(&p);
+    if (!code)
+        code = find_assigned(&p);
+    if (!code)
+        code = place_measure(&p, options->model, result);
+    release(&p);
     return code;
 }

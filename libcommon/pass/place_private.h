@@ -6,7 +6,7 @@
 #ifndef TF_PASS_PLACE_PRIVATE_H
 #define TF_PASS_PLACE_PRIVATE_H
 
-#include "pass/place.h"
+#include "pass/place_model.h"
 
 #define PLACE_TYPES_MAX 32
 
@@ -26,13 +26,18 @@ struct placer {
     int *parent;               /* union-find, by node */
     int *members;              /* by root: nodes of its group */
     struct device_name *merged;
-    uint32_t *common_types; /* by root: where all have a kernel */
-    int *chosen;            /* by root: index of a device */
+    uint32_t *common_types;    /* by root: where all have a kernel */
+    int *chosen;               /* by root: index of a device */
+    char *settled;             /* by root: chosen for good */
+    struct place_model *model; /* NULL: nothing is simulated */
     VEC(struct place_link) links;
     struct error *err;
 };
 
 int place_root(struct placer *p, int node);
+
+/* By kernels and by name. */
+bool place_is_feasible(const struct placer *p, int root, const struct place_device *device);
 
 static inline int place_type_of(const struct placer *p, const struct place_device *device)
 {
@@ -46,5 +51,12 @@ static inline int place_type_of(const struct placer *p, const struct place_devic
 int place_fail_shared(struct placer *p, int node);  /* asked for other devices than its group */
 int place_fail_kernels(struct placer *p, int node); /* no type of device has kernels for all */
 int place_fail_group(struct placer *p, int root);   /* no device is left for the group */
+
+/* Chooses the device of each group that is not settled, by simulation. ERR_DATA when memory does
+ * not suffice. */
+int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result);
+
+/* Simulates what is chosen. */
+int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result);
 
 #endif

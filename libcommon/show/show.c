@@ -25,7 +25,9 @@ int show_record(const struct show *show, const struct record *record, struct err
 int show_end(const struct show *show, struct error *err)
 {
     struct str text = STR_INIT;
-    if (!show->json)
+    if (show->costs)
+        trace_summary_print_costs(show->trace, &text);
+    else if (!show->json)
         trace_summary_print(show->trace, &text);
     fwrite(str_text(&text), 1, text.n, show->out);
     str_release(&text);

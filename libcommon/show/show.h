@@ -25,6 +25,7 @@ struct show {
     const char *const *names; /* only these tensors; n_names 0: all */
     int n_names;
     bool text, dot;                  /* graphs: all of it, as text or for Graphviz */
+    bool costs;                      /* traces: times for the placer */
     bool elide;                      /* graphs: cut long constants */
     int64_t depth;                   /* graphs, with dot: scopes this deep are one box; 0: none */
     const struct registry *registry; /* the ops that graphs are made of */

@@ -17,6 +17,8 @@ struct total {
     int64_t op;       /* its own index, or that of a node's op */
     double ns;        /* all calls together */
     int64_t calls;
+    int64_t steps; /* in which there were some */
+    int64_t last_step;
 };
 
 struct totals {
@@ -83,7 +85,7 @@ static void add_thread(struct trace_summary *s, int64_t thread)
 
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
 {
-    int64_t ns, thread = 0;
+    int64_t ns, thread = 0, step = 0;
     if (event->type != MSGPACK_OBJECT_MAP || !record_get_int(event, "ns", &ns) || ns < 0)
         return false;
     if (!record_field(event, "node")) {
@@ -98,7 +100,12 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     s->ops.items[op].ns += (double)ns;
     s->ops.items[op].calls++;
     s->nodes.items[node].ns += (double)ns;
+    s->nodes.items[node].calls++;
     s->nodes.items[node].op = op;
+    record_get_int(event, "step", &step);
+    if (!s->nodes.items[node].steps || s->nodes.items[node].last_step != step)
+        s->nodes.items[node].steps++;
+    s->nodes.items[node].last_step = step;
     s->kernel_ns += (double)ns;
     return true;
 }
@@ -202,12 +209,38 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         print_ops(summary, out);
 }
 
+/* ---- for the placer ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct total *)a)->name, ((const struct total *)b)->name);
+}
+
+static void print_costs(const struct totals *totals, const char *kind, struct str *out)
+{
+    struct total *sorted = mem_array(totals->n, sizeof *sorted);
+    if (totals->n)
+        memcpy(sorted, totals->items, totals->n * sizeof *sorted);
+    qsort(sorted, totals->n, sizeof *sorted, by_name);
+    for (size_t i = 0; i < totals->n; i++) {
+        int64_t n = sorted[i].steps ? sorted[i].steps : sorted[i].calls;
+        str_printf(out, "%s %s %.0f\n", kind, sorted[i].name, sorted[i].ns / (double)n);
+    }
+    mem_free(sorted);
+}
+
+void trace_summary_print_costs(const struct trace_summary *summary, struct str *out)
+{
+    print_costs(&summary->nodes, "node", out);
+    print_costs(&summary->ops, "op", out);
+}
+
 /* ---- as JSON ---- */
 
 int show_trace(const struct show *show, const struct record *record, struct error *err)
 {
     int code = trace_summary_add(show->trace, record, err);
-    if (code || !show->json)
+    if (code || !show->json || show->costs)
         return code;
     const msgpack_object *events = record_field(&record->header, "events");
     struct str line = STR_INIT;

@@ -21,4 +21,8 @@ int trace_summary_add(struct trace_summary *summary, const struct record *record
  * the one with most time first. Nothing if nothing was added. */
 void trace_summary_print(const struct trace_summary *summary, struct str *out);
 
+/* The same for the placer (docs/costs.md): `node NAME NS` with the mean time in a step, then
+ * `op NAME NS` with that of a call, sorted by name. */
+void trace_summary_print_costs(const struct trace_summary *summary, struct str *out);
+
 #endif

@@ -66,3 +66,78 @@ y  /job:localhost/task:0/device:CPU:0  first device with a kernel" ]
     tf-show --npy y.rec y >y.npy
     [ "$(tf-op Identity y.npy | tf-show)" = "float32[2]  1 2" ]
 }
+
+write_cluster() {
+    cat >c.cluster <<'TEXT'
+task  ps:0      127.0.0.1:7000  device=CPU:0 memory=1G    # a shard
+task  ps:1      127.0.0.1:7001  device=CPU:0 memory=1G
+task  worker:0  127.0.0.1:7010  device=CPU:0
+task  worker:1  127.0.0.1:7011  device=CPU:0
+link  *  *      bandwidth=2G latency=50us
+TEXT
+}
+
+@test "a cluster: variables with slots and updates over shards, by bytes" {
+    write_cluster
+    tf-graph "$BATS_TEST_DIRNAME/../../examples/digits.lua" | tf-opt >d.tfg
+    tf-place -c c.cluster --report d.tfg >p.tfg 2>report
+    grep -Eq '^hidden/W +/job:ps/task:0/device:CPU:0 +variable, by bytes: 32768 of [0-9]+$' report
+    grep -Eq '^tf-place: a step takes [0-9.]+ us; on one device [0-9.]+ us; on all in turn' report
+    grep -Eq '^tf-place: [0-9]+ tensors cross, [0-9.]+ KiB a step$' report
+    tf-show --text p.tfg >p.txt
+    # All of hidden/W on one shard, the other variables on the other.
+    [ "$(grep -E '^hidden/W[^ ]* = Variable' p.txt | grep -c '@/job:ps/task:0/')" -eq 3 ]
+    [ "$(grep -E ' = Variable' p.txt | grep -v '^hidden/W' | grep -c '@/job:ps/task:0/')" -eq 0 ]
+    # What has no variable is not on a shard.
+    [ "$(grep -E ' = (MatMul|Placeholder|Relu)\(' p.txt | grep -c '@/job:ps/')" -eq 0 ]
+    # The same again, and from the same graph in another run.
+    tf-place -c c.cluster d.tfg | tf-show --text | grep -v ^made | diff - <(grep -v ^made p.txt)
+    tf-place -c c.cluster p.tfg | tf-show --text | grep -v ^made | diff - <(grep -v ^made p.txt)
+}
+
+@test "one in each task of a job" {
+    write_cluster
+    printf '%s\n' 'x = Placeholder() {dtype=float32, shape=[2]} @?/job:worker/task:*' \
+        'y = Neg(x) @?/job:worker/task:*/device:CPU:0' | tf-graph --text >w.tfg
+    tf-place -c c.cluster --report w.tfg >p.tfg 2>report
+    grep -q '^y  /job:worker/task:\*/device:CPU:0  one in each of 2 workers$' report
+    [ "$(tf-show --text p.tfg | grep -c '@/job:worker/task:\*/device:CPU:0')" -eq 2 ]
+}
+
+@test "measured costs, edited" {
+    cat >k.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 1000}}
+left  = Neg(x)
+right = Abs(x)
+sum   = left + right
+entry.run = sum
+LUA
+    tf-graph k.lua >k.tfg
+    seq 1000 | paste -sd, >x.csv
+    tf-data csv x.csv x=1-1000 >x.rec
+    tf-exec -g k.tfg --run run --feed x.rec --trace t.rec >/dev/null
+    tf-show --costs t.rec >k.costs
+    LC_ALL=C sort -c k.costs
+    grep -Eq '^node left [0-9]+$' k.costs
+    grep -Eq '^op Neg [0-9]+$' k.costs
+    sed -i -E 's/^(node (left|right)) .*/\1 5000000/' k.costs
+    tf-place --devices CPU:0,CPU:1 --costs k.costs --report k.tfg 2>report | tf-show --text >p.txt
+    [ "$(grep -cE '^(left|right) .*@/job:localhost/task:0/device:CPU:1' p.txt)" -eq 1 ]
+    grep -q '^tf-place: a step takes 50.*; on one device 100' report
+}
+
+@test "wrong cluster files and costs" {
+    printf 'task ps:0 h:1\nlink ps:0 lost=1\n' >bad.cluster
+    run bash -c 'tf-place -c bad.cluster m.tfg >p.tfg'
+    [ "$status" -eq 78 ]
+    [ "$output" = "tf-place: bad.cluster:2: a link needs two tasks, and bandwidth or latency" ]
+    run bash -c 'tf-place -c missing m.tfg >p.tfg'
+    [ "$status" -eq 66 ]
+    echo 'op Neg fast' >bad.costs
+    run bash -c 'tf-place --costs bad.costs m.tfg >p.tfg'
+    [ "$status" -eq 65 ]
+    [ "$output" = "tf-place: bad.costs:1: 'fast' is not a time in nanoseconds" ]
+    write_cluster
+    run bash -c 'tf-place -c c.cluster --devices CPU:0 m.tfg >p.tfg'
+    [ "$status" -eq 64 ]
+}

@@ -35,6 +35,10 @@ static void a_trace_adds_up(void **unused)
     const char *matmul = strstr(str_text(&text), "\nMatMul "), *relu = strstr(matmul, "\nRelu ");
     assert_non_null(strstr(matmul, "  1.20 ms  92%    2      0.60 ms  c\n"));
     assert_non_null(strstr(relu, "  0.10 ms  8%     1      0.10 ms  b\n"));
+    str_clear(&text);
+    trace_summary_print_costs(summary, &text);
+    assert_string_equal(str_text(&text), "node a 500000\nnode b 100000\nnode c 700000\n"
+                                         "op MatMul 600000\nop Relu 100000\n");
     str_release(&text);
     trace_summary_free(summary);
     record_release(&record);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+
+static int split(char *line, struct words *words, struct error *err)
+{
+    char *rest = line, *word;
+    line[strcspn(line, "#")] = 0;
+    words->n = 0;
+    while ((word = strsep(&rest, " \t\r"))) {
+        if (!*word)
+            continue;
+        if (words->n == WORDS_MAX)
+            return error_set(err, ERR_DATA, "more than %d words", WORDS_MAX);
+        words->word[words->n++] = word;
+    }
+    return 0;
+}
+
+int words_parse(const char *text, size_t n, const char *name,
+                int (*take)(void *context, struct words *words, struct error *err), void *context,
+                struct error *err)
+{
+    struct words words = {0};
+    int code = 0;
+    if (memchr(text, 0, n))
+        return error_set(err, ERR_DATA, "%s: not a text", name);
+    char *copy = mem_strndup(text, n), *rest = copy, *line;
+    while (!code && (line = strsep(&rest, "\n"))) {
+        words.line++;
+        code = split(line, &words, err);
+        if (!code && words.n)
+            code = take(context, &words, err);
+        if (code)
+            error_prefix(err, "%s:%d: ", name, words.line);
+    }
+    mem_free(copy);
+    return code;
+}
+
+static int read_all(FILE *file, struct str *text, const char *path, struct error *err)
+{
+    char block[4096];
+    size_t n;
+    while ((n = fread(block, 1, sizeof block, file)) > 0) {
+        str_append_bytes(text, block, n);
+        if (text->n > WORDS_FILE_BYTES)
+            return error_set(err, ERR_DATA, "%s: more than %d MiB", path, WORDS_FILE_BYTES >> 20);
+    }
+    return ferror(file) ? error_set_errno(err, ERR_NOINPUT, "%s", path) : 0;
+}
+
+int words_read(const char *path, int (*take)(void *context, struct words *words, struct error *err),
+               void *context, struct error *err)
+{
+    struct str text = STR_INIT;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set_errno(err, ERR_NOINPUT, "%s", path);
+    int code = read_all(file, &text, path, err);
+    fclose(file);
+    if (!code)
+        code = words_parse(str_text(&text), text.n, path, take, context, err);
+    str_release(&text);
+    return code;
+}
+
+char *words_value(char *word)
+{
+    char *equals = strchr(word, '=');
+    if (!equals || equals == word)
+        return NULL;
+    *equals = 0;
+    return equals + 1;
+}

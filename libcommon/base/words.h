@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small text files of words: a statement a line, words with blanks between them, `#` and what
+ * follows is a comment. Configurations and tables that people edit.
+ */
+#ifndef TF_BASE_WORDS_H
+#define TF_BASE_WORDS_H
+
+#include "base/error.h"
+
+#define WORDS_MAX 64                /* of a line */
+#define WORDS_FILE_BYTES (64 << 20) /* of a file */
+
+struct words {
+    char *word[WORDS_MAX]; /* terminated; valid during the call */
+    int n;                 /* at least 1 */
+    int line;              /* from 1 */
+};
+
+/* Calls `take` for each line that has words, until one fails; its error gets "FILE:LINE: " in
+ * front. ERR_NOINPUT when the file cannot be read, ERR_DATA when it is no text. */
+int words_read(const char *path, int (*take)(void *context, struct words *words, struct error *err),
+               void *context, struct error *err);
+
+/* The same of a text; `name` stands for the file in messages. */
+int words_parse(const char *text, size_t n, const char *name,
+                int (*take)(void *context, struct words *words, struct error *err), void *context,
+                struct error *err);
+
+/* Splits "key=value" in place. NULL when the word is no such pair or the key is empty. */
+char *words_value(char *word);
+
+#endif

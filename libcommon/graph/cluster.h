@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cluster file: which tasks there are, where they listen, what devices they have, and how fast
+ * the links between them are. docs/cluster.md describes it for those who write one.
+ *
+ *     task  ps:0      127.0.0.1:7000  device=CPU:0 memory=1G
+ *     task  worker:0  10.0.0.7:7010   device=CPU:0,CPU:1 speed=1.5
+ *     link  *  *      bandwidth=2G latency=50us
+ *
+ * A cluster owns what it points to. Any number of threads may read it.
+ */
+#ifndef TF_GRAPH_CLUSTER_H
+#define TF_GRAPH_CLUSTER_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "graph/device_name.h"
+
+struct cluster_task {
+    const char *job;
+    int index;           /* of the job's tasks, from 0 */
+    const char *address; /* HOST:PORT, unix:NAME */
+    int first_device, n_devices;
+    int64_t memory_bytes; /* of each of its devices; 0: no limit */
+    double speed;         /* of its devices: 2 computes twice as fast as 1 */
+};
+
+/* Which tasks a link is between: a job, or any ("*", ""); one of its tasks, or any (-1). */
+struct cluster_end {
+    const char *job;
+    int index;
+};
+
+struct cluster_link {
+    struct cluster_end a, b; /* both directions */
+    double bandwidth;        /* bytes a second */
+    double latency;          /* seconds */
+};
+
+struct cluster {
+    VEC(struct cluster_task) tasks;  /* in the file's order */
+    VEC(struct device_name) devices; /* full; those of a task are neighbours */
+    VEC(struct cluster_link) links;  /* in the file's order */
+    struct arena arena;
+};
+
+/* ERR_NOINPUT, or ERR_CONFIG: "FILE:LINE: what". The cluster is zero-initialised before. */
+int cluster_read(struct cluster *cluster, const char *path, struct error *err);
+int cluster_parse(struct cluster *cluster, const char *text, const char *name, struct error *err);
+void cluster_release(struct cluster *cluster);
+
+/* NULL when there is no such task. */
+const struct cluster_task *cluster_find(const struct cluster *cluster, const char *job, int index);
+
+/* The tasks of a job; 0: there is no such job. */
+int cluster_count(const struct cluster *cluster, const char *job);
+
+/* The link between two tasks: the last line that is about them; without one 1 GB/s and 50 us. */
+struct cluster_link cluster_link(const struct cluster *cluster, const struct cluster_task *a,
+                                 const struct cluster_task *b);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a node costs: nanoseconds that it computes, and bytes that its results have. Measured where
+ * a file of costs (docs/costs.md) has the node or its op, else estimated from the op and the
+ * shapes:
+ *
+ *     time = overhead + max(operations / rate, bytes read and written / bandwidth)
+ *
+ * An unknown dimension counts as `assume`.
+ */
+#ifndef TF_PASS_COST_H
+#define TF_PASS_COST_H
+
+#include "base/map.h"
+#include "graph/graph.h"
+
+struct costs {
+    struct map nodes, ops; /* -> index into ns */
+    VEC(double) ns;
+    struct arena arena;
+};
+
+/* Reads a file of costs into what is zero-initialised. ERR_NOINPUT, or ERR_DATA "FILE:LINE: what".
+ */
+int costs_read(struct costs *costs, const char *path, struct error *err);
+int costs_parse(struct costs *costs, const char *text, const char *name, struct error *err);
+void costs_release(struct costs *costs);
+
+/* The measured time of a node in a step, the mean of its op if it was not seen itself. False:
+ * neither was. */
+bool costs_find(const struct costs *costs, const struct node *node, double *ns);
+
+/* How fast a device of speed 1 is. */
+struct cost_rates {
+    double operations; /* a second */
+    double bandwidth;  /* bytes a second, between a kernel and memory */
+    double overhead;   /* nanoseconds a call */
+};
+
+/* Of a type of device ("CPU"). */
+struct cost_rates cost_rates_of(const char *type);
+
+/* Estimates. Nodes that compute nothing (Const, Variable, Placeholder, NoOp) cost nothing. */
+double cost_operations(const struct node *node, const struct graph *graph, int64_t assume);
+double cost_estimate_ns(const struct node *node, const struct graph *graph, int64_t assume,
+                        const struct cost_rates *rates);
+
+/* Its results are memory of its inputs, or a few numbers. */
+bool cost_is_view(const struct node *node);
+
+/* Bytes of an output; texts count as 16 bytes each. */
+double cost_bytes(const struct node_output *output, int64_t assume);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cluster files: what they say, and what is said of wrong ones.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/unit.h"
+
+#include "graph/cluster.h"
+
+static void test_tasks_and_links(void **state)
+{
+    (void)state;
+    struct cluster c = {0};
+    struct error err = ERROR_INIT;
+    if (cluster_parse(&c,
+                      "# two shards, one worker\n\n"
+                      "task ps:0 127.0.0.1:7000 device=CPU:0 memory=1G # the first\n"
+                      "task\tworker:0  [::1]:0  device=CPU:1,CUDA speed=2.5\r\n"
+                      "task ps:1 unix:shard\n"
+                      "link * * bandwidth=2G latency=50us\n"
+                      "link ps:* worker:0 latency=1ms\n"
+                      "link ps:0 ps:1 bandwidth=100",
+                      "c", &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(c.tasks.n, 3);
+    assert_int_equal(c.devices.n, 4);
+    const struct cluster_task *ps0 = cluster_find(&c, "ps", 0), *ps1 = cluster_find(&c, "ps", 1);
+    const struct cluster_task *worker = cluster_find(&c, "worker", 0);
+    assert_int_equal(ps0->memory_bytes, 1 << 30);
+    assert_string_equal(ps1->address, "unix:shard");
+    assert_int_equal(ps1->memory_bytes, 0);
+    assert_int_equal(worker->n_devices, 2);
+    assert_true(worker->speed == 2.5);
+    assert_string_equal(c.devices.items[worker->first_device + 1].type, "CUDA");
+    assert_int_equal(c.devices.items[worker->first_device + 1].index, 0);
+    assert_int_equal(cluster_count(&c, "ps"), 2);
+    assert_int_equal(cluster_count(&c, "chief"), 0);
+    assert_null(cluster_find(&c, "worker", 1));
+    /* The last line about two tasks counts, in both directions. */
+    assert_true(cluster_link(&c, ps0, ps1).bandwidth == 100);
+    assert_true(cluster_link(&c, worker, ps1).latency == 1e-3);
+    assert_true(cluster_link(&c, ps1, worker).latency == 1e-3);
+    assert_true(cluster_link(&c, worker, worker).bandwidth == 2147483648.0);
+    cluster_release(&c);
+}
+
+static void fails(const char *text, const char *message)
+{
+    struct cluster c = {0};
+    struct error err = ERROR_INIT;
+    int code = cluster_parse(&c, text, "c", &err);
+    unit_assert_error(code, err, ERR_CONFIG, message);
+    cluster_release(&c);
+}
+
+#define PS "task ps:0 h:1\n"
+
+static void test_what_is_wrong(void **state)
+{
+    (void)state;
+    fails("# nothing\n", "c: no task");
+    fails(PS "tusk ps:1 h:1\n", "c:2: 'tusk' is neither task nor link");
+    fails("task ps:0\n", "c:1: a task needs a name and an address");
+    fails("task ps h:1\n", "c:1: 'ps' is not a task, as worker:0 is");
+    fails("task ps:-1 h:1\n", "c:1: 'ps:-1' is not a task, as worker:0 is");
+    fails("task ps:* h:1\n", "c:1: 'ps:*' is not a task, as worker:0 is");
+    fails("task p/s:0 h:1\n", "c:1: 'p/s' is not the name of a job");
+    fails("task :0 h:1\n", "c:1: '' is not the name of a job");
+    fails("task ps:0 h:65536\n", "c:1: 'h:65536' is not an address: HOST:PORT or unix:NAME");
+    fails("task ps:0 unix:\n", "c:1: 'unix:' is not an address: HOST:PORT or unix:NAME");
+    fails(PS PS, "c:2: task ps:0 is given twice");
+    fails(PS "task ps:2 h:1\n", "c: job ps has 2 tasks, but one is ps:2");
+    fails("task ps:0 h:1 device=CPU:0,CPU:0\n", "c:1: device=CPU:0: is given twice");
+    fails("task ps:0 h:1 device=CPU:0/task:1\n",
+          "c:1: device=CPU:0/task:1: not a device, as CPU:0 is");
+    fails("task ps:0 h:1 device=\n", "c:1: device=: not a device, as CPU:0 is");
+    fails("task ps:0 h:1 memory=0\n", "c:1: memory=0: not a size, as 1G is");
+    fails("task ps:0 h:1 speed=nan\n", "c:1: speed=nan: not a positive number");
+    fails("task ps:0 h:1 fast\n", "c:1: 'fast' is not key=value");
+    fails("task ps:0 h:1 fast=1\n", "c:1: a task has device, memory and speed, not 'fast'");
+    fails(PS "link * *\n", "c:2: a link needs two tasks, and bandwidth or latency");
+    fails(PS "link * p bandwidth=1\n", "c:2: 'p' is not a task, as worker:0 is");
+    fails(PS "link * * bandwidth=0\n", "c:2: bandwidth=0: not bytes a second, as 2G is");
+    fails(PS "link * * latency=-1s\n", "c:2: latency=-1s: not a time, as 50us is");
+    fails(PS "link * * hops=1\n", "c:2: a link has bandwidth and latency, not 'hops'");
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    struct cluster c = {0};
+    struct error err = ERROR_INIT;
+    char name[] = "/tmp/tf-cluster-XXXXXX";
+    assert_int_equal(cluster_read(&c, "/nonexistent/c", &err), ERR_NOINPUT);
+    int fd = mkstemp(name);
+    assert_int_equal(write(fd, PS, strlen(PS)), strlen(PS));
+    assert_int_equal(cluster_read(&c, name, &err), 0);
+    cluster_release(&c);
+    memset(&c, 0, sizeof c);
+    assert_int_equal(write(fd, "\0", 1), 1); /* no text */
+    assert_int_equal(cluster_read(&c, name, &err), ERR_CONFIG);
+    cluster_release(&c);
+    close(fd);
+    unlink(name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tasks_and_links),
+        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

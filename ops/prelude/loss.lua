@@ -50,8 +50,8 @@ function nn.cross_entropy(logits, labels, o)
 end
 
 -- Cross entropy of independent yes-no answers: max(x, 0) - x z + log(1 + exp(-|x|)). By Select, as
--- the gradients of Relu and Abs at 0, where a net with zero weights starts, do not add up to that of
--- the whole, 1/2 - z.
+-- the gradients of Relu and Abs at 0, where a net with zero weights starts, do not add up to that
+-- of the whole, 1/2 - z.
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
   check_ranks("nn.sigmoid_cross_entropy", logits, labels)

@@ -125,7 +125,7 @@ static void memory_of_the_graph_is_limited(void **state)
     const char *const texts[] = {
         "local t = {} for i = 1, 1e5 do t[i] = i end while true do Const(t) end",
         "local s = ('x'):rep(1e6) while true do NoOp{_text = s} end",
-        "local function f() scope(('x'):rep(1e6), function() end) return f() end f()"};
+        "local function f() scope(('x'):rep(200), function() end) return f() end f()"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct error err = ERROR_INIT;
         assert_null(scripts_try(texts[i], NULL, &options, &err));

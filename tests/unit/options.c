@@ -178,7 +178,7 @@ static void flags_are_switched_off(void **unused)
     assert_int_equal(parse("--no-shuffle --shuffle"), 0);
     assert_true(set.shuffle);
     unit_assert_error(parse("--no-save"), err, ERR_USAGE,
-                      "unknown option '--no-save'; see tf-test --help");
+                      "unknown option '--no-save'; did you mean --save?");
     unit_assert_error(parse("--shuffle=1"), err, ERR_USAGE, "--shuffle takes no value");
 }
 

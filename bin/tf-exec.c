@@ -14,9 +14,10 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
+#include "exec/device_set.h"
 #include "exec/driver.h"
 #include "exec/saver.h"
-#include "graph/graph_io.h"
+#include "graph/join.h"
 #include "ops/ops.h"
 
 static const char *graph_path, *save_path, *restore_path, *trace_path;
@@ -62,6 +63,8 @@ static const struct option_table table = {
                    "tensor of the "
                    "graph can be fed and fetched. A step may take its feeds from several records.\n"
                    "\n"
+                   "The parts of a graph that tf-part has cut run together, each on its device of "
+                   "this process. "
                    "SIGINT and SIGTERM end the run after the step at hand; --save still writes.",
     .examples =
         "tf-exec -g m.tfg --run train --feed train.rec --fetch loss --save m.ckpt | tf-show\n"
@@ -75,7 +78,8 @@ static const struct option_table table = {
 
 struct job {
     struct tool *tool;
-    struct graph *graph;
+    struct joined joined;      /* the graph */
+    struct device_set devices; /* of a graph that was cut */
     struct driver driver;
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
     struct output *trace_output;
@@ -95,11 +99,11 @@ static int read_graph(struct job *job, struct error *err)
     int code = tool_open_reader(job->tool, graph_path, &job->graph_reader, err);
     if (code)
         return code;
-    code = graph_read(job->graph_reader, ops_registry(), &job->graph, err);
+    code = joined_read(job->graph_reader, ops_registry(), &job->joined, err);
     if (code)
         return code;
     bool from_file = graph_path && strcmp(graph_path, "-");
-    driver_init(&job->driver, job->graph, from_file ? graph_path : "stdin");
+    driver_init(&job->driver, job->joined.graph, from_file ? graph_path : "stdin");
     if (from_file) {
         tool_close_reader(job->graph_reader);
         job->graph_reader = NULL;
@@ -154,15 +158,21 @@ static int open_device(struct job *job, struct error *err)
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
     if (threads < 0 || threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    job->driver.device = device_open("CPU", 0, &options, err);
+    const struct graph *graph = job->joined.graph;
+    if (job->joined.is_cut && device_set_open(&job->devices, graph, &options, err))
+        return error_prefix(err, "%s: ", job->driver.name);
+    job->driver.device = job->devices.devices.n ? job->devices.devices.items[0]
+                                                : device_open("CPU", 0, &options, err);
     if (!job->driver.device)
         return err->code;
     struct session_options session = {.plan = {.kernels = ops_kernels(),
                                                .device = job->driver.device,
                                                .threads = (int)threads,
                                                .check_numerics = check,
-                                               .no_layouts = check}};
-    job->driver.session = session_new(job->graph, &session);
+                                               .no_layouts = check},
+                                      .devices = job->devices.devices.items,
+                                      .n_devices = (int)job->devices.devices.n};
+    job->driver.session = session_new(graph, &session);
     job->driver.seed = (uint64_t)seed;
     return 0;
 }
@@ -204,8 +214,8 @@ static int restore(struct job *job, struct error *err)
     int code = tool_open_reader(job->tool, restore_path, &reader, err);
     if (code)
         return code;
-    code = variables_restore(session_variables(job->driver.session), job->graph, job->driver.device,
-                             reader, &step, err);
+    code = variables_restore(session_variables(job->driver.session), job->joined.graph,
+                             job->driver.device, reader, &step, err);
     tool_close_reader(reader);
     return code;
 }
@@ -259,7 +269,11 @@ static int open_writer(struct job *job, struct error *err)
     bool fetched = driver->request.fetches.n > 0;
     if (!fetched && !dump_plan && !tool_output && !piped)
         return 0;
-    int code = tool_open_writer(job->tool, fetched ? expected : dump_plan, err);
+    int code = tool_open_writer(job->tool,
+                                fetched                           ? expected
+                                : dump_plan && job->joined.is_cut ? -1
+                                                                  : dump_plan,
+                                err);
     job->driver.writer = job->tool->writer;
     return code;
 }
@@ -350,9 +364,10 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
                          job.driver.step);
     driver_release(&job.driver);
     session_free(job.driver.session);
-    if (job.driver.device)
+    if (job.driver.device && !job.devices.devices.n)
         device_free(job.driver.device);
-    graph_free(job.graph);
+    device_set_release(&job.devices);
+    joined_release(&job.joined);
     return code;
 }
 

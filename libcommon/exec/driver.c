@@ -144,9 +144,11 @@ int driver_run_step(struct driver *driver, struct error *err)
 int driver_write_plan(struct driver *driver, struct error *err)
 {
     struct session_call call = make_call(driver);
-    struct plan *plan;
-    int code = session_plan(driver->session, &call, &plan, err);
+    struct plan *const *plans;
+    int n, code = session_plans(driver->session, &call, &plans, &n, err);
     if (code)
         return error_prefix(err, "%s: ", driver->name);
-    return plan_write(driver->writer, plan, driver->what, err);
+    for (int i = 0; !code && i < n; i++)
+        code = plan_write(driver->writer, plans[i], driver->what, err);
+    return code;
 }

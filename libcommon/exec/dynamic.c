@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/rendezvous.h"
 #include "exec/trace.h"
 #include "exec/workers.h"
 
@@ -68,19 +69,25 @@ static void distribute(struct run *run, struct activation *ready, struct activat
     call_helpers(run, queued);
 }
 
-/* An activation is over. With the lock held. */
-static void finish(struct run *run, struct activation *a, int code, struct activation **mine)
+/* An activation is over. With the lock held. True: it is the first that failed, and the other plans
+ * of the step have to be told, without the lock. */
+static bool finish(struct run *run, struct activation *a, int code, struct activation **mine)
 {
     struct activation *ready = NULL;
-    if (code && !run->failed) {
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    bool first_failure = code && !run->failed;
+    if (first_failure) {
         run->failed = true;
         run->err = a->err;
     }
+    if (di->role == ROLE_RECV && !a->iteration->outputs[di->first_output].type)
+        a->is_dead = true;
     if (!run->failed)
         frame_propagate(run, a, &ready);
     distribute(run, ready, mine);
     if (--run->active == 0)
         pthread_cond_broadcast(&run->changed);
+    return first_failure && run->step->rendezvous;
 }
 
 static int dead_fetch(struct activation *a)
@@ -101,7 +108,8 @@ static void execute(struct run *run, struct activation *a)
         a = mine;
         mine = a->next;
         int code = 0;
-        bool skip = run->failed || a->is_dead;
+        bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
+        bool skip = run->failed || (a->is_dead && !sends);
         if (!run->failed && a->is_dead)
             code = dead_fetch(a);
         if (!skip && !kernel_take_holds(run, a))
@@ -113,9 +121,12 @@ static void execute(struct run *run, struct activation *a)
         if (!code && atomic_load_explicit(&run->step->cancelled, memory_order_relaxed))
             code = error_set(&a->err, ERR_CANCELLED, "the step was cancelled");
         kernel_release_inputs(run, a);
+        struct rendezvous *rendezvous = run->step->rendezvous;
         pthread_mutex_lock(&run->lock);
-        finish(run, a, code, &mine);
+        bool tell = finish(run, a, code, &mine);
         pthread_mutex_unlock(&run->lock);
+        if (tell)
+            rendezvous->abort(rendezvous, &run->err);
     }
 }
 
@@ -125,9 +136,11 @@ void run_async_done(struct call_host *host, int result)
     struct run *run = a->run;
     if (result > 0)
         item_fail(host->item, &a->err);
+    struct rendezvous *rendezvous = run->step->rendezvous;
     kernel_release_inputs(run, a);
     pthread_mutex_lock(&run->lock);
-    finish(run, a, result > 0 ? result : 0, &mine);
+    bool tell = finish(run, a, result > 0 ? result : 0, &mine);
+    struct error reason = tell ? run->err : (struct error)ERROR_INIT;
     while (mine) { /* the caller is somebody else's thread: it only queues */
         struct activation *next = mine->next;
         run_push(run, mine);
@@ -135,6 +148,8 @@ void run_async_done(struct call_host *host, int result)
     }
     call_helpers(run, 1);
     pthread_mutex_unlock(&run->lock);
+    if (tell)
+        rendezvous->abort(rendezvous, &reason);
 }
 
 static struct activation *pop(struct run *run)

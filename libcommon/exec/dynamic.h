@@ -37,6 +37,8 @@ enum item_role {
     ROLE_EXIT,
     ROLE_NEXT,
     ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
+    ROLE_SEND,    /* runs when its input is dead, too, and says so */
+    ROLE_RECV,    /* is dead when what it receives is */
 };
 
 struct out_edge {
@@ -63,6 +65,7 @@ struct dynamic_item {
 
 struct dynamic_frame {
     const char *name;
+    uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
     int parent;
     int n_items, n_inputs, n_outputs;
     int n_enters;
@@ -127,6 +130,7 @@ struct frame {
     int enters_left;
     bool *exited;                  /* by position in def->exits: a live value left there */
     VEC(struct deferred) deferred; /* values for the iteration after the newest */
+    bool starts;                   /* one of them is alive: there will be one */
     VEC(struct deferred) invariants;
 };
 

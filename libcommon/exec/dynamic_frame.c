@@ -122,16 +122,23 @@ static struct iteration *start_iteration(struct run *run, struct frame *frame, i
     return it;
 }
 
-static void start_deferred(struct run *run, struct frame *frame, int64_t number,
-                           struct activation **ready)
+static void send_deferred(struct run *run, struct frame *frame, struct iteration *it,
+                          struct activation **ready)
 {
-    struct iteration *it = start_iteration(run, frame, number, ready);
     for (size_t i = 0; i < frame->deferred.n; i++) {
         struct deferred *d = &frame->deferred.items[i];
         send_with_controls(run, it, d->item, &d->value, ready);
         tensor_release(&d->value.tensor);
     }
     frame->deferred.n = 0;
+    frame->starts = false;
+}
+
+static void start_deferred(struct run *run, struct frame *frame, int64_t number,
+                           struct activation **ready)
+{
+    struct iteration *it = start_iteration(run, frame, number, ready);
+    send_deferred(run, frame, it, ready);
     it->outstanding--;
 }
 
@@ -181,20 +188,22 @@ static void enter(struct run *run, struct iteration *it, int item, const struct 
     check_iteration(run, first, ready);
 }
 
+/* A dead value starts no iteration, but if there is one it comes there, too: in an iteration
+ * everything runs or is dead, on all devices that have a part of the loop. */
 static void next_iteration(struct run *run, struct iteration *it, int item,
                            const struct token *value, struct activation **ready)
 {
     struct frame *frame = it->frame;
-    if (!value->is_live)
-        return;
     if (it->next) {
         send_with_controls(run, it->next, item, value, ready);
-    } else if (frame->n_live < frame->def->parallel_iterations) {
+    } else if (value->is_live && frame->n_live < frame->def->parallel_iterations) {
         struct iteration *next = start_iteration(run, frame, it->number + 1, ready);
+        send_deferred(run, frame, next, ready);
         send_with_controls(run, next, item, value, ready);
         next->outstanding--;
     } else {
         push_value(frame, false, item, value);
+        frame->starts = frame->starts || value->is_live;
     }
 }
 
@@ -243,7 +252,7 @@ static void check_iteration(struct run *run, struct iteration *it, struct activa
             frame->newest = NULL;
         frame->n_live--;
         iteration_drop(run, it);
-        if (frame->deferred.n)
+        if (frame->starts)
             start_deferred(run, frame, number + 1, ready);
         struct iteration *next = frame->oldest;
         if (!next) {

@@ -38,7 +38,7 @@ static uint64_t next_tag(const struct frame *frame, int64_t number)
 {
     if (!frame->parent)
         return 0;
-    uint64_t path[] = {frame->parent_iteration->tag, (uint64_t)frame->index, (uint64_t)number + 1};
+    uint64_t path[] = {frame->parent_iteration->tag, frame->def->key, (uint64_t)number + 1};
     uint64_t tag = hash_bytes(path, sizeof path, 0);
     return tag ? tag : 1;
 }
@@ -111,6 +111,7 @@ static void drop_values(struct frame *frame)
     for (size_t i = 0; i < frame->invariants.n; i++)
         tensor_release(&frame->invariants.items[i].value.tensor);
     frame->deferred.n = frame->invariants.n = 0;
+    frame->starts = false;
 }
 
 void frame_drop(struct run *run, struct frame *frame)

@@ -18,7 +18,9 @@ static enum item_role role_of(const struct item *item)
                  {"Enter", ROLE_ENTER},
                  {"Exit", ROLE_EXIT},
                  {"NextIteration", ROLE_NEXT},
-                 {"ControlTrigger", ROLE_TRIGGER}};
+                 {"ControlTrigger", ROLE_TRIGGER},
+                 {"Send", ROLE_SEND},
+                 {"Recv", ROLE_RECV}};
     for (size_t i = 0; item->node && i < sizeof roles / sizeof *roles; i++)
         if (node_is(item->node, roles[i].op))
             return roles[i].role;
@@ -33,7 +35,8 @@ static int child_frame(struct dynamic *d, int parent, const struct node *enter)
     for (size_t i = 1; i < d->frames.n; i++)
         if (d->frames.items[i].parent == parent && !strcmp(d->frames.items[i].name, name))
             return (int)i;
-    struct dynamic_frame frame = {.name = name, .parent = parent};
+    struct dynamic_frame frame = {
+        .name = name, .key = hash_bytes(name, strlen(name), 0), .parent = parent};
     frame.parallel_iterations = (int)node_int(enter, "parallel_iterations");
     vec_push(&d->frames, frame);
     return (int)d->frames.n - 1;

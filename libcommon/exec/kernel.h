@@ -132,6 +132,10 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
+/* Makes output i the counted memory of `value`, which is of the output's type. NULL with call->err
+ * set. */
+struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
+
 /* Memory for the duration of the step whose size was not known in prepare. NULL with call->err set.
  */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);

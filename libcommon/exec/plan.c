@@ -90,16 +90,22 @@ static int check_feeds(const struct plan *plan, const struct tensor *feeds, stru
     return 0;
 }
 
-int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-             struct tensor *fetches, struct error *err)
+int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                  struct tensor *fetches, struct error *err)
 {
     if (plan->n_fetches)
         memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
     int code = check_feeds(plan, feeds, err);
     if (code)
         return code;
-    code = plan->is_static ? static_run(plan, step, feeds, fetches, err)
+    return plan->is_static ? static_run(plan, step, feeds, fetches, err)
                            : dynamic_run(plan, step, feeds, fetches, err);
+}
+
+int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+             struct tensor *fetches, struct error *err)
+{
+    int code = plan_run_part(plan, step, feeds, fetches, err);
     step_resources_free(step);
     return code;
 }

@@ -49,14 +49,16 @@ void plan_free(struct plan *plan);
 
 struct trace;
 struct step_resources;
+struct rendezvous;
 
 /* What a step is given besides tensors. */
 struct step {
     int64_t number; /* 1, 2, ... as the driver counts; randomness is keyed by it */
     uint64_t seed;  /* --seed */
     uint32_t replica;
-    atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED */
-    struct trace *trace;   /* NULL: off */
+    atomic_bool cancelled;         /* set from any thread: the step ends with ERR_CANCELLED */
+    struct trace *trace;           /* NULL: off */
+    struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
     _Atomic(struct step_resources *) resources; /* the executor's: exec/step.h */
 };
 
@@ -65,6 +67,12 @@ struct step {
  * same plan at once. On failure no fetch is set and the error names the node. */
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err);
+
+/* As plan_run, for one of several plans that make up a step, each on a device of its own and by a
+ * thread of its own. What kernels keep for the step stays until the caller, when all are over,
+ * calls step_resources_free. A plan that fails aborts the rendezvous. */
+int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                  struct tensor *fetches, struct error *err);
 
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 

@@ -300,6 +300,21 @@ static void bind_back_edges(struct plan *plan)
     }
 }
 
+/* `_after` names nodes that must be over before, dead or alive, if they are in the plan. */
+static void bind_after(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        const struct attr_value *names = item->node ? node_attr(item->node, "_after") : NULL;
+        for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
+            const struct node *before = graph_find(plan->graph, names->strings[k]);
+            int id = before ? plan->item_of[before->id] : -1;
+            if (id >= 0 && id != (int)i && !plan->items.items[id].removed)
+                vec_push(&item->after, id);
+        }
+    }
+}
+
 static int add_fetches(struct plan *plan, const struct edge *edges, struct error *err)
 {
     plan->fetch_values =
@@ -361,5 +376,6 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     if (code)
         return code;
     bind_back_edges(plan);
+    bind_after(plan);
     return add_fetches(plan, fetch_edges, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/join.h"
 
 void request_release(struct request *request)
 {
@@ -114,6 +115,9 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
             visit(&s, node->inputs[i]);
         for (int i = 0; i < node->n_controls; i++)
             visit(&s, (struct edge){node->controls[i], CONTROL_SLOT});
+        const struct node *send = join_send_of(s.graph, node);
+        if (send)
+            visit(&s, (struct edge){send->id, CONTROL_SLOT});
     }
     for (size_t i = 0; i < s.graph->nodes.n; i++)
         if (s.seen[i] && node_has(graph_node(s.graph, (int)i), OP_SOURCE))

@@ -84,6 +84,17 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     return out;
 }
 
+struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
+{
+    struct call_host *host = call->executor;
+    if (host->planned) {
+        error_set(call->err, ERR_INTERNAL, "output %d has memory of the plan", i);
+        return NULL;
+    }
+    tensor_share(call->out[i], value);
+    return call->out[i];
+}
+
 void *kernel_temporary(struct kernel_call *call, size_t bytes)
 {
     struct call_host *host = call->executor;

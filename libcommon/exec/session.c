@@ -5,10 +5,11 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "exec/group.h"
 
 struct cached {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
-    struct plan *plan;
+    struct group *group;
     uint64_t last_used;
     int users; /* steps that run it now: not to be dropped */
     bool keep; /* handed out by session_plan */
@@ -17,6 +18,8 @@ struct cached {
 struct session {
     const struct graph *graph;
     struct plan_options options;
+    struct device *const *devices;
+    int n_devices;
     struct variable_store *own_variables;
     size_t plans_max;
     pthread_mutex_t lock; /* guards what follows; plans are made under it */
@@ -30,6 +33,8 @@ struct session *session_new(const struct graph *graph, const struct session_opti
     struct session *session = mem_alloc(sizeof *session);
     session->graph = graph;
     session->options = options->plan;
+    session->devices = options->devices;
+    session->n_devices = options->n_devices;
     session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
     if (!session->options.variables)
         session->options.variables = session->own_variables = variable_store_new();
@@ -39,7 +44,7 @@ struct session *session_new(const struct graph *graph, const struct session_opti
 
 static void cached_free(struct cached *c)
 {
-    plan_free(c->plan);
+    group_free(c->group);
     str_release(&c->key);
     mem_free(c);
 }
@@ -115,7 +120,7 @@ static void drop_oldest(struct session *session)
 }
 
 static int make(struct session *session, const struct session_call *call, bool general,
-                struct plan **plan, struct error *err)
+                struct group **group, struct error *err)
 {
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
@@ -123,7 +128,8 @@ static int make(struct session *session, const struct session_call *call, bool g
                                       *feed_shape(session, call, i, general)};
     struct plan_request request = {feeds,           call->n_feeds, call->fetches,
                                    call->n_fetches, call->targets, call->n_targets};
-    int code = plan_new(session->graph, &session->options, &request, plan, err);
+    struct group_options options = {session->options, session->devices, session->n_devices};
+    int code = group_new(session->graph, &options, &request, group, err);
     mem_free(feeds);
     return code;
 }
@@ -132,14 +138,14 @@ static struct cached *find_or_make(struct session *session, const struct session
                                    bool general, struct error *err)
 {
     struct str key = STR_INIT;
-    struct plan *plan;
+    struct group *group;
     make_key(&key, session, call, general);
     struct cached *c = find(session, &key);
-    if (!c && !make(session, call, general, &plan, err)) {
+    if (!c && !make(session, call, general, &group, err)) {
         if (session->plans.n >= session->plans_max)
             drop_oldest(session);
         c = mem_alloc(sizeof *c);
-        c->plan = plan;
+        c->group = group;
         c->key = key;
         key = (struct str)STR_INIT;
         vec_push(&session->plans, c);
@@ -195,19 +201,19 @@ int session_run(struct session *session, const struct session_call *call, struct
     struct cached *c = acquire(session, call, err);
     if (!c)
         return err->code;
-    int code = plan_run(c->plan, step, call->feed_values, fetches, err);
+    int code = group_run(c->group, step, call->feed_values, fetches, err);
     give_back(session, c);
     return code;
 }
 
-int session_plan(struct session *session, const struct session_call *call, struct plan **plan,
-                 struct error *err)
+int session_plans(struct session *session, const struct session_call *call,
+                  struct plan *const **plans, int *n, struct error *err)
 {
     struct cached *c = acquire(session, call, err);
     if (!c)
         return err->code;
     c->keep = true;
-    *plan = c->plan;
+    *n = group_plans(c->group, plans);
     give_back(session, c);
     return 0;
 }

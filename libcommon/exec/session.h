@@ -14,6 +14,11 @@ struct session;
 struct session_options {
     struct plan_options plan; /* variables NULL: the session has its own store */
     int plans_max;            /* cached; 0: 16 */
+
+    /* Of a graph that was cut into one part for each of several devices, which the caller keeps:
+     * plan.device is not used then. NULL: all nodes are on plan.device. */
+    struct device *const *devices;
+    int n_devices;
 };
 
 /* The graph must outlive the session and may grow between calls, but not change. */
@@ -35,8 +40,9 @@ struct session_call {
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err);
 
-/* The plan for a call, for --dump-plan; the session owns it. */
-int session_plan(struct session *session, const struct session_call *call, struct plan **plan,
-                 struct error *err);
+/* The plans for a call, one for each device that takes part, for --dump-plan; the session owns
+ * them. */
+int session_plans(struct session *session, const struct session_call *call,
+                  struct plan *const **plans, int *n, struct error *err);
 
 #endif

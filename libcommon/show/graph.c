@@ -14,7 +14,7 @@
 
 /* ---- the summary ---- */
 
-static void print_bytes(struct str *out, int64_t bytes)
+void show_bytes(struct str *out, int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
@@ -147,9 +147,9 @@ static void print_state(struct str *out, const struct graph *graph)
     if (!total)
         return;
     str_printf(out, "%-8s%d variable%s, ", "state", total, total == 1 ? "" : "s");
-    print_bytes(out, bytes[0] + bytes[1] + bytes[2]);
+    show_bytes(out, bytes[0] + bytes[1] + bytes[2]);
     str_printf(out, ": %d trained (", n[OWNER_MODEL]);
-    print_bytes(out, bytes[OWNER_MODEL]);
+    show_bytes(out, bytes[OWNER_MODEL]);
     str_append_char(out, ')');
     if (n[OWNER_OPTIMIZER])
         str_printf(out, ", %d of the optimizer", n[OWNER_OPTIMIZER]);

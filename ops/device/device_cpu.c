@@ -153,10 +153,6 @@ static void set_functions(struct device *device)
 
 static struct device *device_new(int index, const struct device_options *options, struct error *err)
 {
-    if (index) {
-        error_set(err, ERR_CONFIG, "there is no device CPU:%d, only CPU:0", index);
-        return NULL;
-    }
     struct cpu_context *context = mem_alloc(sizeof *context);
     if (open_dnnl(context, err)) {
         mem_free(context);
@@ -168,6 +164,7 @@ static struct device *device_new(int index, const struct device_options *options
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct device *device = &context->device;
     device->type = "CPU";
+    device->index = index;
     device->is_host = true;
     device->threads = options->threads > 0 ? options->threads : cores > 0 ? (int)cores : 1;
     device->deterministic = options->deterministic;

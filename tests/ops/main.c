@@ -84,8 +84,10 @@ static void report_coverage(const struct checker *checker, const char *device)
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         struct error err = ERROR_INIT;
         struct str missing = STR_INIT, name = STR_INIT;
-        coverage_missing(checker->coverage, i, device, &missing);
-        str_printf(&name, "complete: %s", registry_at(ops_registry(), i)->def->name);
+        const char *op = registry_at(ops_registry(), i)->def->name;
+        if (strcmp(op, "Send") && strcmp(op, "Recv")) /* need a peer: tests/unit/part.c */
+            coverage_missing(checker->coverage, i, device, &missing);
+        str_printf(&name, "complete: %s", op);
         if (missing.n)
             error_set(&err, ERR_DATA, "no case of:%s", str_text(&missing));
         report(str_text(&name), &err);

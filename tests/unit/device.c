@@ -76,9 +76,10 @@ static void test_errors(void **state)
     assert_null(device_open("TPU", 0, &options, &err));
     assert_int_equal(err.code, ERR_CONFIG);
     assert_non_null(strstr(err.text, "'TPU'"));
-    assert_null(device_open("CPU", 3, &options, &err));
-    assert_int_equal(err.code, ERR_CONFIG);
-    assert_non_null(strstr(err.text, "CPU:3"));
+    struct device *third = device_open("CPU", 3, &options, &err); /* a process may have several */
+    assert_non_null(third);
+    assert_int_equal(third->index, 3);
+    device_free(third);
     const char *before = getenv("TF_CPU_ISA");
     char *kept = before ? strdup(before) : NULL;
     setenv("TF_CPU_ISA", "v9", 1);

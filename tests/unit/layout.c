@@ -104,11 +104,12 @@ static void run(struct net *net, struct device *device, const struct session_cal
         .plan = {.kernels = ops_kernels(), .device = device, .no_layouts = no_layouts}};
     struct session *session = session_new(net->graph, &options);
     struct step step = {.number = 1};
-    struct plan *plan = NULL;
+    struct plan *const *plans = NULL;
+    int n_plans = 0;
     if (session_run(session, call, &step, results, &net->err) ||
-        session_plan(session, call, &plan, &net->err))
+        session_plans(session, call, &plans, &n_plans, &net->err))
         fail_msg("%s", net->err.text);
-    *relayouts = count_relayouts(plan);
+    *relayouts = count_relayouts(plans[0]);
     session_free(session);
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Random nests of conditionals and loops agree with an interpreter that knows no graphs. NESTS is
- * how many (default 300), NESTS_SEED the first one's seed.
+ * how many (default 300), NESTS_SEED the first one's seed. So they do when they are cut over
+ * several devices.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/nest_graph.h"
 #include "lib/session.h"
+
+#include "lib/cut.h"
+#include "lib/nest_graph.h"
 
 struct nest {
     struct arena arena;
@@ -127,7 +130,7 @@ static bool agrees(const struct nest_state *wanted, const struct tensor *got,
 }
 
 /* Three steps in a row: memory that is used again must be as good as new. */
-static bool run_plan(struct nest *n, struct plan *plan, struct variable_store *store)
+static bool run_plan(struct nest *n, struct group *plan, struct variable_store *store)
 {
     struct nest_state wanted = n->start, inputs = n->start;
     struct tensor feeds[NEST_SLOTS], fetches[NEST_SLOTS];
@@ -141,31 +144,56 @@ static bool run_plan(struct nest *n, struct plan *plan, struct variable_store *s
         memcpy(next.variable, wanted.variable, sizeof next.variable);
         nest_run(&next, &n->program);
         wanted = next;
-        equal = !plan_run(plan, &step, feeds, fetches, &n->err) && agrees(&wanted, fetches, store);
+        equal = !group_run(plan, &step, feeds, fetches, &n->err) && agrees(&wanted, fetches, store);
         for (int i = 0; i < NEST_SLOTS; i++)
             tensor_release(&fetches[i]);
     }
     return equal;
 }
 
-static bool run_with(struct nest *n, int threads, bool dynamic)
+/* On the devices if the graph was cut, else on one. */
+static bool run_with(struct nest *n, const struct cut *cut, int threads, bool dynamic)
 {
     struct variable_store *store = variable_store_new();
     struct plan_feed feeds[NEST_SLOTS];
-    for (int i = 0; i < NEST_SLOTS; i++)
-        feeds[i] = (struct plan_feed){n->feeds[i], slot_type(i), slot_shape(i)};
-    struct plan_options options = {.kernels = ops_kernels(),
-                                   .device = fixture_device(),
-                                   .variables = store,
-                                   .threads = threads,
-                                   .dynamic = dynamic};
-    struct plan_request request = {feeds, NEST_SLOTS, n->results, NEST_SLOTS, &n->target, 1};
-    struct plan *plan;
-    bool equal =
-        !plan_new(n->graph, &options, &request, &plan, &n->err) && run_plan(n, plan, store);
-    plan_free(plan);
+    struct edge results[NEST_SLOTS];
+    int target = cut ? cut_edge(cut, n->graph, (struct edge){n->target, 0}).node : n->target;
+    for (int i = 0; i < NEST_SLOTS; i++) {
+        struct edge feed = cut ? cut_edge(cut, n->graph, n->feeds[i]) : n->feeds[i];
+        results[i] = cut ? cut_edge(cut, n->graph, n->results[i]) : n->results[i];
+        feeds[i] = (struct plan_feed){feed, slot_type(i), slot_shape(i)};
+    }
+    struct group_options options = {.plan = {.kernels = ops_kernels(),
+                                             .device = fixture_device(),
+                                             .variables = store,
+                                             .threads = threads,
+                                             .dynamic = dynamic},
+                                    .devices = cut_devices(),
+                                    .n_devices = cut ? CUT_DEVICES : 0};
+    struct plan_request request = {feeds, NEST_SLOTS, results, NEST_SLOTS, &target, 1};
+    struct group *group;
+    bool equal = !group_new(cut ? cut->joined : n->graph, &options, &request, &group, &n->err) &&
+                 run_plan(n, group, store);
+    group_free(group);
     variable_store_free(store);
     return equal;
+}
+
+static bool run_cut(struct nest *n, uint64_t seed, int threads)
+{
+    struct cut cut;
+    cut_place(n->graph, seed, 2 + (int)(seed % (CUT_DEVICES - 1)));
+    cut_open(&cut, n->graph);
+    bool equal = run_with(n, &cut, threads, true);
+    cut_close(&cut);
+    return equal;
+}
+
+static void fail_nest(const struct nest *n, uint64_t seed, int parallel, int threads,
+                      const char *how)
+{
+    fail_msg("NESTS_SEED=%llu, parallel_iterations %d, %d threads%s: %s", (unsigned long long)seed,
+             parallel, threads, how, n->err.code ? n->err.text : "other values");
 }
 
 static void check_nest(uint64_t seed)
@@ -177,10 +205,10 @@ static void check_nest(uint64_t seed)
     for (int k = 0; k < 3; k++) {
         make_graph(&n, parallel[k], (seed + (uint64_t)k) % 2);
         for (int threads = 1; threads <= 4; threads += 3)
-            if (!run_with(&n, threads, seed % 3 != 0))
-                fail_msg("NESTS_SEED=%llu, parallel_iterations %d, %d threads: %s",
-                         (unsigned long long)seed, parallel[k], threads,
-                         n.err.code ? n.err.text : "other values");
+            if (!run_with(&n, NULL, threads, seed % 3 != 0))
+                fail_nest(&n, seed, parallel[k], threads, "");
+        if (!run_cut(&n, seed, 1 + (int)(seed % 2)))
+            fail_nest(&n, seed, parallel[k], 1, ", cut");
         graph_free(n.graph);
     }
     arena_release(&n.arena);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf-part: cuts a placed graph into one graph for each device.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "cli/output.h"
+#include "cli/tool.h"
+#include "graph/graph_io.h"
+#include "ops/ops.h"
+#include "pass/part.h"
+#include "show/show.h"
+
+static bool report;
+
+static const struct option_row rows[] = {
+    {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what crosses, and how large it is"},
+    {'o', "output", OPTION_TEXT, &tool_output, "FILE|DIR/",
+     "write to FILE instead of stdout; DIR/: a file for each device in it"},
+    TOOL_COMMON_ROWS,
+    {0},
+};
+
+static const struct option_table table = {
+    .tool = "tf-part",
+    .summary = "cut a placed graph into one graph for each device",
+    .operands = "[FILE]",
+    .description =
+        "Reads a graph in which every node has a device and writes a stream with a graph for each "
+        "device. A value that another device needs is sent to it once, whatever needs it there, by "
+        "a Send and a Recv; a control edge becomes a pair, too. Loops and conditionals may be on "
+        "several devices.\n"
+        "\n"
+        "tf-exec runs the parts together, each on its device.",
+    .examples = "tf-place --devices CPU:0,CPU:1 m.tfg | tf-part --report > parts.tfg\n"
+                "tf-part -o parts/ placed.tfg; tf-show parts/*.tfg",
+    .rows = rows,
+    .operands_max = 1,
+    .writes_stream = true,
+};
+
+/* ---- the report ---- */
+
+static const char *short_device(const char *device)
+{
+    const char *last = strstr(device, "device:");
+    return str_starts(device, "/job:localhost/task:0/") && last ? last + strlen("device:") : device;
+}
+
+static void print_crossing(const struct graph *graph, const struct parts *parts,
+                           const struct part_crossing *crossing)
+{
+    struct str name = STR_INIT, bytes = STR_INIT;
+    graph_print_edge(&name, graph, crossing->edge);
+    if (crossing->edge.slot == CONTROL_SLOT)
+        str_append(&bytes, "order only");
+    else if (crossing->bytes < 0)
+        str_append(&bytes, "? bytes");
+    else
+        show_bytes(&bytes, crossing->bytes);
+    fprintf(stderr, "%s  %s -> %s  %s\n", str_text(&name),
+            short_device(parts->parts.items[crossing->from].device),
+            short_device(parts->parts.items[crossing->to].device), str_text(&bytes));
+    str_release(&name);
+    str_release(&bytes);
+}
+
+static void print_report(const struct tool *tool, const struct graph *graph,
+                         const struct parts *parts)
+{
+    struct str total = STR_INIT;
+    int64_t bytes = 0;
+    bool known = true;
+    for (size_t i = 0; i < parts->crossings.n; i++) {
+        const struct part_crossing *crossing = &parts->crossings.items[i];
+        print_crossing(graph, parts, crossing);
+        known = known && crossing->bytes >= 0;
+        bytes += crossing->bytes > 0 ? crossing->bytes : 0;
+    }
+    show_bytes(&total, bytes);
+    tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step", parts->parts.n,
+             parts->parts.n == 1 ? "" : "s", parts->crossings.n, parts->crossings.n == 1 ? "" : "s",
+             parts->crossings.n == 1 ? "es" : "", known ? "" : "at least ", str_text(&total));
+    str_release(&total);
+}
+
+/* ---- writing ---- */
+
+/* "/job:ps/task:1/device:CPU:0" is written to ps-1-CPU-0.tfg. */
+static void file_name(struct str *path, const char *device)
+{
+    str_append(path, tool_output);
+    for (const char *p = device; *p;) {
+        const char *colon = strchr(p, ':');
+        size_t n = colon ? strcspn(colon + 1, "/") : 0;
+        if (p != device)
+            str_append(path, "-");
+        for (size_t i = 0; i < n; i++)
+            str_printf(path, "%c", colon[1 + i] == ':' ? '-' : colon[1 + i]);
+        p = colon ? colon + 1 + n : p + strlen(p);
+    }
+    str_append(path, ".tfg");
+}
+
+static int write_file(const struct tool *tool, const struct part *part, struct error *err)
+{
+    struct str path = STR_INIT;
+    struct output *output;
+    int fd;
+    file_name(&path, part->device);
+    int code = output_open(str_text(&path), &output, &fd, err);
+    if (!code) {
+        struct stream_writer *writer =
+            stream_writer_new(fd, str_text(&path), tool_provenance(tool), 1);
+        code = graph_write(writer, part->graph, err);
+        if (!code)
+            code = stream_finish(writer, err);
+        stream_writer_free(writer);
+        if (!code)
+            code = output_commit(output, err);
+        else
+            output_discard(output);
+    }
+    str_release(&path);
+    return code;
+}
+
+static bool to_folder(void)
+{
+    return tool_output && str_ends(tool_output, "/");
+}
+
+static int write_parts(struct tool *tool, const struct parts *parts, struct error *err)
+{
+    int code = 0;
+    if (!to_folder())
+        code = tool_open_writer(tool, (int64_t)parts->parts.n, err);
+    else if (mkdir(tool_output, 0777) && errno != EEXIST)
+        code = error_set_errno(err, ERR_IO, "%s", tool_output);
+    for (size_t i = 0; !code && i < parts->parts.n; i++) {
+        const struct part *part = &parts->parts.items[i];
+        graph_add_made(part->graph, tool_provenance(tool));
+        code =
+            to_folder() ? write_file(tool, part, err) : graph_write(tool->writer, part->graph, err);
+    }
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct stream_reader *reader;
+    struct graph *graph = NULL;
+    struct parts parts = {0};
+    int code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
+    if (code)
+        return code;
+    code = graph_read_whole(reader, ops_registry(), &graph, err);
+    if (!code && (code = part_graph(graph, &parts, err)))
+        error_prefix(err, "%s: ", stream_reader_name(reader));
+    tool_close_reader(reader);
+    if (!code)
+        code = write_parts(tool, &parts, err);
+    if (!code && report)
+        print_report(tool, graph, &parts);
+    parts_release(&parts);
+    graph_free(graph);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Partition: a placed graph becomes one graph for each device. Each value that crosses is sent once
+ * to each device that needs it, by a pair of Send and Recv; so is that a node is over, for control
+ * edges. A variable that may have been written before, or that a loop reads, is read for each
+ * reader on its own, when that could run. A dead value is sent as dead. A loop whose nodes are on
+ * several devices goes round on each of them: where the loop's own condition is not, a control loop
+ * receives it (the 2015 white paper, section 4.4). Every Send and Recv of a loop runs once in each
+ * iteration.
+ *
+ * The Enter and NextIteration of a loop variable move to the device of its Merge.
+ */
+#ifndef TF_PASS_PART_H
+#define TF_PASS_PART_H
+
+#include "graph/graph.h"
+
+struct part {
+    const char *device; /* canonical; the source's */
+    struct graph *graph;
+};
+
+/* What crosses: a value, or, with CONTROL_SLOT, that a node is over. */
+struct part_crossing {
+    struct edge edge; /* of the source */
+    int from, to;     /* parts */
+    int64_t bytes;    /* -1: the shape is not known */
+    int next;         /* among those of the same node; -1: the last */
+    int frame;        /* where it crosses: a loop of the source */
+    int reader;       /* of a variable, when nobody else can use what it is sent; -1 */
+    int recv;         /* node of the part that receives */
+};
+
+struct parts {
+    VEC(struct part) parts; /* in the order in which devices first occur */
+    VEC(struct part_crossing) crossings;
+};
+
+/* The parts borrow from the graph, which must outlive them. ERR_DATA naming a node without a
+ * device, one that cannot be on another device than what it changes, a loop over several devices
+ * that has no LoopCond, or a read that has to come after a write that it cannot be ordered with. */
+int part_graph(const struct graph *graph, struct parts *parts, struct error *err);
+void parts_release(struct parts *parts);
+
+#endif

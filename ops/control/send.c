@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a tensor gets from the graph of one device into that of another. tf-part makes them in pairs:
+ * the Recv is found by the name of its Send.
+ */
+#include "graph/infer.h"
+
+const struct op_def op_Send = {
+    .name = "Send",
+    .inputs = "tensor: T",
+    .attrs = "T: any, tensor_name: string, send_device: string, recv_device: string",
+    .doc = "Hands its input to the Recv of the same tensor_name, which is on another device.",
+    .detail = "In a loop it does so in every iteration; a dead tensor is handed over as dead. "
+              "It never waits.",
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
+};
+
+static int recv_shape(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return 0;
+}
+
+const struct op_def op_Recv = {
+    .name = "Recv",
+    .outputs = "tensor: tensor_type",
+    .attrs = "tensor_type: any, tensor_name: string, send_device: string, recv_device: string, "
+             "shape: shape = ?",
+    .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
+    .detail = "shape is what is known of it.",
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .shape = recv_shape,
+};

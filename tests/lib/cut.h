@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: a graph at random over several devices of this process, cut and joined again.
+ */
+#ifndef TF_TESTS_LIB_CUT_H
+#define TF_TESTS_LIB_CUT_H
+
+#include "exec/group.h"
+#include "graph/join.h"
+#include "lib/unit.h"
+#include "pass/part.h"
+
+#define CUT_DEVICES 4
+
+struct cut {
+    struct parts parts;
+    struct graph *joined;
+};
+
+static inline struct device *const *cut_devices(void)
+{
+    static struct device *devices[CUT_DEVICES];
+    struct error err = ERROR_INIT;
+    for (int i = 0; i < CUT_DEVICES && !devices[i]; i++)
+        if (!(devices[i] = device_open("CPU", i, &(struct device_options){.threads = 1}, &err)))
+            fail_msg("%s", err.text);
+    return devices;
+}
+
+static inline bool cut_is_joined(const struct node *node)
+{
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].is_ref)
+            return true;
+    for (int i = 0; i < node->op->n_inputs; i++)
+        if (node->op->inputs[i].is_ref)
+            return true;
+    return false;
+}
+
+/* Each node on one of the devices; what has a variable itself, on the variable's. */
+static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        char name[64];
+        snprintf(name, sizeof name, "/job:localhost/task:0/device:CPU:%d",
+                 (int)(unit_random(&seed) % (uint64_t)n_devices));
+        graph_set_assigned(graph, node, name);
+        for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
+            const struct node *from = graph_node(graph, node->inputs[k].node);
+            if (from->outputs[node->inputs[k].slot].is_ref)
+                graph_set_assigned(graph, node, from->assigned);
+        }
+    }
+}
+
+static inline void cut_open(struct cut *cut, const struct graph *graph)
+{
+    struct error err = ERROR_INIT;
+    const struct graph *graphs[CUT_DEVICES];
+    if (part_graph(graph, &cut->parts, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < cut->parts.parts.n; i++)
+        graphs[i] = cut->parts.parts.items[i].graph;
+    if (graph_join(graphs, (int)cut->parts.parts.n, &cut->joined, &err))
+        fail_msg("%s", err.text);
+}
+
+static inline void cut_close(struct cut *cut)
+{
+    graph_free(cut->joined);
+    parts_release(&cut->parts);
+}
+
+/* The same tensor in the joined graph. */
+static inline struct edge cut_edge(const struct cut *cut, const struct graph *graph,
+                                   struct edge edge)
+{
+    const struct node *node = graph_find(cut->joined, graph_node(graph, edge.node)->name);
+    assert_non_null(node);
+    return (struct edge){node->id, edge.slot};
+}
+
+#endif

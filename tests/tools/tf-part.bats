@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-part through pipes, and what it cut through tf-exec.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    cat >m.txt <<'TEXT'
+entry init = ^set
+entry step = ^add, y
+x = Placeholder() {dtype=float32, shape=[2]}
+v = Variable() {dtype=float32, shape=[2]} @?/device:CPU:1
+zero = Const() {dtype=float32, value=[0,0]}
+set = Assign(v, zero)
+n = Neg(x) @?/device:CPU:2
+add = AssignAdd(v, n)
+y = Neg(add) @?/device:CPU:2
+TEXT
+    tf-graph --text m.txt | tf-place --devices CPU:0,CPU:1,CPU:2 >m.tfg
+}
+
+@test "a graph for each device, and what crosses" {
+    run --separate-stderr bash -c 'tf-part --report m.tfg | tf-show | grep -c "^graph"'
+    [ "$output" = 3 ]
+    [ "$stderr" = "zero  CPU:0 -> CPU:1  8 B
+x  CPU:0 -> CPU:2  8 B
+n  CPU:2 -> CPU:1  8 B
+add  CPU:1 -> CPU:2  8 B
+tf-part: 3 graphs, 4 tensors cross, 32 B a step" ]
+}
+
+@test "parts run together: feeds, fetches and entries are found in whichever has them" {
+    run bash -c 'tf-part m.tfg | tf-exec --run step --feed x=[1,2] -n 3 | tf-show'
+    [ "$status" -eq 0 ]
+    [ "$output" = "step 1  y 1 2
+step 2  y 2 4
+step 3  y 3 6" ]
+    tf-exec -g m.tfg --run step --feed x=[1,2] -n 3 | tf-show >one.txt
+    [ "$output" = "$(cat one.txt)" ]
+}
+
+@test "a file for each device, and their variables saved and restored" {
+    tf-part -o parts/ m.tfg
+    for i in 0 1 2; do [ -s parts/localhost-0-CPU-$i.tfg ]; done
+    cat parts/*.tfg | tf-exec --run step --feed 'x=[1,2]' --save v.ckpt >/dev/null
+    run bash -c 'tf-part m.tfg | tf-exec --fetch v --restore v.ckpt | tf-show'
+    [ "$output" = "step 1  v -1 -2" ]
+}
+
+@test "feed records follow the parts" {
+    printf '1,2\n3,4\n' >x.csv
+    run bash -c '(tf-part m.tfg; tf-data csv x.csv x=1-2 --batch 1) | tf-exec --run step | tf-show'
+    [ "$status" -ne 0 ] # the records are [1,2]
+    [[ $output == *"node 'x'"* ]]
+}
+
+@test "a part alone, and a graph that was not placed" {
+    tf-part -o parts/ m.tfg
+    run bash -c 'tf-exec -g parts/localhost-0-CPU-1.tfg --run step'
+    [ "$status" -eq 66 ] || [ "$status" -eq 65 ]
+    run bash -c 'tf-graph --text m.txt | tf-part | tf-show'
+    [ "${lines[0]}" = "tf-part: stdin: node 'x': has no device; tf-place gives it one" ]
+}

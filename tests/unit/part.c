@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs that were cut compute what they did before, bit for bit. PARTS is how many random graphs
+ * (default 1000), PARTS_SEED the first one's seed.
+ */
+#include "lib/session.h"
+
+#include <stdio.h>
+
+#include "lib/cut.h"
+#include "lib/random_graph.h"
+
+#define NODES_MAX 40
+
+/* ---- random graphs ---- */
+
+static int run(const struct graph *graph, struct device *const *devices, struct edge fetch,
+               struct tensor *value, struct error *err)
+{
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = cut_devices()[0],
+                                               .threads = 1,
+                                               .dynamic = true},
+                                      .devices = devices,
+                                      .n_devices = devices ? CUT_DEVICES : 0};
+    struct session *session = session_new(graph, &options);
+    struct step step = {.number = 1};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    int code = session_run(session, &call, &step, value, err);
+    session_free(session);
+    return code;
+}
+
+static bool same_bits(const struct tensor *a, const struct tensor *b)
+{
+    if (a->type != b->type || !shape_equal(&a->shape, &b->shape))
+        return false;
+    return a->type == STRING ? tensor_equal(a, b)
+                             : !tensor_bytes(a) || !memcmp(a->data, b->data, tensor_bytes(a));
+}
+
+static bool check_fetch(const struct graph *graph, const struct cut *cut, struct edge edge,
+                        uint64_t seed)
+{
+    struct error err = ERROR_INIT, cut_err = ERROR_INIT;
+    struct tensor whole = TENSOR_INIT, parts = TENSOR_INIT;
+    int code = run(graph, NULL, edge, &whole, &err);
+    int cut_code = run(cut->joined, cut_devices(), cut_edge(cut, graph, edge), &parts, &cut_err);
+    const char *name = graph_node(graph, edge.node)->name;
+    if (code != cut_code)
+        fail_msg("PARTS_SEED=%llu: %s: %s / %s", (unsigned long long)seed, name, err.text,
+                 cut_err.text);
+    if (!code && !same_bits(&whole, &parts))
+        fail_msg("PARTS_SEED=%llu: %s: other values", (unsigned long long)seed, name);
+    tensor_release(&whole);
+    tensor_release(&parts);
+    return !code;
+}
+
+static int check_random(uint64_t seed)
+{
+    struct graph *graph =
+        random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
+    struct cut cut;
+    int n = 0, n_values = 0;
+    cut_place(graph, seed, CUT_DEVICES);
+    cut_open(&cut, graph);
+    for (size_t i = 0; i < graph->nodes.n && n < 3; i++) {
+        const struct node *node = graph_node(graph, (int)(graph->nodes.n - 1 - i));
+        if (node->n_outputs && !node->outputs[0].is_ref && node->n_inputs) {
+            n_values += check_fetch(graph, &cut, (struct edge){node->id, 0}, seed);
+            n++;
+        }
+    }
+    cut_close(&cut);
+    graph_free(graph);
+    return n_values;
+}
+
+static void random_graphs_compute_the_same(void **state)
+{
+    const char *count = getenv("PARTS"), *first = getenv("PARTS_SEED");
+    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    int n = 0;
+    (void)state;
+    for (int i = 0; i < (count ? atoi(count) : 1000); i++)
+        n += check_random(seed + (uint64_t)i);
+    assert_true(first || n > 500);
+}
+
+/* ---- the form of parts ---- */
+
+#define ON(n) " @/job:localhost/task:0/device:CPU:" #n "\n"
+
+struct small {
+    struct fixture whole;
+    struct cut cut;
+    struct session *session;
+};
+
+static void open_small(struct small *s, const char *text)
+{
+    fixture_open(&s->whole, text, false);
+    cut_open(&s->cut, s->whole.graph);
+    struct session_options options = {.plan = {.kernels = ops_kernels(), .threads = 1},
+                                      .devices = cut_devices(),
+                                      .n_devices = CUT_DEVICES};
+    s->session = session_new(s->cut.joined, &options);
+}
+
+static void close_small(struct small *s)
+{
+    session_free(s->session);
+    cut_close(&s->cut);
+    fixture_close(&s->whole);
+}
+
+static int run_small(struct small *s, const char *what, double *value)
+{
+    struct edge edge;
+    struct tensor result = TENSOR_INIT;
+    struct step step = {.number = 1};
+    error_clear(&s->whole.err);
+    assert_int_equal(graph_parse_edge(s->cut.joined, what, &edge, &s->whole.err), 0);
+    bool target = edge.slot == CONTROL_SLOT;
+    struct session_call call = {
+        .fetches = &edge, .n_fetches = !target, .targets = &edge.node, .n_targets = target};
+    int code = session_run(s->session, &call, &step, &result, &s->whole.err);
+    if (!code && !target)
+        *value = tensor_get_float64(&result, 0);
+    tensor_release(&result);
+    return code;
+}
+
+static double get(struct small *s, const char *fetch)
+{
+    double value = 0;
+    if (run_small(s, fetch, &value))
+        fail_msg("%s", s->whole.err.text);
+    return value;
+}
+
+static int count(const struct graph *graph, const char *op)
+{
+    int n = 0;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        n += node_is(graph_node(graph, (int)i), op);
+    return n;
+}
+
+static void a_value_crosses_once(void **state)
+{
+    struct small s;
+    (void)state;
+    open_small(&s, "x = Const() {dtype=float32, value=3}" ON(0) "a = Neg(x)" ON(1) "b = Abs(x)" ON(
+                       1) "c = Add(a, b)" ON(1) "d = Square(x)" ON(2) "e = Add(c, d)" ON(0));
+    assert_int_equal(count(s.cut.joined, "Send"), 4); /* x to 1 and 2, c and d to 0 */
+    assert_int_equal(count(s.cut.joined, "Recv"), 4);
+    assert_int_equal(s.cut.parts.crossings.n, 4);
+    assert_int_equal(s.cut.parts.parts.n, 3);
+    assert_true(get(&s, "e") == 9);
+    close_small(&s);
+}
+
+#define VARIABLE                                                                                   \
+    "v = Variable() {dtype=float32, shape=[]}" ON(0) "one = Const() {dtype=float32, value=1}" ON(  \
+        1) "init = Assign(v, one)" ON(0)
+
+static void control_edges_order_effects(void **state)
+{
+    struct small s;
+    (void)state;
+    /* clang-format off */
+    open_small(&s, VARIABLE
+               "w = Variable() {dtype=float32, shape=[]}" ON(1)
+               "init_w = Assign(w, one)" ON(1)
+               "u = AssignAdd(v, one)" ON(0)
+               "u_w = AssignAdd(w, one, ^u)" ON(1)
+               "early = Neg(v)" ON(2)
+               "late = Neg(v, ^u)" ON(2)
+               "later = Identity(v, ^u_w)" ON(0)
+               "all = AddN(early, late, later)" ON(3));
+    /* clang-format on */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(run_small(&s, "^init", NULL), 0);
+        assert_int_equal(run_small(&s, "^init_w", NULL), 0);
+        assert_true(get(&s, "all") == -1 - 2 + 2);
+        assert_true(get(&s, "early") == -2); /* v is 2 now, and only what is needed runs */
+    }
+    close_small(&s);
+}
+
+static void a_failure_ends_all_parts(void **state)
+{
+    struct small s;
+    double value;
+    (void)state;
+    open_small(&s, "x = Const() {dtype=float32, value=nan}" ON(
+                       0) "bad = CheckNumerics(x) {message=\"of "
+                          "x\"}" ON(1) "y = Neg(bad)" ON(2) "z = Abs(y)" ON(3));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(run_small(&s, "z", &value), ERR_DATA);
+        assert_non_null(strstr(s.whole.err.text, "node 'bad'"));
+        assert_null(strstr(s.whole.err.text, "Recv"));
+    }
+    close_small(&s);
+}
+
+static void refuse(const char *text, const char *message)
+{
+    struct fixture f;
+    struct parts parts;
+    fixture_open(&f, text, false);
+    unit_assert_error(part_graph(f.graph, &parts, &f.err), f.err, ERR_DATA, message);
+    fixture_close(&f);
+}
+
+static void what_cannot_be_cut(void **state)
+{
+    (void)state;
+    refuse("x = Const() {dtype=float32, value=3}\n",
+           "node 'x': has no device; tf-place gives it one");
+    refuse(VARIABLE "u = AssignAdd(v, one)" ON(1),
+           "node 'u': must be on the device of 'v', /job:localhost/task:0/device:CPU:0");
+}
+
+static void a_part_does_not_run_alone(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f,
+                 "r = Recv() {tensor_type=float32, tensor_name=\"s\", "
+                 "send_device=\"/job:ps\", recv_device=\"/job:worker\"}\n",
+                 false);
+    struct tensor result;
+    int code = fixture_run(&f, "r", NULL, NULL, &result);
+    unit_assert_error(code, f.err, ERR_DATA,
+                      "node 'r': Recv: nothing connects it to '/job:ps': all parts of a graph run "
+                      "together");
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_crosses_once),
+        cmocka_unit_test(control_edges_order_effects),
+        cmocka_unit_test(a_failure_ends_all_parts),
+        cmocka_unit_test(what_cannot_be_cut),
+        cmocka_unit_test(a_part_does_not_run_alone),
+        cmocka_unit_test(random_graphs_compute_the_same),
+    };
+    return cmocka_run_group_tests_name("part", tests, NULL, NULL);
+}

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define DRAW_EVERY_SECONDS 0.1
-#define RATE_AFTER_SECONDS 0.05 /* before that, a rate says nothing */
+#define RATE_AFTER_SECONDS 0.001 /* before that, a rate says nothing */
 #define WIDTH_UNKNOWN 80
 
 /* The terminal that holds an unfinished line. One process draws one. */

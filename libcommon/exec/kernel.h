@@ -90,7 +90,7 @@ struct kernel_setup {
     bool layouts;       /* outputs may have one */
     bool deterministic; /* bits must not depend on `threads` */
 
-    void *state;               /* given to run and release */
+    void *state;               /* given to run and release; released if prepare fails, too */
     size_t scratch_bytes;      /* aligned to MEM_ALIGNMENT, given to each run */
     struct kernel_output *out; /* n_out, zeroed */
     const char *name;          /* what --dump-plan shows; default: the row's code */

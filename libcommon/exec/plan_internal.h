@@ -58,7 +58,7 @@ struct item {
     int *controls, n_controls;   /* items that must be over before; they pass on deadness */
     VEC(int) after;              /* items that must be over before, dead or alive */
     VEC(struct hold) take, give; /* static plans: before and after the item */
-    bool needs_initialized;      /* variables it reads must have a value */
+    bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
     bool removed;                /* evaluated when the plan was made */
     int output_forward;          /* out[0]'s enum kernel_forward */
     int output_from;

@@ -229,6 +229,10 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
         item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
         take_outputs(plan, item, a.out);
     } else {
+        if (setup.state && item->code->release)
+            item->code->release(setup.state);
+        else
+            mem_free(setup.state);
         item_fail(item, err);
     }
     arena_release(&arena);

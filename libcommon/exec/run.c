@@ -134,10 +134,9 @@ void item_trace(const struct item *item, const struct step *step, int64_t start)
 
 int item_check_variables(const struct plan *plan, const struct item *item, struct error *err)
 {
-    if (!item->needs_initialized)
-        return 0;
     for (int i = 0; i < item->n_in; i++) {
-        if (item->in[i] < 0)
+        bool may_lack = !item->needs_initialized && item->refs && item->refs[i];
+        if (item->in[i] < 0 || may_lack)
             continue;
         const struct value *root = &plan->values.items[plan_root_value(plan, item->in[i])];
         if (root->variable && !root->variable->initialized) {

@@ -188,7 +188,7 @@ static void abandon_holds(const struct plan *plan, int position)
 static int run_item(struct plan *plan, struct static_call *c, struct step *step)
 {
     const struct item *item = c->host.item;
-    if (item->needs_initialized && item_check_variables(plan, item, c->call.err))
+    if (item_check_variables(plan, item, c->call.err))
         return c->call.err->code;
     c->call.step = step;
     int64_t start = step->trace ? trace_now() : 0;

@@ -41,7 +41,8 @@ static const char counter[] = "v = Variable() {dtype=float32, shape=[]}\n"
                               "other = Mul(three, after)\n"
                               "late6 = Add(again, other)\n"
                               "through = Identity(add)\n"
-                              "both = NoOp(^add, ^double)\n";
+                              "both = NoOp(^add, ^double)\n"
+                              "itself = Assign(v, v)\n";
 
 static void a_read_sees_the_state_before_the_writes_of_its_step(void **state)
 {
@@ -67,6 +68,7 @@ static void an_uninitialized_variable_is_named(void **state)
     assert_int_equal(fixture_run(&f, "double", NULL, NULL, &result), ERR_DATA);
     assert_non_null(strstr(f.err.text, "variable 'v' is not initialized"));
     assert_int_equal(fixture_run(&f, "^add", NULL, NULL, NULL), ERR_DATA);
+    assert_int_equal(fixture_run(&f, "^itself", NULL, NULL, NULL), ERR_DATA);
     fixture_do(&f, "^init");
     assert_float_equal(fixture_get(&f, "double", NAN), 0, 0);
     fixture_close(&f);

@@ -134,16 +134,45 @@ int reduce_extremum_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-/* The reduced axes first, then the others; and the way back. */
-static void permutations(unsigned axes, int rank, int64_t *forward, int64_t *backward)
+/* The reduced axes first, then the others. */
+struct permutation {
+    struct edge order; /* axis order[i] comes to place i */
+    struct edge back;  /* its inverse: the place of each axis */
+};
+
+static struct permutation static_permutation(struct build *b, unsigned axes, int rank)
 {
+    int64_t order[SHAPE_RANK_MAX], back[SHAPE_RANK_MAX];
     int n = 0;
     for (int reduced = 1; reduced >= 0; reduced--)
         for (int axis = 0; axis < rank; axis++)
             if ((int)(axes >> axis & 1) == reduced)
-                forward[n++] = axis;
+                order[n++] = axis;
     for (int i = 0; i < rank; i++)
-        backward[forward[i]] = i;
+        back[order[i]] = i;
+    return (struct permutation){build_ints(b, order, rank), build_ints(b, back, rank)};
+}
+
+/* Of the elements of a vector. */
+static struct edge sums_before(struct build *b, struct edge vector)
+{
+    struct attr exclusive = {"exclusive", attr_bool(true)};
+    struct edge inputs[] = {vector, int_scalar(b, 0)};
+    return build_op(b, "Cumsum", inputs, 2, &exclusive, 1);
+}
+
+/* The place of a reduced axis is the number of reduced ones before it; of another, all reduced
+ * ones and the others before it. */
+static struct permutation dynamic_permutation(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge mask = axis_mask(g);
+    struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
+    struct edge n_reduced = build_binary(b, "Sum", mask, int_scalar(b, 0));
+    struct edge place = build_binary(b, "Add", n_reduced, sums_before(b, others));
+    struct edge back =
+        build_binary(b, "Add", grad_mul(g, mask, sums_before(b, mask)), grad_mul(g, others, place));
+    return (struct permutation){build_unary(b, "InvertPermutation", back), back};
 }
 
 static struct edge exclusive_product(struct grad *g, struct edge x, bool reverse)
@@ -153,39 +182,29 @@ static struct edge exclusive_product(struct grad *g, struct edge x, bool reverse
     return build_op(&g->b, "Cumprod", inputs, 2, attrs, 2);
 }
 
-/* Of n dimensions of a shape. */
-static struct edge dims_product(struct grad *g, struct edge shape, int64_t begin, int64_t n)
+static struct edge vector_product(struct build *b, struct edge vector)
 {
-    struct build *b = &g->b;
-    struct edge slice[] = {shape, build_ints(b, &begin, 1), build_ints(b, &n, 1)};
-    return build_binary(b, "Prod", build_op(b, "Slice", slice, 3, NULL, 0), int_scalar(b, 0));
+    return build_binary(b, "Prod", vector, int_scalar(b, 0));
 }
 
-/* The product of all others, also where an element is zero: the products before and after it. */
+/* The product of all others, also where an element is zero: the products before and after it. The
+ * axes are moved so that all of a product is a column of a matrix. */
 int reduce_prod_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0);
-    int rank = build_shape(b, x)->rank;
-    int64_t forward[SHAPE_RANK_MAX], backward[SHAPE_RANK_MAX], n_reduced = 0;
-    unsigned axes;
-    if (!static_axes(g, &axes))
-        return error_set(b->err, ERR_DATA, "a known rank and constant axes are needed");
-    permutations(axes, rank, forward, backward);
-    struct edge order = build_ints(b, forward, rank);
-    struct edge moved = build_binary(b, "Transpose", x, order);
-    struct edge shape = build_unary(b, "Shape", moved);
-    for (int i = 0; i < rank; i++)
-        n_reduced += axes >> i & 1;
-    struct edge dims[] = {dims_product(g, shape, 0, n_reduced),
-                          dims_product(g, shape, n_reduced, rank - n_reduced)};
-    struct edge flat_shape = build_op(b, "Pack", dims, 2, NULL, 0);
-    struct edge flat = build_binary(b, "Reshape", moved, flat_shape);
-    struct edge others =
-        grad_mul(g, exclusive_product(g, flat, false), exclusive_product(g, flat, true));
-    struct edge unflat = build_binary(b, "Reshape", others, shape);
-    struct edge back = build_binary(b, "Transpose", unflat, build_ints(b, backward, rank));
     struct reduction reduction = reduction_of(g);
+    unsigned axes;
+    struct permutation moves = static_axes(g, &axes)
+                                   ? static_permutation(b, axes, build_shape(b, x)->rank)
+                                   : dynamic_permutation(g);
+    struct edge moved = build_binary(b, "Transpose", x, moves.order);
+    struct edge sizes[] = {vector_product(b, reduction.repeats), vector_product(b, reduction.kept)};
+    struct edge matrix = build_binary(b, "Reshape", moved, build_op(b, "Pack", sizes, 2, NULL, 0));
+    struct edge others =
+        grad_mul(g, exclusive_product(g, matrix, false), exclusive_product(g, matrix, true));
+    struct edge unflat = build_binary(b, "Reshape", others, build_unary(b, "Shape", moved));
+    struct edge back = build_binary(b, "Transpose", unflat, moves.back);
     g->in[0] = grad_mul(g, back, spread(g, g->out[0], &reduction));
     return grad_finish(g);
 }

@@ -26,11 +26,11 @@ static int top_k_shape(struct infer *infer)
     return 0;
 }
 
-/* Dimension `axis` of an edge's shape, as a scalar. */
-static struct edge dimension(struct build *b, struct edge x, int64_t axis)
+/* The last dimension of an edge's shape, as a scalar. */
+static struct edge last_dimension(struct build *b, struct edge x)
 {
-    struct tensor t = tensor_borrow(INT64, &SHAPE_SCALAR, &axis);
-    return build_binary(b, "Gather", build_unary(b, "Shape", x), build_const(b, &t));
+    struct edge last = build_binary(b, "Sub", build_unary(b, "Rank", x), build_scalar(b, INT32, 1));
+    return build_binary(b, "Gather", build_unary(b, "Shape", x), last);
 }
 
 /* What flows back goes to the elements that were taken, in a flat view of the input. */
@@ -38,10 +38,6 @@ static int top_k_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), indices = grad_output(g, 1);
-    int rank = build_shape(b, x)->rank;
-    if (rank < 1)
-        return error_set(b->err, ERR_DATA, "%s: the gradient needs a known rank",
-                         node_text(g->node));
     const int64_t last = -1;
     const struct attr keep = {"keep_dims", attr_bool(true)};
     struct edge end = build_ints(b, &last, 1), size = build_unary(b, "Size", x);
@@ -50,7 +46,7 @@ static int top_k_gradient(struct grad *g)
     struct edge range[] = {build_scalar_like(b, size, 0), build_unary(b, "Size", reduced),
                            build_scalar_like(b, size, 1)};
     struct edge rows = build_op(b, "Range", range, 3, NULL, 0);
-    struct edge starts = build_binary(b, "Mul", rows, dimension(b, x, rank - 1));
+    struct edge starts = build_binary(b, "Mul", rows, last_dimension(b, x));
     starts = build_binary(b, "Reshape", starts, build_unary(b, "Shape", reduced));
     struct edge positions = build_binary(b, "Add", indices, starts);
     struct edge sum[] = {build_binary(b, "Reshape", g->out[0], end),

@@ -99,6 +99,14 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
                          [np.asarray(reduce(op, x, axes, False)).astype(dtype)])
     g.op("Prod/float64/zeros", "Prod", [np.array([[0.0, 2, 3], [0, 0, 4], [1, 5, 2]]),
                                         np.array([1], np.int32)], [np.array([0.0, 0, 10])])
+    # a second derivative divides by the elements
+    g.op("Prod/float64/second", "Prod", [np.array([[1.5, 2, -3], [0.5, 4, 1]]),
+                                         np.array([1], np.int32)], [np.array([-9.0, 2])], grad2=True)
+    zeros = np.array([[[0.0, 2], [3, 4]], [[5, 6], [0, 0]], [[1, 0], [2, 3]]])
+    for axes in ([0], [2, 0], [-2], [0, 1, 2]):
+        g.op(f"Prod/float64/zeros-{'.'.join(map(str, axes))}", "Prod",
+             [zeros, np.array(axes, np.int32)],
+             [np.asarray(np.prod(zeros, axis=tuple(axes)))])
 
     # large: blocks, tiles and threads; what is summed is exact in the type
     for dtype in NUMBERS:

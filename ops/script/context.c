@@ -120,23 +120,36 @@ bool context_route_control(lua_State *L, int context, int node)
     return false;
 }
 
-int context_unfinished(const struct script *s)
+/* The input that comes with the loop's body is its last. */
+static bool is_open(const struct node *node)
 {
-    for (size_t i = s->n_given; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            if (!edge_exists(node->inputs[k]))
-                return node->id;
-    }
+    return node->n_inputs && !edge_exists(node->inputs[node->n_inputs - 1]);
+}
+
+int context_unfinished(struct script *s)
+{
+    for (size_t i = s->n_given; i < s->graph->nodes.n; i++)
+        if (is_open(graph_node(s->graph, (int)i)) &&
+            !encloses(s, node_note(s, (int)i)->context, s->context))
+            return (int)i;
     return -1;
 }
 
-bool context_in_loop(const struct script *s)
+void context_hide_open(struct script *s)
 {
-    for (int c = s->context; c > 0; c = s->contexts.items[c].parent)
-        if (s->contexts.items[c].kind == CONTEXT_LOOP)
-            return true;
-    return false;
+    for (size_t i = s->n_given; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        if (!is_open(node))
+            continue;
+        node->n_inputs--;
+        vec_push(&s->open, node->id);
+    }
+}
+
+void context_show_open(struct script *s)
+{
+    while (s->open.n)
+        graph_node(s->graph, vec_pop(&s->open))->n_inputs++;
 }
 
 /* tf.context{kind=, pred=, branch=, pivot=, frame=, parallel_iterations=}: a new one in the current

@@ -47,8 +47,8 @@ static void push_gradient(lua_State *L, struct build *b, const struct gradient *
     }
 }
 
-/* Nodes without inputs run only where the branch does. Those that read only the outside may run:
- * they have no effect. */
+/* Nodes without inputs run only where the branch does, or once in each iteration. Those that read
+ * only the outside may run: they have no effect. */
 static void guard_new_nodes(struct script *s, size_t first)
 {
     if (!s->context)
@@ -82,8 +82,6 @@ static int gradients(lua_State *L)
 {
     struct script *s = script_of(L);
     lua_settop(L, 4);
-    if (context_in_loop(s))
-        place_error(L, "gradients cannot be taken inside of a loop's body");
     int unfinished = context_unfinished(s);
     if (unfinished >= 0)
         place_error(L, "gradients: the loop of %s failed and was not completed",
@@ -106,8 +104,11 @@ static int gradients(lua_State *L)
     }
     struct gradient *result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *result);
     size_t first = s->graph->nodes.n;
-    if (gradients_add(s->graph, ys, n_grads ? grad_ys : NULL, n_ys, xs, n_xs, &options, result,
-                      &err))
+    context_hide_open(s);
+    int code = gradients_add(s->graph, ys, n_grads ? grad_ys : NULL, n_ys, xs, n_xs, &options,
+                             result, &err);
+    context_show_open(s);
+    if (code)
         place_error(L, "%s", err.text);
     lua_createtable(L, n_xs, 0);
     for (int i = 0; i < n_xs; i++) {

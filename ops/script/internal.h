@@ -79,7 +79,8 @@ struct script {
     VEC(struct variable_note) variables;
     VEC(struct context) contexts;
     VEC(struct edge) captures;
-    int context; /* the current one */
+    VEC(int) open; /* nodes whose missing input is hidden */
+    int context;   /* the current one */
 
     const char *chunk; /* name of the script that runs */
 
@@ -211,9 +212,13 @@ bool context_route_ref(lua_State *L, int context, struct edge edge);
  * the Enter of the loop. */
 bool context_route_control(lua_State *L, int context, int node);
 const char *context_text(const struct script *s, int context); /* "a loop" */
-/* A node that lacks an input, as the loop it belongs to was not completed; -1: there is none. */
-int context_unfinished(const struct script *s);
-bool context_in_loop(const struct script *s); /* whether new nodes are in a loop's body */
+/* A node that lacks an input, as the loop it belongs to failed; -1: there is none. Loops around the
+ * current context are still being built. */
+int context_unfinished(struct script *s);
+/* While the missing inputs are hidden a loop that is being built looks as if it ran once, and the
+ * graph is closed. */
+void context_hide_open(struct script *s);
+void context_show_open(struct script *s);
 
 /* ---- scope.c, globals.c, variable.c, gradient.c ---- */
 

@@ -108,6 +108,7 @@ void script_free(struct script *s)
     vec_release(&s->variables);
     vec_release(&s->contexts);
     vec_release(&s->captures);
+    vec_release(&s->open);
     vec_release(&s->controls);
     vec_release(&s->entries);
     vec_release(&s->aliases);
@@ -242,7 +243,7 @@ static void write_seeds(struct script *s, size_t first)
 
 static int finish(lua_State *L)
 {
-    const struct script *s = script_of(L);
+    struct script *s = script_of(L);
     int unfinished = context_unfinished(s);
     if (unfinished >= 0)
         return luaL_error(L, "the loop of %s failed and was not completed",

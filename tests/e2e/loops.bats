@@ -38,3 +38,50 @@ entry.r = a
 EOF
     [[ $(result nest.lua 4) == "step 1  a 15.5" ]]
 }
+
+# Newton's method with derivatives of what the iteration computes. The roots: sqrt(2), and the cube
+# root of 2, where the slope of a^4/4 - 2a is 0; a derivative of the whole loop: d sqrt(x)/dx.
+@test "gradients in a loop's body, once and twice" {
+    cat >newton.lua <<'EOF'
+x = Placeholder{dtype = float64, name = "x", shape = {}}
+local one = Const(1.0, {dtype = float64})
+_, root = while_loop(function(i, a) return Less(i, 8) end, function(i, a)
+  local f = a * a - x
+  return i + 1, a - f / gradients(f, a)
+end, {Const(0), one})
+_, least = while_loop(function(i, a) return Less(i, 20) end, function(i, a)
+  local slope = gradients(Square(Square(a)) / 4 - x * a, a)
+  return i + 1, a - slope / gradients(slope, a)
+end, {Const(0), one})
+entry.r = Pack({root, least, gradients(root, x)})
+EOF
+    [[ $(result newton.lua 2) == "step 1  Pack 1.41421 1.25992 0.353553" ]]
+}
+
+# c += d(c x^2)/dx = 2cx, three times; d^8 differentiated through an inner loop, twice; a branch of
+# each kind, twice; and a condition that asks for the slope of a^3 - 3a, which is 0 at 1.
+@test "gradients in a loop by what comes from outside, through loops and branches, in conditions" {
+    cat >inner.lua <<'EOF'
+x = Placeholder{dtype = float64, name = "x", shape = {}}
+local one = Const(1.0, {dtype = float64})
+_, outside = while_loop(function(i, c) return Less(i, 3) end, function(i, c)
+  return i + 1, c + gradients(x * x * c, x)
+end, {Const(0), one})
+_, power = while_loop(function(i, d) return Less(i, 2) end, function(i, d)
+  local _, p = while_loop(function(k, p) return Less(k, 3) end,
+                          function(k, p) return k + 1, p * p end, {Const(0), d})
+  return i + 1, gradients(p, d) / 64
+end, {Const(0), x})
+_, branches = while_loop(function(i, d) return Less(i, 4) end, function(i, d)
+  local p = cond(Less(i, 2), function() return d * d end, function() return 3 * d end)
+  return i + 1, d * gradients(p, d)
+end, {Const(0), x})
+local function slope(a) return gradients(a * a * a - 3 * a, a) end
+level = while_loop(function(a) return Greater(slope(a), 1e-9) end, function(a)
+  return cond(Less(a, 9), function() return a - slope(a) / (6 * a) end,
+              function() return a / 2 end)
+end, {x})
+entry.r = Pack({outside, power, branches, level})
+EOF
+    [[ $(result inner.lua 2) == "step 1  Pack 125 3.35544e+07 1152 1" ]]
+}

@@ -168,12 +168,6 @@ static void loops_that_failed_are_not_taken_for_whole(void **state)
                     "return i:input(0):input(0):input(1) end, {0})",
                     "m.lua:2: input 1 of node 'while/Merge' (m.lua:1) comes when the loop is "
                     "complete");
-    scripts_refused(
-        "x = Placeholder{dtype = float32, shape = {}}\n"
-        "while_loop(function(a) return Less(a, 3) end, function(a)\n"
-        "return cond(Less(a, 1), function() local g = gradients(a * a, a) return g end,\n"
-        "function() return a end) end, {x})",
-        "m.lua:3: gradients cannot be taken inside of a loop's body");
 }
 
 /* What a script calls its globals is nothing to the prelude. */

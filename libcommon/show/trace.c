@@ -10,8 +10,6 @@
 #include "base/memory.h"
 #include "base/vec.h"
 
-#define THREADS_MAX 4096 /* told apart */
-
 struct total {
     const char *name; /* in the summary's arena */
     int64_t op;       /* its own index, or that of a node's op */
@@ -31,7 +29,8 @@ struct trace_summary {
     VEC(double) steps; /* ns */
     struct totals ops, nodes;
     double kernel_ns;
-    VEC(int64_t) threads; /* their numbers */
+    struct map threads; /* by their numbers' text */
+    int64_t last_thread;
     struct arena names;
     struct str scratch;
 };
@@ -46,7 +45,7 @@ void trace_summary_free(struct trace_summary *summary)
     if (!summary)
         return;
     vec_release(&summary->steps);
-    vec_release(&summary->threads);
+    map_release(&summary->threads);
     vec_release(&summary->ops);
     vec_release(&summary->nodes);
     map_release(&summary->ops.index);
@@ -76,11 +75,14 @@ static int64_t find(struct trace_summary *s, struct totals *totals, const msgpac
 
 static void add_thread(struct trace_summary *s, int64_t thread)
 {
-    for (size_t i = 0; i < s->threads.n; i++)
-        if (s->threads.items[i] == thread)
-            return;
-    if (s->threads.n < THREADS_MAX)
-        vec_push(&s->threads, thread);
+    int64_t known;
+    if (s->threads.n && s->last_thread == thread)
+        return;
+    s->last_thread = thread;
+    str_clear(&s->scratch);
+    str_printf(&s->scratch, "%" PRId64, thread);
+    if (!map_get(&s->threads, str_text(&s->scratch), &known))
+        map_put(&s->threads, arena_strdup(&s->names, str_text(&s->scratch)), thread);
 }
 
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
@@ -167,15 +169,16 @@ static void print_steps(const struct trace_summary *s, struct str *out)
     mem_free(sorted);
 }
 
-static const char *slowest_node(const struct trace_summary *s, int64_t op)
+/* By op, the node that took longest; NULL where all of its nodes also ran as another op. */
+static const struct total **slowest_nodes(const struct trace_summary *s)
 {
-    const struct total *slowest = NULL;
+    const struct total **slowest = mem_array(s->ops.n, sizeof(struct total *));
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct total *node = &s->nodes.items[i];
-        if (node->op == op && (!slowest || node->ns > slowest->ns))
-            slowest = node;
+        if (!slowest[node->op] || node->ns > slowest[node->op]->ns)
+            slowest[node->op] = node;
     }
-    return slowest ? slowest->name : "-";
+    return slowest;
 }
 
 static void print_ops(const struct trace_summary *s, struct str *out)
@@ -184,6 +187,7 @@ static void print_ops(const struct trace_summary *s, struct str *out)
     struct total *sorted = mem_array(s->ops.n, sizeof *sorted);
     memcpy(sorted, s->ops.items, s->ops.n * sizeof *sorted);
     qsort(sorted, s->ops.n, sizeof *sorted, by_time);
+    const struct total **slowest = slowest_nodes(s);
     struct columns columns = {.n = 6};
     for (int i = 0; i < columns.n; i++)
         columns_add(&columns, "%s", titles[i]);
@@ -195,9 +199,10 @@ static void print_ops(const struct trace_summary *s, struct str *out)
         columns_add(&columns, "%.0f%%", s->kernel_ns > 0 ? 100 * op->ns / s->kernel_ns : 0);
         columns_add(&columns, "%" PRId64, op->calls);
         columns_add(&columns, "%s", time_text(op->ns / (double)op->calls, each));
-        columns_add(&columns, "%s", slowest_node(s, op->op));
+        columns_add(&columns, "%s", slowest[op->op] ? slowest[op->op]->name : "-");
     }
     columns_print(&columns, out);
+    mem_free(slowest);
     mem_free(sorted);
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/rendezvous.h"
+#include "exec/step.h"
 #include "exec/trace.h"
 #include "exec/workers.h"
 
@@ -69,8 +69,8 @@ static void distribute(struct run *run, struct activation *ready, struct activat
     call_helpers(run, queued);
 }
 
-/* An activation is over. With the lock held. True: it is the first that failed, and the other plans
- * of the step have to be told, without the lock. */
+/* An activation is over. With the lock held. True: it is the first that failed, and those who wait
+ * have to be told, without the lock, by `stop`. */
 static bool finish(struct run *run, struct activation *a, int code, struct activation **mine)
 {
     struct activation *ready = NULL;
@@ -85,9 +85,19 @@ static bool finish(struct run *run, struct activation *a, int code, struct activ
     if (!run->failed)
         frame_propagate(run, a, &ready);
     distribute(run, ready, mine);
+    if (!first_failure && --run->active == 0)
+        pthread_cond_broadcast(&run->changed);
+    return first_failure;
+}
+
+/* The run is not over before all have been told. */
+static void stop(struct run *run)
+{
+    step_stop(run->step, &run->err);
+    pthread_mutex_lock(&run->lock);
     if (--run->active == 0)
         pthread_cond_broadcast(&run->changed);
-    return first_failure && run->step->rendezvous;
+    pthread_mutex_unlock(&run->lock);
 }
 
 static int dead_fetch(struct activation *a)
@@ -118,15 +128,14 @@ static void execute(struct run *run, struct activation *a)
             code = kernel_run(run, a);
         if (code == KERNEL_PENDING)
             continue;
-        if (!code && atomic_load_explicit(&run->step->cancelled, memory_order_relaxed))
-            code = error_set(&a->err, ERR_CANCELLED, "the step was cancelled");
+        if (!code)
+            code = step_stopped(run->step, &a->err);
         kernel_release_inputs(run, a);
-        struct rendezvous *rendezvous = run->step->rendezvous;
         pthread_mutex_lock(&run->lock);
         bool tell = finish(run, a, code, &mine);
         pthread_mutex_unlock(&run->lock);
         if (tell)
-            rendezvous->abort(rendezvous, &run->err);
+            stop(run);
     }
 }
 
@@ -136,11 +145,9 @@ void run_async_done(struct call_host *host, int result)
     struct run *run = a->run;
     if (result > 0)
         item_fail(host->item, &a->err);
-    struct rendezvous *rendezvous = run->step->rendezvous;
     kernel_release_inputs(run, a);
     pthread_mutex_lock(&run->lock);
     bool tell = finish(run, a, result > 0 ? result : 0, &mine);
-    struct error reason = tell ? run->err : (struct error)ERROR_INIT;
     while (mine) { /* the caller is somebody else's thread: it only queues */
         struct activation *next = mine->next;
         run_push(run, mine);
@@ -149,7 +156,7 @@ void run_async_done(struct call_host *host, int result)
     call_helpers(run, 1);
     pthread_mutex_unlock(&run->lock);
     if (tell)
-        rendezvous->abort(rendezvous, &reason);
+        stop(run);
 }
 
 static struct activation *pop(struct run *run)

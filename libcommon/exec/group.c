@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/plan_internal.h"
 #include "exec/rendezvous.h"
 #include "exec/step.h"
 #include "graph/device_name.h"
@@ -289,17 +290,9 @@ static void collect(struct part_run *r, struct tensor *fetches, bool failed)
     mem_free(r->fetches);
 }
 
-int group_run(struct group *group, struct step *step, const struct tensor *feeds,
-              struct tensor *fetches, struct error *err)
+static int run_parts(struct group *group, struct part_run *runs, struct step *step,
+                     struct error *err)
 {
-    if (group->n_parts == 1)
-        return plan_run(group->plans[0], step, feeds, fetches, err);
-    struct part_run *runs = mem_array((size_t)group->n_parts + 1, sizeof *runs);
-    if (group->n_fetches)
-        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
-    step->rendezvous = rendezvous_local_new();
-    for (int i = 0; i < group->n_parts; i++)
-        prepare(&runs[i], &group->parts[i], step, feeds);
     for (int i = 1; i < group->n_parts; i++)
         start(&runs[i]);
     if (group->n_parts)
@@ -307,15 +300,73 @@ int group_run(struct group *group, struct step *step, const struct tensor *feeds
     for (int i = 1; i < group->n_parts; i++)
         if (runs[i].started)
             pthread_join(runs[i].thread, NULL);
+    step->rendezvous->aborted(step->rendezvous, err);
+    return err->code;
+}
+
+int group_run(struct group *group, struct step *step, const struct tensor *feeds,
+              struct tensor *fetches, struct error *err)
+{
+    if (group->n_parts == 1)
+        return plan_run(group->plans[0], step, feeds, fetches, err);
+    struct part_run *runs = mem_array((size_t)group->n_parts + 1, sizeof *runs);
+    struct rendezvous *own = step->rendezvous ? NULL : rendezvous_local_new();
     struct error reason = ERROR_INIT;
-    bool failed = step->rendezvous->aborted(step->rendezvous, &reason);
+    if (group->n_fetches)
+        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
+    if (own)
+        step->rendezvous = own;
     for (int i = 0; i < group->n_parts; i++)
-        collect(&runs[i], fetches, failed);
-    step->rendezvous->free(step->rendezvous);
-    step->rendezvous = NULL;
-    step_resources_free(step);
+        prepare(&runs[i], &group->parts[i], step, feeds);
+    run_parts(group, runs, step, &reason);
+    for (int i = 0; i < group->n_parts; i++)
+        collect(&runs[i], fetches, reason.code != 0);
+    if (own) {
+        own->free(own);
+        step->rendezvous = NULL;
+    }
+    step_end(step);
     mem_free(runs);
-    if (failed)
+    if (reason.code)
         *err = reason;
     return reason.code;
+}
+
+struct group_step {
+    struct group *group;
+    struct step *step;
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct step_done *done;
+};
+
+static void *run_group(void *argument)
+{
+    struct group_step s = *(struct group_step *)argument;
+    struct error err = ERROR_INIT;
+    mem_free(argument);
+    int code = group_run(s.group, s.step, s.feeds, s.fetches, &err);
+    s.done->done(s.done, code, &err);
+    return NULL;
+}
+
+void group_start(struct group *group, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct step_done *done)
+{
+    struct group_step *s = mem_alloc(sizeof *s);
+    struct error err = ERROR_INIT;
+    pthread_t thread;
+    sigset_t all, old;
+    *s = (struct group_step){group, step, feeds, fetches, done};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = !pthread_create(&thread, NULL, run_group, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (started) {
+        pthread_detach(thread);
+        return;
+    }
+    mem_free(s);
+    error_set(&err, ERR_OS, "cannot start a thread for a step");
+    done->done(done, err.code, &err);
 }

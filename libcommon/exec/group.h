@@ -22,8 +22,11 @@ int group_new(const struct graph *graph, const struct group_options *options,
               const struct plan_request *request, struct group **group, struct error *err);
 void group_free(struct group *group);
 
-/* As plan_run. The first part that fails ends the step on all devices, and its error is the
- * step's. */
+/* As plan_run and plan_start. The first part that fails ends the step on all devices, and its error
+ * is the step's; it is over when all parts are. A rendezvous that the step comes with is used by
+ * the parts and stays the caller's; without one, several parts get one of their own. */
+void group_start(struct group *group, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct step_done *done);
 int group_run(struct group *group, struct step *step, const struct tensor *feeds,
               struct tensor *fetches, struct error *err);
 

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
-#include "exec/step.h"
 
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
@@ -74,40 +73,6 @@ void plan_free(struct plan *plan)
     arena_release(&plan->memory);
     pthread_mutex_destroy(&plan->lock);
     mem_free(plan);
-}
-
-/* Feeds are what the plan was made for: static plans check that shapes are equal themselves. */
-static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
-{
-    for (int i = 0; i < plan->n_feeds; i++) {
-        const struct plan_feed *wanted = &plan->feeds[i];
-        if (feeds[i].type != wanted->type || !shape_compatible(&feeds[i].shape, &wanted->shape))
-            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s",
-                             node_text(graph_node(plan->source, wanted->edge.node)),
-                             shape_text_typed(wanted->type, &wanted->shape),
-                             shape_text_typed(feeds[i].type, &feeds[i].shape));
-    }
-    return 0;
-}
-
-int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                  struct tensor *fetches, struct error *err)
-{
-    if (plan->n_fetches)
-        memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
-    int code = check_feeds(plan, feeds, err);
-    if (code)
-        return code;
-    return plan->is_static ? static_run(plan, step, feeds, fetches, err)
-                           : dynamic_run(plan, step, feeds, fetches, err);
-}
-
-int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-             struct tensor *fetches, struct error *err)
-{
-    int code = plan_run_part(plan, step, feeds, fetches, err);
-    step_resources_free(step);
-    return code;
 }
 
 bool plan_is_static(const struct plan *plan)

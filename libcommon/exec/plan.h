@@ -50,16 +50,30 @@ void plan_free(struct plan *plan);
 struct trace;
 struct step_resources;
 struct rendezvous;
+struct step_waiter;
+
+/* Why a step has to stop, and who waits to be told. The executor's own: exec/step.h. */
+struct step_stop {
+    atomic_bool stopped;
+    bool is_telling; /* thread `teller` calls waiters; now `told` */
+    pthread_t teller;
+    struct step_waiter *waiters, *told;
+    struct error reason; /* the first */
+};
 
 /* What a step is given besides tensors. */
 struct step {
     int64_t number; /* 1, 2, ... as the driver counts; randomness is keyed by it */
     uint64_t seed;  /* --seed */
     uint32_t replica;
-    atomic_bool cancelled;         /* set from any thread: the step ends with ERR_CANCELLED */
-    struct trace *trace;           /* NULL: off */
+    uint64_t session;      /* that the step is of; 0: there is no other in the process */
+    uint64_t incarnation;  /* of the worker that the step is for */
+    atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED when the kernel
+                            * that runs is over; step_cancel ends it even if all wait */
+    struct trace *trace;   /* NULL: off */
     struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
     _Atomic(struct step_resources *) resources; /* the executor's: exec/step.h */
+    struct step_stop stop;
 };
 
 /* Runs one step. feeds[i] is host, row-major, of the planned type and a fitting shape, and is only
@@ -68,11 +82,28 @@ struct step {
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err);
 
-/* As plan_run, for one of several plans that make up a step, each on a device of its own and by a
- * thread of its own. What kernels keep for the step stays until the caller, when all are over,
- * calls step_resources_free. A plan that fails aborts the rendezvous. */
-int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                  struct tensor *fetches, struct error *err);
+/* Who is told that a step that was started is over; lives with its owner. `done` is called exactly
+ * once, perhaps before the call that starts the step has returned, by whichever thread finished the
+ * step and with no lock held: with 0, or with a code and its error, which is valid during the call.
+ * In it feeds, fetches and the step may be freed or used again, and other steps may be started. */
+struct step_done {
+    void (*done)(struct step_done *done, int code, const struct error *err);
+    bool computes; /* the thread that starts the step may run expensive kernels before it returns;
+                    * else they are left to the process's helper threads */
+};
+
+/* As plan_run, but returns when all that is left of the step waits: for a value of the rendezvous,
+ * another asynchronous kernel, a variable that another step holds, a helper thread. Whoever ends
+ * such a wait runs the cheap kernels that become ready by it. feeds and fetches must stay until
+ * `done`. A step that fails, or is cancelled, aborts its rendezvous if it has one, and ends when
+ * its kernels have. */
+void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
+                struct tensor *fetches, struct step_done *done);
+
+/* As plan_start, for one of several plans that make up a step, each on a device of its own. What
+ * kernels keep for the step stays until the caller, when all are over, calls step_end. */
+void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                     struct tensor *fetches, struct step_done *done);
 
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 

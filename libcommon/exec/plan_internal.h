@@ -124,6 +124,10 @@ int plan_schedule(struct plan *plan, struct error *err);
 /* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
 void plan_place_memory(struct plan *plan);
 
+/* start.c: as plan_run, for one of several plans that make up a step. */
+int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                  struct tensor *fetches, struct error *err);
+
 /* static.c */
 int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
                struct tensor *fetches, struct error *err);

@@ -11,9 +11,13 @@
 
 #include "exec/plan.h"
 
+/* The names are kept by whoever calls until the step is over. */
 struct rendezvous_key {
-    const char *tensor_name; /* of the Send; kept by whoever calls until the step is over */
+    const char *tensor_name; /* of the Send */
     uint64_t iteration;      /* kernel_call.iteration: 0 outside of loops */
+    /* Of the Send and the Recv alike, canonical (graph/device_name.h): where the value comes from
+     * and goes to. No two pairs of a step differ in them alone. */
+    const char *send_device, *recv_device;
 };
 
 /* What a receiver hands over until `arrived` is called, exactly once, from any thread and perhaps

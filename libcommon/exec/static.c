@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
+#include "exec/step.h"
 #include "exec/trace.h"
 
 struct static_call {
@@ -206,8 +207,8 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
         const struct item *item = c->host.item;
         take_holds(item);
         int code = run_item(plan, c, step);
-        if (!code && atomic_load_explicit(&step->cancelled, memory_order_relaxed))
-            code = error_set(&instance->err, ERR_CANCELLED, "the step was cancelled");
+        if (!code)
+            code = step_stopped(step, &instance->err);
         give_holds(item);
         if (code) {
             abandon_holds(plan, at);

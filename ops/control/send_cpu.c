@@ -12,7 +12,10 @@ static int no_peer(struct kernel_call *call)
 
 static struct rendezvous_key key_of(const struct kernel_call *call)
 {
-    return (struct rendezvous_key){node_string(call->node, "tensor_name"), call->iteration};
+    return (struct rendezvous_key){.tensor_name = node_string(call->node, "tensor_name"),
+                                   .iteration = call->iteration,
+                                   .send_device = node_string(call->node, "send_device"),
+                                   .recv_device = node_string(call->node, "recv_device")};
 }
 
 /* Memory that is not counted (a feed, a constant, a variable) may change when the call is over. */

@@ -32,12 +32,12 @@ static void resources_by_handle(void **unused)
     assert_null(step_resource_get(&step, second + 1, release));
     assert_null(step_resource_get(&step, UINT64_MAX, release));
     n_released = 0;
-    step_resources_free(&step);
+    step_end(&step);
     assert_int_equal(n_released, 2);
     assert_int_equal(released[0], 2); /* the last made goes first */
     assert_int_equal(released[1], 1);
     assert_null(step_resource_get(&step, first, release));
-    step_resources_free(&step);
+    step_end(&step);
     assert_int_equal(n_released, 2);
 }
 
@@ -75,7 +75,7 @@ static void threads_share_a_step(void **unused)
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    step_resources_free(&shared);
+    step_end(&shared);
     assert_int_equal(atomic_load(&n_freed), THREADS * EACH);
 }
 

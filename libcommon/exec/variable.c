@@ -2,6 +2,7 @@
 #include "exec/variable.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "exec/device.h"
@@ -58,6 +59,15 @@ static struct variable_waiter *admit(struct variable *variable)
     return first;
 }
 
+static void resume_all(struct variable_waiter *admitted)
+{
+    while (admitted) { /* the waiter may be gone once it was resumed */
+        struct variable_waiter *next = admitted->next;
+        admitted->resume(admitted);
+        admitted = next;
+    }
+}
+
 void variable_unhold(struct variable *variable, bool write)
 {
     pthread_mutex_lock(&variable->lock);
@@ -65,11 +75,7 @@ void variable_unhold(struct variable *variable, bool write)
     variable->holds = write ? 0 : variable->holds - 1;
     struct variable_waiter *admitted = admit(variable);
     pthread_mutex_unlock(&variable->lock);
-    while (admitted) { /* the waiter may be gone once it was resumed */
-        struct variable_waiter *next = admitted->next;
-        admitted->resume(admitted);
-        admitted = next;
-    }
+    resume_all(admitted);
 }
 
 struct blocked_thread {
@@ -88,19 +94,69 @@ static void wake(struct variable_waiter *waiter)
     pthread_mutex_unlock(&blocked->lock);
 }
 
-void variable_hold_wait(struct variable *variable, bool write)
+/* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the hold. */
+static bool give_up(struct variable *variable, struct blocked_thread *blocked)
+{
+    pthread_mutex_lock(&variable->lock);
+    struct variable_waiter **at = &variable->first_waiter, *before = NULL, *admitted = NULL;
+    while (*at && *at != &blocked->waiter) {
+        before = *at;
+        at = &before->next;
+    }
+    bool found = *at != NULL;
+    if (found) {
+        *at = blocked->waiter.next;
+        if (variable->last_waiter == &blocked->waiter)
+            variable->last_waiter = before;
+        admitted = admit(variable);
+    }
+    pthread_mutex_unlock(&variable->lock);
+    resume_all(admitted);
+    return found;
+}
+
+/* Until the hold was given, or the time has come (NULL: never). */
+static bool wait_until(struct blocked_thread *blocked, const struct timespec *end)
+{
+    int failed = 0;
+    pthread_mutex_lock(&blocked->lock);
+    while (!blocked->done && !failed)
+        failed =
+            end ? pthread_cond_clockwait(&blocked->admitted, &blocked->lock, CLOCK_MONOTONIC, end)
+                : pthread_cond_wait(&blocked->admitted, &blocked->lock);
+    bool done = blocked->done;
+    pthread_mutex_unlock(&blocked->lock);
+    return done;
+}
+
+static bool hold_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
     struct blocked_thread blocked = {.waiter.resume = wake,
                                      .lock = PTHREAD_MUTEX_INITIALIZER,
                                      .admitted = PTHREAD_COND_INITIALIZER};
     if (variable_hold(variable, write, &blocked.waiter))
-        return;
-    pthread_mutex_lock(&blocked.lock);
-    while (!blocked.done)
-        pthread_cond_wait(&blocked.admitted, &blocked.lock);
-    pthread_mutex_unlock(&blocked.lock);
+        return true;
+    bool taken = wait_until(&blocked, end);
+    if (!taken && !give_up(variable, &blocked))
+        taken = wait_until(&blocked, NULL); /* it was given just now */
     pthread_cond_destroy(&blocked.admitted);
     pthread_mutex_destroy(&blocked.lock);
+    return taken;
+}
+
+void variable_hold_wait(struct variable *variable, bool write)
+{
+    hold_blocking(variable, write, NULL);
+}
+
+bool variable_hold_until(struct variable *variable, bool write, double seconds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t ns = end.tv_nsec + (int64_t)(seconds * 1e9);
+    end.tv_sec += ns / 1000000000;
+    end.tv_nsec = ns % 1000000000;
+    return hold_blocking(variable, write, &end);
 }
 
 /* ---- values ---- */
@@ -141,6 +197,12 @@ void variable_written(struct variable *variable)
 {
     variable->initialized = true;
     variable->updates++;
+}
+
+void variable_clear(struct variable *variable)
+{
+    tensor_release(&variable->value);
+    variable->initialized = false;
 }
 
 /* ---- the store ---- */

@@ -45,8 +45,10 @@ struct variable_waiter {
 /* Takes a hold if it is free now and nobody waits; else queues the waiter and returns false. */
 bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter);
 void variable_unhold(struct variable *variable, bool write);
-/* The same for threads that may block: tools that save and restore. */
+/* The same for threads that may block: tools that save and restore. The second gives up after
+ * `seconds` and returns false. */
 void variable_hold_wait(struct variable *variable, bool write);
+bool variable_hold_until(struct variable *variable, bool write, double seconds);
 
 /* For kernels that write, with the hold: memory for a value of this shape. The first assignment
  * allocates; later shapes must be equal unless `reshape`. ERR_DATA on a mismatch, ERR_OS without
@@ -54,6 +56,10 @@ void variable_hold_wait(struct variable *variable, bool write);
 int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
                            struct error *err);
 void variable_written(struct variable *variable);
+
+/* With the hold of a writer: as before the first assignment, but for the count of updates. Gives
+ * the memory back. */
+void variable_clear(struct variable *variable);
 
 /* ---- the store: all variables of a process ---- */
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/containers.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "exec/device.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int hold(struct variable *variable, bool write, double end, struct error *err)
+{
+    double left = end - now();
+    if (variable_hold_until(variable, write, left > 0 ? left : 0))
+        return 0;
+    return error_set(err, ERR_RETRY, "variable '%s' is in use by steps that do not end",
+                     variable->name);
+}
+
+static bool matches(const struct variable *variable, const char *container, const char *name)
+{
+    return (!container || !strcmp(variable->container, container)) &&
+           (!name || !strcmp(variable->name, name));
+}
+
+/* ---- list ---- */
+
+int containers_list(struct variable_store *store, const char *container, const char *name,
+                    double seconds, struct container_list *list, struct error *err)
+{
+    double end = now() + seconds;
+    for (struct variable *v = variable_store_first(store); v; v = v->next) {
+        if (!matches(v, container, name))
+            continue;
+        if (hold(v, false, end, err))
+            return err->code;
+        struct container_row row = {.container = v->container,
+                                    .name = v->name,
+                                    .type = v->type,
+                                    .shape = v->initialized ? v->value.shape : v->shape,
+                                    .initialized = v->initialized,
+                                    .updates = v->updates,
+                                    .bytes = v->initialized ? (int64_t)tensor_bytes(&v->value) : 0};
+        variable_unhold(v, false);
+        vec_push(&list->rows, row);
+    }
+    return 0;
+}
+
+void container_list_release(struct container_list *list)
+{
+    vec_release(&list->rows);
+}
+
+/* ---- one variable ---- */
+
+static int find(struct variable_store *store, const char *container, const char *name,
+                struct variable **found, struct error *err)
+{
+    *found = variable_store_find(store, container, name);
+    if (*found)
+        return 0;
+    return error_set(err, ERR_NOINPUT, "no variable '%s' in container '%s'", name, container);
+}
+
+static int copy_out(struct variable *variable, struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    if (!variable->initialized)
+        return error_set(err, ERR_NOINPUT, "variable '%s' is not initialized", variable->name);
+    if (!device || device->is_host)
+        return tensor_copy(value, &variable->value, err);
+    int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
+    if (!code)
+        code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
+                                true, err);
+    if (code)
+        tensor_release(value);
+    return code;
+}
+
+int containers_get(struct variable_store *store, const char *container, const char *name,
+                   double seconds, struct tensor *value, struct error *err)
+{
+    struct variable *variable;
+    int code = find(store, container, name, &variable, err);
+    if (!code)
+        code = hold(variable, false, now() + seconds, err);
+    if (code)
+        return code;
+    code = copy_out(variable, value, err);
+    variable_unhold(variable, false);
+    return code;
+}
+
+static int copy_in(struct variable *variable, const struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    int code = variable_prepare_write(variable, &value->shape, false, err);
+    if (code)
+        return code;
+    if (!device || device->is_host)
+        memcpy(variable->value.data, value->data, tensor_bytes(value));
+    else
+        code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
+                               err);
+    if (!code)
+        variable_written(variable);
+    return code;
+}
+
+int containers_put(struct variable_store *store, const char *container, const char *name,
+                   double seconds, const struct tensor *value, struct error *err)
+{
+    struct variable *variable;
+    int code = find(store, container, name, &variable, err);
+    if (code)
+        return code;
+    if (value->type != variable->type)
+        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", name,
+                         shape_text_typed(variable->type, &variable->shape),
+                         shape_text_typed(value->type, &value->shape));
+    code = hold(variable, true, now() + seconds, err);
+    if (code)
+        return code;
+    code = copy_in(variable, value, err);
+    variable_unhold(variable, true);
+    return code;
+}
+
+/* ---- a container ---- */
+
+typedef VEC(struct variable *) variable_vec;
+
+/* Takes the hold of every variable of the container, in the order of all holds. */
+static int hold_all(struct variable_store *store, const char *container, double end,
+                    variable_vec *held, struct error *err)
+{
+    for (struct variable *v = variable_store_first(store); v; v = v->next) {
+        if (!matches(v, container, NULL))
+            continue;
+        if (hold(v, true, end, err))
+            return err->code;
+        vec_push(held, v);
+    }
+    return held->n ? 0 : error_set(err, ERR_NOINPUT, "no container '%s'", container);
+}
+
+int containers_reset(struct variable_store *store, const char *container, double seconds, int *n,
+                     struct error *err)
+{
+    variable_vec held = VEC_INIT;
+    int code = hold_all(store, container, now() + seconds, &held, err);
+    for (size_t i = 0; i < held.n; i++) {
+        if (!code)
+            variable_clear(held.items[i]);
+        variable_unhold(held.items[i], true);
+    }
+    *n = code ? 0 : (int)held.n;
+    vec_release(&held);
+    return code;
+}

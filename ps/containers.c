@@ -68,7 +68,7 @@ static int find(struct variable_store *store, const char *container, const char 
     return error_set(err, ERR_NOINPUT, "no variable '%s' in container '%s'", name, container);
 }
 
-static int copy_out(struct variable *variable, struct tensor *value, struct error *err)
+int container_copy_out(struct variable *variable, struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
     if (!variable->initialized)
@@ -93,12 +93,12 @@ int containers_get(struct variable_store *store, const char *container, const ch
         code = hold(variable, false, now() + seconds, err);
     if (code)
         return code;
-    code = copy_out(variable, value, err);
+    code = container_copy_out(variable, value, err);
     variable_unhold(variable, false);
     return code;
 }
 
-static int copy_in(struct variable *variable, const struct tensor *value, struct error *err)
+int container_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
     int code = variable_prepare_write(variable, &value->shape, false, err);
@@ -128,40 +128,44 @@ int containers_put(struct variable_store *store, const char *container, const ch
     code = hold(variable, true, now() + seconds, err);
     if (code)
         return code;
-    code = copy_in(variable, value, err);
+    code = container_copy_in(variable, value, err);
     variable_unhold(variable, true);
     return code;
 }
 
 /* ---- a container ---- */
 
-typedef VEC(struct variable *) variable_vec;
-
-/* Takes the hold of every variable of the container, in the order of all holds. */
-static int hold_all(struct variable_store *store, const char *container, double end,
+int containers_hold(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *held, struct error *err)
 {
+    double end = now() + seconds;
     for (struct variable *v = variable_store_first(store); v; v = v->next) {
         if (!matches(v, container, NULL))
             continue;
-        if (hold(v, true, end, err))
+        if (hold(v, write, end, err))
             return err->code;
         vec_push(held, v);
     }
-    return held->n ? 0 : error_set(err, ERR_NOINPUT, "no container '%s'", container);
+    return 0;
+}
+
+void containers_unhold(variable_vec *held, bool write)
+{
+    for (size_t i = 0; i < held->n; i++)
+        variable_unhold(held->items[i], write);
+    vec_release(held);
 }
 
 int containers_reset(struct variable_store *store, const char *container, double seconds, int *n,
                      struct error *err)
 {
     variable_vec held = VEC_INIT;
-    int code = hold_all(store, container, now() + seconds, &held, err);
-    for (size_t i = 0; i < held.n; i++) {
-        if (!code)
-            variable_clear(held.items[i]);
-        variable_unhold(held.items[i], true);
-    }
+    int code = containers_hold(store, container, true, seconds, &held, err);
+    if (!code && !held.n)
+        code = error_set(err, ERR_NOINPUT, "no container '%s'", container);
+    for (size_t i = 0; !code && i < held.n; i++)
+        variable_clear(held.items[i]);
     *n = code ? 0 : (int)held.n;
-    vec_release(&held);
+    containers_unhold(&held, true);
     return code;
 }

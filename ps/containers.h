@@ -44,4 +44,19 @@ int containers_put(struct variable_store *store, const char *container, const ch
 int containers_reset(struct variable_store *store, const char *container, double seconds, int *n,
                      struct error *err);
 
+/* ---- for what works on several variables at once ---- */
+
+typedef VEC(struct variable *) variable_vec;
+
+/* Holds every variable of a container (NULL: of all), in the order of all holds. What was held
+ * before a failure is in the vector, too: give it back in any case. */
+int containers_hold(struct variable_store *store, const char *container, bool write, double seconds,
+                    variable_vec *held, struct error *err);
+void containers_unhold(variable_vec *held, bool write);
+
+/* With the hold: a copy on the host, ERR_NOINPUT when there is no value; a value from the host,
+ * ERR_DATA when the shape does not fit. */
+int container_copy_out(struct variable *variable, struct tensor *value, struct error *err);
+int container_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
+
 #endif

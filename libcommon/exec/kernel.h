@@ -24,6 +24,7 @@
 struct device;
 struct step;
 struct variable;
+struct variable_store;
 
 enum kernel_flag {
     KERNEL_CHEAP = 1 << 0,  /* costs less than handing it to another thread */
@@ -79,6 +80,7 @@ struct kernel_output {
 struct kernel_setup {
     const struct node *node; /* NULL for a device's relayout kernel */
     struct device *device;
+    struct variable_store *variables; /* and other resources (exec/resource.h); NULL: none */
     int n_in, n_out;
     const struct node_output *in_types; /* types and shapes, as far as known */
     const struct node_output *out_types;

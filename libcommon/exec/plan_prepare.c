@@ -209,6 +209,7 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
         known = known && shape_is_known(&node->outputs[i].shape);
     struct kernel_setup setup = {.node = node,
                                  .device = plan->options.device,
+                                 .variables = plan->options.variables,
                                  .n_in = item->n_in,
                                  .n_out = item->n_out,
                                  .in_types = a.in_types,

@@ -6,10 +6,12 @@
 
 #include "base/memory.h"
 #include "exec/device.h"
+#include "exec/resource_table.h"
 
 struct variable_store {
     pthread_mutex_t lock;
     struct variable *first, *last;
+    struct resource_table resources;
 };
 
 /* ---- holds ---- */
@@ -211,6 +213,7 @@ struct variable_store *variable_store_new(void)
 {
     struct variable_store *store = mem_alloc(sizeof *store);
     pthread_mutex_init(&store->lock, NULL);
+    resource_table_init(&store->resources);
     return store;
 }
 
@@ -226,8 +229,14 @@ void variable_store_free(struct variable_store *store)
         mem_free((char *)(uintptr_t)v->name);
         mem_free(v);
     }
+    resource_table_release(&store->resources);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
+}
+
+struct resource_table *variable_store_resources(struct variable_store *store)
+{
+    return &store->resources;
 }
 
 static struct variable *find(struct variable_store *store, const char *container, const char *name)

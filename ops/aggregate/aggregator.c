@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers push and updates take: exec/aggregate.h has the whole of it.
+ */
+#include <string.h>
+
+#include "graph/infer.h"
+
+static int push_shape(struct infer *infer)
+{
+    infer->out[0] = SHAPE_SCALAR;
+    return 0;
+}
+
+const struct op_def op_AggregatorPush = {
+    .name = "AggregatorPush",
+    .inputs = "values: T...",
+    .outputs = "token: int64",
+    .attrs = "T: list(any) >= 1, aggregator: string, container: string = \"\"",
+    .doc = "Stages what a worker's step pushes to the variables of a device.",
+    .detail = "It is kept under worker, incarnation and number of the step; the token is the "
+              "latter. Staged once\nmore, it is replaced. It counts when a ClockPush with the "
+              "tokens of all devices does.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = push_shape,
+};
+
+static bool is_reduction(const char *text)
+{
+    static const char *const known[] = {"mean", "sum", "first", "rows", "mean_rows"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i], text))
+            return true;
+    return false;
+}
+
+static int take_shape(struct infer *infer)
+{
+    const struct attr_value *shapes = node_attr(infer->node, "shapes");
+    const struct attr_value *reductions = node_attr(infer->node, "reductions");
+    if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2))
+        return infer->err->code;
+    if (shapes->n != infer->n_out || reductions->n != infer->n_out)
+        return infer_fail(infer, "%d values, %d shapes and %d reductions", infer->n_out, shapes->n,
+                          reductions->n);
+    for (int i = 0; i < infer->n_out; i++) {
+        if (!is_reduction(reductions->strings[i]))
+            return infer_fail(infer,
+                              "reduction '%s' is none of mean, sum, first, rows and mean_rows",
+                              reductions->strings[i]);
+        infer->out[i] = shapes->shapes[i];
+    }
+    return 0;
+}
+
+const struct op_def op_AggregatorTake = {
+    .name = "AggregatorTake",
+    .inputs = "members: int64, dropped: int64",
+    .outputs = "values: T...",
+    .attrs = "T: list(any) >= 1, shapes: list(shape), reductions: list(string), "
+             "aggregator: string, container: string = \"\"",
+    .doc = "Takes what the members of a round staged, reduced to one value each.",
+    .detail =
+        "members and dropped are a ClockRound's. mean and sum add in the order of members, first "
+        "is the\nfirst member's; rows puts the members' rows one after the other, mean_rows also "
+        "divides them by\ntheir number. What is staged of dropped pushes is forgotten.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .shape = take_shape,
+};

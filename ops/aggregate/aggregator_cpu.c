@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan.h"
+#include "ops/aggregate/ids_cpu.h"
+
+static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggregator)
+{
+    if (!setup->variables)
+        return kernel_setup_fail(setup, "there is nowhere to keep what is pushed");
+    *aggregator =
+        resource_get(setup->variables, &aggregator_kind, node_string(setup->node, "container"),
+                     node_string(setup->node, "aggregator"));
+    return 0;
+}
+
+/* ---- AggregatorPush ---- */
+
+struct push_state {
+    struct aggregator *aggregator;
+};
+
+static int push_prepare(struct kernel_setup *setup)
+{
+    struct push_state *state = setup->state = mem_alloc(sizeof *state);
+    return find_aggregator(setup, &state->aggregator);
+}
+
+/* Memory that is not counted (a constant, a variable, a plan's) may change when the call is over.
+ */
+static int keep(struct tensor *copy, const struct tensor *value, struct error *err)
+{
+    if (!value->buffer)
+        return tensor_copy(copy, value, err);
+    tensor_share(copy, value);
+    return 0;
+}
+
+static int push_run(struct kernel_call *call)
+{
+    const struct push_state *state = call->state;
+    struct push_id id = id_of_step(call->step);
+    struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
+    struct tensor *token = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
+    int code = token ? 0 : call->err->code;
+    for (int i = 0; !code && i < call->n_in; i++)
+        code = keep(&values[i], call->in[i], call->err);
+    if (!code) {
+        aggregator_push(state->aggregator, &id, values, call->n_in);
+        *(int64_t *)token->data = id.seq;
+    }
+    for (int i = 0; i < call->n_in; i++)
+        tensor_release(&values[i]);
+    mem_free(values);
+    return code;
+}
+
+const struct kernel_code kernel_aggregator_push = {.prepare = push_prepare, .run = push_run};
+
+/* ---- reductions ---- */
+
+#define BLOCK 4096 /* elements: what is summed stays in the cache */
+
+/* out = (v[0] + v[1] + ... + v[n-1]) / divisor, added from left to right. */
+#define DEFINE_SUM(type)                                                                           \
+    static void sum_##type(type *out, const type *const *v, int n, int64_t count, type divisor)    \
+    {                                                                                              \
+        for (int64_t from = 0; from < count; from += BLOCK) {                                      \
+            int64_t to = from + BLOCK < count ? from + BLOCK : count;                              \
+            memcpy(out + from, v[0] + from, (size_t)(to - from) * sizeof *out);                    \
+            for (int k = 1; k < n; k++)                                                            \
+                for (int64_t i = from; i < to; i++)                                                \
+                    out[i] += v[k][i];                                                             \
+            for (int64_t i = from; divisor != 1 && i < to; i++)                                    \
+                out[i] /= divisor;                                                                 \
+        }                                                                                          \
+    }
+DEFINE_SUM(float)
+DEFINE_SUM(double)
+DEFINE_SUM(int32_t)
+DEFINE_SUM(int64_t)
+#undef DEFINE_SUM
+
+/* Narrow floats are added wide and rounded once. */
+static void sum_narrow(struct tensor *out, const struct staged *staged, int n, int value,
+                       double divisor)
+{
+    for (int64_t i = 0; i < tensor_count(out); i++) {
+        double sum = 0;
+        for (int k = 0; k < n; k++)
+            sum += tensor_get_float64(&staged[k].values[value], i);
+        tensor_set_float64(out, i, sum / divisor);
+    }
+}
+
+struct take {
+    struct kernel_call *call;
+    const struct staged *staged;
+    int n;
+};
+
+/* All of one shape. */
+static int add_up(const struct take *t, int value, bool mean)
+{
+    const struct tensor *first = &t->staged[0].values[value];
+    struct tensor *out = kernel_alloc_output(t->call, value, &first->shape);
+    int64_t count = tensor_count(first);
+    int divisor = mean ? t->n : 1;
+    if (!out)
+        return t->call->err->code;
+    const void **data = mem_array((size_t)t->n, sizeof *data);
+    for (int k = 0; k < t->n; k++)
+        data[k] = t->staged[k].values[value].data;
+    if (first->type == FLOAT32)
+        sum_float(out->data, (const float *const *)data, t->n, count, (float)divisor);
+    else if (first->type == FLOAT64)
+        sum_double(out->data, (const double *const *)data, t->n, count, divisor);
+    else if (first->type == INT32)
+        sum_int32_t(out->data, (const int32_t *const *)data, t->n, count, 1);
+    else if (first->type == INT64)
+        sum_int64_t(out->data, (const int64_t *const *)data, t->n, count, 1);
+    else
+        sum_narrow(out, t->staged, t->n, value, divisor);
+    mem_free(data);
+    return 0;
+}
+
+static int join_rows(const struct take *t, int value)
+{
+    struct shape shape = t->staged[0].values[value].shape;
+    shape.dims[0] = 0;
+    for (int k = 0; k < t->n; k++)
+        shape.dims[0] += t->staged[k].values[value].shape.dims[0];
+    struct tensor *out = kernel_alloc_output(t->call, value, &shape);
+    char *to = out ? out->data : NULL;
+    for (int k = 0; out && k < t->n; k++) {
+        const struct tensor *rows = &t->staged[k].values[value];
+        memcpy(to, rows->data, tensor_bytes(rows));
+        to += tensor_bytes(rows);
+    }
+    return out ? 0 : t->call->err->code;
+}
+
+static int mean_rows(const struct take *t, int value)
+{
+    int code = join_rows(t, value);
+    struct tensor *out = t->call->out[value];
+    for (int64_t i = 0; !code && i < tensor_count(out); i++) {
+        if (out->type == FLOAT32)
+            ((float *)out->data)[i] /= (float)t->n;
+        else
+            tensor_set_float64(out, i, tensor_get_float64(out, i) / t->n);
+    }
+    return code;
+}
+
+/* Members ran the same graph, so they differ in rows at most; but their bytes came from outside. */
+static int check_shapes(const struct take *t, int value, bool rows)
+{
+    const struct node_output *declared = &t->call->node->outputs[value];
+    const struct tensor *first = &t->staged[0].values[value];
+    for (int k = 0; k < t->n; k++) {
+        struct tensor *other = &t->staged[k].values[value];
+        struct shape like = first->shape;
+        if (rows && like.rank > 0 && other->shape.rank > 0)
+            like.dims[0] = other->shape.dims[0];
+        if (other->type != declared->type || !shape_equal(&like, &other->shape) ||
+            (rows && !like.rank))
+            return kernel_fail(t->call, "value %d of a member is %s, of the first %s", value,
+                               shape_text_typed(other->type, &other->shape),
+                               shape_text_typed(first->type, &first->shape));
+    }
+    return 0;
+}
+
+/* ---- AggregatorTake ---- */
+
+struct take_state {
+    struct aggregator *aggregator;
+    const char *const *reductions; /* the node's */
+};
+
+static int take_prepare(struct kernel_setup *setup)
+{
+    struct take_state *state = setup->state = mem_alloc(sizeof *state);
+    state->reductions = node_attr(setup->node, "reductions")->strings;
+    for (int i = 0; i < setup->n_out; i++)
+        if (!strncmp(state->reductions[i], "mean", 4) &&
+            !dtype_is_floating(setup->out_types[i].type))
+            return kernel_setup_fail(setup, "there is no mean of %s",
+                                     dtype_name(setup->out_types[i].type));
+    return find_aggregator(setup, &state->aggregator);
+}
+
+static int reduce(const struct take *t, int value, const char *reduction)
+{
+    bool rows = strstr(reduction, "rows") != NULL, first = !strcmp(reduction, "first");
+    if (check_shapes(t, value, rows))
+        return t->call->err->code;
+    if (first || t->n == 1)
+        return kernel_share_output(t->call, value, &t->staged[0].values[value])
+                   ? 0
+                   : t->call->err->code;
+    if (!strcmp(reduction, "rows"))
+        return join_rows(t, value);
+    if (!strcmp(reduction, "mean_rows"))
+        return mean_rows(t, value);
+    return add_up(t, value, !strcmp(reduction, "mean"));
+}
+
+static struct push_id *read_ids(const struct tensor *rows, int *n)
+{
+    *n = (int)rows->shape.dims[0];
+    struct push_id *ids = mem_array((size_t)*n + 1, sizeof *ids);
+    for (int i = 0; i < *n; i++)
+        ids[i] = id_of_row(rows, i);
+    return ids;
+}
+
+static int take_run(struct kernel_call *call)
+{
+    const struct take_state *state = call->state;
+    int n, n_dropped;
+    for (int i = 0; i < 2; i++)
+        if (call->in[i]->shape.rank != 2 || call->in[i]->shape.dims[1] != 3)
+            return kernel_fail(call, "rows of pushes are [?,3], not %s",
+                               shape_text(&call->in[i]->shape));
+    if (call->in[0]->shape.dims[0] < 1)
+        return kernel_fail(call, "a round without members");
+    struct push_id *members = read_ids(call->in[0], &n);
+    struct push_id *dropped = read_ids(call->in[1], &n_dropped);
+    struct staged *staged = mem_array((size_t)n, sizeof *staged);
+    struct take take = {call, staged, n};
+    int code = aggregator_take(state->aggregator, members, n, dropped, n_dropped, call->n_out,
+                               staged, call->err);
+    for (int i = 0; !code && i < call->n_out; i++)
+        code = reduce(&take, i, state->reductions[i]);
+    for (int i = 0; i < n; i++)
+        staged_release(&staged[i]);
+    mem_free(staged);
+    mem_free(members);
+    mem_free(dropped);
+    return code;
+}
+
+const struct kernel_code kernel_aggregator_take = {.prepare = take_prepare, .run = take_run};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The clock of a training job, for workers and for whoever runs the updates: exec/aggregate.h.
+ */
+#include "graph/infer.h"
+
+#define CLOCK_ATTRS                                                                                \
+    "clock: string, container: string = \"\", policy: string = \"sync\", workers: int = 0 >= 0"
+#define CLOCK_FLAGS (OP_STATEFUL | OP_NO_GRADIENT)
+
+const struct op_def op_ClockJoin = {
+    .name = "ClockJoin",
+    .outputs = "version: int64, seq: int64",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0",
+    .doc = "A worker begins: the version of the variables, and its last step that was decided.",
+    .detail = "Waits until what the worker pushed in an earlier life is decided. 0: no step was. "
+              "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
+              "expected; 0: those who join. timeout: in\nseconds; 0: none.",
+    .flags = CLOCK_FLAGS,
+    .shape = infer_output_scalar,
+};
+
+static int clock_push_shape(struct infer *infer)
+{
+    for (int i = 0; i < infer->n_in; i++)
+        if (infer_scalar(infer, i))
+            return infer->err->code;
+    return infer_output_scalar(infer);
+}
+
+const struct op_def op_ClockPush = {
+    .name = "ClockPush",
+    .inputs = "version: int64, tokens: N*int64",
+    .outputs = "newest: int64, counted: bool",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 1",
+    .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
+    .detail = "version is that of the variables it was computed from, tokens are those of its "
+              "AggregatorPushes.\nnewest is the version to go on with.",
+    .flags = CLOCK_FLAGS,
+    .shape = clock_push_shape,
+};
+
+static int round_shape(struct infer *infer)
+{
+    infer->out[0] = SHAPE_SCALAR;
+    infer->out[1] = (struct shape){.rank = 2, .dims = {-1, 3}};
+    infer->out[2] = (struct shape){.rank = 2, .dims = {-1, 3}};
+    return 0;
+}
+
+const struct op_def op_ClockRound = {
+    .name = "ClockRound",
+    .outputs = "round: int64, members: int64, dropped: int64",
+    .attrs = CLOCK_ATTRS ", entry: string = \"update\"",
+    .doc = "Waits for the pushes that make up the next update, by the clock's policy.",
+    .detail = "members and dropped are rows of worker, incarnation and step; members are ordered "
+              "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
+              "clock. entry is what to run, again\nand again, on the task that has the clock.",
+    .flags = CLOCK_FLAGS,
+    .shape = round_shape,
+};
+
+static int advance_shape(struct infer *infer)
+{
+    return infer_scalar(infer, 0);
+}
+
+const struct op_def op_ClockAdvance = {
+    .name = "ClockAdvance",
+    .inputs = "round: int64",
+    .attrs = CLOCK_ATTRS,
+    .doc = "A round is applied: its version is published, and who may go on is let go.",
+    .flags = CLOCK_FLAGS,
+    .shape = advance_shape,
+};
+
+const struct op_def op_ClockLeave = {
+    .name = "ClockLeave",
+    .attrs = CLOCK_ATTRS,
+    .doc = "A worker has no more data: nobody waits for it any more.",
+    .flags = CLOCK_FLAGS,
+};

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that wait for a clock without a thread. The clock answers, or the step stops: whichever
+ * comes first ends the call.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/step.h"
+#include "ops/aggregate/ids_cpu.h"
+
+struct state {
+    struct clock *clock;
+    double timeout;
+};
+
+static int prepare(struct kernel_setup *setup)
+{
+    const struct node *node = setup->node;
+    struct state *state = setup->state = mem_alloc(sizeof *state);
+    if (!setup->variables)
+        return kernel_setup_fail(setup, "there is nowhere to keep a clock");
+    state->clock = resource_get(setup->variables, &clock_kind, node_string(node, "container"),
+                                node_string(node, "clock"));
+    if (node_attr(node, "timeout"))
+        state->timeout = node_float(node, "timeout");
+    return clock_configure(state->clock, node_string(node, "policy"),
+                           (int)node_int(node, "workers"), setup->err);
+}
+
+/* ---- a call that waits ---- */
+
+struct waiting {
+    struct clock_waiter waiter; /* first */
+    struct step_waiter cancel;
+    struct kernel_call *call;
+    struct clock *clock;
+    struct error reason; /* of a step that stops; to be read once it was told */
+    atomic_bool told;
+    atomic_int users; /* run, and whoever ends the call */
+    int (*answer)(struct waiting *waiting, const struct clock_result *result);
+};
+
+static void leave(struct waiting *w)
+{
+    if (atomic_fetch_sub(&w->users, 1) == 1)
+        mem_free(w);
+}
+
+static void end(struct waiting *w, int code)
+{
+    struct kernel_call *call = w->call;
+    step_off_cancel(call->step, &w->cancel);
+    leave(w);
+    kernel_done(call, code);
+}
+
+static void end_cancelled(struct waiting *w)
+{
+    *w->call->err = w->reason;
+    end(w, w->reason.code);
+}
+
+static void answered(struct clock_waiter *waiter, const struct clock_result *result,
+                     const struct error *failure)
+{
+    struct waiting *w = (struct waiting *)waiter;
+    if (failure)
+        *w->call->err = *failure;
+    end(w, failure ? failure->code : w->answer(w, result));
+}
+
+static void cancelled(struct step_waiter *cancel, const struct error *reason)
+{
+    struct waiting *w = (struct waiting *)((char *)cancel - offsetof(struct waiting, cancel));
+    w->reason = *reason;
+    atomic_store(&w->told, true);
+    if (clock_cancel(w->clock, &w->waiter))
+        end_cancelled(w);
+}
+
+static struct waiting *begin(struct kernel_call *call,
+                             int (*answer)(struct waiting *, const struct clock_result *))
+{
+    const struct state *state = call->state;
+    struct waiting *w = mem_alloc(sizeof *w);
+    w->waiter.done = answered;
+    w->waiter.timeout = state->timeout;
+    w->cancel.cancelled = cancelled;
+    w->call = call;
+    w->clock = state->clock;
+    w->answer = answer;
+    atomic_store(&w->users, 2);
+    if (!step_on_cancel(call->step, &w->cancel, call->err))
+        return w;
+    mem_free(w);
+    return NULL;
+}
+
+/* The step may have stopped before the clock knew of the waiter. */
+static int wait_on(struct waiting *w)
+{
+    if (atomic_load(&w->told) && clock_cancel(w->clock, &w->waiter))
+        end_cancelled(w);
+    leave(w);
+    return KERNEL_PENDING;
+}
+
+static int put_scalar(struct kernel_call *call, int i, int64_t value)
+{
+    struct tensor *out = kernel_alloc_output(call, i, &SHAPE_SCALAR);
+    if (out)
+        tensor_set_int64(out, 0, value);
+    return out ? 0 : call->err->code;
+}
+
+/* ---- workers ---- */
+
+static int join_answer(struct waiting *w, const struct clock_result *result)
+{
+    int code = put_scalar(w->call, 0, result->version);
+    return code ? code : put_scalar(w->call, 1, result->seq);
+}
+
+static int join_run(struct kernel_call *call)
+{
+    struct push_id id = id_of_step(call->step);
+    struct waiting *w = begin(call, join_answer);
+    if (!w)
+        return call->err->code;
+    clock_join(w->clock, &id, &w->waiter);
+    return wait_on(w);
+}
+
+static int push_answer(struct waiting *w, const struct clock_result *result)
+{
+    int code = put_scalar(w->call, 0, result->version);
+    return code ? code : put_scalar(w->call, 1, result->counted);
+}
+
+static int push_run(struct kernel_call *call)
+{
+    struct push_id id = id_of_step(call->step);
+    struct waiting *w;
+    for (int i = 1; i < call->n_in; i++)
+        if (*(const int64_t *)call->in[i]->data != id.seq)
+            return kernel_fail(call, "a token of step %" PRId64 " in step %" PRId64,
+                               *(const int64_t *)call->in[i]->data, id.seq);
+    int64_t version = *(const int64_t *)call->in[0]->data;
+    if (!(w = begin(call, push_answer)))
+        return call->err->code;
+    clock_push(w->clock, &id, version, &w->waiter);
+    return wait_on(w);
+}
+
+static int leave_run(struct kernel_call *call)
+{
+    const struct state *state = call->state;
+    struct push_id id = id_of_step(call->step);
+    clock_leave(state->clock, &id);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_clock_join = {.prepare = prepare, .run = join_run};
+const struct kernel_code kernel_clock_push = {.prepare = prepare, .run = push_run};
+const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_run};
+
+/* ---- rounds ---- */
+
+/* What the step owes the clock: that the round is applied before it ends. */
+struct debt {
+    struct clock *clock;
+    int64_t version;
+};
+
+static void settle(void *object)
+{
+    struct debt *debt = object;
+    struct error reason = ERROR_INIT;
+    if (clock_version(debt->clock) < debt->version) {
+        error_set(&reason, ERR_UNAVAILABLE, "the update of round %" PRId64 " failed",
+                  debt->version);
+        clock_fail(debt->clock, &reason);
+    }
+    mem_free(debt);
+}
+
+static int put_ids(struct kernel_call *call, int i, const struct push_id *ids, int n)
+{
+    struct shape shape = {.rank = 2, .dims = {n, 3}};
+    struct tensor *out = kernel_alloc_output(call, i, &shape);
+    if (!out)
+        return call->err->code;
+    int64_t *row = out->data;
+    for (int k = 0; k < n; k++, row += 3) {
+        row[0] = ids[k].worker;
+        row[1] = (int64_t)ids[k].incarnation;
+        row[2] = ids[k].seq;
+    }
+    return 0;
+}
+
+static int round_answer(struct waiting *w, const struct clock_result *result)
+{
+    struct debt *debt = mem_alloc(sizeof *debt);
+    *debt = (struct debt){w->clock, result->version};
+    step_resource_add(w->call->step, debt, settle);
+    int code = put_scalar(w->call, 0, result->version);
+    if (!code)
+        code = put_ids(w->call, 1, result->members, result->n_members);
+    return code ? code : put_ids(w->call, 2, result->dropped, result->n_dropped);
+}
+
+static int round_run(struct kernel_call *call)
+{
+    struct waiting *w = begin(call, round_answer);
+    if (!w)
+        return call->err->code;
+    clock_round(w->clock, &w->waiter);
+    return wait_on(w);
+}
+
+static int advance_run(struct kernel_call *call)
+{
+    const struct state *state = call->state;
+    return clock_advance(state->clock, *(const int64_t *)call->in[0]->data, call->err);
+}
+
+const struct kernel_code kernel_clock_round = {.prepare = prepare, .run = round_run};
+const struct kernel_code kernel_clock_advance = {.prepare = prepare, .run = advance_run};

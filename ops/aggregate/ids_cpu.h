@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of worker, incarnation and sequence number, as clocks give and aggregators take them.
+ */
+#ifndef TF_OPS_AGGREGATE_IDS_CPU_H
+#define TF_OPS_AGGREGATE_IDS_CPU_H
+
+#include "exec/aggregate.h"
+#include "exec/kernel.h"
+
+/* The push that a worker's step is. */
+static inline struct push_id id_of_step(const struct step *step)
+{
+    return (struct push_id){step->replica, step->incarnation, step->number};
+}
+
+static inline struct push_id id_of_row(const struct tensor *rows, int row)
+{
+    const int64_t *r = (const int64_t *)rows->data + 3 * (size_t)row;
+    return (struct push_id){r[0], (uint64_t)r[1], r[2]};
+}
+
+#endif

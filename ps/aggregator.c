@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An aggregator: a list of what is staged. It is short: about one push of each worker.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "exec/aggregate.h"
+
+struct push {
+    struct push_id id;
+    struct staged staged;
+};
+
+struct aggregator {
+    const char *name;
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct push) pushes;
+};
+
+void staged_release(struct staged *staged)
+{
+    for (int i = 0; i < staged->n; i++)
+        tensor_release(&staged->values[i]);
+    mem_free(staged->values);
+    *staged = (struct staged){0};
+}
+
+static bool same(const struct push_id *a, const struct push_id *b)
+{
+    return a->worker == b->worker && a->incarnation == b->incarnation && a->seq == b->seq;
+}
+
+static struct push *find(struct aggregator *a, const struct push_id *id)
+{
+    for (size_t i = 0; i < a->pushes.n; i++)
+        if (same(&a->pushes.items[i].id, id))
+            return &a->pushes.items[i];
+    return NULL;
+}
+
+static void *aggregator_make(const char *name)
+{
+    struct aggregator *a = mem_alloc(sizeof *a);
+    a->name = name;
+    pthread_mutex_init(&a->lock, NULL);
+    return a;
+}
+
+static void aggregator_free(void *object)
+{
+    struct aggregator *a = object;
+    for (size_t i = 0; i < a->pushes.n; i++)
+        staged_release(&a->pushes.items[i].staged);
+    vec_release(&a->pushes);
+    pthread_mutex_destroy(&a->lock);
+    mem_free(a);
+}
+
+void aggregator_push(struct aggregator *a, const struct push_id *id, const struct tensor *values,
+                     int n)
+{
+    struct push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
+    struct staged replaced = {0};
+    for (int i = 0; i < n; i++)
+        tensor_share(&push.staged.values[i], &values[i]);
+    pthread_mutex_lock(&a->lock);
+    struct push *present = find(a, id);
+    if (present) {
+        replaced = present->staged;
+        present->staged = push.staged;
+    } else {
+        vec_push(&a->pushes, push);
+    }
+    pthread_mutex_unlock(&a->lock);
+    staged_release(&replaced);
+}
+
+/* ---- taking ---- */
+
+static int check(struct aggregator *a, const struct push_id *members, int n, int n_values,
+                 struct error *err)
+{
+    for (int i = 0; i < n; i++) {
+        const struct push *push = find(a, &members[i]);
+        if (!push)
+            return error_set(err, ERR_DATA,
+                             "step %lld of worker:%lld, incarnation %llx, is not staged in '%s'",
+                             (long long)members[i].seq, (long long)members[i].worker,
+                             (unsigned long long)members[i].incarnation, a->name);
+        if (push->staged.n != n_values)
+            return error_set(err, ERR_DATA, "worker:%lld pushed %d values to '%s', not %d",
+                             (long long)members[i].worker, push->staged.n, a->name, n_values);
+    }
+    return 0;
+}
+
+static bool is_obsolete(const struct push_id *id, const struct push_id *members, int n,
+                        const struct push_id *dropped, int n_dropped)
+{
+    for (int i = 0; i < n; i++)
+        if (members[i].worker == id->worker && id->seq <= members[i].seq)
+            return true;
+    for (int i = 0; i < n_dropped; i++)
+        if (same(id, &dropped[i]))
+            return true;
+    return false;
+}
+
+int aggregator_take(struct aggregator *a, const struct push_id *members, int n,
+                    const struct push_id *dropped, int n_dropped, int n_values,
+                    struct staged *staged, struct error *err)
+{
+    VEC(struct staged) gone = VEC_INIT;
+    size_t left = 0;
+    pthread_mutex_lock(&a->lock);
+    int code = check(a, members, n, n_values, err);
+    for (int i = 0; !code && i < n; i++) {
+        struct push *push = find(a, &members[i]);
+        staged[i] = push->staged;
+        push->staged = (struct staged){0};
+    }
+    for (size_t i = 0; !code && i < a->pushes.n; i++) {
+        struct push *push = &a->pushes.items[i];
+        if (is_obsolete(&push->id, members, n, dropped, n_dropped))
+            vec_push(&gone, push->staged);
+        else
+            a->pushes.items[left++] = *push;
+    }
+    if (!code)
+        a->pushes.n = left;
+    pthread_mutex_unlock(&a->lock);
+    for (size_t i = 0; i < gone.n; i++)
+        staged_release(&gone.items[i]);
+    vec_release(&gone);
+    return code;
+}
+
+void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
+{
+    *bytes = 0;
+    pthread_mutex_lock(&a->lock);
+    *pushes = (int64_t)a->pushes.n;
+    for (size_t i = 0; i < a->pushes.n; i++)
+        for (int k = 0; k < a->pushes.items[i].staged.n; k++)
+            *bytes += (int64_t)tensor_bytes(&a->pushes.items[i].staged.values[k]);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
+
+static int put_values(const struct push *push, size_t index, struct resource_sink *sink,
+                      struct error *err)
+{
+    char part[64];
+    for (int i = 0; i < push->staged.n; i++) {
+        snprintf(part, sizeof part, "push%zu.%d", index, i);
+        if (sink->put(sink, part, &push->staged.values[i], err))
+            return err->code;
+    }
+    return 0;
+}
+
+static int aggregator_save(void *object, struct resource_sink *sink, struct error *err)
+{
+    struct aggregator *a = object;
+    VEC(int64_t) ids = VEC_INIT;
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->pushes.n; i++) {
+        const struct push *push = &a->pushes.items[i];
+        vec_push(&ids, push->id.worker);
+        vec_push(&ids, (int64_t)push->id.incarnation);
+        vec_push(&ids, push->id.seq);
+        vec_push(&ids, push->staged.n);
+    }
+    struct shape shape = {.rank = 2, .dims = {(int64_t)a->pushes.n, 4}};
+    struct tensor table = tensor_borrow(INT64, &shape, ids.items);
+    int code = sink->put(sink, "ids", &table, err);
+    for (size_t i = 0; !code && i < a->pushes.n; i++)
+        code = put_values(&a->pushes.items[i], i, sink, err);
+    pthread_mutex_unlock(&a->lock);
+    vec_release(&ids);
+    return code;
+}
+
+static int load_ids(struct aggregator *a, const struct tensor *value, struct error *err)
+{
+    if (value->type != INT64 || value->shape.rank != 2 || value->shape.dims[1] != 4)
+        return error_set(err, ERR_DATA, "%s is no table of pushes", shape_text(&value->shape));
+    for (size_t i = 0; i < a->pushes.n; i++)
+        staged_release(&a->pushes.items[i].staged);
+    a->pushes.n = 0;
+    for (const int64_t *row = value->data, *end = row + tensor_count(value); row < end; row += 4) {
+        if (row[3] < 0 || row[3] > INT16_MAX)
+            return error_set(err, ERR_DATA, "a push of %lld values", (long long)row[3]);
+        struct push push = {{row[0], (uint64_t)row[1], row[2]},
+                            {mem_array((size_t)row[3] + 1, sizeof(struct tensor)), (int)row[3]}};
+        vec_push(&a->pushes, push);
+    }
+    return 0;
+}
+
+static int aggregator_load(void *object, const char *part, const struct tensor *value,
+                           struct error *err)
+{
+    struct aggregator *a = object;
+    size_t index;
+    int i, code = 0;
+    pthread_mutex_lock(&a->lock);
+    if (!strcmp(part, "ids")) {
+        code = load_ids(a, value, err);
+    } else if (sscanf(part, "push%zu.%d", &index, &i) == 2 && index < a->pushes.n && i >= 0 &&
+               i < a->pushes.items[index].staged.n) {
+        struct tensor *to = &a->pushes.items[index].staged.values[i];
+        tensor_release(to);
+        code = tensor_copy(to, value, err);
+    } else {
+        code = error_set(err, ERR_DATA, "no such push");
+    }
+    pthread_mutex_unlock(&a->lock);
+    return code;
+}
+
+const struct resource_kind aggregator_kind = {"aggregator", aggregator_make, aggregator_free,
+                                              aggregator_save, aggregator_load};

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The clock: members, rounds, and who waits for them. Whatever changes under the lock is followed
+ * by leave_lock, which finds all whose wait is over; they are called without the lock.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "ps/clock_private.h"
+
+double clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void *clock_make(const char *name)
+{
+    struct clock *clock = mem_alloc(sizeof *clock);
+    pthread_condattr_t monotonic;
+    clock->name = name;
+    pthread_mutex_init(&clock->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&clock->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return clock;
+}
+
+static void clock_free(void *object)
+{
+    struct clock *clock = object;
+    clock_timer_end(clock);
+    vec_release(&clock->members);
+    vec_release(&clock->dropped);
+    vec_release(&clock->round_members);
+    vec_release(&clock->round_dropped);
+    pthread_cond_destroy(&clock->changed);
+    pthread_mutex_destroy(&clock->lock);
+    mem_free(clock);
+}
+
+const struct resource_kind clock_kind = {"clock", clock_make, clock_free, clock_save, clock_load};
+
+/* ---- members ---- */
+
+struct member *clock_member(struct clock *clock, int64_t worker, bool make)
+{
+    size_t at = 0;
+    while (at < clock->members.n && clock->members.items[at].worker < worker)
+        at++;
+    if (at < clock->members.n && clock->members.items[at].worker == worker)
+        return &clock->members.items[at];
+    if (!make)
+        return NULL;
+    vec_push(&clock->members, ((struct member){0}));
+    struct member *member = &clock->members.items[at];
+    memmove(member + 1, member, (clock->members.n - 1 - at) * sizeof *member);
+    *member = (struct member){.worker = worker, .last_counted = true};
+    return member;
+}
+
+int clock_configure(struct clock *clock, const char *text, int workers, struct error *err)
+{
+    struct policy policy;
+    int code = policy_parse(&policy, text, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&clock->lock);
+    const struct policy *is = &clock->policy;
+    bool other = is->kind != policy.kind || is->backup != policy.backup || is->bound != policy.bound;
+    if (is->kind != POLICY_NONE && other) {
+        struct str present = STR_INIT;
+        policy_print(&present, is);
+        code = error_set(err, ERR_CONFIG, "the clock '%s' goes by %s, not %s", clock->name,
+                         str_text(&present), text);
+        str_release(&present);
+    } else {
+        clock->policy = policy;
+        for (; clock->workers < workers; clock->workers++)
+            clock_member(clock, clock->workers, true);
+    }
+    pthread_mutex_unlock(&clock->lock);
+    return code;
+}
+
+/* The others' least clock: who comes late holds nobody back. */
+static int64_t clock_of_others(const struct clock *clock, const struct member *self)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < clock->members.n; i++) {
+        const struct member *member = &clock->members.items[i];
+        if (member != self && !member->left && member->clock < least)
+            least = member->clock;
+    }
+    return least == INT64_MAX ? 0 : least;
+}
+
+/* ---- the end of waits ---- */
+
+static bool is_over(const struct clock *clock, const struct clock_waiter *waiter,
+                    const struct member *member)
+{
+    if (waiter->what == WAIT_JOIN)
+        return member->state == PUSH_NONE && policy_releases(clock, member);
+    return waiter->what == WAIT_PUSH && member->last_seq >= waiter->id.seq &&
+           policy_releases(clock, member);
+}
+
+/* A push that was pending when its worker was replaced has another incarnation than the waiter. */
+static void answer(const struct clock *clock, struct clock_waiter *waiter, struct member *member)
+{
+    waiter->result = (struct clock_result){
+        .version = clock->version,
+        .seq = member->last_seq,
+        .counted = member->last_seq > waiter->id.seq || member->last_counted,
+    };
+    if (waiter->what == WAIT_PUSH)
+        member->waited += clock_now() - waiter->since;
+}
+
+static void hand_out_round(struct clock *clock, struct clock_waiter *waiter)
+{
+    clock->under_way = true;
+    clock->round_members.n = clock->round_dropped.n = 0;
+    for (size_t i = 0; i < clock->members.n; i++)
+        if (clock->members.items[i].state == PUSH_CHOSEN)
+            vec_push(&clock->round_members, clock->members.items[i].push);
+    for (size_t i = 0; i < clock->dropped.n; i++)
+        vec_push(&clock->round_dropped, clock->dropped.items[i]);
+    clock->dropped.n = 0;
+    waiter->result = (struct clock_result){.version = clock->version + 1,
+                                           .members = clock->round_members.items,
+                                           .n_members = (int)clock->round_members.n,
+                                           .dropped = clock->round_dropped.items,
+                                           .n_dropped = (int)clock->round_dropped.n};
+}
+
+static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
+{
+    if (clock->failure.code)
+        return true;
+    if (waiter->what != WAIT_ROUND) {
+        struct member *member = clock_member(clock, waiter->id.worker, true);
+        bool over = is_over(clock, waiter, member);
+        if (over)
+            answer(clock, waiter, member);
+        return over;
+    }
+    if (clock->under_way || !policy_choose(clock))
+        return false;
+    hand_out_round(clock, waiter);
+    return true;
+}
+
+/* Unlocks, and tells all whose wait is over. */
+static void leave_lock(struct clock *clock)
+{
+    struct clock_waiter *ready = NULL, **end = &ready;
+    struct error failure = clock->failure;
+    for (struct clock_waiter **at = &clock->waiters; *at;) {
+        struct clock_waiter *waiter = *at;
+        if (take_turn(clock, waiter)) {
+            *at = waiter->next;
+            waiter->next = NULL;
+            *end = waiter;
+            end = &waiter->next;
+        } else {
+            at = &waiter->next;
+        }
+    }
+    pthread_mutex_unlock(&clock->lock);
+    while (ready) { /* the waiter may be gone once it was told */
+        struct clock_waiter *next = ready->next;
+        ready->done(ready, failure.code ? NULL : &ready->result, failure.code ? &failure : NULL);
+        ready = next;
+    }
+}
+
+/* In the order in which they came. */
+static void wait_for(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
+{
+    struct clock_waiter **end = &clock->waiters;
+    while (*end)
+        end = &(*end)->next;
+    *end = waiter;
+    waiter->what = (int)what;
+    waiter->since = clock_now();
+    waiter->next = NULL;
+    if (waiter->timeout > 0)
+        clock_timer_start(clock);
+}
+
+/* Ends waits of a worker's older incarnations. */
+static struct clock_waiter *remove_older(struct clock *clock, const struct push_id *id)
+{
+    struct clock_waiter *removed = NULL;
+    for (struct clock_waiter **at = &clock->waiters; *at;) {
+        struct clock_waiter *waiter = *at;
+        if (waiter->what != WAIT_ROUND && waiter->id.worker == id->worker &&
+            waiter->id.incarnation != id->incarnation) {
+            *at = waiter->next;
+            waiter->next = removed;
+            removed = waiter;
+        } else {
+            at = &waiter->next;
+        }
+    }
+    return removed;
+}
+
+static int replaced(const struct push_id *id, uint64_t by, struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "worker:%" PRId64 ", incarnation %" PRIx64 ": replaced by incarnation %" PRIx64,
+                     id->worker, id->incarnation, by);
+}
+
+static void fail_all(struct clock_waiter *waiters, const struct error *reason)
+{
+    while (waiters) {
+        struct clock_waiter *next = waiters->next;
+        waiters->done(waiters, NULL, reason);
+        waiters = next;
+    }
+}
+
+/* ---- what workers do ---- */
+
+void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    struct member *member = clock_member(clock, id->worker, true);
+    struct clock_waiter *older = remove_older(clock, id);
+    bool late = !member->joined && id->worker >= clock->workers;
+    if (late || member->left) {
+        int64_t least = clock_of_others(clock, member);
+        member->clock = least > member->clock ? least : member->clock;
+    }
+    member->incarnation = id->incarnation;
+    member->joined = true;
+    member->left = false;
+    member->seen = clock_now();
+    waiter->id = *id;
+    wait_for(clock, waiter, WAIT_JOIN);
+    if (older)
+        replaced(&older->id, id->incarnation, &reason);
+    leave_lock(clock);
+    fail_all(older, &reason);
+}
+
+/* Never to count: the shards forget it with the next round. */
+static void give_up(struct clock *clock, const struct push_id *id)
+{
+    vec_push(&clock->dropped, *id);
+}
+
+static void decide_late(struct clock *clock, struct member *member)
+{
+    give_up(clock, &member->push);
+    member->state = PUSH_NONE;
+    member->last_seq = member->push.seq;
+    member->last_counted = false;
+    member->late++;
+}
+
+static int check_push(struct clock *clock, const struct push_id *id, int64_t version,
+                      struct error *err)
+{
+    struct member *member = clock_member(clock, id->worker, false);
+    if (!member || !member->joined)
+        return error_set(err, ERR_UNAVAILABLE, "worker:%" PRId64 " did not join the clock '%s'",
+                         id->worker, clock->name);
+    if (member->incarnation != id->incarnation) {
+        give_up(clock, id);
+        member->dropped++;
+        return replaced(id, member->incarnation, err);
+    }
+    if (version > clock->version || id->seq <= 0)
+        return error_set(err, ERR_DATA,
+                         "worker:%" PRId64 " pushes step %" PRId64 " of version %" PRId64
+                         "; the newest is %" PRId64,
+                         id->worker, id->seq, version, clock->version);
+    if (member->state != PUSH_NONE && member->push.seq != id->seq)
+        return error_set(err, ERR_DATA,
+                         "worker:%" PRId64 " pushes step %" PRId64 " while %" PRId64 " waits",
+                         id->worker, id->seq, member->push.seq);
+    return 0;
+}
+
+static void take_push(struct clock *clock, const struct push_id *id, int64_t version)
+{
+    struct member *member = clock_member(clock, id->worker, false);
+    member->seen = clock_now();
+    if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
+        member->duplicate++;
+        if (id->seq <= member->last_seq)
+            give_up(clock, id);
+        return;
+    }
+    member->push = *id;
+    member->version = version;
+    member->arrival = ++clock->arrivals;
+    member->state = PUSH_WAITS;
+    member->pushed++;
+    if (policy_is_late(clock, member))
+        decide_late(clock, member);
+}
+
+void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
+                struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    int code = check_push(clock, id, version, &reason);
+    if (!code) {
+        take_push(clock, id, version);
+        waiter->id = *id;
+        wait_for(clock, waiter, WAIT_PUSH);
+    }
+    leave_lock(clock);
+    if (code)
+        waiter->done(waiter, NULL, &reason);
+}
+
+void clock_leave(struct clock *clock, const struct push_id *id)
+{
+    pthread_mutex_lock(&clock->lock);
+    struct member *member = clock_member(clock, id->worker, false);
+    if (member && member->incarnation == id->incarnation) {
+        member->left = true;
+        member->seen = clock_now();
+    }
+    leave_lock(clock);
+}
+
+/* ---- rounds ---- */
+
+static bool someone_drives(const struct clock *clock)
+{
+    for (const struct clock_waiter *w = clock->waiters; w; w = w->next)
+        if (w->what == WAIT_ROUND)
+            return true;
+    return clock->under_way;
+}
+
+void clock_round(struct clock *clock, struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    if (clock->failure.code && clock->under_way)
+        reason = clock->failure;
+    else if (someone_drives(clock))
+        error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
+    else {
+        error_clear(&clock->failure);
+        wait_for(clock, waiter, WAIT_ROUND);
+    }
+    leave_lock(clock);
+    if (reason.code)
+        waiter->done(waiter, NULL, &reason);
+}
+
+static void apply(struct clock *clock, struct member *member)
+{
+    if (member->state == PUSH_CHOSEN) {
+        member->state = PUSH_NONE;
+        member->last_seq = member->push.seq;
+        member->last_counted = true;
+        member->clock++;
+        member->counted++;
+    } else if (member->state == PUSH_WAITS && policy_is_late(clock, member)) {
+        decide_late(clock, member);
+    }
+}
+
+int clock_advance(struct clock *clock, int64_t version, struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->under_way || version != clock->version + 1) {
+        code = error_set(err, ERR_DATA, "round %" PRId64 " of the clock '%s' is not under way",
+                         version, clock->name);
+    } else {
+        clock->version = version;
+        clock->under_way = false;
+        for (size_t i = 0; i < clock->members.n; i++)
+            apply(clock, &clock->members.items[i]);
+    }
+    leave_lock(clock);
+    return code;
+}
+
+void clock_fail(struct clock *clock, const struct error *reason)
+{
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->failure.code)
+        clock->failure = *reason;
+    leave_lock(clock);
+}
+
+bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
+{
+    pthread_mutex_lock(&clock->lock);
+    struct clock_waiter **at = &clock->waiters;
+    while (*at && *at != waiter)
+        at = &(*at)->next;
+    bool found = *at != NULL;
+    if (found)
+        *at = waiter->next;
+    pthread_mutex_unlock(&clock->lock);
+    return found;
+}
+
+int64_t clock_version(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    int64_t version = clock->version;
+    pthread_mutex_unlock(&clock->lock);
+    return version;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is kept of a clock in a checkpoint, and what it tells about itself.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ps/clock_private.h"
+
+/* ---- saving ----
+ *
+ * "version" int64[2]: version, arrivals. "policy": its text, as bytes. "members" int64[n,16]: a row
+ * each. "dropped" int64[n,3]: what shards have not been told yet. A round that is under way is
+ * saved as its pushes, which wait. */
+
+#define COLUMNS 16
+
+static void to_row(const struct member *m, int64_t *row)
+{
+    const int64_t values[COLUMNS] = {
+        m->worker,      (int64_t)m->incarnation,      m->joined,   m->left,
+        m->clock,       m->last_seq,                  m->last_counted, m->state != PUSH_NONE,
+        m->push.seq,    (int64_t)m->push.incarnation, m->version,  m->arrival,
+        m->pushed,      m->counted,                   m->late,     m->dropped,
+    };
+    memcpy(row, values, sizeof values);
+}
+
+static void from_row(struct clock *clock, const int64_t *row)
+{
+    struct member *m = clock_member(clock, row[0], true);
+    *m = (struct member){.worker = row[0],
+                         .incarnation = (uint64_t)row[1],
+                         .joined = row[2] != 0,
+                         .left = row[3] != 0,
+                         .clock = row[4],
+                         .last_seq = row[5],
+                         .last_counted = row[6] != 0,
+                         .state = row[7] ? PUSH_WAITS : PUSH_NONE,
+                         .push = {row[0], (uint64_t)row[9], row[8]},
+                         .version = row[10],
+                         .arrival = row[11],
+                         .pushed = row[12],
+                         .counted = row[13],
+                         .late = row[14],
+                         .dropped = row[15],
+                         .seen = clock_now()};
+}
+
+static int put_table(struct resource_sink *sink, const char *part, int64_t *values, size_t rows,
+                     int columns, struct error *err)
+{
+    struct shape shape = {.rank = 2, .dims = {(int64_t)rows, columns}};
+    struct tensor table = tensor_borrow(INT64, &shape, values);
+    return sink->put(sink, part, &table, err);
+}
+
+static int put_members(struct clock *clock, struct resource_sink *sink, struct error *err)
+{
+    int64_t *rows = mem_array(clock->members.n + 1, COLUMNS * sizeof *rows);
+    for (size_t i = 0; i < clock->members.n; i++)
+        to_row(&clock->members.items[i], &rows[i * COLUMNS]);
+    int code = put_table(sink, "members", rows, clock->members.n, COLUMNS, err);
+    mem_free(rows);
+    return code;
+}
+
+static int put_dropped(struct clock *clock, struct resource_sink *sink, struct error *err)
+{
+    int64_t *rows = mem_array(clock->dropped.n + 1, 3 * sizeof *rows);
+    for (size_t i = 0; i < clock->dropped.n; i++) {
+        const struct push_id *id = &clock->dropped.items[i];
+        memcpy(&rows[3 * i], (int64_t[]){id->worker, (int64_t)id->incarnation, id->seq},
+               3 * sizeof *rows);
+    }
+    int code = put_table(sink, "dropped", rows, clock->dropped.n, 3, err);
+    mem_free(rows);
+    return code;
+}
+
+static int put_policy(struct clock *clock, struct resource_sink *sink, struct error *err)
+{
+    struct str text = STR_INIT;
+    policy_print(&text, &clock->policy);
+    struct shape shape = shape_vector((int64_t)text.n);
+    struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
+    int code = sink->put(sink, "policy", &bytes, err);
+    str_release(&text);
+    return code;
+}
+
+int clock_save(void *object, struct resource_sink *sink, struct error *err)
+{
+    struct clock *clock = object;
+    pthread_mutex_lock(&clock->lock);
+    int64_t numbers[] = {clock->version, clock->arrivals, clock->workers};
+    int code = put_table(sink, "version", numbers, 1, 3, err);
+    if (!code && clock->policy.kind != POLICY_NONE)
+        code = put_policy(clock, sink, err);
+    if (!code)
+        code = put_members(clock, sink, err);
+    if (!code)
+        code = put_dropped(clock, sink, err);
+    pthread_mutex_unlock(&clock->lock);
+    return code;
+}
+
+static int load_policy(struct clock *clock, const struct tensor *value, struct error *err)
+{
+    if (value->type != UINT8)
+        return error_set(err, ERR_DATA, "is no policy");
+    char *text = mem_strndup(value->data, (size_t)tensor_count(value));
+    int code = policy_parse(&clock->policy, text, err);
+    mem_free(text);
+    return code;
+}
+
+static int load_table(struct clock *clock, const char *part, const struct tensor *value,
+                      struct error *err)
+{
+    const int64_t *row = value->data;
+    int64_t columns = value->shape.rank == 2 && value->type == INT64 ? value->shape.dims[1] : -1;
+    int64_t rows = columns < 0 ? 0 : value->shape.dims[0];
+    if (!strcmp(part, "version") && columns == 3 && rows == 1) {
+        clock->version = row[0];
+        clock->arrivals = row[1];
+        clock->workers = row[2] >= 0 && row[2] <= INT32_MAX ? (int)row[2] : 0;
+    } else if (!strcmp(part, "members") && columns == COLUMNS) {
+        clock->members.n = 0;
+        for (int64_t i = 0; i < rows; i++)
+            from_row(clock, &row[i * COLUMNS]);
+    } else if (!strcmp(part, "dropped") && columns == 3) {
+        clock->dropped.n = 0;
+        for (int64_t i = 0; i < rows; i++, row += 3)
+            vec_push(&clock->dropped, ((struct push_id){row[0], (uint64_t)row[1], row[2]}));
+    } else {
+        return error_set(err, ERR_DATA, "%s is no such part of a clock",
+                         shape_text_typed(value->type, &value->shape));
+    }
+    return 0;
+}
+
+int clock_load(void *object, const char *part, const struct tensor *value, struct error *err)
+{
+    struct clock *clock = object;
+    pthread_mutex_lock(&clock->lock);
+    int code = !strcmp(part, "policy") ? load_policy(clock, value, err)
+                                       : load_table(clock, part, value, err);
+    pthread_mutex_unlock(&clock->lock);
+    return code;
+}
+
+/* ---- what it tells ---- */
+
+void clock_print_missing(const struct clock *clock, struct str *text)
+{
+    size_t before = text->n;
+    for (size_t i = 0; i < clock->members.n && !clock->under_way; i++) {
+        const struct member *member = &clock->members.items[i];
+        if (!policy_misses(clock, member))
+            continue;
+        str_printf(text, "%sworker:%" PRId64, text->n == before ? "" : ", ", member->worker);
+        if (member->joined)
+            str_printf(text, " (last seen %.1f s ago)", clock_now() - member->seen);
+        else
+            str_append(text, " (has not come yet)");
+    }
+    if (text->n == before)
+        str_append(text, "the update");
+    str_printf(text, " in round %" PRId64, clock->version + 1);
+}
+
+void clock_missing(struct clock *clock, struct str *text)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock_print_missing(clock, text);
+    pthread_mutex_unlock(&clock->lock);
+}
+
+int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
+{
+    int64_t most = 0;
+    pthread_mutex_lock(&clock->lock);
+    int n = (int)clock->members.n;
+    for (int i = 0; i < n; i++)
+        most = clock->members.items[i].clock > most ? clock->members.items[i].clock : most;
+    for (int i = 0; i < n && i < max; i++) {
+        const struct member *m = &clock->members.items[i];
+        workers[i] = (struct clock_worker){.worker = m->worker,
+                                           .incarnation = m->incarnation,
+                                           .joined = m->joined,
+                                           .left = m->left,
+                                           .clock = m->clock,
+                                           .behind = most - m->clock,
+                                           .pushed = m->pushed,
+                                           .counted = m->counted,
+                                           .late = m->late,
+                                           .dropped = m->dropped,
+                                           .duplicate = m->duplicate,
+                                           .waited = m->waited,
+                                           .seen = m->joined ? clock_now() - m->seen : 0};
+    }
+    pthread_mutex_unlock(&clock->lock);
+    return n;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deadlines of those who wait for a clock: a thread that is there once somebody has one. It only
+ * looks at most ten times a second, so that starting a wait costs nothing.
+ */
+#include <signal.h>
+#include <time.h>
+
+#include "ps/clock_private.h"
+
+#define LOOK_NS 100000000
+
+static struct clock_waiter *remove_overdue(struct clock *clock)
+{
+    struct clock_waiter *overdue = NULL;
+    double now = clock_now();
+    for (struct clock_waiter **at = &clock->waiters; *at;) {
+        struct clock_waiter *waiter = *at;
+        if (waiter->timeout > 0 && now - waiter->since >= waiter->timeout) {
+            *at = waiter->next;
+            waiter->next = overdue;
+            overdue = waiter;
+        } else {
+            at = &waiter->next;
+        }
+    }
+    return overdue;
+}
+
+static void say(const struct clock *clock, const struct clock_waiter *waiter, struct error *reason)
+{
+    struct str missing = STR_INIT;
+    clock_print_missing(clock, &missing);
+    error_set(reason, ERR_RETRY, "no answer in %.1f s, waiting for %s", waiter->timeout,
+              str_text(&missing));
+    str_release(&missing);
+}
+
+static void *look(void *argument)
+{
+    struct clock *clock = argument;
+    pthread_mutex_lock(&clock->lock);
+    while (!clock->ends) {
+        struct clock_waiter *overdue = remove_overdue(clock);
+        while (overdue) {
+            struct clock_waiter *next = overdue->next;
+            struct error reason = ERROR_INIT;
+            say(clock, overdue, &reason);
+            pthread_mutex_unlock(&clock->lock);
+            overdue->done(overdue, NULL, &reason);
+            pthread_mutex_lock(&clock->lock);
+            overdue = next;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (!clock->ends)
+            pthread_cond_timedwait(&clock->changed, &clock->lock, &until);
+    }
+    pthread_mutex_unlock(&clock->lock);
+    return NULL;
+}
+
+void clock_timer_start(struct clock *clock)
+{
+    sigset_t all, old;
+    if (clock->has_timer)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
+    clock->has_timer = !pthread_create(&clock->timer, NULL, look, clock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void clock_timer_end(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->ends = true;
+    pthread_cond_broadcast(&clock->changed);
+    pthread_mutex_unlock(&clock->lock);
+    if (clock->has_timer)
+        pthread_join(clock->timer, NULL);
+}

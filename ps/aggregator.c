@@ -80,51 +80,50 @@ void aggregator_push(struct aggregator *a, const struct push_id *id, const struc
 
 /* ---- taking ---- */
 
-static int check(struct aggregator *a, const struct push_id *members, int n, int n_values,
-                 struct error *err)
+static int check(struct aggregator *a, struct push_list members, int n_values, struct error *err)
 {
-    for (int i = 0; i < n; i++) {
-        const struct push *push = find(a, &members[i]);
+    for (int i = 0; i < members.n; i++) {
+        const struct push_id *id = &members.ids[i];
+        const struct push *push = find(a, id);
         if (!push)
             return error_set(err, ERR_DATA,
                              "step %lld of worker:%lld, incarnation %llx, is not staged in '%s'",
-                             (long long)members[i].seq, (long long)members[i].worker,
-                             (unsigned long long)members[i].incarnation, a->name);
+                             (long long)id->seq, (long long)id->worker,
+                             (unsigned long long)id->incarnation, a->name);
         if (push->staged.n != n_values)
             return error_set(err, ERR_DATA, "worker:%lld pushed %d values to '%s', not %d",
-                             (long long)members[i].worker, push->staged.n, a->name, n_values);
+                             (long long)id->worker, push->staged.n, a->name, n_values);
     }
     return 0;
 }
 
-static bool is_obsolete(const struct push_id *id, const struct push_id *members, int n,
-                        const struct push_id *dropped, int n_dropped)
+static bool is_obsolete(const struct push_id *id, struct push_list members,
+                        struct push_list dropped)
 {
-    for (int i = 0; i < n; i++)
-        if (members[i].worker == id->worker && id->seq <= members[i].seq)
+    for (int i = 0; i < members.n; i++)
+        if (members.ids[i].worker == id->worker && id->seq <= members.ids[i].seq)
             return true;
-    for (int i = 0; i < n_dropped; i++)
-        if (same(id, &dropped[i]))
+    for (int i = 0; i < dropped.n; i++)
+        if (same(id, &dropped.ids[i]))
             return true;
     return false;
 }
 
-int aggregator_take(struct aggregator *a, const struct push_id *members, int n,
-                    const struct push_id *dropped, int n_dropped, int n_values,
-                    struct staged *staged, struct error *err)
+int aggregator_take(struct aggregator *a, struct push_list members, struct push_list dropped,
+                    int n_values, struct staged *staged, struct error *err)
 {
     VEC(struct staged) gone = VEC_INIT;
     size_t left = 0;
     pthread_mutex_lock(&a->lock);
-    int code = check(a, members, n, n_values, err);
-    for (int i = 0; !code && i < n; i++) {
-        struct push *push = find(a, &members[i]);
+    int code = check(a, members, n_values, err);
+    for (int i = 0; !code && i < members.n; i++) {
+        struct push *push = find(a, &members.ids[i]);
         staged[i] = push->staged;
         push->staged = (struct staged){0};
     }
     for (size_t i = 0; !code && i < a->pushes.n; i++) {
         struct push *push = &a->pushes.items[i];
-        if (is_obsolete(&push->id, members, n, dropped, n_dropped))
+        if (is_obsolete(&push->id, members, dropped))
             vec_push(&gone, push->staged);
         else
             a->pushes.items[left++] = *push;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The clock: members, rounds, and who waits for them. Whatever changes under the lock is followed
- * by leave_lock, which finds all whose wait is over; they are called without the lock.
+ * by clock_unlock, which finds all whose wait is over; they are called without the lock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -71,7 +71,8 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         return code;
     pthread_mutex_lock(&clock->lock);
     const struct policy *is = &clock->policy;
-    bool other = is->kind != policy.kind || is->backup != policy.backup || is->bound != policy.bound;
+    bool other =
+        is->kind != policy.kind || is->backup != policy.backup || is->bound != policy.bound;
     if (is->kind != POLICY_NONE && other) {
         struct str present = STR_INIT;
         policy_print(&present, is);
@@ -122,6 +123,11 @@ static void answer(const struct clock *clock, struct clock_waiter *waiter, struc
         member->waited += clock_now() - waiter->since;
 }
 
+static struct push_list list_of(const push_vec *pushes)
+{
+    return (struct push_list){pushes->items, (int)pushes->n};
+}
+
 static void hand_out_round(struct clock *clock, struct clock_waiter *waiter)
 {
     clock->under_way = true;
@@ -133,10 +139,8 @@ static void hand_out_round(struct clock *clock, struct clock_waiter *waiter)
         vec_push(&clock->round_dropped, clock->dropped.items[i]);
     clock->dropped.n = 0;
     waiter->result = (struct clock_result){.version = clock->version + 1,
-                                           .members = clock->round_members.items,
-                                           .n_members = (int)clock->round_members.n,
-                                           .dropped = clock->round_dropped.items,
-                                           .n_dropped = (int)clock->round_dropped.n};
+                                           .members = list_of(&clock->round_members),
+                                           .dropped = list_of(&clock->round_dropped)};
 }
 
 static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
@@ -157,7 +161,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
 }
 
 /* Unlocks, and tells all whose wait is over. */
-static void leave_lock(struct clock *clock)
+void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
     struct error failure = clock->failure;
@@ -181,7 +185,7 @@ static void leave_lock(struct clock *clock)
 }
 
 /* In the order in which they came. */
-static void wait_for(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
+void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
 {
     struct clock_waiter **end = &clock->waiters;
     while (*end)
@@ -215,7 +219,8 @@ static struct clock_waiter *remove_older(struct clock *clock, const struct push_
 static int replaced(const struct push_id *id, uint64_t by, struct error *err)
 {
     return error_set(err, ERR_UNAVAILABLE,
-                     "worker:%" PRId64 ", incarnation %" PRIx64 ": replaced by incarnation %" PRIx64,
+                     "worker:%" PRId64 ", incarnation %" PRIx64
+                     ": replaced by incarnation %" PRIx64,
                      id->worker, id->incarnation, by);
 }
 
@@ -246,10 +251,10 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
     member->left = false;
     member->seen = clock_now();
     waiter->id = *id;
-    wait_for(clock, waiter, WAIT_JOIN);
+    clock_wait(clock, waiter, WAIT_JOIN);
     if (older)
         replaced(&older->id, id->incarnation, &reason);
-    leave_lock(clock);
+    clock_unlock(clock);
     fail_all(older, &reason);
 }
 
@@ -259,7 +264,7 @@ static void give_up(struct clock *clock, const struct push_id *id)
     vec_push(&clock->dropped, *id);
 }
 
-static void decide_late(struct clock *clock, struct member *member)
+void clock_decide_late(struct clock *clock, struct member *member)
 {
     give_up(clock, &member->push);
     member->state = PUSH_NONE;
@@ -308,7 +313,7 @@ static void take_push(struct clock *clock, const struct push_id *id, int64_t ver
     member->state = PUSH_WAITS;
     member->pushed++;
     if (policy_is_late(clock, member))
-        decide_late(clock, member);
+        clock_decide_late(clock, member);
 }
 
 void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
@@ -320,9 +325,9 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
     if (!code) {
         take_push(clock, id, version);
         waiter->id = *id;
-        wait_for(clock, waiter, WAIT_PUSH);
+        clock_wait(clock, waiter, WAIT_PUSH);
     }
-    leave_lock(clock);
+    clock_unlock(clock);
     if (code)
         waiter->done(waiter, NULL, &reason);
 }
@@ -335,91 +340,5 @@ void clock_leave(struct clock *clock, const struct push_id *id)
         member->left = true;
         member->seen = clock_now();
     }
-    leave_lock(clock);
-}
-
-/* ---- rounds ---- */
-
-static bool someone_drives(const struct clock *clock)
-{
-    for (const struct clock_waiter *w = clock->waiters; w; w = w->next)
-        if (w->what == WAIT_ROUND)
-            return true;
-    return clock->under_way;
-}
-
-void clock_round(struct clock *clock, struct clock_waiter *waiter)
-{
-    struct error reason = ERROR_INIT;
-    pthread_mutex_lock(&clock->lock);
-    if (clock->failure.code && clock->under_way)
-        reason = clock->failure;
-    else if (someone_drives(clock))
-        error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
-    else {
-        error_clear(&clock->failure);
-        wait_for(clock, waiter, WAIT_ROUND);
-    }
-    leave_lock(clock);
-    if (reason.code)
-        waiter->done(waiter, NULL, &reason);
-}
-
-static void apply(struct clock *clock, struct member *member)
-{
-    if (member->state == PUSH_CHOSEN) {
-        member->state = PUSH_NONE;
-        member->last_seq = member->push.seq;
-        member->last_counted = true;
-        member->clock++;
-        member->counted++;
-    } else if (member->state == PUSH_WAITS && policy_is_late(clock, member)) {
-        decide_late(clock, member);
-    }
-}
-
-int clock_advance(struct clock *clock, int64_t version, struct error *err)
-{
-    int code = 0;
-    pthread_mutex_lock(&clock->lock);
-    if (!clock->under_way || version != clock->version + 1) {
-        code = error_set(err, ERR_DATA, "round %" PRId64 " of the clock '%s' is not under way",
-                         version, clock->name);
-    } else {
-        clock->version = version;
-        clock->under_way = false;
-        for (size_t i = 0; i < clock->members.n; i++)
-            apply(clock, &clock->members.items[i]);
-    }
-    leave_lock(clock);
-    return code;
-}
-
-void clock_fail(struct clock *clock, const struct error *reason)
-{
-    pthread_mutex_lock(&clock->lock);
-    if (!clock->failure.code)
-        clock->failure = *reason;
-    leave_lock(clock);
-}
-
-bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
-{
-    pthread_mutex_lock(&clock->lock);
-    struct clock_waiter **at = &clock->waiters;
-    while (*at && *at != waiter)
-        at = &(*at)->next;
-    bool found = *at != NULL;
-    if (found)
-        *at = waiter->next;
-    pthread_mutex_unlock(&clock->lock);
-    return found;
-}
-
-int64_t clock_version(struct clock *clock)
-{
-    pthread_mutex_lock(&clock->lock);
-    int64_t version = clock->version;
-    pthread_mutex_unlock(&clock->lock);
-    return version;
+    clock_unlock(clock);
 }

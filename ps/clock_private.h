@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the clock share. Everything with a clock as its argument wants it locked, but
- * for clock_lock itself. Private to ps/.
+ * for clock_timer_end. Private to ps/.
  */
 #ifndef TF_PS_CLOCK_PRIVATE_H
 #define TF_PS_CLOCK_PRIVATE_H
@@ -39,6 +39,8 @@ struct policy {
     int64_t backup, bound;
 };
 
+typedef VEC(struct push_id) push_vec;
+
 struct clock {
     const char *name;
     pthread_mutex_t lock; /* guards what follows */
@@ -47,7 +49,7 @@ struct clock {
     int64_t version, arrivals;
     VEC(struct member) members; /* by rank */
     bool under_way;             /* a round was handed out */
-    VEC(struct push_id) dropped, round_members, round_dropped;
+    push_vec dropped, round_members, round_dropped;
     struct clock_waiter *waiters;
     struct error failure; /* no code: none */
 
@@ -73,6 +75,11 @@ bool policy_misses(const struct clock *clock, const struct member *member);
 
 /* clock.c */
 struct member *clock_member(struct clock *clock, int64_t worker, bool make);
+void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what);
+/* After every change: tells all whose wait is over, when the lock is gone. */
+void clock_unlock(struct clock *clock);
+/* The push of a member that waits never counts. */
+void clock_decide_late(struct clock *clock, struct member *member);
 
 /* clock_state.c */
 int clock_save(void *object, struct resource_sink *sink, struct error *err);

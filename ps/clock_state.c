@@ -19,10 +19,14 @@
 static void to_row(const struct member *m, int64_t *row)
 {
     const int64_t values[COLUMNS] = {
-        m->worker,      (int64_t)m->incarnation,      m->joined,   m->left,
-        m->clock,       m->last_seq,                  m->last_counted, m->state != PUSH_NONE,
-        m->push.seq,    (int64_t)m->push.incarnation, m->version,  m->arrival,
-        m->pushed,      m->counted,                   m->late,     m->dropped,
+        m->worker,       (int64_t)m->incarnation,
+        m->joined,       m->left,
+        m->clock,        m->last_seq,
+        m->last_counted, m->state != PUSH_NONE,
+        m->push.seq,     (int64_t)m->push.incarnation,
+        m->version,      m->arrival,
+        m->pushed,       m->counted,
+        m->late,         m->dropped,
     };
     memcpy(row, values, sizeof values);
 }

@@ -38,6 +38,11 @@ struct push_id {
     int64_t seq; /* of the worker's steps: 1, 2, ... */
 };
 
+struct push_list {
+    const struct push_id *ids;
+    int n;
+};
+
 /* ---- aggregators ---- */
 
 struct aggregator;
@@ -57,9 +62,9 @@ void staged_release(struct staged *staged);
 /* Takes the pushes of a round, in the given order, and forgets those that were given up and what
  * the round makes obsolete: everything of the same workers up to the same sequence number. ERR_DATA
  * naming the push that is not there or does not have `n_values` values; then all stays. */
-int aggregator_take(struct aggregator *aggregator, const struct push_id *members, int n,
-                    const struct push_id *dropped, int n_dropped, int n_values,
-                    struct staged *staged, struct error *err);
+int aggregator_take(struct aggregator *aggregator, struct push_list members,
+                    struct push_list dropped, int n_values, struct staged *staged,
+                    struct error *err);
 
 /* Bytes and pushes that are staged now. */
 void aggregator_size(struct aggregator *aggregator, int64_t *bytes, int64_t *pushes);
@@ -80,9 +85,8 @@ struct clock_result {
     int64_t version; /* of the variables: rounds that were applied; of clock_round: the new one */
     int64_t seq;     /* join: the last of this worker that was decided; 0: none */
     bool counted;    /* push: it is in the variables */
-    const struct push_id *members; /* round: by rank; valid until it is applied */
-    const struct push_id *dropped; /* pushes that never count, since the last round */
-    int n_members, n_dropped;
+    struct push_list members; /* round: by rank; valid until it is applied */
+    struct push_list dropped; /* pushes that never count, since the last round */
 };
 
 /* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
@@ -120,8 +124,9 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter);
 /* The round is applied: `version` is that of clock_round. ERR_DATA when it is not under way. */
 int clock_advance(struct clock *clock, int64_t version, struct error *err);
 
-/* The rounds cannot go on: all who wait fail with the reason, and all who come. The next clock_round
- * ends that, unless a round was under way: then variables may be between two updates. */
+/* The rounds cannot go on: all who wait fail with the reason, and all who come. The next
+ * clock_round ends that, unless a round was under way: then variables may be between two updates.
+ */
 void clock_fail(struct clock *clock, const struct error *reason);
 
 /* Stops waiting. False: `done` has been called, or is being called. */

@@ -46,8 +46,7 @@ struct resource_writer {
     int (*put)(struct resource_writer *writer, const char *container, const char *name,
                const struct tensor *value, struct error *err);
 };
-int resources_save(struct variable_store *store, struct resource_writer *writer,
-                   struct error *err);
+int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err);
 
 /* Whether the name is one of those. */
 bool resource_is_part(const char *name);

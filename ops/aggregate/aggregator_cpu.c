@@ -209,38 +209,38 @@ static int reduce(const struct take *t, int value, const char *reduction)
     return add_up(t, value, !strcmp(reduction, "mean"));
 }
 
-static struct push_id *read_ids(const struct tensor *rows, int *n)
+static struct push_id *read_ids(const struct tensor *rows, struct push_list *list)
 {
-    *n = (int)rows->shape.dims[0];
-    struct push_id *ids = mem_array((size_t)*n + 1, sizeof *ids);
-    for (int i = 0; i < *n; i++)
+    list->n = (int)rows->shape.dims[0];
+    struct push_id *ids = mem_array((size_t)list->n + 1, sizeof *ids);
+    for (int i = 0; i < list->n; i++)
         ids[i] = id_of_row(rows, i);
+    list->ids = ids;
     return ids;
 }
 
 static int take_run(struct kernel_call *call)
 {
     const struct take_state *state = call->state;
-    int n, n_dropped;
+    struct push_list members, dropped;
     for (int i = 0; i < 2; i++)
         if (call->in[i]->shape.rank != 2 || call->in[i]->shape.dims[1] != 3)
             return kernel_fail(call, "rows of pushes are [?,3], not %s",
                                shape_text(&call->in[i]->shape));
     if (call->in[0]->shape.dims[0] < 1)
         return kernel_fail(call, "a round without members");
-    struct push_id *members = read_ids(call->in[0], &n);
-    struct push_id *dropped = read_ids(call->in[1], &n_dropped);
-    struct staged *staged = mem_array((size_t)n, sizeof *staged);
-    struct take take = {call, staged, n};
-    int code = aggregator_take(state->aggregator, members, n, dropped, n_dropped, call->n_out,
-                               staged, call->err);
+    struct push_id *member_ids = read_ids(call->in[0], &members);
+    struct push_id *dropped_ids = read_ids(call->in[1], &dropped);
+    struct staged *staged = mem_array((size_t)members.n, sizeof *staged);
+    struct take take = {call, staged, members.n};
+    int code = aggregator_take(state->aggregator, members, dropped, call->n_out, staged, call->err);
     for (int i = 0; !code && i < call->n_out; i++)
         code = reduce(&take, i, state->reductions[i]);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < members.n; i++)
         staged_release(&staged[i]);
     mem_free(staged);
-    mem_free(members);
-    mem_free(dropped);
+    mem_free(member_ids);
+    mem_free(dropped_ids);
     return code;
 }
 

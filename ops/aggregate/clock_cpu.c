@@ -186,17 +186,17 @@ static void settle(void *object)
     mem_free(debt);
 }
 
-static int put_ids(struct kernel_call *call, int i, const struct push_id *ids, int n)
+static int put_ids(struct kernel_call *call, int i, struct push_list list)
 {
-    struct shape shape = {.rank = 2, .dims = {n, 3}};
+    struct shape shape = {.rank = 2, .dims = {list.n, 3}};
     struct tensor *out = kernel_alloc_output(call, i, &shape);
     if (!out)
         return call->err->code;
     int64_t *row = out->data;
-    for (int k = 0; k < n; k++, row += 3) {
-        row[0] = ids[k].worker;
-        row[1] = (int64_t)ids[k].incarnation;
-        row[2] = ids[k].seq;
+    for (int k = 0; k < list.n; k++, row += 3) {
+        row[0] = list.ids[k].worker;
+        row[1] = (int64_t)list.ids[k].incarnation;
+        row[2] = list.ids[k].seq;
     }
     return 0;
 }
@@ -208,8 +208,8 @@ static int round_answer(struct waiting *w, const struct clock_result *result)
     step_resource_add(w->call->step, debt, settle);
     int code = put_scalar(w->call, 0, result->version);
     if (!code)
-        code = put_ids(w->call, 1, result->members, result->n_members);
-    return code ? code : put_ids(w->call, 2, result->dropped, result->n_dropped);
+        code = put_ids(w->call, 1, result->members);
+    return code ? code : put_ids(w->call, 2, result->dropped);
 }
 
 static int round_run(struct kernel_call *call)

@@ -7,6 +7,7 @@
 
 #include "exec/aggregate.h"
 #include "exec/kernel.h"
+#include "exec/plan.h"
 
 /* The push that a worker's step is. */
 static inline struct push_id id_of_step(const struct step *step)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rounds, as whoever runs the updates sees them, and the ends of waits that nobody waited for.
+ */
+#include <inttypes.h>
+
+#include "ps/clock_private.h"
+
+static bool someone_drives(const struct clock *clock)
+{
+    for (const struct clock_waiter *w = clock->waiters; w; w = w->next)
+        if (w->what == WAIT_ROUND)
+            return true;
+    return clock->under_way;
+}
+
+void clock_round(struct clock *clock, struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    if (clock->failure.code && clock->under_way)
+        reason = clock->failure;
+    else if (someone_drives(clock))
+        error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
+    else {
+        error_clear(&clock->failure);
+        clock_wait(clock, waiter, WAIT_ROUND);
+    }
+    clock_unlock(clock);
+    if (reason.code)
+        waiter->done(waiter, NULL, &reason);
+}
+
+static void apply(struct clock *clock, struct member *member)
+{
+    if (member->state == PUSH_CHOSEN) {
+        member->state = PUSH_NONE;
+        member->last_seq = member->push.seq;
+        member->last_counted = true;
+        member->clock++;
+        member->counted++;
+    } else if (member->state == PUSH_WAITS && policy_is_late(clock, member)) {
+        clock_decide_late(clock, member);
+    }
+}
+
+int clock_advance(struct clock *clock, int64_t version, struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->under_way || version != clock->version + 1) {
+        code = error_set(err, ERR_DATA, "round %" PRId64 " of the clock '%s' is not under way",
+                         version, clock->name);
+    } else {
+        clock->version = version;
+        clock->under_way = false;
+        for (size_t i = 0; i < clock->members.n; i++)
+            apply(clock, &clock->members.items[i]);
+    }
+    clock_unlock(clock);
+    return code;
+}
+
+void clock_fail(struct clock *clock, const struct error *reason)
+{
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->failure.code)
+        clock->failure = *reason;
+    clock_unlock(clock);
+}
+
+bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
+{
+    pthread_mutex_lock(&clock->lock);
+    struct clock_waiter **at = &clock->waiters;
+    while (*at && *at != waiter)
+        at = &(*at)->next;
+    bool found = *at != NULL;
+    if (found)
+        *at = waiter->next;
+    pthread_mutex_unlock(&clock->lock);
+    return found;
+}
+
+int64_t clock_version(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    int64_t version = clock->version;
+    pthread_mutex_unlock(&clock->lock);
+    return version;
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregators and clocks, with one worker that drives its own rounds in the same step: worker 0 of
+incarnation 0. What needs several is in tests/unit/clock.c and tests/unit/replicas.c."""
+import numpy as np
+
+from golden import Golden
+
+WORKER = """
+    join = ClockJoin() {{clock="c", policy="{policy}"}}
+    version = Placeholder() {{dtype=int64, shape=[]}}
+    x = Placeholder() {{dtype={t}, shape=[2]}}
+    token = AggregatorPush(x) {{aggregator="a"}}
+    push = ClockPush(version, token) {{clock="c", policy="{policy}"}}
+    leave = ClockLeave() {{clock="c", policy="{policy}"}}
+    """
+ROUND = """
+    round = ClockRound() {{clock="c", policy="{policy}"}}
+    take = AggregatorTake(round:1, round:2) {{T=[{t}], aggregator="a", reductions=["{r}"], shapes=[[2]]}}
+    advance = ClockAdvance(round, ^take) {{clock="c", policy="{policy}"}}
+    """
+OPS = "ClockJoin ClockPush ClockRound ClockAdvance ClockLeave AggregatorPush AggregatorTake"
+
+
+def i64(x):
+    return np.array(x, np.int64)
+
+
+def aggregate(g):
+    for policy in ["sync", "sync,backup=1", "async", "ssp,bound=0", "ssp,bound=2"]:
+        for t, r in [("float32", "mean"), ("int32", "sum"), ("float64", "first"), ("int64", "rows")]:
+            x = np.array([3, -5]).astype(t)
+            g.graph(f"aggregate/{policy}/{r}", (WORKER + ROUND).format(policy=policy, t=t, r=r), [
+                ("", {}, {"join": i64(0), "join:1": i64(0)}),
+                ("advance", {"x": x, "version": i64(0)},
+                 {"push": i64(1), "push:1": np.array(True), "take": x, "round": i64(1),
+                  "round:1": i64([[0, 0, 2]]), "round:2": np.zeros((0, 3), np.int64), "token": i64(2)}),
+                ("advance", {"x": -x, "version": i64(1)}, {"push": i64(2), "take": -x}),
+                ("", {}, {"join": i64(2), "join:1": i64(3)}),
+                ("leave", {}, {})], ops=OPS)
+    g.graph("aggregate/not_joined", WORKER.format(policy="async", t="float32"),
+            [("push", {"x": np.zeros(2, np.float32), "version": i64(0)}, "did not join")],
+            ops="ClockPush")
+    g.graph("aggregate/future", WORKER.format(policy="async", t="float32"),
+            [("", {}, {"join": i64(0)}),
+             ("push", {"x": np.zeros(2, np.float32), "version": i64(7)}, "the newest is 0")],
+            ops="ClockPush")
+    two = 'a = ClockJoin() {clock="c", policy="sync"}\n' \
+          'b = ClockRound() {clock="c", policy="async"}\n'
+    g.graph("aggregate/two_policies", two, [("a b", {}, "goes by sync, not async")],
+            ops="ClockJoin ClockRound")
+    g.graph("aggregate/no_policy", 'a = ClockJoin() {clock="c", policy="sometimes"}\n',
+            [("a", {}, "is none of sync")], ops="ClockJoin ClockLeave")
+    g.graph("aggregate/other_bound", 'a = ClockJoin() {clock="c", policy="ssp,bound=1"}\n'
+            'b = ClockLeave() {clock="c", policy="ssp,bound=2"}\n',
+            [("a b", {}, "goes by ssp,bound=")], ops="ClockLeave")
+    g.graph("aggregate/not_under_way", 'r = Const() {dtype=int64, value=3}\n'
+            'a = ClockAdvance(r) {clock="c"}\n',
+            [("a", {}, "not under way")], ops="ClockAdvance")
+    none = np.zeros((0, 3), np.int64)
+    ids = """
+        m = Placeholder() {dtype=int64, shape=[?,3]}
+        d = Placeholder() {dtype=int64, shape=[?,3]}
+        """
+    take = 'take = AggregatorTake(m, d) {{T=[{t}], aggregator="a", reductions=["{r}"], shapes=[[2]]}}\n'
+    g.graph("aggregate/not_staged", ids + take.format(t="float32", r="mean"),
+            [("take", {"m": i64([[4, 9, 2]]), "d": none}, "step 2 of worker:4, incarnation 9, is not staged")],
+            ops="AggregatorTake")
+    g.graph("aggregate/no_members", ids + take.format(t="float32", r="mean"),
+            [("take", {"m": none, "d": none}, "without members")], ops="AggregatorTake")
+    g.graph("aggregate/no_mean", ids + take.format(t="int32", r="mean"),
+            [("take", {"m": i64([[0, 0, 1]]), "d": none}, "no mean of int32")], ops="AggregatorTake")
+    g.graph("aggregate/no_reduction", ids + take.format(t="int32", r="median"), [],
+            ops="AggregatorTake", error="none of mean")
+    g.graph("aggregate/push_nothing", 'a = AggregatorPush() {T=[], aggregator="a"}\n', [],
+            ops="AggregatorPush", error="at least 1")
+
+
+with Golden("aggregate") as g:
+    aggregate(g)

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tensors of a record: their list in the header, and their data behind it.
+ * The tensors of a record: their list in the header, and whether their data is what it says.
  */
 #ifndef TF_WIRE_BODY_H
 #define TF_WIRE_BODY_H
 
-#include "wire/input.h"
 #include "wire/record.h"
 
-#define BODY_TRUNCATED (-1) /* the input ended; the caller says where */
+/* One entry of the list, checked. `like` has type and shape, and no data. */
+struct body_entry {
+    const char *name;
+    struct tensor like;
+    int64_t n_bins;
+    size_t bytes;
+    size_t text_bytes; /* of a string tensor, behind the offsets */
+};
 
-/* Reads the tensors that record->header lists straight into their memory. */
-int body_read(struct input *in, struct record *record, bool check, struct error *err);
+/* Sets *list to the header's list of tensors (NULL: there is none), and makes room for them in
+ * record->tensors. */
+int body_list(struct record *record, const msgpack_object **list, struct error *err);
+
+int body_entry(const msgpack_object *object, struct body_entry *entry, struct error *err);
+
+/* Memory for the data of an entry. */
+int body_alloc(struct tensor *t, const struct body_entry *entry, struct error *err);
+
+/* Whether the data that came, `bytes` of it, is one of the type: offsets of strings, booleans. */
+int body_check(const struct named_tensor *named, size_t bytes, struct error *err);
 
 #endif

@@ -10,6 +10,15 @@
 /* "sum" and a fixed-size unsigned int end every header. */
 #define SUM_BYTES 9
 
+/* Big-endian, 8 bytes. */
+static inline uint64_t wire_uint64(const uint8_t *p)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | p[i];
+    return value;
+}
+
 bool record_parse_kind(const msgpack_object *name, enum record_kind *kind);
 void record_release_tensors(struct record *record);
 

@@ -1,31 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/memory.h"
-#include "wire/body.h"
+#include "wire/decoder.h"
+#include "wire/header.h"
 #include "wire/input.h"
-#include "wire/internal.h"
-#include "wire/validate.h"
-
-#define PREFIX_BYTES 5
-#define BIG_HEADER ((size_t)1 << 20) /* worth asking whether it can be there */
 
 struct stream_reader {
     struct input in;
+    struct decoder decoder;
     char *name;
-    bool in_stream, seen, stopped, sums;
+    bool in_stream, seen, stopped;
+    bool cut;   /* the decoder was told that the input is too short */
     int failed; /* code of the error that ended reading */
     int64_t expected, count;
 };
+
+/* A record behind the hello, before memory is taken for its tensors. */
+static int check_place(void *context, const struct record *record, struct error *err)
+{
+    struct stream_reader *reader = context;
+    if (record->kind != RECORD_HELLO && !reader->in_stream)
+        return error_set(err, ERR_DATA, "a stream starts with record '%s', not with a hello",
+                         record_kind_name(record->kind));
+    return 0;
+}
+
+static bool may_have(void *context, size_t n)
+{
+    struct stream_reader *reader = context;
+    reader->cut = !input_may_have(&reader->in, n);
+    return !reader->cut;
+}
 
 static struct stream_reader *reader_new(const char *name)
 {
     struct stream_reader *reader = mem_alloc(sizeof *reader);
     reader->name = mem_strdup(name);
     reader->expected = -1;
+    reader->decoder.options =
+        (struct decoder_options){.context = reader, .may_have = may_have, .header = check_place};
     return reader;
 }
 
@@ -48,6 +62,7 @@ void stream_reader_free(struct stream_reader *reader)
     if (!reader)
         return;
     input_release(&reader->in);
+    decoder_release(&reader->decoder);
     mem_free(reader->name);
     mem_free(reader);
 }
@@ -121,104 +136,21 @@ static int not_a_record(struct stream_reader *reader, struct error *err)
                      guess(in->data + in->start, n < 64 ? n : 64));
 }
 
-/* The length of the next header; *more is false where the input may end. */
-static int read_prefix(struct stream_reader *reader, size_t *length, bool *more, struct error *err)
+/* Whether a record starts here; *more is false where the input may end. */
+static int check_start(struct stream_reader *reader, bool *more, struct error *err)
 {
     struct input *in = &reader->in;
     size_t got;
-    if (input_peek(in, PREFIX_BYTES, &got, err))
+    if (input_peek(in, HEADER_PREFIX_BYTES, &got, err))
         return err->code;
     *more = got > 0 || reader->in_stream;
     if (!got && !reader->seen)
         return error_set(err, ERR_DATA, "empty: no stream");
     if (!*more)
         return 0;
-    const uint8_t *p = in->data + in->start;
-    if (got && *p != 0xce)
+    if (got && in->data[in->start] != 0xce)
         return not_a_record(reader, err);
-    if (got < PREFIX_BYTES)
-        return truncated(reader, err);
-    *length = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-    if (*length > LIMIT_HEADER_BYTES)
-        return error_set(err, ERR_DATA, "a header of %zu bytes is beyond the limit of %zu", *length,
-                         LIMIT_HEADER_BYTES);
-    input_skip(in, PREFIX_BYTES);
-    return 0;
-}
-
-static int read_header_bytes(struct stream_reader *reader, struct record *record, size_t n,
-                             struct error *err)
-{
-    if (n > record->bytes_capacity) {
-        if (n >= BIG_HEADER && !input_may_have(&reader->in, n))
-            return truncated(reader, err);
-        mem_free(record->bytes);
-        record->bytes_capacity = n < 4096 ? 4096 : n;
-        record->bytes = mem_try(record->bytes_capacity);
-        if (!record->bytes) {
-            record->bytes_capacity = 0;
-            return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
-        }
-    }
-    for (size_t done = 0, got; done < n; done += got) {
-        if (input_read(&reader->in, record->bytes + done, n - done, &got, err))
-            return err->code;
-        if (!got)
-            return truncated(reader, err);
-    }
-    return 0;
-}
-
-static int damaged(const struct record *record, struct error *err)
-{
-    return error_set(err, ERR_DATA, "damaged: the checksum of the header at byte %llu is wrong",
-                     (unsigned long long)record->offset);
-}
-
-static uint64_t read_uint64(const uint8_t *p)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value = value << 8 | p[i];
-    return value;
-}
-
-static int check_sum(const struct record *record, size_t n, struct error *err)
-{
-    static const char key[] = "\xa3sum\xcf";
-    const uint8_t *header = record->bytes;
-    if (n < sizeof key - 1 + 8 || memcmp(header + n - SUM_BYTES - 4, key, sizeof key - 1))
-        return damaged(record, err);
-    if (XXH3_64bits(header, n - SUM_BYTES) != read_uint64(header + n - 8))
-        return damaged(record, err);
-    return 0;
-}
-
-static int unpack(struct record *record, size_t n, struct error *err)
-{
-    if (!record->zone && !(record->zone = msgpack_zone_new(MSGPACK_ZONE_CHUNK_SIZE)))
-        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
-    msgpack_zone_clear(record->zone);
-    size_t offset = 0;
-    int result =
-        msgpack_unpack((const char *)record->bytes, n, &offset, record->zone, &record->header);
-    if (result == MSGPACK_UNPACK_NOMEM_ERROR)
-        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
-    if (result != MSGPACK_UNPACK_SUCCESS || offset != n)
-        return error_set(err, ERR_DATA, "malformed header");
-    return 0;
-}
-
-static int parse_kind(struct record *record, struct error *err)
-{
-    const msgpack_object *name = record_field(&record->header, "kind");
-    if (!name || name->type != MSGPACK_OBJECT_STR)
-        return error_set(err, ERR_DATA, "a record without a kind");
-    if (!record_parse_kind(name, &record->kind))
-        return error_set(err, ERR_DATA, "unknown record kind '%.*s'",
-                         (int)(name->via.str.size < 64 ? name->via.str.size : 64),
-                         name->via.str.ptr);
-    return 0;
+    return got < HEADER_PREFIX_BYTES ? truncated(reader, err) : 0;
 }
 
 static int take_hello(struct stream_reader *reader, const struct record *record, struct error *err)
@@ -234,8 +166,8 @@ static int take_hello(struct stream_reader *reader, const struct record *record,
                          (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
     if (!record_get_int(&record->header, "records", &reader->expected))
         reader->expected = -1;
-    if (!record_get_bool(&record->header, "sums", &reader->sums))
-        reader->sums = true;
+    if (!record_get_bool(&record->header, "sums", &reader->decoder.sums))
+        reader->decoder.sums = true;
     reader->in_stream = reader->seen = true;
     reader->count = 0;
     return 0;
@@ -265,28 +197,38 @@ static int take_error(struct stream_reader *reader, struct record *record, struc
     return error_set(err, (int)code, "stopped by %s", tool);
 }
 
+/* Data of tensors is read in blocks that stay in the cache while they are hashed. */
+static int read_piece(struct stream_reader *reader, struct error *err)
+{
+    void *out;
+    size_t n, got;
+    decoder_want(&reader->decoder, &out, &n);
+    if (input_read(&reader->in, out, n < CHECKSUM_BLOCK_BYTES ? n : CHECKSUM_BLOCK_BYTES, &got,
+                   err))
+        return err->code;
+    if (!got)
+        return truncated(reader, err);
+    if (decoder_took(&reader->decoder, got, err))
+        return reader->cut ? truncated(reader, err) : err->code;
+    return 0;
+}
+
 static int read_one(struct stream_reader *reader, struct record *record, bool *more,
                     struct error *err)
 {
-    size_t n = 0;
-    record->offset = reader->in.offset;
-    if (read_prefix(reader, &n, more, err) || !*more)
+    decoder_start(&reader->decoder, record);
+    if (check_start(reader, more, err) || !*more)
         return err->code;
-    if (read_header_bytes(reader, record, n, err) || check_sum(record, n, err) ||
-        header_validate(record->bytes, n, err) || unpack(record, n, err) || parse_kind(record, err))
-        return err->code;
-    if (record->kind != RECORD_HELLO && !reader->in_stream)
-        return error_set(err, ERR_DATA, "a stream starts with record '%s', not with a hello",
-                         record_kind_name(record->kind));
-    int status = body_read(&reader->in, record, reader->sums, err);
-    return status == BODY_TRUNCATED ? truncated(reader, err) : status;
+    while (!decoder_done(&reader->decoder))
+        if (read_piece(reader, err))
+            return err->code;
+    return 0;
 }
 
 static int read_next(struct stream_reader *reader, struct record *record, bool *more,
                      struct error *err)
 {
     for (;;) {
-        record_release_tensors(record);
         if (read_one(reader, record, more, err))
             return err->code;
         if (!*more)

@@ -6,10 +6,12 @@
 #include "base/memory.h"
 
 static const char *const kind_names[] = {
-    [RECORD_HELLO] = "hello", [RECORD_GRAPH] = "graph", [RECORD_FEED] = "feed",
-    [RECORD_FETCH] = "fetch", [RECORD_STEP] = "step",   [RECORD_TENSOR] = "tensor",
-    [RECORD_PLAN] = "plan",   [RECORD_TRACE] = "trace", [RECORD_ERROR] = "error",
-    [RECORD_END] = "end",
+    [RECORD_HELLO] = "hello", [RECORD_GRAPH] = "graph",       [RECORD_FEED] = "feed",
+    [RECORD_FETCH] = "fetch", [RECORD_STEP] = "step",         [RECORD_TENSOR] = "tensor",
+    [RECORD_PLAN] = "plan",   [RECORD_TRACE] = "trace",       [RECORD_ERROR] = "error",
+    [RECORD_END] = "end",     [RECORD_REQUEST] = "request",   [RECORD_REPLY] = "reply",
+    [RECORD_VALUE] = "value", [RECORD_ANNOUNCE] = "announce", [RECORD_GRANT] = "grant",
+    [RECORD_PING] = "ping",
 };
 
 #define N_KINDS (int)(sizeof kind_names / sizeof kind_names[0])

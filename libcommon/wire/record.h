@@ -35,6 +35,12 @@ enum record_kind {
     RECORD_TRACE,
     RECORD_ERROR,
     RECORD_END,
+    RECORD_REQUEST, /* from here on: between the processes of a session, on links */
+    RECORD_REPLY,
+    RECORD_VALUE,
+    RECORD_ANNOUNCE,
+    RECORD_GRANT,
+    RECORD_PING,
 };
 
 const char *record_kind_name(enum record_kind kind); /* "feed" */

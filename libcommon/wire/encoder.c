@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/encoder.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "wire/header.h"
+#include "wire/internal.h"
+
+#define MAP_AT HEADER_PREFIX_BYTES /* a map with a two-byte count, filled in at the end */
+#define KIND_FIELDS 2              /* kind and sum, in every header */
+#define BIN_TAG_BYTES 5
+
+static int append(void *header, const char *bytes, size_t n)
+{
+    str_append_bytes(header, bytes, n);
+    return 0;
+}
+
+void pack_text(msgpack_packer *packer, const char *text)
+{
+    size_t n = strlen(text);
+    msgpack_pack_str(packer, n);
+    msgpack_pack_str_body(packer, text, n);
+}
+
+void pack_key(msgpack_packer *packer, const char *name)
+{
+    pack_text(packer, name);
+}
+
+static void store_int(uint8_t *p, uint64_t value, int n)
+{
+    for (int i = n - 1; i >= 0; i--, value >>= 8)
+        p[i] = (uint8_t)value;
+}
+
+msgpack_packer *encoder_begin(struct encoder *encoder, enum record_kind kind, int n_fields)
+{
+    static const char start[MAP_AT + 3] = {(char)0xce, 0, 0, 0, 0, (char)0xde, 0, 0};
+    msgpack_packer_init(&encoder->packer, &encoder->header, append);
+    str_clear(&encoder->header);
+    str_append_bytes(&encoder->header, start, sizeof start);
+    pack_key(&encoder->packer, "kind");
+    pack_text(&encoder->packer, record_kind_name(kind));
+    encoder->kind = kind;
+    encoder->n_fields = n_fields;
+    return &encoder->packer;
+}
+
+void encoder_release(struct encoder *encoder)
+{
+    str_release(&encoder->header);
+}
+
+/* A string tensor has its offsets and its bytes in bins of their own. */
+static size_t first_part(const struct tensor *t, size_t bytes)
+{
+    return t->type == STRING ? (size_t)(tensor_count(t) + 1) * sizeof(uint64_t) : bytes;
+}
+
+static size_t n_bins_of(size_t bytes)
+{
+    return (bytes + LIMIT_BIN_BYTES - 1) / LIMIT_BIN_BYTES;
+}
+
+static size_t n_bins(const struct tensor *t, size_t bytes)
+{
+    size_t first = first_part(t, bytes);
+    return n_bins_of(first) + n_bins_of(bytes - first) + (t->type == STRING && bytes == first);
+}
+
+static void pack_tensor(msgpack_packer *packer, const struct named_tensor *named)
+{
+    const struct tensor *t = &named->tensor;
+    size_t bytes = tensor_bytes(t);
+    msgpack_pack_map(packer, 5);
+    pack_key(packer, "name");
+    pack_text(packer, named->name);
+    pack_key(packer, "type");
+    pack_text(packer, dtype_name(t->type));
+    pack_key(packer, "shape");
+    msgpack_pack_array(packer, (size_t)t->shape.rank);
+    for (int i = 0; i < t->shape.rank; i++)
+        msgpack_pack_int64(packer, t->shape.dims[i]);
+    pack_key(packer, "bins");
+    msgpack_pack_uint64(packer, n_bins(t, bytes));
+    pack_key(packer, "bytes");
+    msgpack_pack_uint64(packer, bytes);
+}
+
+static int check_tensors(const struct named_tensor *tensors, int n_tensors, struct error *err)
+{
+    if ((size_t)n_tensors > LIMIT_RECORD_TENSORS)
+        return error_set(err, ERR_DATA, "%d tensors in a record are beyond the limit of %zu",
+                         n_tensors, LIMIT_RECORD_TENSORS);
+    for (int i = 0; i < n_tensors; i++) {
+        const struct tensor *t = &tensors[i].tensor;
+        BUG_ON(t->layout);
+        if (!record_name_fits(tensors[i].name))
+            return error_set(err, ERR_DATA, "a tensor's name is not fit to print: '%.40s'",
+                             tensors[i].name);
+        if (!record_carries(t->type))
+            return error_set(err, ERR_DATA, "tensor '%s': type '%s' is not carried by streams",
+                             tensors[i].name, dtype_name(t->type));
+    }
+    return 0;
+}
+
+int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, int n_tensors,
+                   struct error *err)
+{
+    struct str *header = &encoder->header;
+    uint8_t sum[SUM_BYTES] = {0xcf};
+    if (check_tensors(tensors, n_tensors, err))
+        return err->code;
+    if (n_tensors) {
+        pack_key(&encoder->packer, "tensors");
+        msgpack_pack_array(&encoder->packer, (size_t)n_tensors);
+        for (int i = 0; i < n_tensors; i++)
+            pack_tensor(&encoder->packer, &tensors[i]);
+    }
+    pack_key(&encoder->packer, "sum");
+    size_t length = header->n - MAP_AT + SUM_BYTES;
+    if (length > LIMIT_HEADER_BYTES)
+        return error_set(err, ERR_DATA, "a header of %zu bytes is beyond the limit of %zu", length,
+                         LIMIT_HEADER_BYTES);
+    store_int((uint8_t *)header->data + 1, length, 4);
+    store_int((uint8_t *)header->data + MAP_AT + 1,
+              (uint64_t)(encoder->n_fields + KIND_FIELDS + (n_tensors > 0)), 2);
+    store_int(sum + 1, XXH3_64bits(header->data + MAP_AT, header->n - MAP_AT), 8);
+    str_append_bytes(header, sum, sizeof sum);
+    return 0;
+}
+
+uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < n_tensors; i++) {
+        size_t bytes = tensor_bytes(&tensors[i].tensor);
+        total += bytes + n_bins(&tensors[i].tensor, bytes) * BIN_TAG_BYTES;
+    }
+    return total ? total + SUM_BYTES : 0;
+}
+
+static void measure(struct encoder_bodies *bodies)
+{
+    if (bodies->i == bodies->n_tensors)
+        return;
+    const struct tensor *t = &bodies->tensors[bodies->i].tensor;
+    bodies->bytes = tensor_bytes(t);
+    bodies->first = first_part(t, bodies->bytes);
+    bodies->done = bodies->bin_end = 0;
+    bodies->empty_bin = t->type == STRING && bodies->bytes == bodies->first;
+}
+
+void encoder_bodies(struct encoder_bodies *bodies, const struct named_tensor *tensors,
+                    int n_tensors, bool sums)
+{
+    *bodies = (struct encoder_bodies){
+        .tensors = tensors, .n_tensors = n_tensors, .sums = sums, .sum = bodies->sum};
+    if (sums && n_tensors) {
+        if (!bodies->sum && !(bodies->sum = XXH3_createState()))
+            mem_exhausted(sizeof(XXH3_state_t));
+        XXH3_64bits_reset(bodies->sum);
+    }
+    measure(bodies);
+}
+
+void encoder_bodies_release(struct encoder_bodies *bodies)
+{
+    if (bodies->sum)
+        XXH3_freeState(bodies->sum);
+    bodies->sum = NULL;
+}
+
+static bool give_tag(struct encoder_bodies *bodies, size_t n, struct encoder_piece *piece)
+{
+    piece->tag[0] = 0xc6;
+    store_int(piece->tag + 1, n, 4);
+    piece->bytes = NULL;
+    piece->n = BIN_TAG_BYTES;
+    bodies->any = true;
+    bodies->bin_end = bodies->done + n;
+    return true;
+}
+
+static bool give_data(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece)
+{
+    size_t left = bodies->bin_end - bodies->done;
+    piece->bytes = (const char *)bodies->tensors[bodies->i].tensor.data + bodies->done;
+    piece->n = left < limit ? left : limit;
+    if (bodies->sums)
+        XXH3_64bits_update(bodies->sum, piece->bytes, piece->n);
+    bodies->done += piece->n;
+    return true;
+}
+
+static bool give_sum(struct encoder_bodies *bodies, struct encoder_piece *piece)
+{
+    if (!bodies->any)
+        return false;
+    bodies->any = false;
+    piece->tag[0] = 0xcf;
+    store_int(piece->tag + 1, bodies->sums ? XXH3_64bits_digest(bodies->sum) : 0, 8);
+    piece->bytes = NULL;
+    piece->n = SUM_BYTES;
+    return true;
+}
+
+bool encoder_next(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece)
+{
+    for (; bodies->i < bodies->n_tensors; bodies->i++, measure(bodies)) {
+        if (bodies->done < bodies->bin_end)
+            return give_data(bodies, limit, piece);
+        if (bodies->done < bodies->bytes) {
+            size_t end = bodies->done < bodies->first ? bodies->first : bodies->bytes;
+            size_t left = end - bodies->done;
+            return give_tag(bodies, left < LIMIT_BIN_BYTES ? left : LIMIT_BIN_BYTES, piece);
+        }
+        if (bodies->empty_bin) {
+            bodies->empty_bin = false;
+            return give_tag(bodies, 0, piece);
+        }
+    }
+    return give_sum(bodies, piece);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/header.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "wire/internal.h"
+#include "wire/validate.h"
+
+int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES])
+{
+    if (prefix[0] != 0xce)
+        return -1;
+    return (int64_t)prefix[1] << 24 | prefix[2] << 16 | prefix[3] << 8 | prefix[4];
+}
+
+int header_reserve(struct record *record, size_t n, struct error *err)
+{
+    if (n <= record->bytes_capacity)
+        return 0;
+    mem_free(record->bytes);
+    record->bytes_capacity = n < 4096 ? 4096 : n;
+    record->bytes = mem_try(record->bytes_capacity);
+    if (record->bytes)
+        return 0;
+    record->bytes_capacity = 0;
+    return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
+}
+
+static int damaged(const struct record *record, struct error *err)
+{
+    return error_set(err, ERR_DATA, "damaged: the checksum of the header at byte %llu is wrong",
+                     (unsigned long long)record->offset);
+}
+
+static int check_sum(const struct record *record, size_t n, struct error *err)
+{
+    static const char key[] = "\xa3sum\xcf";
+    const uint8_t *header = record->bytes;
+    if (n < sizeof key - 1 + 8 || memcmp(header + n - SUM_BYTES - 4, key, sizeof key - 1))
+        return damaged(record, err);
+    if (XXH3_64bits(header, n - SUM_BYTES) != wire_uint64(header + n - 8))
+        return damaged(record, err);
+    return 0;
+}
+
+static int unpack(struct record *record, size_t n, struct error *err)
+{
+    if (!record->zone && !(record->zone = msgpack_zone_new(MSGPACK_ZONE_CHUNK_SIZE)))
+        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
+    msgpack_zone_clear(record->zone);
+    size_t offset = 0;
+    int result =
+        msgpack_unpack((const char *)record->bytes, n, &offset, record->zone, &record->header);
+    if (result == MSGPACK_UNPACK_NOMEM_ERROR)
+        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
+    if (result != MSGPACK_UNPACK_SUCCESS || offset != n)
+        return error_set(err, ERR_DATA, "malformed header");
+    return 0;
+}
+
+static int parse_kind(struct record *record, struct error *err)
+{
+    const msgpack_object *name = record_field(&record->header, "kind");
+    if (!name || name->type != MSGPACK_OBJECT_STR)
+        return error_set(err, ERR_DATA, "a record without a kind");
+    if (!record_parse_kind(name, &record->kind))
+        return error_set(err, ERR_DATA, "unknown record kind '%.*s'",
+                         (int)(name->via.str.size < 64 ? name->via.str.size : 64),
+                         name->via.str.ptr);
+    return 0;
+}
+
+int header_parse(struct record *record, size_t n, struct error *err)
+{
+    if (check_sum(record, n, err) || header_validate(record->bytes, n, err) ||
+        unpack(record, n, err) || parse_kind(record, err))
+        return err->code;
+    return 0;
+}

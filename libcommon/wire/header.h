@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A record's header: from its bytes to its kind and its map.
+ */
+#ifndef TF_WIRE_HEADER_H
+#define TF_WIRE_HEADER_H
+
+#include "wire/record.h"
+
+#define HEADER_PREFIX_BYTES 5
+
+/* The bytes of the header that the prefix announces, or -1: no prefix. */
+int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES]);
+
+/* Makes room for a header of n bytes at record->bytes. */
+int header_reserve(struct record *record, size_t n, struct error *err);
+
+/* Checks and unpacks the n bytes at record->bytes: checksum, validator, msgpack, kind. */
+int header_parse(struct record *record, size_t n, struct error *err);
+
+#endif

@@ -21,8 +21,7 @@ struct address {
 /* `folder` is what unix:NAME is relative to; NULL: the working directory. A host that is no number
  * is looked up, which may take as long as the system's resolver takes. ERR_CONFIG: malformed, a
  * path that is too long; ERR_UNAVAILABLE: no such host. */
-int address_parse(struct address *address, const char *text, const char *folder,
-                  struct error *err);
+int address_parse(struct address *address, const char *text, const char *folder, struct error *err);
 
 /* The address of a socket: of the one it listens at or, `peer`, of the other side. */
 void address_of_socket(struct address *address, int fd, bool peer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link carries records (wire/record.h) both ways between two processes: over a pipe's or socket's
- * bytes, plain, under TLS, or through shared memory. First each side sends a hello, then records
- * follow in any number; each arrives once, in order, or the link is closed with the reason.
+ * A link carries records (wire/record.h) both ways between two processes: over the bytes of
+ * a socket, plain or under TLS, or through shared memory. First each side sends a hello, then
+ * records follow in any number; each arrives once, in order, or the link is closed with the reason.
  *
  * Links come from a set of peers (transport/peers.h), which dials and listens.
  *

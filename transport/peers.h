@@ -16,18 +16,18 @@
 struct peers;
 
 struct peers_options {
-    const char *job;        /* "" or NULL: none; an end without a job talks to every job */
-    const char *task;       /* "ps:0"; "" or NULL: a tool, which others cannot find by name */
-    uint64_t incarnation;   /* 0: made from the clock, so that a later start has a larger one */
-    const char *producer;   /* for the hello: "tf-ps 1.0" */
-    const char *folder;     /* what unix:NAME is relative to; NULL: the working directory */
-    const char *key_file;   /* 64 hexadecimal digits; NULL: no key */
-    bool no_key;            /* TCP on loopback without a key is meant */
-    double lease;           /* seconds; 0: 3 */
-    size_t record_bytes;    /* tensors of one record that is received; 0: 16 GiB */
-    size_t shared_bytes;    /* ring of shared memory each way, on Unix sockets; 0: 1 MiB */
-    bool no_shared_memory;  /* plain bytes on Unix sockets as well */
-    bool sums;              /* checksums of bodies also where the peer is on this host */
+    const char *job;       /* "" or NULL: none; an end without a job talks to every job */
+    const char *task;      /* "ps:0"; "" or NULL: a tool, which others cannot find by name */
+    uint64_t incarnation;  /* 0: made from the clock, so that a later start has a larger one */
+    const char *producer;  /* for the hello: "tf-ps 1.0" */
+    const char *folder;    /* what unix:NAME is relative to; NULL: the working directory */
+    const char *key_file;  /* 64 hexadecimal digits; NULL: no key */
+    bool no_key;           /* TCP on loopback without a key is meant */
+    double lease;          /* seconds; 0: 3 */
+    size_t record_bytes;   /* tensors of one record that is received; 0: 16 GiB */
+    size_t shared_bytes;   /* ring of shared memory each way, on Unix sockets; 0: 1 MiB */
+    bool no_shared_memory; /* plain bytes on Unix sockets as well */
+    bool sums;             /* checksums of bodies also where the peer is on this host */
 };
 
 struct peers_handler {
@@ -70,8 +70,7 @@ int peers_wait(struct peers *peers, struct error *err);
 struct link *peers_find(struct peers *peers, const char *task);
 
 /* Calls for every open link, tools' included. */
-void peers_each(struct peers *peers, void (*call)(void *context, struct link *link),
-                void *context);
+void peers_each(struct peers *peers, void (*call)(void *context, struct link *link), void *context);
 
 struct loop *peers_loop(const struct peers *peers);
 const struct link_hello *peers_self(const struct peers *peers);

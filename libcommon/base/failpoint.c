@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/failpoint.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#define POINTS_MAX 16
+
+enum action { ACTION_KILL, ACTION_STOP, ACTION_ERROR, ACTION_DELAY };
+
+struct point {
+    const char *name;
+    long nth; /* 0: each time */
+    enum action action;
+    long milliseconds;
+    atomic_long reached;
+};
+
+static struct point points[POINTS_MAX];
+static int n_points;
+bool failpoints_armed;
+
+static bool parse_number(const char *text, long least, long *value)
+{
+    char *end;
+    *value = strtol(text, &end, 10);
+    return end != text && !*end && *value >= least;
+}
+
+static bool parse_action(const char *text, struct point *point)
+{
+    static const char *const names[] = {"kill", "stop", "error"};
+    for (int i = 0; i < 3; i++) {
+        if (!strcmp(text, names[i])) {
+            point->action = (enum action)i;
+            return true;
+        }
+    }
+    point->action = ACTION_DELAY;
+    return !strncmp(text, "delay=", 6) && parse_number(text + 6, 0, &point->milliseconds);
+}
+
+/* "NAME:NTH:ACTION", which is taken apart in place. */
+static bool parse_point(char *text, struct point *point)
+{
+    char *nth = strchr(text, ':'), *action = nth ? strchr(nth + 1, ':') : NULL;
+    if (!action || nth == text)
+        return false;
+    *nth++ = *action++ = '\0';
+    point->name = text;
+    return (!strcmp(nth, "*") || parse_number(nth, 1, &point->nth)) && parse_action(action, point);
+}
+
+__attribute__((constructor)) static void read_list(void)
+{
+    const char *list = getenv("TF_FAILPOINTS");
+    if (!list || !*list)
+        return;
+    char *copy = mem_strdup(list), *rest = copy; /* names point into it */
+    for (char *item; (item = strsep(&rest, ","));) {
+        if (n_points < POINTS_MAX && parse_point(item, &points[n_points])) {
+            n_points++;
+            continue;
+        }
+        dprintf(STDERR_FILENO, "TF_FAILPOINTS: '%s' is not NAME:NTH:ACTION\n", item);
+        _exit(ERR_CONFIG);
+    }
+    failpoints_armed = true;
+}
+
+static bool act(const struct point *point)
+{
+    struct timespec pause = {point->milliseconds / 1000, point->milliseconds % 1000 * 1000000};
+    switch (point->action) {
+    case ACTION_KILL:
+        kill(getpid(), SIGKILL);
+        return false;
+    case ACTION_STOP:
+        kill(getpid(), SIGSTOP);
+        return false;
+    case ACTION_DELAY:
+        nanosleep(&pause, NULL);
+        return false;
+    case ACTION_ERROR:
+        return true;
+    }
+    return false;
+}
+
+bool failpoint_reached(const char *name)
+{
+    bool failed = false;
+    for (int i = 0; i < n_points; i++) {
+        struct point *point = &points[i];
+        if (strcmp(point->name, name))
+            continue;
+        long reached = atomic_fetch_add(&point->reached, 1) + 1;
+        if (!point->nth || reached == point->nth)
+            failed |= act(point);
+    }
+    return failed;
+}

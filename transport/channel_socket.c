@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/memory.h"
+#include "transport/channel.h"
+
+/* Measured: TCP over loopback is fastest with writes of 256 KiB and reads of 64 KiB, Unix sockets
+ * with 1 MiB. */
+#define TCP_READ_BYTES ((size_t)64 << 10)
+#define TCP_WRITE_BYTES ((size_t)256 << 10)
+#define UNIX_BYTES ((size_t)1 << 20)
+
+const char *errno_text(int number)
+{
+    static _Thread_local char text[128];
+    const char *description = strerrordesc_np(number);
+    snprintf(text, sizeof text, "%s", description ? description : "unknown error");
+    if (!isupper((unsigned char)text[1])) /* not "RPC ..." */
+        text[0] = (char)tolower((unsigned char)text[0]);
+    return text;
+}
+
+static ssize_t socket_read(struct channel *channel, const struct iovec *vectors, int n)
+{
+    return readv(channel->fd, vectors, n);
+}
+
+static ssize_t socket_write(struct channel *channel, const struct iovec *vectors, int n)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vectors,
+                             .msg_iovlen = (size_t)n};
+    return sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static const char *socket_error(struct channel *channel, int number)
+{
+    (void)channel;
+    return errno_text(number);
+}
+
+static void socket_free(struct channel *channel)
+{
+    mem_free(channel);
+}
+
+static const struct channel_type socket_type = {
+    .read = socket_read, .write = socket_write, .error_text = socket_error, .free = socket_free};
+
+struct channel *channel_socket_new(int fd)
+{
+    int domain = 0;
+    socklen_t n = sizeof domain;
+    struct channel *channel = mem_alloc(sizeof *channel);
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n);
+    bool local = domain == AF_UNIX;
+    *channel = (struct channel){.type = &socket_type,
+                                .fd = fd,
+                                .read_bytes = local ? UNIX_BYTES : TCP_READ_BYTES,
+                                .write_bytes = local ? UNIX_BYTES : TCP_WRITE_BYTES};
+    return channel;
+}

@@ -67,10 +67,12 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 .PHONY: docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES)
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(CPU_MODULES)
+TEST_DEVICE := $(BUILD)/tests/lib/test.so
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(TEST_DEVICE) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TEST_DEVICE)
 fuzzers: $(FUZZERS)
 
+$(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
@@ -103,6 +105,10 @@ $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
+# A module for a type of device, found by TF_DEVICE_PATH.
+$(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-tools '-Wl,-rpath,$$ORIGIN/../../lib'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES

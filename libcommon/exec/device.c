@@ -6,6 +6,7 @@
  */
 #include "exec/device.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -145,18 +146,78 @@ static int load_cpu(void **module, struct error *err)
     return 0;
 }
 
+/* ---- other types ---- */
+
+/* "cuda.so"; false: no name of a type. */
+static bool module_name(struct str *name, const char *type)
+{
+    for (const char *c = type; *c; c++) {
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return false;
+        str_append_char(name, (char)tolower((unsigned char)*c));
+    }
+    str_append(name, ".so");
+    return *type != 0;
+}
+
+/* Loads folder/name if it is there. */
+static int load_from(const struct str *folder, const char *name, void **module, struct error *err)
+{
+    struct str path = STR_INIT;
+    str_printf(&path, "%s/%s", str_text(folder), name);
+    if (!access(path.data, R_OK)) {
+        *module = load(path.data, NULL);
+        if (!*module)
+            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+    }
+    str_release(&path);
+    return err->code;
+}
+
+/* Folders of TF_DEVICE_PATH in turn, then the library's. */
+static int load_named(const char *name, void **module, struct error *err)
+{
+    const char *path = getenv("TF_DEVICE_PATH");
+    struct str folder = STR_INIT;
+    int code = 0;
+    while (!code && !*module && path && *path) {
+        size_t n = strcspn(path, ":");
+        str_clear(&folder);
+        str_append_bytes(&folder, path, n);
+        if (n)
+            code = load_from(&folder, name, module, err);
+        path += n + (path[n] == ':');
+    }
+    str_clear(&folder);
+    if (!code && !*module && !(code = module_folder(&folder, err)))
+        code = load_from(&folder, name, module, err);
+    str_release(&folder);
+    return code;
+}
+
+static int load_other(const char *type, void **module, struct error *err)
+{
+    struct str name = STR_INIT;
+    struct error failure = ERROR_INIT;
+    *module = NULL;
+    if (module_name(&name, type))
+        load_named(str_text(&name), module, &failure);
+    if (!failure.code && !*module)
+        error_set(&failure, ERR_CONFIG, "no device of type '%s' in this build", type);
+    str_release(&name);
+    if (failure.code)
+        *err = failure;
+    return failure.code;
+}
+
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err)
 {
-    if (strcmp(type, "CPU")) {
-        error_set(err, ERR_CONFIG, "no device of type '%s' in this build", type);
-        return NULL;
-    }
     void *module;
     pthread_mutex_lock(&loading);
-    int code = load_cpu(&module, err);
+    int code = strcmp(type, "CPU") ? load_other(type, &module, err) : load_cpu(&module, err);
     pthread_mutex_unlock(&loading);
     if (code)
         return NULL;
@@ -175,4 +236,29 @@ void device_free(struct device *device)
 {
     if (device)
         device->free(device);
+}
+
+/* ---- host memory ---- */
+
+static void host_free(struct buffer *buffer)
+{
+    mem_free(buffer->data);
+    mem_free(buffer);
+}
+
+struct buffer *device_alloc_host(struct device *device, size_t bytes)
+{
+    if (device->is_host)
+        return device->alloc(device, bytes);
+    if (device->alloc_host)
+        return device->alloc_host(device, bytes);
+    void *data = mem_try(bytes);
+    if (!data)
+        return NULL;
+    struct buffer *buffer = mem_alloc(sizeof *buffer);
+    atomic_init(&buffer->holders, 1);
+    buffer->bytes = bytes;
+    buffer->data = data;
+    buffer->free = host_free;
+    return buffer;
 }

@@ -319,5 +319,6 @@ void dynamic_free(struct plan *plan)
     vec_release(&d->frames);
     vec_release(&d->kept);
     pool_free(d->pool);
+    pool_free(d->host_pool);
     mem_free(d);
 }

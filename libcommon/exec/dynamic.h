@@ -80,10 +80,10 @@ struct dynamic {
     VEC(struct dynamic_frame) frames; /* 0: the root */
     struct out_edge *edges;
     int threads;
-    bool keeps_reads;            /* `kept` are held for reading as long as a step lasts */
-    VEC(struct variable *) kept; /* in the order of their ids */
-    struct pool *pool;
-    struct run *idle_runs; /* memory of steps that are over; under plan->lock */
+    bool keeps_reads;              /* `kept` are held for reading as long as a step lasts */
+    VEC(struct variable *) kept;   /* in the order of their ids */
+    struct pool *pool, *host_pool; /* host_pool: NULL where the device's memory is the host's */
+    struct run *idle_runs;         /* memory of steps that are over; under plan->lock */
 };
 
 /* A value on its way to an input. */

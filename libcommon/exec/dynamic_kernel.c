@@ -112,6 +112,7 @@ static int make_call(struct run *run, struct activation *a)
                                  .fetches = run->fetches,
                                  .out_refs = it->out_refs + di->first_output,
                                  .pool = plan->dynamic->pool,
+                                 .host_pool = plan->dynamic->host_pool,
                                  .copies_reads = !plan->dynamic->keeps_reads,
                                  .done = run_async_done};
     a->host.temporaries = (void *)&a->temporaries;
@@ -137,6 +138,7 @@ static void set_constant(struct run *run, struct activation *a)
     const struct item *item = &run->plan->items.items[a->item];
     struct tensor *out = &a->iteration->outputs[run->plan->dynamic->items[a->item].first_output];
     *out = run->plan->values.items[item->out[0]].constant;
+    out->buffer = NULL; /* the plan's */
 }
 
 /* KERNEL_PENDING, 0 or an error code. */
@@ -149,7 +151,7 @@ int kernel_run(struct run *run, struct activation *a)
     }
     if (make_call(run, a))
         return item_fail(item, &a->err);
-    if (item_check_variables(run->plan, item, &a->err))
+    if (item_check_variables(item, &a->err))
         return a->err.code;
     struct buffer *scratch = NULL;
     if (item->scratch_bytes) {
@@ -168,7 +170,9 @@ int kernel_run(struct run *run, struct activation *a)
         return item_fail(item, &a->err);
     if (result == KERNEL_PENDING)
         return result;
-    return run->plan->options.check_numerics ? item_check_numerics(item, &a->call, &a->err) : 0;
+    if (!run->plan->options.check_numerics)
+        return 0;
+    return item_check_numerics(run->plan, item, &a->call, &a->err);
 }
 
 /* Lets go of inputs, temporary memory and holds. */

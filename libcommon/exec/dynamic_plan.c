@@ -331,6 +331,8 @@ int dynamic_new(struct plan *plan, struct error *err)
     plan->dynamic = d;
     d->items = arena_array(&plan->memory, plan->items.n + 1, sizeof *d->items);
     d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
-    d->pool = pool_new(plan->options.device);
+    d->pool = pool_new(plan->options.device, true);
+    if (!plan->options.device->is_host)
+        d->host_pool = pool_new(plan->options.device, false);
     return analyse(d, plan, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding kernels in the table.
+ * Finding kernels in the table, and what their rows say.
  */
 #include "exec/kernel.h"
 
@@ -66,6 +66,47 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
         if (!strcmp(table->rows[i].op, op) && !strcmp(table->rows[i].device, device))
             return true;
     return false;
+}
+
+/* ---- where arguments are ---- */
+
+static int argument_count(const struct node *node, const struct op_arg *arg)
+{
+    if (arg->number_attr >= 0)
+        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
+    if (arg->type_list_attr >= 0)
+        return (int)node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
+    return 1;
+}
+
+static enum dtype argument_type(const struct node *node, const struct op_arg *arg, int index)
+{
+    const struct op_attr *attrs = node->op->attrs;
+    if (arg->type_list_attr >= 0)
+        return node_attr(node, attrs[arg->type_list_attr].name)->types[index];
+    return arg->type_attr < 0 ? arg->type : node_type(node, attrs[arg->type_attr].name);
+}
+
+/* Of the i-th tensor among those that the arguments stand for. */
+static bool on_host(uint32_t mask, const struct node *node, const struct op_arg *args, int i)
+{
+    int at = 0, n;
+    for (; i >= (n = argument_count(node, &args[at])); at++)
+        i -= n;
+    enum dtype type = argument_type(node, &args[at], i);
+    if (args[at].is_ref)
+        return false;
+    return type == STRING || type == RESOURCE || (at < 32 && (mask >> at & 1));
+}
+
+bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i)
+{
+    return on_host(row->host_inputs, node, node->op->inputs, i);
+}
+
+bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i)
+{
+    return on_host(row->host_outputs, node, node->op->outputs, i);
 }
 
 int kernel_fail(struct kernel_call *call, const char *format, ...)

@@ -10,7 +10,8 @@
  *
  * Nothing here assumes that tensors lie in host memory or that the work is over when run returns: a
  * kernel returns DONE, ENQUEUED (ordered on its device's stream) or PENDING (it calls kernel_done
- * once, later, from any thread).
+ * once, later, from any thread). Arguments that its row puts into host memory are the exception: a
+ * kernel that returns ENQUEUED has read its host inputs and filled its host outputs.
  *
  * Threads: prepare is called by one thread at a time per plan. run may be called by several threads
  * at once for the same prepared kernel (steps may overlap): state is read-only in run; what changes
@@ -33,8 +34,8 @@ enum kernel_flag {
 };
 
 /* That a kernel exists. `types` restricts type attributes: "T=float32|float64 Tidx=int32"; NULL:
- * any. host_inputs, host_outputs: bit i says that argument i is in host memory even if the device
- * has memory of its own (shapes, axes, predicates). */
+ * any. host_inputs, host_outputs: bit i says that argument i of the declaration is in host memory
+ * even if the device has memory of its own (shapes, axes, predicates). */
 struct kernel_row {
     const char *op;
     const char *device; /* "CPU", "CUDA" */
@@ -55,6 +56,12 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
 
 /* Whether some row has the op at all on that device type, whatever the types. */
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
+
+/* Whether input or output i of the node is in host memory, whatever the device's memory is: by the
+ * row, and strings and resources always. References never are: a variable is on its device. An op
+ * that depends on shapes alone (OP_SHAPE_ONLY) gets its inputs wherever they are. */
+bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i);
+bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i);
 
 enum kernel_result {
     KERNEL_DONE = 0,
@@ -92,8 +99,8 @@ struct kernel_setup {
     bool layouts;       /* outputs may have one */
     bool deterministic; /* bits must not depend on `threads` */
 
-    void *state;               /* given to run and release; released if prepare fails, too */
-    size_t scratch_bytes;      /* aligned to MEM_ALIGNMENT, given to each run */
+    void *state;          /* given to run and release; released if prepare fails, too */
+    size_t scratch_bytes; /* the device's memory, aligned to MEM_ALIGNMENT, given to each run */
     struct kernel_output *out; /* n_out, zeroed */
     const char *name;          /* what --dump-plan shows; default: the row's code */
     struct error *err;
@@ -138,8 +145,8 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
  * set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
-/* Memory for the duration of the step whose size was not known in prepare. NULL with call->err set.
- */
+/* Host memory for the duration of the step whose size was not known in prepare. NULL with call->err
+ * set. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */

@@ -19,6 +19,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (code)
         return code;
     plan_order_variables(plan);
+    plan_find_checks(plan);
     if (!plan->is_static)
         dynamic_connect(plan);
     else if (!(code = plan_schedule(plan, err)))
@@ -32,6 +33,8 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
     struct plan *plan = mem_alloc(sizeof *plan);
     plan->source = graph;
     plan->options = *options;
+    if (options->device->kernels)
+        plan->options.kernels = options->device->kernels;
     pthread_mutex_init(&plan->lock, NULL);
     int code = compile(plan, request, err);
     if (code) {
@@ -82,7 +85,7 @@ bool plan_is_static(const struct plan *plan)
 
 size_t plan_peak_bytes(const struct plan *plan)
 {
-    return plan->arena_bytes;
+    return plan->arena_bytes[0] + plan->arena_bytes[1];
 }
 
 static void describe(const struct plan *plan, const struct item *item, struct plan_item *out)

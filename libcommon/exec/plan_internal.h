@@ -4,9 +4,10 @@
  *
  * A plan has its own pruned copy of the graph (plan_graph.c), in which feeds are Placeholders. Each
  * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
- * fetches, changes of layout, copies of variables that are read before and needed after a write.
- * plan_prepare.c makes them, plan_order.c orders reads and writes of variables, plan_memory.c
- * places values in the arena. Static plans run in static.c, dynamic ones in dynamic.c.
+ * fetches, changes of layout, copies between host and device memory, copies of variables that are
+ * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
+ * writes of variables, plan_memory.c places values in arenas. Static plans run in static.c, dynamic
+ * ones in dynamic.c.
  */
 #ifndef TF_EXEC_PLAN_INTERNAL_H
 #define TF_EXEC_PLAN_INTERNAL_H
@@ -26,6 +27,8 @@ struct value {
     enum value_kind kind;
     enum dtype type;
     bool is_ref;
+    bool on_device; /* in memory that is not the host's; never on a device whose memory is */
+    int twin;       /* the same value in the other memory; -1: none */
     struct shape shape;
     const struct layout *layout;
     struct tensor constant;    /* owned by the plan, or borrowed from the graph */
@@ -34,7 +37,7 @@ struct value {
     int item;       /* producer; -1: none */
     int alias_of;   /* static: the value whose memory this one is; -1: its own */
     int root;       /* where the chain of aliases ends */
-    int64_t offset; /* in the arena; -1: none */
+    int64_t offset; /* in the arena of its memory; -1: none */
     size_t bytes;
     int live_from, live_to; /* items, by position in the order */
 };
@@ -46,6 +49,7 @@ struct hold {
 
 struct item {
     const struct node *node; /* NULL: the planner's own */
+    const struct kernel_row *row;
     const struct kernel_code *code;
     const char *name, *kernel;
     void *state;
@@ -59,8 +63,10 @@ struct item {
     VEC(int) after;              /* items that must be over before, dead or alive */
     VEC(struct hold) take, give; /* static plans: before and after the item */
     bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
-    bool removed;                /* evaluated when the plan was made */
-    int output_forward;          /* out[0]'s enum kernel_forward */
+    struct variable **checked;   /* those variables, each once, if it reads any */
+    int n_checked;
+    bool removed;       /* evaluated when the plan was made */
+    int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
 };
 
@@ -82,7 +88,7 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
-    size_t arena_bytes;
+    size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
     pthread_mutex_t lock;    /* guards idle */
     struct instance *idle;   /* memory of steps that are over */
@@ -99,6 +105,15 @@ int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape
 int plan_add_item(struct plan *plan, const struct item *item);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
+
+/* plan_transfer.c: the value in the memory that is wanted: itself, or a copy, which all consumers
+ * share if it is the same for all. -1 with the error set. */
+int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,
+                   struct error *err);
+/* The item that copies a variable for this input, and for no other; -1: none does. */
+int plan_copy_for(const struct plan *plan, const struct item *item, int input);
+/* The constant as the host sees it; NULL: the value is none. */
+const struct tensor *plan_host_constant(const struct plan *plan, int value);
 
 /* plan_layout.c: the value in row-major order: itself, or the result of a relayout item; -1 with
  * the error set. */
@@ -117,6 +132,8 @@ struct use {
 typedef VEC(struct use) use_vec;
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 void plan_order_variables(struct plan *plan);
+/* Then: finds the variables that an item checks. */
+void plan_find_checks(struct plan *plan);
 
 /* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
 int plan_schedule(struct plan *plan, struct error *err);
@@ -151,6 +168,7 @@ struct call_host {
     struct tensor *fetches;     /* of the step */
     struct variable **out_refs; /* dynamic: the variable of a ref output */
     struct pool *pool;          /* dynamic: where outputs come from */
+    struct pool *host_pool;     /* and those in host memory, if that is not the device's */
     bool copies_reads;          /* dynamic: an output cannot be the memory of a variable */
     VEC(void *) * temporaries;  /* freed after the call or, at the latest, after the step */
     void (*done)(struct call_host *host, int result);
@@ -161,12 +179,15 @@ int item_fail(const struct item *item, struct error *err);
 /* Tells the step's trace, if it has one, that the item ran from `start` until now. */
 void item_trace(const struct item *item, const struct step *step, int64_t start);
 /* ERR_DATA unless every variable that the item reads has a value. */
-int item_check_variables(const struct plan *plan, const struct item *item, struct error *err);
+int item_check_variables(const struct item *item, struct error *err);
 /* ERR_DATA when some float output of the call is not finite. */
-int item_check_numerics(const struct item *item, const struct kernel_call *call, struct error *err);
+int item_check_numerics(const struct plan *plan, const struct item *item,
+                        const struct kernel_call *call, struct error *err);
 
 /* The kernels of the planner's own items. */
 extern const struct kernel_code plan_fetch_code; /* state: the index of the fetch */
 extern const struct kernel_code plan_copy_code;
+extern const struct kernel_code plan_copy_in_code;
+extern const struct kernel_code plan_copy_out_code;
 
 #endif

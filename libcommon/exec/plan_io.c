@@ -53,7 +53,7 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     else
         msgpack_pack_false(packer);
     pack_key(packer, "peak");
-    msgpack_pack_uint64(packer, plan->arena_bytes);
+    msgpack_pack_uint64(packer, plan_peak_bytes(plan));
     pack_key(packer, "choice");
     pack_text(packer, plan->options.device->choice ? plan->options.device->choice : "");
     pack_key(packer, "feeds");

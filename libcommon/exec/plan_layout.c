@@ -42,6 +42,7 @@ int plan_row_major(struct plan *plan, int v, struct error *err)
     item.out = item.in + 1;
     item.in[0] = v;
     item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[item.out[0]].on_device = from.on_device;
     plan->values.items[item.out[0]].item = plan_add_item(plan, &item);
     return item.out[0];
 }

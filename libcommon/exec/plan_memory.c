@@ -3,7 +3,7 @@
  * Where values live. In a fixed order each value is needed from its producer to its last consumer;
  * values whose times do not overlap share addresses. Aliases share by definition; an output may
  * take over an input that ends with it, where the kernel allows. Offsets are given in one sweep
- * over the order, best fit first.
+ * over the order, best fit first, in one arena for host memory and one for the device's.
  */
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "exec/plan_internal.h"
 
 struct storage {
+    bool on_device;
     size_t bytes;
     int from, to; /* positions in the order */
     int64_t offset;
@@ -20,13 +21,17 @@ struct hole {
     int64_t offset, bytes;
 };
 
+struct space {              /* an arena */
+    VEC(struct hole) holes; /* by offset, never adjacent */
+    int64_t end;            /* so far */
+};
+
 struct place {
     struct plan *plan;
     int *position;   /* by item */
     int *storage_of; /* by value; -1 */
     VEC(struct storage) storages;
-    VEC(struct hole) holes; /* by offset, never adjacent */
-    int64_t end;            /* of the arena so far */
+    struct space spaces[2]; /* the host's, the device's */
 };
 
 static size_t value_bytes(const struct plan *plan, const struct value *value)
@@ -74,7 +79,7 @@ static bool can_take_over(const struct place *p, const struct item *item, int at
     const struct value *input = &p->plan->values.items[root];
     *storage = p->storage_of[root];
     return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&
-           p->storages.items[*storage].to == at &&
+           input->on_device == output->on_device && p->storages.items[*storage].to == at &&
            p->storages.items[*storage].bytes == ALIGN_UP(value_bytes(p->plan, output));
 }
 
@@ -93,7 +98,7 @@ static void assign_storage(struct place *p, int at)
             p->storages.items[storage].to = value->live_to;
             continue;
         }
-        struct storage fresh = {ALIGN_UP(value->bytes), at, value->live_to, -1};
+        struct storage fresh = {value->on_device, ALIGN_UP(value->bytes), at, value->live_to, -1};
         p->storage_of[item->out[k]] = (int)p->storages.n;
         vec_push(&p->storages, fresh);
     }
@@ -101,55 +106,65 @@ static void assign_storage(struct place *p, int at)
 
 /* ---- offsets ---- */
 
-static int64_t allocate(struct place *p, size_t bytes)
+static int64_t allocate(struct space *s, size_t bytes)
 {
-    size_t best = p->holes.n;
-    for (size_t i = 0; i < p->holes.n; i++)
-        if (p->holes.items[i].bytes >= (int64_t)bytes &&
-            (best == p->holes.n || p->holes.items[i].bytes < p->holes.items[best].bytes))
+    size_t best = s->holes.n;
+    for (size_t i = 0; i < s->holes.n; i++)
+        if (s->holes.items[i].bytes >= (int64_t)bytes &&
+            (best == s->holes.n || s->holes.items[i].bytes < s->holes.items[best].bytes))
             best = i;
-    if (best == p->holes.n) {
-        int64_t offset = p->end;
-        if (p->holes.n &&
-            p->holes.items[p->holes.n - 1].offset + p->holes.items[p->holes.n - 1].bytes == p->end)
-            offset = p->holes.items[--p->holes.n].offset; /* grow the last hole */
-        if (__builtin_add_overflow(offset, (int64_t)bytes, &p->end))
-            p->end = INT64_MAX; /* no device has that much */
+    if (best == s->holes.n) {
+        int64_t offset = s->end;
+        if (s->holes.n &&
+            s->holes.items[s->holes.n - 1].offset + s->holes.items[s->holes.n - 1].bytes == s->end)
+            offset = s->holes.items[--s->holes.n].offset; /* grow the last hole */
+        if (__builtin_add_overflow(offset, (int64_t)bytes, &s->end))
+            s->end = INT64_MAX; /* no device has that much */
         return offset;
     }
-    struct hole *hole = &p->holes.items[best];
+    struct hole *hole = &s->holes.items[best];
     int64_t offset = hole->offset;
     hole->offset += (int64_t)bytes;
     hole->bytes -= (int64_t)bytes;
     if (!hole->bytes) {
-        memmove(hole, hole + 1, (p->holes.n - best - 1) * sizeof *hole);
-        p->holes.n--;
+        memmove(hole, hole + 1, (s->holes.n - best - 1) * sizeof *hole);
+        s->holes.n--;
     }
     return offset;
 }
 
-static void give_back(struct place *p, int64_t offset, size_t bytes)
+static void give_back(struct space *s, int64_t offset, size_t bytes)
 {
     if (!bytes)
         return;
     size_t at = 0;
-    while (at < p->holes.n && p->holes.items[at].offset < offset)
+    while (at < s->holes.n && s->holes.items[at].offset < offset)
         at++;
     struct hole hole = {offset, (int64_t)bytes};
-    vec_push(&p->holes, hole);
-    memmove(p->holes.items + at + 1, p->holes.items + at, (p->holes.n - 1 - at) * sizeof hole);
-    p->holes.items[at] = hole;
-    if (at + 1 < p->holes.n && offset + hole.bytes == p->holes.items[at + 1].offset) {
-        p->holes.items[at].bytes += p->holes.items[at + 1].bytes;
-        memmove(p->holes.items + at + 1, p->holes.items + at + 2,
-                (p->holes.n - at - 2) * sizeof hole);
-        p->holes.n--;
+    vec_push(&s->holes, hole);
+    memmove(s->holes.items + at + 1, s->holes.items + at, (s->holes.n - 1 - at) * sizeof hole);
+    s->holes.items[at] = hole;
+    if (at + 1 < s->holes.n && offset + hole.bytes == s->holes.items[at + 1].offset) {
+        s->holes.items[at].bytes += s->holes.items[at + 1].bytes;
+        memmove(s->holes.items + at + 1, s->holes.items + at + 2,
+                (s->holes.n - at - 2) * sizeof hole);
+        s->holes.n--;
     }
-    if (at > 0 && p->holes.items[at - 1].offset + p->holes.items[at - 1].bytes == offset) {
-        p->holes.items[at - 1].bytes += p->holes.items[at].bytes;
-        memmove(p->holes.items + at, p->holes.items + at + 1, (p->holes.n - at - 1) * sizeof hole);
-        p->holes.n--;
+    if (at > 0 && s->holes.items[at - 1].offset + s->holes.items[at - 1].bytes == offset) {
+        s->holes.items[at - 1].bytes += s->holes.items[at].bytes;
+        memmove(s->holes.items + at, s->holes.items + at + 1, (s->holes.n - at - 1) * sizeof hole);
+        s->holes.n--;
     }
+}
+
+static void start(struct place *p, struct storage *storage)
+{
+    storage->offset = allocate(&p->spaces[storage->on_device], storage->bytes);
+}
+
+static void end(struct place *p, const struct storage *storage)
+{
+    give_back(&p->spaces[storage->on_device], storage->offset, storage->bytes);
 }
 
 /* Storages by the position where they end: lists linked through `next`. */
@@ -159,6 +174,7 @@ static void sweep(struct place *p)
     int *ending = mem_array((size_t)plan->n_order + 1, sizeof *ending);
     int *next = mem_array(p->storages.n + 1, sizeof *next);
     size_t starting = 0;
+    struct space *scratch = &p->spaces[!plan->options.device->is_host];
     memset(ending, -1, ((size_t)plan->n_order + 1) * sizeof *ending);
     for (size_t i = 0; i < p->storages.n; i++) {
         next[i] = ending[p->storages.items[i].to];
@@ -167,13 +183,13 @@ static void sweep(struct place *p)
     for (int at = 0; at < plan->n_order; at++) {
         struct item *item = &plan->items.items[plan->order[at]];
         for (; starting < p->storages.n && p->storages.items[starting].from == at; starting++)
-            p->storages.items[starting].offset = allocate(p, p->storages.items[starting].bytes);
+            start(p, &p->storages.items[starting]);
         if (item->scratch_bytes) {
-            item->scratch_offset = allocate(p, item->scratch_bytes);
-            give_back(p, item->scratch_offset, item->scratch_bytes);
+            item->scratch_offset = allocate(scratch, item->scratch_bytes);
+            give_back(scratch, item->scratch_offset, item->scratch_bytes);
         }
         for (int s = ending[at]; s >= 0; s = next[s])
-            give_back(p, p->storages.items[s].offset, p->storages.items[s].bytes);
+            end(p, &p->storages.items[s]);
     }
     mem_free(ending);
     mem_free(next);
@@ -192,9 +208,11 @@ void plan_place_memory(struct plan *plan)
     for (size_t i = 0; i < plan->values.n; i++)
         if (p.storage_of[i] >= 0)
             plan->values.items[i].offset = p.storages.items[p.storage_of[i]].offset;
-    plan->arena_bytes = (size_t)p.end;
+    for (int i = 0; i < 2; i++) {
+        plan->arena_bytes[i] = (size_t)p.spaces[i].end;
+        vec_release(&p.spaces[i].holes);
+    }
     vec_release(&p.storages);
-    vec_release(&p.holes);
     mem_free(p.position);
     mem_free(p.storage_of);
 }

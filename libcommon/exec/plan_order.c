@@ -135,6 +135,7 @@ static void copy_read(struct order *o, int alias, int writer)
     struct plan *plan = o->plan;
     const struct value from = plan->values.items[alias];
     int copy = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[copy].on_device = from.on_device;
     for (size_t i = 0; i < plan->items.n; i++)
         for (int k = 0; k < plan->items.items[i].n_in; k++)
             if (plan->items.items[i].in[k] == alias)
@@ -254,4 +255,34 @@ void plan_order_variables(struct plan *plan)
 {
     while (order_once(plan))
         ;
+}
+
+/* ---- what must have a value ---- */
+
+static void add_check(struct item *item, struct variable *variable)
+{
+    for (int i = 0; i < item->n_checked; i++)
+        if (item->checked[i] == variable)
+            return;
+    item->checked[item->n_checked++] = variable;
+}
+
+static void find_checks(struct plan *plan, struct item *item)
+{
+    for (int i = 0; i < item->n_in; i++) {
+        bool may_lack = !item->needs_initialized && item->refs && item->refs[i];
+        const struct value *root = &plan->values.items[plan_root_value(plan, item->in[i])];
+        if (may_lack || !root->variable)
+            continue;
+        if (!item->checked)
+            item->checked = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->checked);
+        add_check(item, root->variable);
+    }
+}
+
+void plan_find_checks(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            find_checks(plan, &plan->items.items[i]);
 }

@@ -12,6 +12,7 @@ int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape
 {
     struct value value = {.kind = VALUE_COMPUTED,
                           .type = type,
+                          .twin = -1,
                           .shape = *shape,
                           .feed = -1,
                           .item = -1,
@@ -62,6 +63,7 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     struct value *value = &plan->values.items[first];
     value->kind = VALUE_VARIABLE;
     value->variable = variable;
+    value->on_device = !plan->options.device->is_host;
     return 0;
 }
 
@@ -118,6 +120,11 @@ static int no_kernel(const struct plan *plan, const struct node *node, struct er
     return code;
 }
 
+static bool wants_device(const struct plan *plan, const struct item *item, int input)
+{
+    return !plan->options.device->is_host && !kernel_input_on_host(item->row, item->node, input);
+}
+
 static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
 {
     const struct node *node = item->node;
@@ -125,7 +132,13 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
     for (int i = 0; i < node->n_inputs; i++) {
         int v = value_at(plan, node->inputs[i]);
-        if (v >= 0 && !(item->flags & KERNEL_LAYOUT) && (v = plan_row_major(plan, v, err)) < 0)
+        bool on_device = wants_device(plan, item, i);
+        bool as_it_comes =
+            item->flags & KERNEL_LAYOUT && (v < 0 || plan->values.items[v].on_device == on_device);
+        if (v >= 0 && !as_it_comes && (v = plan_row_major(plan, v, err)) < 0)
+            return err->code;
+        if (v >= 0 && !node_has(node, OP_SHAPE_ONLY) &&
+            (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
@@ -150,6 +163,19 @@ static void bind_refs(struct plan *plan, struct item *item)
     item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
 }
 
+static void bind_outputs(struct plan *plan, struct item *item)
+{
+    const struct node *node = item->node;
+    int first = add_outputs(plan, node);
+    item->n_out = node->n_outputs;
+    item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
+    for (int i = 0; i < item->n_out; i++) {
+        item->out[i] = first + i;
+        plan->values.items[first + i].on_device =
+            !plan->options.device->is_host && !kernel_output_on_host(item->row, node, i);
+    }
+}
+
 struct scratch_arrays { /* what a kernel_setup points to */
     struct node_output *in_types;
     const struct tensor **in_values;
@@ -166,20 +192,35 @@ static bool fill_inputs(const struct plan *plan, const struct item *item, struct
         known = known && shape_is_known(&a->in_types[i].shape);
         if (item->in[i] < 0)
             continue;
-        const struct value *value = &plan->values.items[item->in[i]];
-        a->in_layouts[i] = value->layout;
-        a->in_values[i] = value->kind == VALUE_CONSTANT ? &value->constant : NULL;
+        a->in_layouts[i] = plan->values.items[item->in[i]].layout;
+        a->in_values[i] = plan_host_constant(plan, item->in[i]);
     }
     return known;
 }
 
-static void take_outputs(struct plan *plan, struct item *item, const struct kernel_output *out)
+/* An output cannot be the memory of an input that its row wants elsewhere. */
+static int check_alias(const struct plan *plan, const struct item *item, int output, int from,
+                       struct error *err)
+{
+    if (item->in[from] < 0 || plan->values.items[item->in[from]].on_device ==
+                                  plan->values.items[item->out[output]].on_device)
+        return 0;
+    return error_set(err, ERR_INTERNAL,
+                     "the row of kernel '%s' puts output %d and input %d, the same memory, "
+                     "in different places",
+                     item->kernel, output, from);
+}
+
+static int take_outputs(struct plan *plan, struct item *item, const struct kernel_output *out,
+                        struct error *err)
 {
     struct variable *variable = NULL;
     for (int i = 0; item->refs && i < item->n_in && !variable; i++)
         variable = item->refs[i];
     for (int i = 0; i < item->n_out; i++) {
         struct value *value = &plan->values.items[item->out[i]];
+        if (out[i].forward == FORWARD_ALIAS && check_alias(plan, item, i, out[i].from, err))
+            return err->code;
         value->layout = out[i].layout;
         if (value->is_ref) {
             value->kind = VALUE_VARIABLE;
@@ -193,6 +234,7 @@ static void take_outputs(struct plan *plan, struct item *item, const struct kern
         item->output_forward = out[0].forward;
         item->output_from = out[0].from;
     }
+    return 0;
 }
 
 static int prepare_kernel(struct plan *plan, struct item *item, struct error *err)
@@ -228,8 +270,9 @@ static int prepare_kernel(struct plan *plan, struct item *item, struct error *er
         item->state = setup.state;
         item->kernel = setup.name;
         item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
-        take_outputs(plan, item, a.out);
-    } else {
+        code = take_outputs(plan, item, a.out, err);
+    }
+    if (code) {
         if (setup.state && item->code->release)
             item->code->release(setup.state);
         else
@@ -248,29 +291,26 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         kernel_find(plan->options.kernels, node, plan->options.device->type);
     if (!row)
         return no_kernel(plan, node, err);
-    struct item item = {.node = node, .name = node->name, .kernel = row->code, .flags = row->flags};
+    struct item item = {
+        .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
     if (plan->options.no_layouts || !plan->is_static)
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
     item.code = plan->options.device->code(plan->options.device, row->code);
     if (!item.code)
         return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
                          node_text(node), row->code, row->device);
+    bind_controls(plan, &item);
     int code = bind_inputs(plan, &item, err);
     if (code)
         return code;
     bind_refs(plan, &item);
-    bind_controls(plan, &item);
-    int first = add_outputs(plan, node);
-    item.n_out = node->n_outputs;
-    item.out = arena_array(&plan->memory, (size_t)item.n_out + 1, sizeof *item.out);
-    for (int i = 0; i < item.n_out; i++)
-        item.out[i] = first + i;
+    bind_outputs(plan, &item);
     if ((code = prepare_kernel(plan, &item, err)))
         return code;
     int id = plan_add_item(plan, &item);
     plan->item_of[node->id] = id;
     for (int i = 0; i < item.n_out; i++)
-        plan->values.items[first + i].item = id;
+        plan->values.items[item.out[i]].item = id;
     plan_fold(plan, &plan->items.items[id]);
     return 0;
 }
@@ -294,14 +334,32 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
     return add_item(plan, node, err);
 }
 
-/* Inputs that closed a loop were not there when their consumer was made. */
-static void bind_back_edges(struct plan *plan)
+/* Inputs that closed a loop were not there when their consumer was made. A copy between iterations
+ * is not possible: NextIteration and Merge keep a value where it is. */
+static int bind_back_edges(struct plan *plan, struct error *err)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
-        for (int k = 0; item->node && k < item->n_in; k++)
-            if (item->in[k] < 0)
-                item->in[k] = value_at(plan, item->node->inputs[k]);
+        for (int k = 0; item->row && k < item->n_in; k++) {
+            if (item->in[k] >= 0)
+                continue;
+            item->in[k] = value_at(plan, item->node->inputs[k]);
+            if (plan->values.items[item->in[k]].on_device != wants_device(plan, item, k))
+                return error_set(err, ERR_INTERNAL, "%s: the loop brings input %d in other memory",
+                                 node_text(item->node), k);
+        }
+    }
+    return 0;
+}
+
+/* Also of what is copied for the item, as a read of it. */
+static void add_after(struct plan *plan, struct item *item, int before)
+{
+    vec_push(&item->after, before);
+    for (int i = 0; i < item->n_in; i++) {
+        int copy = plan_copy_for(plan, item, i);
+        if (copy >= 0)
+            vec_push(&plan->items.items[copy].after, before);
     }
 }
 
@@ -315,7 +373,7 @@ static void bind_after(struct plan *plan)
             const struct node *before = graph_find(plan->graph, names->strings[k]);
             int id = before ? plan->item_of[before->id] : -1;
             if (id >= 0 && id != (int)i && !plan->items.items[id].removed)
-                vec_push(&item->after, id);
+                add_after(plan, item, id);
         }
     }
 }
@@ -380,7 +438,8 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     mem_free(order);
     if (code)
         return code;
-    bind_back_edges(plan);
+    if ((code = bind_back_edges(plan, err)))
+        return code;
     bind_after(plan);
     return add_fetches(plan, fetch_edges, err);
 }

@@ -16,14 +16,16 @@ struct pooled {
 
 struct pool {
     struct device *device;
+    bool on_device;
     pthread_mutex_t lock;
     struct pooled *idle[N_CLASSES];
 };
 
-struct pool *pool_new(struct device *device)
+struct pool *pool_new(struct device *device, bool on_device)
 {
     struct pool *pool = mem_alloc(sizeof *pool);
     pool->device = device;
+    pool->on_device = on_device;
     pthread_mutex_init(&pool->lock, NULL);
     return pool;
 }
@@ -78,7 +80,8 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
         pool->idle[class] = p->next;
     pthread_mutex_unlock(&pool->lock);
     if (!p) {
-        struct buffer *memory = pool->device->alloc(pool->device, rounded);
+        struct buffer *memory = pool->on_device ? pool->device->alloc(pool->device, rounded)
+                                                : device_alloc_host(pool->device, rounded);
         if (!memory)
             return NULL;
         p = mem_alloc(sizeof *p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pool of device memory: what a dynamic plan's values live in. Memory goes back to the pool when
+ * A pool of a device's memory, or of host memory for use with it: what a dynamic plan's values live
+ * in. Memory goes back to the pool when
  * its last holder lets go, so that from the second step on nothing comes from the system.
  * Thread-safe.
  */
@@ -11,7 +12,7 @@
 
 struct pool;
 
-struct pool *pool_new(struct device *device);
+struct pool *pool_new(struct device *device, bool on_device);
 /* All buffers must have been returned. */
 void pool_free(struct pool *pool);
 

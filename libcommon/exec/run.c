@@ -21,9 +21,11 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
                   shape_text(&out->shape), shape_text(shape));
         return NULL;
     }
-    enum dtype type = call->node->outputs[i].type;
+    const struct value *value = &host->plan->values.items[host->item->out[i]];
+    struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
+    enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
-    struct buffer *buffer = bytes < 0 ? NULL : pool_alloc(host->pool, (size_t)bytes);
+    struct buffer *buffer = bytes < 0 ? NULL : pool_alloc(pool, (size_t)bytes);
     if (!buffer) {
         error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
         return NULL;
@@ -132,17 +134,13 @@ void item_trace(const struct item *item, const struct step *step, int64_t start)
                                      .end = trace_now()});
 }
 
-int item_check_variables(const struct plan *plan, const struct item *item, struct error *err)
+int item_check_variables(const struct item *item, struct error *err)
 {
-    for (int i = 0; i < item->n_in; i++) {
-        bool may_lack = !item->needs_initialized && item->refs && item->refs[i];
-        if (item->in[i] < 0 || may_lack)
+    for (int i = 0; i < item->n_checked; i++) {
+        if (item->checked[i]->initialized)
             continue;
-        const struct value *root = &plan->values.items[plan_root_value(plan, item->in[i])];
-        if (root->variable && !root->variable->initialized) {
-            error_set(err, ERR_DATA, "variable '%s' is not initialized", root->variable->name);
-            return item_fail(item, err);
-        }
+        error_set(err, ERR_DATA, "variable '%s' is not initialized", item->checked[i]->name);
+        return item_fail(item, err);
     }
     return 0;
 }
@@ -160,34 +158,57 @@ static int fail_not_finite(const struct item *item, int output, const struct ten
     return item_fail(item, err);
 }
 
-int item_check_numerics(const struct item *item, const struct kernel_call *call, struct error *err)
+/* What an output is, on the host; *copy is to be released. */
+static int look_at(const struct plan *plan, const struct item *item, int output,
+                   const struct tensor **t, struct tensor *copy, struct error *err)
+{
+    const struct tensor *there = *t;
+    if (!plan->values.items[item->out[output]].on_device)
+        return 0;
+    if (tensor_alloc(copy, there->type, &there->shape, err))
+        return err->code;
+    *t = copy;
+    struct device *device = plan->options.device;
+    return device->copy_out(device, copy->data, there->data, tensor_bytes(copy), true, err);
+}
+
+int item_check_numerics(const struct plan *plan, const struct item *item,
+                        const struct kernel_call *call, struct error *err)
 {
     for (int i = 0; item->node && i < item->n_out; i++) {
         const struct tensor *t = call->out[i];
+        struct tensor copy = TENSOR_INIT;
         if (item->node->outputs[i].is_ref && call->refs)
             for (int k = 0; k < item->n_in; k++)
                 if (call->refs[k])
                     t = &call->refs[k]->value;
-        int64_t bad = t && t->data && !t->layout ? tensor_find_not_finite(t) : -1;
+        if (!t || !t->data || t->layout || !dtype_is_floating(t->type))
+            continue;
+        int code = look_at(plan, item, i, &t, &copy, err);
+        int64_t bad = code ? -1 : tensor_find_not_finite(t);
         if (bad >= 0)
-            return fail_not_finite(item, i, t, bad, err);
+            code = fail_not_finite(item, i, t, bad, err);
+        tensor_release(&copy);
+        if (code)
+            return code;
     }
     return 0;
 }
 
 /* ---- the planner's own kernels ---- */
 
+/* Fetches are there when the step is over, after a sync. */
 static int fetch_run(struct kernel_call *call)
 {
     struct call_host *host = call->executor;
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &host->fetches[*(const int *)call->state];
-    if (call->device->is_host)
+    if (!host->plan->values.items[host->item->in[0]].on_device)
         return tensor_copy(fetch, in, call->err);
-    int code = tensor_alloc(fetch, in->type, &in->shape, call->err);
-    return code ? code
-                : call->device->copy_out(call->device, fetch->data, in->data, tensor_bytes(in),
-                                         true, call->err);
+    if (tensor_alloc(fetch, in->type, &in->shape, call->err))
+        return call->err->code;
+    return call->device->copy_out(call->device, fetch->data, in->data, tensor_bytes(in), false,
+                                  call->err);
 }
 
 const struct kernel_code plan_fetch_code = {.run = fetch_run};
@@ -201,3 +222,29 @@ static int copy_run(struct kernel_call *call)
 }
 
 const struct kernel_code plan_copy_code = {.run = copy_run};
+
+/* A feed stays as it is until the step is over; other memory of the host may be used again. */
+static int copy_in_run(struct kernel_call *call)
+{
+    struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    bool wait = host->plan->values.items[host->item->in[0]].kind != VALUE_FEED;
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    return call->device->copy_in(call->device, out->data, in->data, tensor_bytes(in), wait,
+                                 call->err);
+}
+
+static int copy_out_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    return call->device->copy_out(call->device, out->data, in->data, tensor_bytes(in), true,
+                                  call->err);
+}
+
+const struct kernel_code plan_copy_in_code = {.run = copy_in_run};
+const struct kernel_code plan_copy_out_code = {.run = copy_out_run};

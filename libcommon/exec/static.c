@@ -17,7 +17,7 @@ struct static_call {
 
 struct instance {
     struct instance *next;
-    struct buffer *arena;
+    struct buffer *arenas[2];  /* in host memory, in the device's */
     struct tensor *tensors;    /* by value */
     struct tensor **pointers;  /* inputs and outputs of all calls */
     struct static_call *calls; /* by position */
@@ -37,16 +37,21 @@ static struct tensor *value_tensor(struct plan *plan, struct instance *instance,
     return &instance->tensors[v];
 }
 
+static void *arena_at(const struct instance *instance, bool on_device, int64_t offset)
+{
+    const struct buffer *arena = instance->arenas[on_device];
+    return arena ? (char *)arena->data + offset : NULL;
+}
+
 static void make_tensors(struct plan *plan, struct instance *instance)
 {
-    char *arena = instance->arena ? instance->arena->data : NULL;
     for (size_t v = 0; v < plan->values.n; v++) {
         const struct value *value = &plan->values.items[v];
         instance->tensors[v] = (struct tensor){
             .type = value->type,
             .shape = value->shape,
             .layout = value->layout,
-            .data = value->offset >= 0 ? arena + value->offset : NULL,
+            .data = value->offset < 0 ? NULL : arena_at(instance, value->on_device, value->offset),
         };
     }
 }
@@ -57,6 +62,9 @@ static void make_call(struct plan *plan, struct instance *instance, int position
     const struct item *item = &plan->items.items[plan->order[position]];
     struct static_call *c = &instance->calls[position];
     struct tensor **in = *pointers, **out = in + item->n_in;
+    struct device *device = plan->options.device;
+    void *scratch =
+        item->scratch_bytes ? arena_at(instance, !device->is_host, item->scratch_offset) : NULL;
     *pointers = out + item->n_out;
     for (int i = 0; i < item->n_in; i++)
         in[i] = value_tensor(plan, instance, item->in[i]);
@@ -66,24 +74,23 @@ static void make_call(struct plan *plan, struct instance *instance, int position
     c->host.temporaries = (void *)&instance->temporaries;
     c->call = (struct kernel_call){.node = item->node,
                                    .state = item->state,
-                                   .scratch = item->scratch_bytes ? (char *)instance->arena->data +
-                                                                        item->scratch_offset
-                                                                  : NULL,
+                                   .scratch = scratch,
                                    .n_in = item->n_in,
                                    .n_out = item->n_out,
                                    .in = in,
                                    .out = out,
                                    .refs = item->refs,
-                                   .device = plan->options.device,
-                                   .threads = plan->options.device->threads,
+                                   .device = device,
+                                   .threads = device->threads,
                                    .err = &instance->err,
                                    .executor = &c->host};
 }
 
 static void instance_free(struct instance *instance)
 {
-    if (instance->arena)
-        instance->arena->free(instance->arena);
+    for (int i = 0; i < 2; i++)
+        if (instance->arenas[i])
+            instance->arenas[i]->free(instance->arenas[i]);
     vec_release(&instance->temporaries);
     vec_release(&instance->feeds);
     vec_release(&instance->fetches);
@@ -93,16 +100,26 @@ static void instance_free(struct instance *instance)
     mem_free(instance);
 }
 
+static int make_arenas(struct plan *plan, struct instance *instance, struct error *err)
+{
+    struct device *device = plan->options.device;
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = plan->arena_bytes[i];
+        if (bytes)
+            instance->arenas[i] =
+                i ? device->alloc(device, bytes) : device_alloc_host(device, bytes);
+        if (bytes && !instance->arenas[i])
+            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes", bytes);
+    }
+    return 0;
+}
+
 static struct instance *instance_new(struct plan *plan, struct error *err)
 {
     struct instance *instance = mem_alloc(sizeof *instance);
-    if (plan->arena_bytes) {
-        instance->arena = plan->options.device->alloc(plan->options.device, plan->arena_bytes);
-        if (!instance->arena) {
-            error_set(err, ERR_OS, "no memory for the plan's %zu bytes", plan->arena_bytes);
-            mem_free(instance);
-            return NULL;
-        }
+    if (make_arenas(plan, instance, err)) {
+        instance_free(instance);
+        return NULL;
     }
     size_t n_pointers = 0;
     for (int i = 0; i < plan->n_order; i++)
@@ -189,7 +206,7 @@ static void abandon_holds(const struct plan *plan, int position)
 static int run_item(struct plan *plan, struct static_call *c, struct step *step)
 {
     const struct item *item = c->host.item;
-    if (item_check_variables(plan, item, c->call.err))
+    if (item_check_variables(item, c->call.err))
         return c->call.err->code;
     c->call.step = step;
     int64_t start = step->trace ? trace_now() : 0;
@@ -197,7 +214,8 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
     item_trace(item, step, start);
     if (result > 0)
         return item_fail(item, c->call.err);
-    return plan->options.check_numerics ? item_check_numerics(item, &c->call, c->call.err) : 0;
+    return plan->options.check_numerics ? item_check_numerics(plan, item, &c->call, c->call.err)
+                                        : 0;
 }
 
 static int run_items(struct plan *plan, struct instance *instance, struct step *step)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the TEST device's module share.
+ */
+#ifndef TF_TESTS_LIB_DEVICE_TEST_INTERNAL_H
+#define TF_TESTS_LIB_DEVICE_TEST_INTERNAL_H
+
+#include <pthread.h>
+
+#include "exec/pool.h"
+#include "lib/device_test.h"
+
+/* Bit 55 of an address is 0 for programs: on x86-64 by canonical form and the size of the address
+ * space, on AArch64 as it chooses the kernel's half. */
+#define TEST_ADDRESS_BIT ((uintptr_t)1 << 55)
+
+static inline bool test_is_device(const void *address)
+{
+    return ((uintptr_t)address & TEST_ADDRESS_BIT) != 0;
+}
+
+static inline void *test_to_host(const void *address)
+{
+    return (void *)((uintptr_t)address & ~TEST_ADDRESS_BIT);
+}
+
+static inline void *test_to_device(const void *address)
+{
+    return address ? (void *)((uintptr_t)address | TEST_ADDRESS_BIT) : NULL;
+}
+
+/* ---- device_test_queue.c ---- */
+
+struct test_job {
+    void (*run)(struct test_job *job, struct error *err);
+    void (*free)(struct test_job *job);
+    struct test_job *next;
+};
+
+struct test_queue {
+    pthread_t thread;
+    struct device *cpu;
+    pthread_mutex_t order; /* held by whoever enqueues, and by whoever must be alone */
+    pthread_mutex_t lock;  /* guards what follows */
+    pthread_cond_t changed;
+    struct test_job *first, *last;
+    uint64_t n_enqueued, n_over;
+    bool started, stops;
+    struct error err; /* the first since the last drain; what follows it does not run */
+};
+
+int test_queue_start(struct test_queue *queue, struct device *cpu, struct error *err);
+void test_queue_stop(struct test_queue *queue);
+void test_enqueue(struct test_queue *queue, struct test_job *job); /* owns the job */
+/* Waits for all that was enqueued before; takes the error. */
+int test_drain(struct test_queue *queue, struct error *err);
+
+/* ---- device_test.c ---- */
+
+struct test_context {
+    struct device device; /* the first two: what tensors and variables know */
+    struct device raw;    /* the same with plain addresses, for kernels that allocate */
+    struct device *cpu;
+    struct pool *pool; /* of raw */
+    struct kernel_table table;
+    struct test_queue queue;
+    atomic_long copies_in, copies_out, copies, kernels, enqueued;
+};
+
+/* ---- device_test_kernel.c ---- */
+
+extern const struct kernel_code test_kernel, test_relayout;
+
+#endif

@@ -22,7 +22,8 @@
 
 static const char *graph_path, *save_path, *restore_path, *trace_path;
 static struct option_list runs, fetches, feed_options;
-static int64_t steps, seed, threads;
+static int64_t steps = INT64_MIN, seed, threads; /* steps: as many as there are feed records */
+static double grace = 5;
 static bool dump_plan, check, deterministic;
 
 static const struct option_row rows[] = {
@@ -40,6 +41,8 @@ static const struct option_row rows[] = {
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "the same bits whatever the number of threads"},
+    {0, "grace", OPTION_SECONDS, &grace, "TIME",
+     "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
     {0, "check", OPTION_FLAG, &check, NULL, "stop at the first value that is NaN or infinite"},
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
      "write the plan of the first step; run nothing"},
@@ -53,19 +56,18 @@ static const struct option_table table = {
     .tool = "tf-exec",
     .summary = "run steps of a graph",
     .operands = "",
-    .description = "Runs a graph: once for each feed record, or N times. The graph is the first "
-                   "record of stdin "
-                   "unless -g names a file; feed records follow it there, or come from --feed.\n"
-                   "\n"
-                   "The entry init runs first, to give the variables their values, unless "
-                   "--restore reads them. "
-                   "A step needs what its entries and fetches depend on, and only that runs; any "
-                   "tensor of the "
-                   "graph can be fed and fetched. A step may take its feeds from several records.\n"
-                   "\n"
-                   "The parts of a graph that tf-part has cut run together, each on its device of "
-                   "this process. "
-                   "SIGINT and SIGTERM end the run after the step at hand; --save still writes.",
+    .description =
+        "Runs a graph: once for each feed record, or N times. The graph is the first record of "
+        "stdin unless -g names a file; feed records follow it there, or come from --feed.\n"
+        "\n"
+        "The entry init runs first, to give the variables their values, unless --restore reads "
+        "them. A step needs what its entries and fetches depend on, and only that runs; any tensor "
+        "of the graph can be fed and fetched. A step may take its feeds from several records.\n"
+        "\n"
+        "The parts of a graph that tf-part has cut run together, each on its device of this "
+        "process. SIGINT and SIGTERM end the run after the step at hand; --save still writes. A "
+        "step that does not end in the time of --grace is cancelled; then nothing is saved, as "
+        "half of its changes may have been made.",
     .examples =
         "tf-exec -g m.tfg --run train --feed train.rec --fetch loss --save m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --run eval --feed test.rec --restore m.ckpt | tf-show\n"
@@ -153,11 +155,20 @@ static int open_feeds(struct job *job, struct error *err)
     return tool_open_reader(job->tool, path, &job->driver.feed_reader, err);
 }
 
+static int check_numbers(struct error *err)
+{
+    if (threads < 0 || threads > 4096)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
+    if (steps != INT64_MIN && steps < 0)
+        return error_set(err, ERR_USAGE, "--steps %" PRId64 " makes no sense", steps);
+    if (!(grace > 0 && grace < 1e9))
+        return error_set(err, ERR_USAGE, "--grace %gs makes no sense", grace);
+    return 0;
+}
+
 static int open_device(struct job *job, struct error *err)
 {
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
-    if (threads < 0 || threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
     const struct graph *graph = job->joined.graph;
     if (job->joined.is_cut && device_set_open(&job->devices, graph, &options, err))
         return error_prefix(err, "%s: ", job->driver.name);
@@ -237,7 +248,12 @@ static int probe_save(struct error *err)
 
 static int set_up(struct job *job, struct error *err)
 {
-    int code = read_graph(job, err);
+    tool_catch_signals();
+    int code = check_numbers(err);
+    if (!code)
+        code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
+    if (!code)
+        code = read_graph(job, err);
     if (!code)
         code = make_request(job, err);
     if (!code)
@@ -281,14 +297,14 @@ static int open_writer(struct job *job, struct error *err)
 static int run_steps(struct job *job, struct error *err)
 {
     struct driver *driver = &job->driver;
-    bool more = true;
-    int code = driver_next_feeds(driver, &more, err);
+    bool more = job->limit != 0 || dump_plan;
+    int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && !tool_signal()) {
         code = driver_run_step(driver, err);
         progress_update(&job->progress, driver->step, "");
-        if (code || driver->step == job->limit)
+        if (code || driver->step == job->limit || tool_signal())
             break;
         code = driver_next_feeds(driver, &more, err);
     }
@@ -299,8 +315,14 @@ static int run_steps(struct job *job, struct error *err)
 }
 
 /* Says what became of --save, and what the user can do about a NaN. */
-static void add_advice(struct error *err)
+static void add_advice(const struct job *job, struct error *err)
 {
+    char step[32] = "init";
+    if (err->code == ERR_CANCELLED && job->driver.step)
+        snprintf(step, sizeof step, "step %" PRId64, job->driver.step);
+    if (err->code == ERR_CANCELLED)
+        error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
+                  job->driver.name, step, grace, tool_signal());
     size_t used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, "%s%s", save_path ? "; nothing saved" : "",
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
@@ -344,20 +366,20 @@ static int finish_trace(struct job *job, int code, struct error *err)
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
-    struct job job = {.tool = tool};
+    static struct job job; /* the timer of --grace may outlive this function */
     (void)n_operands, (void)operands;
-    tool_catch_signals();
+    job.tool = tool;
     int code = set_up(&job, err);
     if (!code) {
-        job.limit = steps > 0 ? steps : job.driver.feed_reader ? -1 : 1;
+        job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
         code = run_steps(&job, err);
-        if (code && job.driver.step)
-            add_advice(err);
     }
-    if (!code || (code == ERR_CANCELLED && tool_signal())) {
-        int failed = save(&job, err);
-        code = failed ? failed : code;
-    }
+    bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
+    bool asked = code == ERR_CANCELLED && !cancelled; /* to end, while it waited for feeds */
+    if (cancelled || (code && !asked && job.driver.step))
+        add_advice(&job, err);
+    if (!code || asked)
+        code = save(&job, err);
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())
         code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,

@@ -10,6 +10,7 @@
 #ifndef TF_CLI_TOOL_H
 #define TF_CLI_TOOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -79,5 +80,9 @@ bool tool_shows_progress(const struct tool *tool);
  * then finishes its step and returns ERR_CANCELLED, which tool_main turns into 128 + signal. */
 void tool_catch_signals(void);
 int tool_signal(void);
+
+/* After tool_catch_signals: *flag, which lives as long as the process, becomes true when more than
+ * `seconds` (above 0) have passed since the first signal. */
+int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
 
 #endif

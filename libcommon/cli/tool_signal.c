@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The first SIGINT or SIGTERM asks, the second ends. A pipe carries the news to whoever waits in
- * poll(), so that a signal just before the wait is not missed.
+ * poll(), so that a signal just before the wait is not missed. A timer that the first one starts
+ * cancels what does not end by itself.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/output.h"
@@ -15,6 +17,9 @@ int tool_signal_fd = -1;
 
 static int wake_fd;
 static volatile sig_atomic_t caught;
+static timer_t grace_timer;
+static struct itimerspec grace;
+static atomic_bool *grace_flag; /* NULL: nothing is cancelled */
 
 static void on_signal(int number)
 {
@@ -26,6 +31,8 @@ static void on_signal(int number)
     }
     caught = number;
     int kept = errno; /* of whatever was interrupted */
+    if (grace_flag)
+        timer_settime(grace_timer, 0, &grace, NULL);
     /* a full pipe wakes as well, so the result does not matter */
     if (write(wake_fd, "", 1) < 0)
         errno = kept;
@@ -42,6 +49,25 @@ void tool_catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    atomic_store(grace_flag, true);
+}
+
+int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    grace.it_value.tv_sec = (time_t)seconds;
+    grace.it_value.tv_nsec = (long)((seconds - (double)grace.it_value.tv_sec) * 1e9);
+    if (sigaction(SIGALRM, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &grace_timer))
+        return error_set_errno(err, ERR_OS, "cannot set a timer");
+    grace_flag = flag;
+    return 0;
 }
 
 int tool_signal(void)

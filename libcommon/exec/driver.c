@@ -32,14 +32,15 @@ int driver_ready(struct driver *driver, struct error *err)
 
 int driver_initialize(struct driver *driver, struct error *err)
 {
-    struct step step = {.number = 0, .seed = driver->seed};
     struct request init = {.graph = driver->graph};
     if (!graph_entry(driver->graph, "init"))
         return 0;
     int code = request_run(&init, "init", err);
     struct session_call call = {.targets = init.targets.items, .n_targets = (int)init.targets.n};
+    driver->at_hand.number = 0;
+    driver->at_hand.seed = driver->seed;
     if (!code)
-        code = session_run(driver->session, &call, &step, NULL, err);
+        code = session_run(driver->session, &call, &driver->at_hand, NULL, err);
     request_release(&init);
     return code ? error_prefix(err, "%s: init: ", driver->name) : 0;
 }
@@ -122,11 +123,13 @@ static int write_fetches(struct driver *driver, struct tensor *values, struct er
 
 int driver_run_step(struct driver *driver, struct error *err)
 {
-    struct step step = {.number = ++driver->step, .seed = driver->seed, .trace = driver->trace};
+    driver->at_hand.number = ++driver->step;
+    driver->at_hand.seed = driver->seed;
+    driver->at_hand.trace = driver->trace;
     struct session_call call = make_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t start = driver->trace ? trace_now() : 0;
-    int code = session_run(driver->session, &call, &step, values, err);
+    int code = session_run(driver->session, &call, &driver->at_hand, values, err);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

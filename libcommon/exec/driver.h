@@ -29,7 +29,8 @@ struct driver {
     struct feeds feeds;
     struct node_list needs; /* what a step must be given besides constants */
     struct record record;
-    int64_t step; /* the last that was run */
+    int64_t step;        /* the last that was run */
+    struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
 };
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name);

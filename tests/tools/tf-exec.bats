@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-exec: how many steps run, and how a run ends before its time.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    bin=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin")
+    PATH=$bin:$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    tf-graph -o sum.tfg - <<'EOF'
+x = Placeholder{dtype = float32, shape = {-1}}
+w = variable{shape = {}, init = init.zeros, name = "w"}
+entry.train = group{AssignAdd(w, Sum(x, 0))}
+EOF
+}
+
+endless() { # a graph whose step never ends
+    tf-graph -o endless.tfg - <<'EOF'
+y = while_loop(function(i) return Less(i, 5) end, function(i) return i * 1 end, {Const(1)})
+EOF
+}
+
+saved() { # CHECKPOINT is there, with this value
+    for _ in $(seq 100); do
+        [[ -e $1 ]] && break
+        sleep 0.1
+    done
+    [[ $(tf-show "$1") == "w  float32[]  $2" ]]
+}
+
+@test "--steps: as many, none, and what makes no sense" {
+    seq 5 | tf-data csv - x=1 --batch 1 >five.rec
+    tf-exec -g sum.tfg --run train --feed five.rec --steps 3 --save a.ckpt
+    saved a.ckpt 6
+    tf-exec -g sum.tfg --run train --steps 0 --save b.ckpt </dev/null
+    saved b.ckpt 0
+    run --separate-stderr tf-exec -g sum.tfg --run train --feed five.rec --steps -1
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-exec: --steps -1 makes no sense" ]
+    run --separate-stderr tf-exec -g sum.tfg --run train --feed five.rec --grace 0
+    [ "$status" -eq 64 ]
+}
+
+@test "a signal ends the run after the step at hand, and --save still writes" {
+    for signal in INT TERM; do
+        mkfifo "$signal.csv" "$signal.fifo"
+        tf-data csv - x=1 --batch 1 <"$signal.csv" >"$signal.fifo" &
+        tf-exec -g sum.tfg --run train --feed "$signal.fifo" --fetch w --save "$signal.ckpt" \
+            >"$signal.rec" 2>"$signal.err" &
+        exec 9>"$signal.csv"
+        seq 3 >&9
+        for _ in $(seq 100); do
+            [[ $(tf-show "$signal.rec" 2>/dev/null | tail -n 1) == "step 3 "* ]] && break
+            sleep 0.1
+        done
+        kill -s "$signal" $!
+        status=0
+        wait $! || status=$?
+        exec 9>&-
+        [ "$status" -eq $((128 + $(kill -l "$signal"))) ]
+        saved "$signal.ckpt" 6
+        [ "$(cat "$signal.err")" = "tf-exec: sum.tfg: interrupted after step 3" ]
+    done
+}
+
+@test "a step that does not end is cancelled after --grace, and nothing is saved" {
+    endless
+    tf-exec -g endless.tfg --fetch y --grace 0.3s --save a.ckpt >a.rec 2>a.err &
+    sleep 0.5
+    kill -TERM $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 143 ]
+    [ "$(cat a.err)" = "tf-exec: endless.tfg: step 1 did not end within 0.3 s of signal 15:\
+ cancelled; nothing saved" ]
+    [ ! -e a.ckpt ]
+    [[ -z $(compgen -G '.*.tmp') ]]
+}
+
+@test "the endless step of a graph that is cut over two devices is cancelled, too" {
+    tf-graph - <<'EOF' | tf-place --devices CPU:0,CPU:1 | tf-part -o cut.tfg
+y = while_loop(function(i) return Less(i, 5) end, function(i)
+  local one = device("/device:CPU:0", function() return i / i end)
+  return device("/device:CPU:1", function() return i * one end)
+end, {Const(1)})
+EOF
+    [ "$(tf-show cut.tfg | grep -c '^graph ')" -eq 2 ]
+    tf-exec -g cut.tfg --fetch y --grace 0.3s >a.rec 2>a.err &
+    sleep 0.5
+    kill -INT $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 130 ]
+    [ "$(cat a.err)" = "tf-exec: cut.tfg: step 1 did not end within 0.3 s of signal 2: cancelled" ]
+}

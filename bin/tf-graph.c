@@ -18,6 +18,7 @@ static struct option_list definitions;
 static const char *program;
 static bool is_text;
 static int64_t seed, memory, instructions;
+static double time_limit = 60;
 
 static const struct option_row rows[] = {
     {'D', "define", OPTION_REPEAT, &definitions, "NAME=VALUE",
@@ -28,6 +29,7 @@ static const struct option_row rows[] = {
     {0, "memory", OPTION_BYTES, &memory, "BYTES", "memory that the script may use (2G)"},
     {0, "instructions", OPTION_INT, &instructions, "N",
      "instructions that it may run (2000000000)"},
+    {0, "time-limit", OPTION_SECONDS, &time_limit, "TIME", "computing time that it may take (60s)"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -72,7 +74,7 @@ static int check_stdin(const char *path, struct error *err)
     return error_set(err, ERR_USAGE, "no script: name a file or use -e TEXT; see tf-graph --help");
 }
 
-static int run_script(struct script *script, const char *path, struct error *err)
+static int define_and_run(struct script *script, const char *path, struct error *err)
 {
     for (size_t i = 0; i < definitions.n; i++)
         if (script_define(script, definitions.items[i], err))
@@ -80,6 +82,23 @@ static int run_script(struct script *script, const char *path, struct error *err
     int code = program ? script_run(script, program, strlen(program), "-e", "", err)
                        : script_run_file(script, path, err);
     return code ? code : script_finish(script, err);
+}
+
+/* Instructions are counted, but a match of a pattern is one, and may try for hours. */
+static int run_script(struct tool *tool, struct script *script, const char *path, struct error *err)
+{
+    struct error reason = ERROR_INIT;
+    error_set(&reason, ERR_DATA,
+              "%s: the script computes for more than %g s: is this an endless loop? (--time-limit)",
+              program             ? "-e"
+              : strcmp(path, "-") ? path
+                                  : "stdin",
+              time_limit);
+    if (tool_limit_time(tool, time_limit, &reason, err))
+        return err->code;
+    int code = define_and_run(script, path, err);
+    tool_end_limit();
+    return code;
 }
 
 static int build(struct tool *tool, const char *path, struct graph **graph, struct error *err)
@@ -91,7 +110,7 @@ static int build(struct tool *tool, const char *path, struct graph **graph, stru
     *graph = graph_new(ops_registry());
     graph_add_made(*graph, tool_provenance(tool));
     struct script *script = script_new(*graph, &options, err);
-    int code = script ? run_script(script, path, err) : err->code;
+    int code = script ? run_script(tool, script, path, err) : err->code;
     script_free(script);
     return code;
 }
@@ -113,6 +132,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     const char *path = n ? operands[0] : "-";
     if (program && n)
         return error_set(err, ERR_USAGE, "both -e and the file '%s' are given", path);
+    if (!(time_limit > 0 && time_limit < 1e9))
+        return error_set(err, ERR_USAGE, "--time-limit %gs makes no sense", time_limit);
     if (is_text && (program || definitions.n))
         return error_set(err, ERR_USAGE, "--text reads a graph: -e and -D are for scripts");
     if ((!program && check_stdin(path, err)) || tool_open_writer(tool, 1, err))

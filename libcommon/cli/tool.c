@@ -88,7 +88,7 @@ static int exit_status(int code)
 }
 
 /* A negative answer is an answer: its output is finished like that of a success. */
-static int finish(struct tool *tool, int code, struct error *err)
+int tool_finish(struct tool *tool, int code, struct error *err)
 {
     struct error late = ERROR_INIT;
     if (code && code != ERR_NEGATIVE) {
@@ -142,7 +142,7 @@ int tool_main(const struct option_table *table,
     tool.quiet = tool_quiet;
     if (!code && !shown)
         code = run(&tool, n_operands, argv, &err);
-    code = finish(&tool, code, &err);
+    code = tool_finish(&tool, code, &err);
     mem_free(tool.argv);
     return code;
 }

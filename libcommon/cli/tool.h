@@ -85,4 +85,11 @@ int tool_signal(void);
  * `seconds` (above 0) have passed since the first signal. */
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
 
+/* For what cannot be stopped from within: when more than `seconds` (above 0) of computing time have
+ * passed before tool_end_limit is called, the process ends as if run() had returned `reason`.
+ * Until then the caller must not touch the tool's output. One limit at a time. */
+int tool_limit_time(struct tool *tool, double seconds, const struct error *reason,
+                    struct error *err);
+void tool_end_limit(void);
+
 #endif

@@ -7,6 +7,9 @@
 
 #include "cli/tool.h"
 
+/* What is left to do when run() has returned: the error line, the output. The exit status. */
+int tool_finish(struct tool *tool, int code, struct error *err);
+
 /* Set by tool_catch_signals: readable once a signal came. -1 before. */
 extern int tool_signal_fd;
 

@@ -208,3 +208,16 @@ differ: float32[?,128] x float32[1,1]" ]
     tf-exec -g g.tfg --run track --restore s --save t >fetched
     [ "$(tf-exec -g g.tfg --run s --restore t | tf-show)" = "step 1  w/average/read 2" ]
 }
+
+@test "a match of a pattern that tries for hours ends, and is the cause that the next stage names" {
+    local script='x = Const(1) local _ = ("a"):rep(5000):find((".-"):rep(9) .. "b")'
+    run -65 timeout 60 tf-graph --time-limit 0.2s -o x.tfg -e "$script"
+    [ "$output" = "tf-graph: -e: the script computes for more than 0.2 s: is this an endless loop? \
+(--time-limit)" ]
+    [ ! -e x.tfg ]
+    # shellcheck disable=SC2016  # for the inner shell
+    run -65 bash -c 'tf-graph --time-limit 0.2s -e "$1" 2>/dev/null | tf-show' - "$script"
+    [ "$output" = "tf-show: stdin: stopped by tf-graph" ]
+    run -64 tf-graph --time-limit 0 -e 'x = 1'
+    [ -z "$(compgen -G '.*.tmp')" ]
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A watchdog: a thread that sleeps for so much of the process' computing time. Whoever is first,
+ * it or the end of what it watches, decides how the tool goes on.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/tool_private.h"
+
+enum { WATCHING, ENDED, EXPIRED };
+
+static struct watch {
+    struct tool *tool;
+    struct timespec time;
+    struct error reason;
+    pthread_t thread;
+    atomic_int state;
+} watch;
+
+static bool decide(int outcome)
+{
+    int expected = WATCHING;
+    return atomic_compare_exchange_strong(&watch.state, &expected, outcome);
+}
+
+static void *watch_thread(void *unused)
+{
+    (void)unused;
+    if (!clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, 0, &watch.time, NULL) && decide(EXPIRED))
+        _exit(tool_finish(watch.tool, watch.reason.code, &watch.reason));
+    return NULL;
+}
+
+int tool_limit_time(struct tool *tool, double seconds, const struct error *reason,
+                    struct error *err)
+{
+    sigset_t all, old;
+    watch.tool = tool;
+    watch.reason = *reason;
+    watch.time.tv_sec = (time_t)seconds;
+    watch.time.tv_nsec = (long)((seconds - (double)watch.time.tv_sec) * 1e9);
+    atomic_store(&watch.state, WATCHING);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that works */
+    bool failed = pthread_create(&watch.thread, NULL, watch_thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return failed ? error_set(err, ERR_OS, "cannot start a thread") : 0;
+}
+
+void tool_end_limit(void)
+{
+    while (!decide(ENDED)) /* the other one ends the process */
+        pause();
+    pthread_cancel(watch.thread);
+    pthread_join(watch.thread, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What one checkpoint consists of. In the store it is a value of its own: a magic number, the
+ * SHA-256 of what follows, and a msgpack map.
+ *
+ * Of a job with several shards each shard has a manifest of its tensors in its own environment, and
+ * the coordinating one lists the shards with the digests of those; a checkpoint is complete when
+ * all of them are there.
+ */
+#ifndef TF_CHECKPOINT_MANIFEST_H
+#define TF_CHECKPOINT_MANIFEST_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "checkpoint/digest.h"
+#include "tensor/tensor.h"
+
+struct manifest_tensor {
+    const char *container, *name;
+    enum dtype type;
+    struct shape shape;
+    uint64_t bytes;                /* of STRING: offsets and bytes */
+    uint64_t updates;              /* writes since the variable was made */
+    const struct digest *chunks;   /* chunk_count(bytes) */
+};
+
+struct manifest_scalar { /* what was fetched last: "loss", 0.0187 */
+    const char *name;
+    double value;
+};
+
+struct manifest_blob { /* choices, the place in the data, the state of an aggregation, ... */
+    const char *name;
+    const void *data;
+    size_t n;
+};
+
+struct manifest_shard {
+    const char *name; /* "ps-0" */
+    struct digest manifest;
+};
+
+struct manifest {
+    int64_t step;
+    int64_t sequence; /* 1, 2, ... in the order of saving, within an environment */
+    int64_t time;     /* microseconds since 1970 */
+    const char *producer;
+    uint64_t bytes, new_bytes; /* of the tensors; of these, what the store did not have yet */
+    VEC(struct manifest_tensor) tensors;
+    VEC(struct manifest_scalar) scalars;
+    VEC(struct manifest_blob) blobs;
+    VEC(struct manifest_shard) shards;
+    struct digest digest; /* of the value; set by encoding and decoding */
+    struct arena arena;   /* what the above points to, if it was decoded */
+};
+
+void manifest_release(struct manifest *manifest);
+
+/* Appends the value. */
+void manifest_encode(struct manifest *manifest, struct str *out);
+
+/* ERR_DATA when it is damaged, malformed or of another version. `manifest` is zeroed. */
+int manifest_decode(const void *value, size_t n, struct manifest *manifest, struct error *err);
+
+/* Whether the bytes begin as a manifest does: for whoever looks for one in a damaged file. */
+bool manifest_begins(const void *value, size_t n);
+
+/* NULL: none of that name. */
+const struct manifest_tensor *manifest_find(const struct manifest *manifest, const char *container,
+                                            const char *name);
+const struct manifest_blob *manifest_find_blob(const struct manifest *manifest, const char *name);
+bool manifest_find_scalar(const struct manifest *manifest, const char *name, double *value);
+
+#endif

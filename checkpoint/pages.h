@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pages of an LMDB file (format 1, of LMDB 0.9), read without trusting them.
+ *
+ * LMDB believes its pages: one flipped bit in a page of the tree can send it to any address, and a
+ * free list that names a page in use lets the next writer destroy it. So every store is walked
+ * before LMDB may work on it, with pread, which fails where a mapping would end the process. What
+ * passes is a tree: each page is used once, numbers itself rightly and lies within the file; keys
+ * ascend; counts and depths are those of the meta page. What the values hold is not looked at: their
+ * digests answer for them.
+ */
+#ifndef TF_CHECKPOINT_PAGES_H
+#define TF_CHECKPOINT_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct pages_db { /* one tree, as its meta page describes it */
+    uint16_t flags, depth;
+    uint64_t branch_pages, leaf_pages, overflow_pages, entries;
+    uint64_t root; /* PAGES_NONE: empty */
+};
+
+#define PAGES_NONE UINT64_MAX
+
+enum { PAGES_FREE, PAGES_MAIN, PAGES_DBS };
+
+struct pages_meta {
+    uint32_t page_bytes;
+    uint64_t map_bytes, last_page, txn;
+    struct pages_db dbs[PAGES_DBS]; /* free pages; keys and values */
+};
+
+/* Reads the newer of both meta pages. ERR_DATA when either is none, they contradict each other, or
+ * the file is shorter than they say. A writer of another process may be at work. */
+int pages_read_meta(int fd, struct pages_meta *meta, struct error *err);
+
+/* As above, of the commit `txn`, which the caller keeps alive by a read transaction. */
+int pages_read_meta_of(int fd, uint64_t txn, struct pages_meta *meta, struct error *err);
+
+struct pages_count {
+    uint64_t tree, overflow, free;
+    uint64_t lost; /* neither used nor free: harmless, but wasted */
+};
+
+/* Walks both trees of the commit that `meta` describes, which must stay alive meanwhile. ERR_DATA
+ * naming page and defect; ERR_IO; ERR_OS when the file is too large for the memory that is left. */
+int pages_check(int fd, const struct pages_meta *meta, struct pages_count *count,
+                struct error *err);
+
+/* ---- one leaf page, for the walk and for whoever salvages ---- */
+
+struct pages_node {
+    const uint8_t *key;
+    size_t key_bytes;
+    uint64_t value_bytes;
+    const uint8_t *value;    /* in the page; NULL: from its 17th byte on in the pages that follow */
+    uint64_t overflow_page;  /* where `value` is NULL */
+    uint64_t overflow_pages; /* how many */
+};
+
+/* Whether the bytes are a sound leaf page that numbers itself `number`. */
+bool pages_is_leaf(const uint8_t *page, uint32_t page_bytes, uint64_t number);
+int pages_leaf_nodes(const uint8_t *page);
+/* False if node i lies outside the page, or is of a kind that stores do not have. */
+bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pages_node *node);
+
+#define PAGES_HEADER_BYTES 16 /* of every page, and of a run of overflow pages */
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Manifests and chunks out of a store.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "checkpoint/pages_private.h"
+#include "checkpoint/store_private.h"
+
+void manifests_release(manifest_vec *manifests)
+{
+    for (size_t i = 0; i < manifests->n; i++)
+        manifest_release(&manifests->items[i]);
+    vec_release(manifests);
+}
+
+static int decode(struct store *store, int64_t step, const MDB_val *value,
+                  struct manifest *manifest, struct error *err)
+{
+    void *copy;
+    if (store_read_value(store, value, &copy, err))
+        return err->code;
+    if (!manifest_decode(copy, value->mv_size, manifest, err) && manifest->step != step) {
+        error_set(err, ERR_DATA, "it is that of step %" PRId64, manifest->step);
+        manifest_release(manifest);
+    }
+    mem_free(copy);
+    return err->code ? error_prefix(err, "%s@%" PRId64 ": ", store->name, step) : 0;
+}
+
+static int64_t step_of(const MDB_val *key)
+{
+    const uint8_t *p = key->mv_data;
+    uint64_t step = 0;
+    for (int i = 1; i < STEP_KEY_BYTES; i++)
+        step = step << 8 | p[i];
+    return (int64_t)step;
+}
+
+static bool is_step_key(const MDB_val *key)
+{
+    return key->mv_size == STEP_KEY_BYTES && *(const char *)key->mv_data == 'm';
+}
+
+/* The newest manifest is the one that the head names. */
+static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *manifests,
+                      struct error *err)
+{
+    struct store_head head;
+    if (store_read_head(store, txn, &head, err) || head.step < 0)
+        return err->code;
+    for (size_t i = 0; i < manifests->n; i++)
+        if (manifests->items[i].step == head.step &&
+            digest_equal(&manifests->items[i].digest, &head.manifest))
+            return 0;
+    return error_set(err, ERR_DATA, "%s@%" PRId64 ": the newest manifest is missing", store->name,
+                     head.step);
+}
+
+static int take_all(struct store *store, MDB_cursor *cursor, manifest_vec *manifests,
+                    struct error *damaged, struct error *err)
+{
+    uint8_t bytes[STEP_KEY_BYTES];
+    MDB_val key = store_step_key(bytes, 0), value;
+    int status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    for (; !status && is_step_key(&key); status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        struct manifest manifest;
+        struct error failed = ERROR_INIT;
+        if (!decode(store, step_of(&key), &value, &manifest, &failed)) {
+            vec_push(manifests, manifest);
+        } else if (!damaged || failed.code != ERR_DATA) {
+            *err = failed;
+            return err->code;
+        } else if (!damaged->code) {
+            *damaged = failed;
+        }
+    }
+    return status && status != MDB_NOTFOUND ? store_failed(store, status, "reading", err) : 0;
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct manifest *x = a, *y = b;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
+                    struct error *err)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    *manifests = (manifest_vec)VEC_INIT;
+    error_clear(err);
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    int status = mdb_cursor_open(txn, store->dbi, &cursor);
+    if (status) {
+        store_failed(store, status, "reading", err);
+    } else {
+        take_all(store, cursor, manifests, damaged, err);
+        mdb_cursor_close(cursor);
+    }
+    struct error lost = ERROR_INIT;
+    if (!err->code && check_head(store, txn, manifests, &lost)) {
+        if (!damaged)
+            *err = lost;
+        else if (!damaged->code)
+            *damaged = lost;
+    }
+    store_abort(store, txn);
+    if (manifests->n)
+        qsort(manifests->items, manifests->n, sizeof *manifests->items, by_sequence);
+    if (err->code)
+        manifests_release(manifests);
+    return err->code;
+}
+
+int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step, struct manifest *manifest,
+                      struct error *err)
+{
+    uint8_t bytes[STEP_KEY_BYTES];
+    MDB_val key = store_step_key(bytes, step), value;
+    int status = mdb_get(txn, store->dbi, &key, &value);
+    if (status == MDB_NOTFOUND)
+        return error_set(err, ERR_NOINPUT, "%s@%" PRId64 ": there is no checkpoint of this step",
+                         store->name, step);
+    if (status)
+        return store_failed(store, status, "reading", err);
+    return decode(store, step, &value, manifest, err);
+}
+
+int store_manifest(struct store *store, int64_t step, struct manifest *manifest, struct error *err)
+{
+    MDB_txn *txn;
+    error_clear(err);
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    store_manifest_in(store, txn, step, manifest, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+int store_find_chunk(struct store *store, MDB_txn *txn, const struct digest *digest, size_t n,
+                     uint64_t *offset, struct error *err)
+{
+    uint8_t bytes[CHUNK_KEY_BYTES];
+    MDB_val key = store_chunk_key(bytes, digest), value;
+    int status = mdb_get(txn, store->dbi, &key, &value);
+    if (status == MDB_NOTFOUND)
+        return error_set(err, ERR_DATA, "is missing");
+    if (status)
+        return store_failed(store, status, "reading", err);
+    if (value.mv_size != n)
+        return error_set(err, ERR_DATA, "has %zu bytes, not %zu", value.mv_size, n);
+    *offset = store_offset(store, value.mv_data);
+    return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transactions of a store, for the files of this folder.
+ */
+#ifndef TF_CHECKPOINT_STORE_PRIVATE_H
+#define TF_CHECKPOINT_STORE_PRIVATE_H
+
+#include <lmdb.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "checkpoint/store.h"
+
+#define CHUNK_KEY_BYTES (1 + DIGEST_BYTES)
+#define STEP_KEY_BYTES 9
+
+struct store {
+    char *name, *folder;
+    MDB_env *env;
+    MDB_dbi dbi;
+    int fd, lock_fd;
+    size_t page_bytes;
+    bool writes;
+    struct pages_count pages;
+    pthread_rwlock_t mapping; /* held for reading while a transaction lives */
+    dev_t device;             /* of data.mdb, with inode: what is open already */
+    ino_t inode;
+    int holders;
+    struct store *next;
+};
+
+struct store_head {
+    int64_t sequence; /* the last that was given */
+    int64_t step;     /* the newest manifest; -1: there is none */
+    struct digest manifest;
+};
+
+/* An error of LMDB as one of ours, with the store's name in front. */
+int store_failed(const struct store *store, int status, const char *what, struct error *err);
+
+int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err);
+int store_commit(struct store *store, MDB_txn *txn, struct error *err);
+void store_abort(struct store *store, MDB_txn *txn); /* NULL is harmless */
+
+MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step);
+MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest);
+
+int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, struct error *err);
+int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
+                     struct error *err);
+
+/* Where in the file a value lies that LMDB has found. */
+uint64_t store_offset(const struct store *store, const void *value);
+
+/* As store_manifest, within a transaction. */
+int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step, struct manifest *manifest,
+                      struct error *err);
+
+/* Where in the file the chunk of n bytes lies, as long as the transaction lives. ERR_DATA: "is
+ * missing". The error does not start with the store's name. */
+int store_find_chunk(struct store *store, MDB_txn *txn, const struct digest *digest, size_t n,
+                     uint64_t *offset, struct error *err);
+
+/* Copies a value out of the file; the caller frees it. */
+int store_read_value(struct store *store, const MDB_val *value, void **copy, struct error *err);
+
+/* Makes sure that a transaction can write `bytes` more; no transaction of this process may live.
+ * `certainly`: does not count on pages that were freed. ERR_IO when the disk is full. */
+int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err);
+
+#endif

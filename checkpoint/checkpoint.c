@@ -152,25 +152,44 @@ int checkpoint_find(const struct checkpoint *c, const char *container, const cha
     return -1;
 }
 
-static int read_chunk(struct checkpoint *c, int i, uint64_t k, void *data, struct error *err)
+/* Puts in front of an error what it is about. */
+static int blame(const struct checkpoint *c, int i, uint64_t k, struct error *err)
 {
     const struct checkpoint_entry *entry = &c->entries.items[i];
-    const struct manifest_tensor *t = entry->tensor;
-    struct checkpoint_part *part = entry->part;
+    return error_prefix(err, "%s: '%s': chunk %" PRIu64 " of %" PRIu64 "%s%s: ", c->name,
+                        entry->tensor->name, k + 1, chunk_count(entry->tensor->bytes),
+                        *entry->shard ? " in " : "", entry->shard);
+}
+
+static int find_chunk(struct checkpoint *c, int i, uint64_t k, uint64_t *offset, struct error *err)
+{
+    const struct manifest_tensor *t = c->entries.items[i].tensor;
+    struct checkpoint_part *part = c->entries.items[i].part;
+    pthread_mutex_lock(&part->lock);
+    int code = store_find_chunk(part->store, part->txn, &t->chunks[k], chunk_size(t->bytes, k),
+                                offset, err);
+    pthread_mutex_unlock(&part->lock);
+    return code;
+}
+
+static int read_chunk(struct checkpoint *c, int i, uint64_t k, void *data, struct error *err)
+{
+    const struct manifest_tensor *t = c->entries.items[i].tensor;
     size_t n = chunk_size(t->bytes, k);
     uint64_t offset;
-    pthread_mutex_lock(&part->lock);
-    store_find_chunk(part->store, part->txn, &t->chunks[k], n, &offset, err);
-    pthread_mutex_unlock(&part->lock);
-    if (!err->code && !pages_read(part->store->fd, data, n, offset, err)) {
+    if (!find_chunk(c, i, k, &offset, err) &&
+        !pages_read(c->entries.items[i].part->store->fd, data, n, offset, err)) {
         struct digest found = digest_of(data, n);
         if (!digest_equal(&found, &t->chunks[k]))
             error_set(err, ERR_DATA, "digest differs");
     }
-    if (err->code)
-        error_prefix(err, "%s: '%s': chunk %" PRIu64 " of %" PRIu64 "%s%s: ", c->name, t->name,
-                     k + 1, chunk_count(t->bytes), *entry->shard ? " in " : "", entry->shard);
-    return err->code;
+    return err->code ? blame(c, i, k, err) : 0;
+}
+
+int checkpoint_find_chunk(struct checkpoint *c, int i, uint64_t k, struct error *err)
+{
+    uint64_t offset;
+    return find_chunk(c, i, k, &offset, err) ? blame(c, i, k, err) : 0;
 }
 
 int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratch,

@@ -44,4 +44,7 @@ int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, 
 int checkpoint_check_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *scratch,
                            struct error *err);
 
+/* Whether it is there, without reading it. */
+int checkpoint_find_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, struct error *err);
+
 #endif

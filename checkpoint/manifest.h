@@ -21,9 +21,9 @@ struct manifest_tensor {
     const char *container, *name;
     enum dtype type;
     struct shape shape;
-    uint64_t bytes;                /* of STRING: offsets and bytes */
-    uint64_t updates;              /* writes since the variable was made */
-    const struct digest *chunks;   /* chunk_count(bytes) */
+    uint64_t bytes;              /* of STRING: offsets and bytes */
+    uint64_t updates;            /* writes since the variable was made */
+    const struct digest *chunks; /* chunk_count(bytes) */
 };
 
 struct manifest_scalar { /* what was fetched last: "loss", 0.0187 */

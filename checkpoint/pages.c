@@ -17,12 +17,12 @@
 #define ATTEMPTS 20 /* a meta page may be read while it is written */
 
 enum { /* byte offsets in a meta page */
-    META_MAGIC = 16,
-    META_VERSION = 20,
-    META_MAP_BYTES = 32,
-    META_DBS = 40,
-    META_LAST_PAGE = 136,
-    META_TXN = 144,
+       META_MAGIC = 16,
+       META_VERSION = 20,
+       META_MAP_BYTES = 32,
+       META_DBS = 40,
+       META_LAST_PAGE = 136,
+       META_TXN = 144,
 };
 
 int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err)

@@ -6,8 +6,8 @@
  * free list that names a page in use lets the next writer destroy it. So every store is walked
  * before LMDB may work on it, with pread, which fails where a mapping would end the process. What
  * passes is a tree: each page is used once, numbers itself rightly and lies within the file; keys
- * ascend; counts and depths are those of the meta page. What the values hold is not looked at: their
- * digests answer for them.
+ * ascend; counts and depths are those of the meta page. What the values hold is not looked at:
+ * their digests answer for them.
  */
 #ifndef TF_CHECKPOINT_PAGES_H
 #define TF_CHECKPOINT_PAGES_H

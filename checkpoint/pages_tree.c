@@ -9,11 +9,11 @@
 struct walk {
     int fd;
     const struct pages_meta *meta;
-    uint8_t *seen;          /* a bit for each page */
-    uint8_t *pages;         /* one buffer for each level of the tree */
+    uint8_t *seen;           /* a bit for each page */
+    uint8_t *pages;          /* one buffer for each level of the tree */
     struct pages_db counted; /* what was found */
     const struct pages_db *db;
-    bool is_free;                  /* the tree of free pages */
+    bool is_free;                    /* the tree of free pages */
     uint8_t last_key[KEY_BYTES_MAX]; /* of the leaf before */
     size_t last_key_bytes;
     const uint8_t *floor; /* the branch says that the next key is at least this; NULL: nothing */
@@ -199,8 +199,7 @@ static int check_leaf(struct walk *w, const uint8_t *page, uint64_t number, stru
 
 /* ---- the tree ---- */
 
-static int check_page(struct walk *w, uint64_t number, int level, uint64_t from,
-                      struct error *err);
+static int check_page(struct walk *w, uint64_t number, int level, uint64_t from, struct error *err);
 
 /* The key of a way lies above all keys before it, and not above those behind. */
 static int check_way(struct walk *w, const uint8_t *node, uint64_t page, struct error *err)
@@ -225,8 +224,8 @@ static int check_branch(struct walk *w, const uint8_t *page, uint64_t number, in
         const uint8_t *p = page + node_offset(page, i);
         if (i > 0 && check_way(w, p, number, err))
             return err->code;
-        uint64_t child = page_u16(p) | (uint64_t)page_u16(p + 2) << 16 |
-                         (uint64_t)page_u16(p + 4) << 32;
+        uint64_t child =
+            page_u16(p) | (uint64_t)page_u16(p + 2) << 16 | (uint64_t)page_u16(p + 4) << 32;
         if (check_page(w, child, level + 1, number, err))
             return err->code;
     }
@@ -246,8 +245,7 @@ static int check_page(struct walk *w, uint64_t number, int level, uint64_t from,
         return defect(err, number, is_leaf ? "is no leaf" : "is no branch");
     if (!node_count(page))
         return defect(err, number, "is empty");
-    return is_leaf ? check_leaf(w, page, number, err)
-                   : check_branch(w, page, number, level, err);
+    return is_leaf ? check_leaf(w, page, number, err) : check_branch(w, page, number, level, err);
 }
 
 static int check_tree(struct walk *w, int which, struct error *err)

@@ -22,8 +22,8 @@
 #include "checkpoint/pages_private.h"
 #include "checkpoint/store_private.h"
 
-#define TXN_CHUNKS 16384            /* LMDB keeps 131,071 dirty pages or runs of a transaction */
-#define TREE_BYTES(n) ((n) * 512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
+#define TXN_CHUNKS 16384 /* LMDB keeps 131,071 dirty pages or runs of a transaction */
+#define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
 #define COMPARE_BYTES 65536
 #define ATTEMPTS 3
 
@@ -42,8 +42,8 @@ struct save {
     VEC(struct chunk) chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
-    uint64_t room;  /* bytes that may be written */
-    uint64_t done;  /* bytes that were seen to */
+    uint64_t room; /* bytes that may be written */
+    uint64_t done; /* bytes that were seen to */
     double started;
 };
 
@@ -62,8 +62,8 @@ static void list_chunks(struct save *s)
         const struct tensor *value = &s->request->tensors[i].value;
         uint64_t bytes = tensor_bytes(value);
         for (uint64_t k = 0; k < chunk_count(bytes); k++) {
-            struct chunk chunk = {(const char *)value->data + k * CHUNK_BYTES,
-                                  chunk_size(bytes, k), false, {{0}}};
+            struct chunk chunk = {
+                (const char *)value->data + k * CHUNK_BYTES, chunk_size(bytes, k), false, {{0}}};
             vec_push(&s->chunks, chunk);
         }
     }
@@ -158,8 +158,8 @@ static int write_at(struct store *store, const void *data, size_t n, uint64_t of
                     struct error *err)
 {
     for (size_t done = 0; done < n;) {
-        ssize_t put = pwrite(store->fd, (const char *)data + done, n - done,
-                             (off_t)(offset + done));
+        ssize_t put =
+            pwrite(store->fd, (const char *)data + done, n - done, (off_t)(offset + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
@@ -183,7 +183,8 @@ static int put_item(struct save *s, MDB_txn *txn, const struct digest_item *item
         return store_failed(s->store, *status, "writing", err);
     uint64_t offset = store_offset(s->store, value.mv_data);
     s->manifest->new_bytes += item->n;
-    if (item->n < s->store->page_bytes) { /* it lies in a page of the tree, which may move: only through the map */
+    if (item->n < s->store->page_bytes) { /* it lies in a page of the tree, which may move: only
+                                             through the map */
         memcpy(value.mv_data, item->data, item->n);
         return 0;
     }
@@ -203,8 +204,8 @@ static int report(struct save *s, size_t n, struct error *err)
         return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
                          s->store->name, request->step);
     if (request->bytes_per_second > 0) {
-        double ahead = s->started + (double)s->done / request->bytes_per_second -
-                       now(CLOCK_MONOTONIC);
+        double ahead =
+            s->started + (double)s->done / request->bytes_per_second - now(CLOCK_MONOTONIC);
         struct timespec pause = {.tv_sec = (time_t)ahead,
                                  .tv_nsec = (long)((ahead - (double)(time_t)ahead) * 1e9)};
         if (ahead > 0)
@@ -239,8 +240,8 @@ static void fill_digests(struct save *s, struct digest *digests)
 {
     size_t next = 0;
     for (size_t i = 0; i < s->chunks.n; i++)
-        digests[i] = s->chunks.items[i].reused ? s->chunks.items[i].digest
-                                               : s->items[next++].digest;
+        digests[i] =
+            s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
 }
 
 static void list_tensors(struct save *s)
@@ -367,10 +368,8 @@ int store_save(struct store *store, const struct save_request *request, struct m
                struct error *err)
 {
     struct manifest manifest = {0};
-    struct save s = {.store = store,
-                     .request = request,
-                     .manifest = &manifest,
-                     .started = now(CLOCK_MONOTONIC)};
+    struct save s = {
+        .store = store, .request = request, .manifest = &manifest, .started = now(CLOCK_MONOTONIC)};
     error_clear(err);
     BUG_ON(!store->writes || request->step < 0);
     if (!find_newest(&s, err) && !describe(&s, err)) {

@@ -239,8 +239,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     pthread_rwlock_init(&store->mapping, NULL);
     if (options->write && options->shard && !store_exists(store->folder))
         store_create(store->folder, err);
-    if (err->code || open_file(store, err) ||
-        (store->writes && take_lock(store, options, err))) {
+    if (err->code || open_file(store, err) || (store->writes && take_lock(store, options, err))) {
         destroy(store);
         return err->code;
     }

@@ -57,14 +57,13 @@ const struct pages_count *store_pages(const struct store *store);
 
 typedef VEC(struct manifest) manifest_vec;
 
-/* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged` (NULL:
- * their error is returned) gets the first one's error. */
+/* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged`
+ * (NULL: their error is returned) gets the first one's error. */
 int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
                     struct error *err);
 void manifests_release(manifest_vec *manifests);
 
 /* ERR_NOINPUT when there is none of that step. */
-int store_manifest(struct store *store, int64_t step, struct manifest *manifest,
-                   struct error *err);
+int store_manifest(struct store *store, int64_t step, struct manifest *manifest, struct error *err);
 
 #endif

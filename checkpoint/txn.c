@@ -172,7 +172,7 @@ static int count_free(struct store *store, uint64_t *pages, struct error *err)
 
 static int grow(struct store *store, uint64_t old, uint64_t more, struct error *err)
 {
-    uint64_t new = (old + more + GROWTH - 1) / GROWTH * GROWTH;
+    uint64_t new = (old + more + GROWTH - 1) / GROWTH *GROWTH;
     int failed;
     do
         failed = posix_fallocate(store->fd, (off_t)old, (off_t)(new - old));
@@ -185,7 +185,7 @@ static int grow(struct store *store, uint64_t old, uint64_t more, struct error *
                                (unsigned long long)(new - old));
     }
     pthread_rwlock_wrlock(&store->mapping);
-    int status = mdb_env_set_mapsize(store->env, (size_t)new);
+    int status = mdb_env_set_mapsize(store->env, (size_t) new);
     pthread_rwlock_unlock(&store->mapping);
     return store_failed(store, status, "growing", err);
 }

@@ -174,8 +174,7 @@ static void save_shard(const char *shard, int64_t step)
     const struct store_options options = {.write = true, .owner = shard, .shard = shard};
     assert_int_equal(tensor_alloc(&value.value, INT64, &SHAPE_SCALAR, &err), 0);
     *(int64_t *)value.value.data = step;
-    struct save_request request = {
-        .step = step, .producer = "", .tensors = &value, .n_tensors = 1};
+    struct save_request request = {.step = step, .producer = "", .tensors = &value, .n_tensors = 1};
     if (store_open(path, &options, &store, &err) || store_save(store, &request, NULL, &err))
         fail_msg("%s", err.text);
     tensor_release(&value.value);
@@ -227,11 +226,8 @@ static void what_is_stopped_leaves_no_trace(void **state)
     struct error err = ERROR_INIT;
     stores_must_save(store, 1, MANY);
     stores_values(values, 2, MANY);
-    struct save_request request = {.step = 2,
-                                   .producer = "",
-                                   .tensors = values,
-                                   .n_tensors = 3,
-                                   .progress = stop_halfway};
+    struct save_request request = {
+        .step = 2, .producer = "", .tensors = values, .n_tensors = 3, .progress = stop_halfway};
     assert_int_equal(store_save(store, &request, NULL, &err), ERR_CANCELLED);
     assert_int_equal(stores_newest(store, MANY), 1);
     stores_release(values);

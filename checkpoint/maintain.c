@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/maintain.h"
+
+#include "base/memory.h"
+#include "checkpoint/save.h"
+#include "checkpoint/store_private.h"
+
+#define SLACK_BYTES (256 << 10)
+
+/* ---- forgetting ---- */
+
+/* The newest manifest that is left; one that is damaged cannot be. */
+static int move_head(struct store *store, MDB_txn *txn, struct error *err)
+{
+    struct store_head head;
+    MDB_cursor *cursor;
+    uint8_t bytes[STEP_KEY_BYTES];
+    MDB_val key = store_step_key(bytes, 0), value;
+    int64_t newest = -1;
+    if (store_read_head(store, txn, &head, err))
+        return err->code;
+    head.step = -1;
+    int status = mdb_cursor_open(txn, store->dbi, &cursor);
+    if (status)
+        return store_failed(store, status, "reading", err);
+    status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    for (; !status && *(const char *)key.mv_data == 'm';
+         status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        struct manifest m;
+        struct error ignored = ERROR_INIT;
+        if (manifest_decode(value.mv_data, value.mv_size, &m, &ignored))
+            continue;
+        if (m.sequence > newest) {
+            newest = m.sequence;
+            head.step = m.step;
+            head.manifest = m.digest;
+        }
+        manifest_release(&m);
+    }
+    mdb_cursor_close(cursor);
+    return store_write_head(store, txn, &head, err);
+}
+
+static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_t n,
+                  struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t bytes[STEP_KEY_BYTES];
+        MDB_val key = store_step_key(bytes, steps[i]);
+        int status = mdb_del(txn, store->dbi, &key, NULL);
+        if (status && status != MDB_NOTFOUND)
+            return store_failed(store, status, "forgetting", err);
+    }
+    return move_head(store, txn, err);
+}
+
+int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err)
+{
+    MDB_txn *txn;
+    error_clear(err);
+    if (!n)
+        return 0;
+    if (store_reserve(store, SLACK_BYTES + 4096 * n, false, err) ||
+        store_begin(store, true, &txn, err))
+        return err->code;
+    if (!forget(store, txn, steps, n, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+/* ---- copying ---- */
+
+static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, struct error *err)
+{
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct manifest_tensor *t = from->entries.items[i].tensor;
+        tensors[i].container = t->container;
+        tensors[i].name = t->name;
+        tensors[i].updates = t->updates;
+        if (checkpoint_read(from, (int)i, &tensors[i].value, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
+                    struct manifest *saved, struct error *err)
+{
+    const struct manifest *m = &from->manifest;
+    size_t n = from->entries.n;
+    struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
+    struct save_request request = {.step = m->step,
+                                   .time = m->time,
+                                   .producer = m->producer,
+                                   .tensors = tensors,
+                                   .n_tensors = n,
+                                   .scalars = m->scalars.items,
+                                   .n_scalars = m->scalars.n,
+                                   .blobs = m->blobs.items,
+                                   .n_blobs = m->blobs.n,
+                                   .progress = watch ? watch->progress : NULL,
+                                   .context = watch ? watch->context : NULL};
+    error_clear(err);
+    if (!read_tensors(from, tensors, err))
+        store_save(to, &request, saved, err);
+    for (size_t i = 0; i < n; i++)
+        tensor_release(&tensors[i].value);
+    mem_free(tensors);
+    return err->code;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which checkpoints a policy keeps. As in restic and borg, a rule keeps the last checkpoint of each
+ * of the newest N hours (days, weeks, months) that have any; what no rule keeps is to be forgotten.
+ */
+#ifndef TF_CHECKPOINT_RETAIN_H
+#define TF_CHECKPOINT_RETAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct retain_policy {
+    int64_t last, hourly, daily, weekly, monthly;
+    int64_t best; /* of a metric; a checkpoint without it, or with NaN, is none of the best */
+    bool best_is_low;
+    int64_t every; /* steps that are multiples of it */
+};
+
+struct retain_item {
+    int64_t step;
+    int64_t time; /* microseconds since 1970; periods are those of the local time zone */
+    double metric;
+    bool has_metric;
+    const char *kept_by; /* set by retain: "last", "daily", ...; NULL: to be forgotten */
+};
+
+/* Whether there is a rule at all: without one everything would be forgotten. */
+bool retain_has_rules(const struct retain_policy *policy);
+
+/* The items are in the order of saving. The last one is kept in any case. */
+void retain(const struct retain_policy *policy, struct retain_item *items, size_t n);
+
+/* Whether a metric of this name is the better the lower it is: its name has "loss", "error",
+ * "perplexity" or "cost" in it. */
+bool retain_is_low(const char *metric);
+
+#endif

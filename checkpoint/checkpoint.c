@@ -14,7 +14,7 @@
 struct checkpoint_part {
     struct store *store;
     bool owns_store;
-    struct manifest manifest; /* of a shard */
+    struct ckpt_manifest manifest; /* of a shard */
     MDB_txn *txn;
     pthread_mutex_t lock;
 };
@@ -30,7 +30,7 @@ static struct checkpoint_part *add_part(struct checkpoint *c, struct store *stor
 }
 
 static void add_entries(struct checkpoint *c, struct checkpoint_part *part,
-                        const struct manifest *manifest, const char *shard)
+                        const struct ckpt_manifest *manifest, const char *shard)
 {
     for (size_t i = 0; i < manifest->tensors.n; i++) {
         struct checkpoint_entry entry = {&manifest->tensors.items[i], part, shard};
@@ -47,13 +47,13 @@ void checkpoint_close(struct checkpoint *c)
         store_abort(part->store, part->txn);
         if (part->owns_store)
             store_close(part->store);
-        manifest_release(&part->manifest);
+        ckpt_manifest_release(&part->manifest);
         pthread_mutex_destroy(&part->lock);
         mem_free(part);
     }
     vec_release(&c->parts);
     vec_release(&c->entries);
-    manifest_release(&c->manifest);
+    ckpt_manifest_release(&c->manifest);
     arena_release(&c->arena);
     mem_free(c);
 }

@@ -20,8 +20,8 @@ struct checkpoint_entry {
 };
 
 struct checkpoint {
-    const char *name;         /* "backup@41000" */
-    struct manifest manifest; /* of the store's own environment */
+    const char *name;              /* "backup@41000" */
+    struct ckpt_manifest manifest; /* of the store's own environment */
     VEC(struct checkpoint_entry) entries;
     VEC(struct checkpoint_part *) parts;
     struct arena arena;

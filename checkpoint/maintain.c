@@ -26,16 +26,16 @@ static int move_head(struct store *store, MDB_txn *txn, struct error *err)
     status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     for (; !status && *(const char *)key.mv_data == 'm';
          status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        struct manifest m;
+        struct ckpt_manifest m;
         struct error ignored = ERROR_INIT;
-        if (manifest_decode(value.mv_data, value.mv_size, &m, &ignored))
+        if (ckpt_manifest_decode(value.mv_data, value.mv_size, &m, &ignored))
             continue;
         if (m.sequence > newest) {
             newest = m.sequence;
             head.step = m.step;
             head.manifest = m.digest;
         }
-        manifest_release(&m);
+        ckpt_manifest_release(&m);
     }
     mdb_cursor_close(cursor);
     return store_write_head(store, txn, &head, err);
@@ -85,9 +85,9 @@ static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, st
 }
 
 int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
-                    struct manifest *saved, struct error *err)
+                    struct ckpt_manifest *saved, struct error *err)
 {
-    const struct manifest *m = &from->manifest;
+    const struct ckpt_manifest *m = &from->manifest;
     size_t n = from->entries.n;
     struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
     struct save_request request = {.step = m->step,

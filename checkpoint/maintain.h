@@ -32,6 +32,6 @@ int store_prune(struct store *store, bool dry_run, const struct maintain_watch *
 /* Saves the checkpoint, every chunk of it checked, into another store, with its time and all that
  * belongs to it; of a job with several shards it becomes one. */
 int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
-                    struct manifest *saved, struct error *err);
+                    struct ckpt_manifest *saved, struct error *err);
 
 #endif

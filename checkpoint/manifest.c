@@ -19,7 +19,7 @@
 #define HEAD_BYTES (MAGIC_BYTES + DIGEST_BYTES)
 #define FORMAT 1
 
-void manifest_release(struct manifest *manifest)
+void ckpt_manifest_release(struct ckpt_manifest *manifest)
 {
     vec_release(&manifest->tensors);
     vec_release(&manifest->scalars);
@@ -63,7 +63,7 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
 }
 
-static void pack_lists(msgpack_packer *packer, const struct manifest *m)
+static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
 {
     pack_key(packer, "scalars");
     msgpack_pack_map(packer, m->scalars.n);
@@ -95,7 +95,7 @@ static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
     msgpack_pack_int64(packer, value);
 }
 
-void manifest_encode(struct manifest *m, struct str *out)
+void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
     size_t start = out->n;
@@ -152,7 +152,7 @@ static bool name_fits(const char *name)
     return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
 }
 
-static int decode_tensor(const msgpack_object *map, struct manifest *m, struct error *err)
+static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, struct error *err)
 {
     struct manifest_tensor t = {0};
     const char *type;
@@ -176,7 +176,7 @@ static int decode_tensor(const msgpack_object *map, struct manifest *m, struct e
     return 0;
 }
 
-static const char *decode_name(struct manifest *m, const msgpack_object *key)
+static const char *decode_name(struct ckpt_manifest *m, const msgpack_object *key)
 {
     if (key->type != MSGPACK_OBJECT_STR)
         return NULL;
@@ -184,7 +184,7 @@ static const char *decode_name(struct manifest *m, const msgpack_object *key)
     return name_fits(name) ? name : NULL;
 }
 
-static int take_scalar(struct manifest *m, const char *name, const msgpack_object *value)
+static int take_scalar(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
 {
     if (value->type != MSGPACK_OBJECT_FLOAT64)
         return -1;
@@ -193,7 +193,7 @@ static int take_scalar(struct manifest *m, const char *name, const msgpack_objec
     return 0;
 }
 
-static int take_blob(struct manifest *m, const char *name, const msgpack_object *value)
+static int take_blob(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
 {
     if (value->type != MSGPACK_OBJECT_BIN)
         return -1;
@@ -203,7 +203,7 @@ static int take_blob(struct manifest *m, const char *name, const msgpack_object 
     return 0;
 }
 
-static int take_shard(struct manifest *m, const char *name, const msgpack_object *value)
+static int take_shard(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
 {
     struct manifest_shard shard = {.name = name};
     if (value->type != MSGPACK_OBJECT_BIN || value->via.bin.size != DIGEST_BYTES ||
@@ -214,8 +214,8 @@ static int take_shard(struct manifest *m, const char *name, const msgpack_object
     return 0;
 }
 
-static int decode_map(struct manifest *m, const msgpack_object *top, const char *key,
-                      int (*take)(struct manifest *, const char *, const msgpack_object *),
+static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const char *key,
+                      int (*take)(struct ckpt_manifest *, const char *, const msgpack_object *),
                       struct error *err)
 {
     const msgpack_object *map = record_field(top, key);
@@ -229,7 +229,7 @@ static int decode_map(struct manifest *m, const msgpack_object *top, const char 
     return 0;
 }
 
-static int decode_top(struct manifest *m, const msgpack_object *top, struct error *err)
+static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
 {
     int64_t format, bytes, new_bytes;
     if (!record_get_int(top, "format", &format))
@@ -257,19 +257,19 @@ static int decode_top(struct manifest *m, const msgpack_object *top, struct erro
     return 0;
 }
 
-bool manifest_begins(const void *value, size_t n)
+bool ckpt_manifest_begins(const void *value, size_t n)
 {
     return n > HEAD_BYTES && !memcmp(value, MAGIC, MAGIC_BYTES);
 }
 
-int manifest_decode(const void *value, size_t n, struct manifest *m, struct error *err)
+int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, struct error *err)
 {
     msgpack_zone zone;
     msgpack_object top;
     size_t offset = 0;
     const char *body = (const char *)value + HEAD_BYTES;
-    *m = (struct manifest){0};
-    if (!manifest_begins(value, n))
+    *m = (struct ckpt_manifest){0};
+    if (!ckpt_manifest_begins(value, n))
         return malformed(err, "wrong magic number");
     memcpy(&m->digest, (const char *)value + MAGIC_BYTES, DIGEST_BYTES);
     struct digest found = digest_of(body, n - HEAD_BYTES);
@@ -284,14 +284,14 @@ int manifest_decode(const void *value, size_t n, struct manifest *m, struct erro
                    : malformed(err, "no map");
     msgpack_zone_destroy(&zone);
     if (code)
-        manifest_release(m);
+        ckpt_manifest_release(m);
     return code;
 }
 
 /* ---- looking up ---- */
 
-const struct manifest_tensor *manifest_find(const struct manifest *m, const char *container,
-                                            const char *name)
+const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *m,
+                                                 const char *container, const char *name)
 {
     for (size_t i = 0; i < m->tensors.n; i++)
         if (!strcmp(m->tensors.items[i].name, name) &&
@@ -300,7 +300,7 @@ const struct manifest_tensor *manifest_find(const struct manifest *m, const char
     return NULL;
 }
 
-const struct manifest_blob *manifest_find_blob(const struct manifest *m, const char *name)
+const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *m, const char *name)
 {
     for (size_t i = 0; i < m->blobs.n; i++)
         if (!strcmp(m->blobs.items[i].name, name))
@@ -308,7 +308,7 @@ const struct manifest_blob *manifest_find_blob(const struct manifest *m, const c
     return NULL;
 }
 
-bool manifest_find_scalar(const struct manifest *m, const char *name, double *value)
+bool ckpt_manifest_find_scalar(const struct ckpt_manifest *m, const char *name, double *value)
 {
     for (size_t i = 0; i < m->scalars.n; i++) {
         if (!strcmp(m->scalars.items[i].name, name)) {

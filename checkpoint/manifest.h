@@ -42,7 +42,7 @@ struct manifest_shard {
     struct digest manifest;
 };
 
-struct manifest {
+struct ckpt_manifest {
     int64_t step;
     int64_t sequence; /* 1, 2, ... in the order of saving, within an environment */
     int64_t time;     /* microseconds since 1970 */
@@ -56,21 +56,24 @@ struct manifest {
     struct arena arena;   /* what the above points to, if it was decoded */
 };
 
-void manifest_release(struct manifest *manifest);
+void ckpt_manifest_release(struct ckpt_manifest *manifest);
 
 /* Appends the value. */
-void manifest_encode(struct manifest *manifest, struct str *out);
+void ckpt_manifest_encode(struct ckpt_manifest *manifest, struct str *out);
 
 /* ERR_DATA when it is damaged, malformed or of another version. `manifest` is zeroed. */
-int manifest_decode(const void *value, size_t n, struct manifest *manifest, struct error *err);
+int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *manifest,
+                         struct error *err);
 
 /* Whether the bytes begin as a manifest does: for whoever looks for one in a damaged file. */
-bool manifest_begins(const void *value, size_t n);
+bool ckpt_manifest_begins(const void *value, size_t n);
 
 /* NULL: none of that name. */
-const struct manifest_tensor *manifest_find(const struct manifest *manifest, const char *container,
-                                            const char *name);
-const struct manifest_blob *manifest_find_blob(const struct manifest *manifest, const char *name);
-bool manifest_find_scalar(const struct manifest *manifest, const char *name, double *value);
+const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *manifest,
+                                                 const char *container, const char *name);
+const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *manifest,
+                                                    const char *name);
+bool ckpt_manifest_find_scalar(const struct ckpt_manifest *manifest, const char *name,
+                               double *value);
 
 #endif

@@ -140,7 +140,7 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
 
 /* ---- shards ---- */
 
-static bool is_listed(const manifest_vec *all, const char *shard, const struct manifest *m)
+static bool is_listed(const manifest_vec *all, const char *shard, const struct ckpt_manifest *m)
 {
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->items[i].shards.n; k++)

@@ -13,19 +13,19 @@
 void manifests_release(manifest_vec *manifests)
 {
     for (size_t i = 0; i < manifests->n; i++)
-        manifest_release(&manifests->items[i]);
+        ckpt_manifest_release(&manifests->items[i]);
     vec_release(manifests);
 }
 
 static int decode(struct store *store, int64_t step, const MDB_val *value,
-                  struct manifest *manifest, struct error *err)
+                  struct ckpt_manifest *manifest, struct error *err)
 {
     void *copy;
     if (store_read_value(store, value, &copy, err))
         return err->code;
-    if (!manifest_decode(copy, value->mv_size, manifest, err) && manifest->step != step) {
+    if (!ckpt_manifest_decode(copy, value->mv_size, manifest, err) && manifest->step != step) {
         error_set(err, ERR_DATA, "it is that of step %" PRId64, manifest->step);
-        manifest_release(manifest);
+        ckpt_manifest_release(manifest);
     }
     mem_free(copy);
     return err->code ? error_prefix(err, "%s@%" PRId64 ": ", store->name, step) : 0;
@@ -67,7 +67,7 @@ static int take_all(struct store *store, MDB_cursor *cursor, manifest_vec *manif
     MDB_val key = store_step_key(bytes, 0), value;
     int status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     for (; !status && is_step_key(&key); status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        struct manifest manifest;
+        struct ckpt_manifest manifest;
         struct error failed = ERROR_INIT;
         if (!decode(store, step_of(&key), &value, &manifest, &failed)) {
             vec_push(manifests, manifest);
@@ -83,7 +83,7 @@ static int take_all(struct store *store, MDB_cursor *cursor, manifest_vec *manif
 
 static int by_sequence(const void *a, const void *b)
 {
-    const struct manifest *x = a, *y = b;
+    const struct ckpt_manifest *x = a, *y = b;
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
@@ -118,8 +118,8 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     return err->code;
 }
 
-int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step, struct manifest *manifest,
-                      struct error *err)
+int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
+                      struct ckpt_manifest *manifest, struct error *err)
 {
     uint8_t bytes[STEP_KEY_BYTES];
     MDB_val key = store_step_key(bytes, step), value;
@@ -132,7 +132,8 @@ int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step, struct ma
     return decode(store, step, &value, manifest, err);
 }
 
-int store_manifest(struct store *store, int64_t step, struct manifest *manifest, struct error *err)
+int store_manifest(struct store *store, int64_t step, struct ckpt_manifest *manifest,
+                   struct error *err)
 {
     MDB_txn *txn;
     error_clear(err);

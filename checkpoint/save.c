@@ -37,8 +37,8 @@ struct chunk {
 struct save {
     struct store *store;
     const struct save_request *request;
-    struct manifest *manifest;
-    struct manifest newest; /* the one before */
+    struct ckpt_manifest *manifest;
+    struct ckpt_manifest newest; /* the one before */
     VEC(struct chunk) chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
@@ -94,7 +94,7 @@ static void compare_tensor(struct save *s, MDB_txn *txn, const struct save_tenso
 {
     uint64_t bytes = tensor_bytes(&tensor->value);
     const struct manifest_tensor *before =
-        manifest_find(&s->newest, tensor->container, tensor->name);
+        ckpt_manifest_find(&s->newest, tensor->container, tensor->name);
     if (!before || before->bytes != bytes)
         return;
     for (uint64_t k = 0; k < chunk_count(bytes); k++) {
@@ -246,7 +246,7 @@ static void fill_digests(struct save *s, struct digest *digests)
 
 static void list_tensors(struct save *s)
 {
-    struct manifest *m = s->manifest;
+    struct ckpt_manifest *m = s->manifest;
     struct digest *digests = arena_array(&m->arena, s->chunks.n + 1, sizeof *digests);
     fill_digests(s, digests);
     m->tensors.n = 0;
@@ -270,7 +270,7 @@ static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error 
     struct str text = STR_INIT;
     struct store_head head = {.sequence = s->manifest->sequence, .step = s->manifest->step};
     list_tensors(s);
-    manifest_encode(s->manifest, &text);
+    ckpt_manifest_encode(s->manifest, &text);
     MDB_val key = store_step_key(bytes, s->manifest->step), value = {text.n, text.data};
     *status = mdb_put(txn, s->store->dbi, &key, &value, 0);
     str_release(&text);
@@ -305,7 +305,7 @@ static int write_all(struct save *s, struct error *err)
     uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
     struct str text = STR_INIT;
     list_tensors(s);
-    manifest_encode(s->manifest, &text); /* for its size */
+    ckpt_manifest_encode(s->manifest, &text); /* for its size */
     room += text.n;
     str_release(&text);
     struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
@@ -327,7 +327,7 @@ static int describe_shards(struct save *s, struct error *err)
 {
     for (size_t i = 0; i < s->request->n_shards; i++) {
         struct store *store;
-        struct manifest manifest;
+        struct ckpt_manifest manifest;
         struct str folder = STR_INIT;
         struct manifest_shard shard = {.name = s->request->shards[i]};
         str_printf(&folder, "%s/shards/%s", s->store->folder, shard.name);
@@ -339,7 +339,7 @@ static int describe_shards(struct save *s, struct error *err)
             shard.manifest = manifest.digest;
             s->manifest->bytes += manifest.bytes;
             vec_push(&s->manifest->shards, shard);
-            manifest_release(&manifest);
+            ckpt_manifest_release(&manifest);
         }
         store_close(store);
         if (err->code)
@@ -350,7 +350,7 @@ static int describe_shards(struct save *s, struct error *err)
 
 static int describe(struct save *s, struct error *err)
 {
-    struct manifest *m = s->manifest;
+    struct ckpt_manifest *m = s->manifest;
     const struct save_request *request = s->request;
     m->step = request->step;
     m->time = request->time ? request->time : (int64_t)(now(CLOCK_REALTIME) * 1e6);
@@ -364,10 +364,10 @@ static int describe(struct save *s, struct error *err)
     return describe_shards(s, err);
 }
 
-int store_save(struct store *store, const struct save_request *request, struct manifest *saved,
+int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err)
 {
-    struct manifest manifest = {0};
+    struct ckpt_manifest manifest = {0};
     struct save s = {
         .store = store, .request = request, .manifest = &manifest, .started = now(CLOCK_MONOTONIC)};
     error_clear(err);
@@ -379,11 +379,11 @@ int store_save(struct store *store, const struct save_request *request, struct m
             write_all(&s, err);
         }
     }
-    manifest_release(&s.newest);
+    ckpt_manifest_release(&s.newest);
     vec_release(&s.chunks);
     mem_free(s.items);
     if (err->code || !saved)
-        manifest_release(&manifest);
+        ckpt_manifest_release(&manifest);
     else
         *saved = manifest;
     return err->code;

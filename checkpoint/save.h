@@ -37,7 +37,7 @@ struct save_request {
 
 /* `saved` (NULL: not wanted) gets what the manifest says, but points into the request; release it.
  * The store is open for writing. ERR_IO when the disk is full: nothing was changed then. */
-int store_save(struct store *store, const struct save_request *request, struct manifest *saved,
+int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err);
 
 #endif

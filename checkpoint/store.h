@@ -55,7 +55,7 @@ const struct pages_count *store_pages(const struct store *store);
 
 /* ---- what is in it ---- */
 
-typedef VEC(struct manifest) manifest_vec;
+typedef VEC(struct ckpt_manifest) manifest_vec;
 
 /* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged`
  * (NULL: their error is returned) gets the first one's error. */
@@ -64,6 +64,7 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
 void manifests_release(manifest_vec *manifests);
 
 /* ERR_NOINPUT when there is none of that step. */
-int store_manifest(struct store *store, int64_t step, struct manifest *manifest, struct error *err);
+int store_manifest(struct store *store, int64_t step, struct ckpt_manifest *manifest,
+                   struct error *err);
 
 #endif

@@ -53,8 +53,8 @@ int store_write_head(struct store *store, MDB_txn *txn, const struct store_head 
 uint64_t store_offset(const struct store *store, const void *value);
 
 /* As store_manifest, within a transaction. */
-int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step, struct manifest *manifest,
-                      struct error *err);
+int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
+                      struct ckpt_manifest *manifest, struct error *err);
 
 /* Where in the file the chunk of n bytes lies, as long as the transaction lives. ERR_DATA: "is
  * missing". The error does not start with the store's name. */

@@ -148,7 +148,7 @@ static int verify_step(struct verify *v, int64_t step, struct error *err)
 /* Shards that cannot be opened are told by the checkpoints that need them. */
 static void hold_shards(struct verify *v, const manifest_vec *all)
 {
-    const struct manifest *m = all->n ? &all->items[all->n - 1] : NULL;
+    const struct ckpt_manifest *m = all->n ? &all->items[all->n - 1] : NULL;
     for (size_t i = 0; m && i < m->shards.n; i++) {
         struct str folder = STR_INIT;
         struct store *shard;

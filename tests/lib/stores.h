@@ -71,8 +71,8 @@ static inline void stores_release(struct save_tensor values[3])
         tensor_release(&values[i].value);
 }
 
-static inline int stores_save(struct store *store, int64_t step, int64_t n, struct manifest *saved,
-                              struct error *err)
+static inline int stores_save(struct store *store, int64_t step, int64_t n,
+                              struct ckpt_manifest *saved, struct error *err)
 {
     struct save_tensor values[3];
     const struct manifest_scalar loss = {"loss", 1.0 / (double)(step + 1)};

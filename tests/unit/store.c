@@ -40,9 +40,9 @@ static void what_was_saved_comes_back(void **state)
     assert_int_equal(stores_newest(store, MANY), 4);
     assert_int_equal(checkpoint_open(store, 2, &c, NULL, &err), 0);
     assert_int_equal(stores_compare(c, MANY, &err), 0);
-    assert_true(manifest_find_scalar(&c->manifest, "loss", &loss));
+    assert_true(ckpt_manifest_find_scalar(&c->manifest, "loss", &loss));
     assert_true(loss == 1.0 / 3);
-    assert_memory_equal(manifest_find_blob(&c->manifest, "place")->data, "row 7", 5);
+    assert_memory_equal(ckpt_manifest_find_blob(&c->manifest, "place")->data, "row 7", 5);
     assert_int_equal(c->manifest.time, 3000000);
     assert_int_equal(c->entries.items[0].tensor->updates, 2);
     assert_string_equal(c->manifest.producer, "test");
@@ -59,7 +59,7 @@ static void what_is_there_is_not_written_again(void **state)
 {
     (void)state;
     struct store *store = stores_open(path, true);
-    struct manifest first, same, other;
+    struct ckpt_manifest first, same, other;
     struct error err = ERROR_INIT;
     struct save_tensor values[3];
     stores_values(values, 1, MANY);
@@ -75,9 +75,9 @@ static void what_is_there_is_not_written_again(void **state)
     assert_int_equal(store_save(store, &request, &other, &err), 0);
     assert_int_equal(other.new_bytes, CHUNK_BYTES);
     assert_int_equal(other.sequence, 3);
-    manifest_release(&first);
-    manifest_release(&same);
-    manifest_release(&other);
+    ckpt_manifest_release(&first);
+    ckpt_manifest_release(&same);
+    ckpt_manifest_release(&other);
     stores_release(values);
     store_close(store);
 }

@@ -11,7 +11,7 @@
 static void flag_node(struct rewrite *r, const struct node *node)
 {
     unsigned char *flags = &r->flags[node->id];
-    if (node_has(node, OP_STATEFUL))
+    if (node_has(node, OP_STATEFUL) || node_attr(node, "_gradient")) /* where tf-replicate cuts */
         *flags |= REWRITE_STATEFUL;
     if (node_has(node, OP_CONTROL_FLOW))
         *flags |= REWRITE_STEERING;

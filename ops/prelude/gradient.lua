@@ -30,6 +30,26 @@ end
 
 local function is_rows(g) return type(g) == "table" end
 
+-- A node that hands a gradient to the optimizer, by the variable's name: "hidden/W/gradient". It can
+-- be fetched, and tf-replicate cuts there, so the optimizers leave it in place.
+local function hand_over(w, g, part)
+  local name = tf.unique("/" .. w.name .. "/gradient" .. (part and "/" .. part or ""))
+  return Identity(g, {name = "/" .. name, _gradient = w.name})
+end
+
+local function handed_over(ws, gs)
+  local list = {}
+  for i, g in ipairs(gs) do
+    if is_rows(g) then
+      list[i] = {indices = hand_over(ws[i], g.indices, "indices"),
+                 values = hand_over(ws[i], g.values, "values")}
+    else
+      list[i] = hand_over(ws[i], g)
+    end
+  end
+  return list
+end
+
 -- A sum with no row twice, for rules that are not linear in the gradient.
 function tf.unique_rows(g)
   local rows, index = Unique(g.indices)
@@ -101,6 +121,7 @@ function minimize(loss, optimizer, o)
   local name = tf.unique("/" .. loss.name:gsub(":", "_") .. "/check")
   local check = CheckNumerics(loss, {message = "loss", name = "/" .. name})
   local ws, gs = trained(loss, variables)
+  gs = handed_over(ws, gs)
   tf.training_scope = tf.scope_unique("update")
   local norm
   gs, norm = scope("/" .. tf.training_scope, function() return clipped(o.clip, ws, gs) end)

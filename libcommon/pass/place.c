@@ -199,11 +199,11 @@ static void explain(struct placer *p, const struct node *node, const char *befor
         snprintf(reason, 512, "placed there before");
     else if (device->tasks > 0)
         snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
-    else if (*node->device)
-        snprintf(reason, 512, "asked for %s", node->device);
     else if (p->model && node_is(node, "Variable") && p->model->by_bytes[root])
         snprintf(reason, 512, "variable, by bytes: %.0f of %.0f", p->model->held[node->id],
                  p->model->by_bytes_total);
+    else if (*node->device)
+        snprintf(reason, 512, "asked for %s", node->device);
     else if (root != node->id)
         snprintf(reason, 512, "with %s", graph_node(p->graph, root)->name);
     else if (p->model && !p->settled[root] && p->placement->devices.n > 1)
@@ -235,6 +235,32 @@ static void assign(struct placer *p, struct graph *graph, const struct place_opt
             options->note(options->context, node, reason);
         }
     }
+}
+
+/* The tasks of the job that has a node in each; 0: none has. */
+static int count_instances(struct placer *p)
+{
+    int tasks = 0;
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
+        tasks = n > tasks ? n : tasks;
+    }
+    return tasks;
+}
+
+/* A clock is told how many workers the cluster has, unless the graph says it. */
+static int tell_clocks(struct placer *p, struct graph *graph)
+{
+    int workers = count_instances(p);
+    for (size_t i = 0; workers > 0 && i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const struct attr_value *known = node_attr(node, "workers");
+        if (known && known->kind == ATTR_INT && !known->i &&
+            str_starts(node->op->def->name, "Clock") &&
+            graph_set_attr(graph, node, &(struct attr){"workers", attr_int(workers)}, p->err))
+            return p->err->code;
+    }
+    return 0;
 }
 
 /* Groups and what each may have; afterwards each has a device. */
@@ -271,6 +297,8 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
         code = place_search(&p, options->model, options->result);
     if (!code)
         assign(&p, graph, options);
+    if (!code)
+        code = tell_clocks(&p, graph);
     release(&p);
     return code;
 }

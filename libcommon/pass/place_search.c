@@ -161,7 +161,7 @@ static int spread_variables(struct search *s)
             continue;
         if (s->p->settled[i])
             taken[s->p->chosen[i]] += s->held[i];
-        else if (!*s->p->merged[i].job)
+        else if (!*s->p->merged[i].job || !strcmp(s->p->merged[i].job, SHARD_JOB))
             loads[n++] = (struct load){s->held[i], names[i], i};
     }
     if (n)

@@ -9,9 +9,8 @@ static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggre
 {
     if (!setup->variables)
         return kernel_setup_fail(setup, "there is nowhere to keep what is pushed");
-    *aggregator =
-        resource_get(setup->variables, &aggregator_kind, node_string(setup->node, "container"),
-                     node_string(setup->node, "aggregator"));
+    *aggregator = resource_get(setup->variables, &aggregator_kind, container_of_node(setup->node),
+                               node_string(setup->node, "aggregator"));
     return 0;
 }
 

@@ -21,7 +21,7 @@ static int prepare(struct kernel_setup *setup)
     struct state *state = setup->state = mem_alloc(sizeof *state);
     if (!setup->variables)
         return kernel_setup_fail(setup, "there is nowhere to keep a clock");
-    state->clock = resource_get(setup->variables, &clock_kind, node_string(node, "container"),
+    state->clock = resource_get(setup->variables, &clock_kind, container_of_node(node),
                                 node_string(node, "clock"));
     if (node_attr(node, "timeout"))
         state->timeout = node_float(node, "timeout");

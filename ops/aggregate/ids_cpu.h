@@ -15,6 +15,13 @@ static inline struct push_id id_of_step(const struct step *step)
     return (struct push_id){step->replica, step->incarnation, step->number};
 }
 
+/* Where a resource is, as variables are. */
+static inline const char *container_of_node(const struct node *node)
+{
+    const char *container = node_string(node, "container");
+    return *container ? container : "default";
+}
+
 static inline struct push_id id_of_row(const struct tensor *rows, int row)
 {
     const int64_t *r = (const int64_t *)rows->data + 3 * (size_t)row;

@@ -30,8 +30,8 @@ end
 
 local function is_rows(g) return type(g) == "table" end
 
--- A node that hands a gradient to the optimizer, by the variable's name: "hidden/W/gradient". It can
--- be fetched, and tf-replicate cuts there, so the optimizers leave it in place.
+-- A node that hands a gradient to the optimizer, by the variable's name: "hidden/W/gradient". It
+-- can be fetched, and tf-replicate cuts there, so the optimizers leave it in place.
 local function hand_over(w, g, part)
   local name = tf.unique("/" .. w.name .. "/gradient" .. (part and "/" .. part or ""))
   return Identity(g, {name = "/" .. name, _gradient = w.name})

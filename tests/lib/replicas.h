@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: a model replicated, placed over two shards and workers, cut, and run in one process.
+ * Shards are CPU:0 and CPU:1, each worker is CPU:2 of a session of its own; they share one store,
+ * in which a worker's own variables have its name.
+ */
+#ifndef TF_TESTS_LIB_REPLICAS_H
+#define TF_TESTS_LIB_REPLICAS_H
+
+#include "lib/scripts.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "exec/request.h"
+#include "exec/session.h"
+#include "exec/step.h"
+#include "graph/join.h"
+#include "lib/cut.h"
+#include "pass/place.h"
+#include "pass/replicate.h"
+
+#define WORKERS_MAX 8
+
+struct worker {
+    struct replicas *job;
+    uint32_t rank;
+    uint64_t incarnation;
+    struct graph *joined;
+    struct session *session;
+};
+
+struct replicas {
+    struct graph *whole, *replicated;
+    struct parts parts;
+    struct variable_store *store;
+    int n_workers;
+    struct worker workers[WORKERS_MAX];
+    struct worker driver; /* of the updates */
+    pthread_t thread;
+    struct step *update; /* that runs now; guarded by lock */
+    pthread_mutex_t lock;
+    bool stops;
+    struct error stopped;
+};
+
+struct feed {
+    const char *name;
+    struct tensor value;
+};
+
+/* Runs an entry or fetches its tensors; as many values as it has. Returns the code. */
+static inline int worker_run(struct worker *w, struct step *step, const char *entry,
+                             const struct feed *feeds, int n_feeds, struct tensor *values,
+                             struct error *err)
+{
+    struct request request = {.graph = w->joined};
+    struct edge edges[8];
+    struct tensor fed[8];
+    for (int i = 0; i < n_feeds; i++) {
+        assert_int_equal(graph_parse_edge(w->joined, feeds[i].name, &edges[i], err), 0);
+        fed[i] = feeds[i].value;
+    }
+    if (request_run(&request, entry, err))
+        fail_msg("%s", err->text);
+    struct session_call call = {.feeds = edges,
+                                .feed_values = fed,
+                                .n_feeds = n_feeds,
+                                .fetches = request.fetches.items,
+                                .n_fetches = (int)request.fetches.n,
+                                .targets = request.targets.items,
+                                .n_targets = (int)request.targets.n};
+    step->replica = w->rank;
+    step->incarnation = w->incarnation;
+    int code = session_run(w->session, &call, step, values, err);
+    request_release(&request);
+    return code;
+}
+
+/* What a variable of the store is. */
+static inline const struct tensor *replicas_variable(struct replicas *job, const char *name)
+{
+    const struct variable *variable = variable_store_find(job->store, "default", name);
+    if (!variable)
+        fail_msg("there is no variable '%s'", name);
+    return &variable->value;
+}
+
+/* ---- a worker's life ---- */
+
+static inline void worker_open(struct worker *w, struct replicas *job, uint32_t rank,
+                               uint64_t incarnation)
+{
+    const struct graph *graphs[CUT_DEVICES];
+    struct error err = ERROR_INIT;
+    char own[64];
+    *w = (struct worker){.job = job, .rank = rank, .incarnation = incarnation};
+    for (size_t i = 0; i < job->parts.parts.n; i++)
+        graphs[i] = job->parts.parts.items[i].graph;
+    if (graph_join(graphs, (int)job->parts.parts.n, &w->joined, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < w->joined->nodes.n; i++) {
+        struct node *node = graph_node(w->joined, (int)i);
+        snprintf(own, sizeof own, "worker%u.%llx/%zu", rank, (unsigned long long)incarnation, i);
+        if (node_is(node, "Variable") && strstr(node->assigned, "worker") &&
+            graph_set_attr(w->joined, node, &(struct attr){"shared_name", attr_string(own)}, &err))
+            fail_msg("%s", err.text);
+    }
+    struct session_options options = {
+        .plan = {.kernels = ops_kernels(), .threads = 1, .variables = job->store},
+        .devices = cut_devices(),
+        .n_devices = CUT_DEVICES};
+    w->session = session_new(w->joined, &options);
+}
+
+static inline void worker_close(struct worker *w)
+{
+    session_free(w->session);
+    graph_free(w->joined);
+}
+
+/* The number of the last step of this worker that counts, or does not any more. */
+static inline int64_t worker_join(struct worker *w)
+{
+    struct step step = {.number = 0};
+    struct error err = ERROR_INIT;
+    struct tensor values[2];
+    if (worker_run(w, &step, "join", NULL, 0, values, &err))
+        fail_msg("%s", err.text);
+    int64_t seq = tensor_get_int64(&values[1], 0);
+    tensor_release(&values[0]);
+    tensor_release(&values[1]);
+    return seq;
+}
+
+static inline void worker_leave(struct worker *w)
+{
+    struct step step = {.number = 0};
+    struct error err = ERROR_INIT;
+    if (worker_run(w, &step, "leave", NULL, 0, NULL, &err))
+        fail_msg("%s", err.text);
+}
+
+/* ---- the updates ---- */
+
+static inline void *replicas_drive(void *argument)
+{
+    struct replicas *job = argument;
+    int code = 0;
+    for (int64_t number = 1; !code; number++) {
+        struct step step = {.number = number};
+        pthread_mutex_lock(&job->lock);
+        bool stops = job->stops;
+        job->update = &step;
+        pthread_mutex_unlock(&job->lock);
+        if (!stops)
+            code = worker_run(&job->driver, &step, "update", NULL, 0, NULL, &job->stopped);
+        pthread_mutex_lock(&job->lock);
+        job->update = NULL;
+        pthread_mutex_unlock(&job->lock);
+        if (stops)
+            break;
+    }
+    return NULL;
+}
+
+static inline void replicas_start(struct replicas *job)
+{
+    job->stops = false;
+    job->stopped = (struct error)ERROR_INIT;
+    worker_open(&job->driver, job, 0, 0);
+    assert_int_equal(pthread_create(&job->thread, NULL, replicas_drive, job), 0);
+}
+
+/* Ends the updates; what they ended with is in `stopped`. */
+static inline void replicas_stop(struct replicas *job)
+{
+    struct error reason = ERROR_INIT;
+    error_set(&reason, ERR_CANCELLED, "the test is over");
+    pthread_mutex_lock(&job->lock);
+    job->stops = true;
+    if (job->update)
+        step_cancel(job->update, &reason);
+    pthread_mutex_unlock(&job->lock);
+    pthread_join(job->thread, NULL);
+    worker_close(&job->driver);
+}
+
+/* ---- the whole ---- */
+
+static inline void replicas_place(struct replicas *job)
+{
+    static const char text[] = "task ps:0 unix:a device=CPU:0\n"
+                               "task ps:1 unix:b device=CPU:1\n"
+                               "task worker:0 unix:c device=CPU:2\n";
+    struct cluster cluster = {0};
+    struct placement placement = {.arena = ARENA_INIT};
+    struct place_costs costs = {.assume = 32};
+    struct place_options options = {
+        .placement = &placement, .kernels = ops_kernels(), .model = &costs};
+    struct error err = ERROR_INIT;
+    if (cluster_parse(&cluster, text, "test", &err) ||
+        placement_add_cluster(&placement, &cluster, &err) ||
+        place_graph(job->replicated, &options, &err) ||
+        part_graph(job->replicated, &job->parts, &err))
+        fail_msg("%s", err.text);
+    placement_release(&placement);
+    cluster_release(&cluster);
+}
+
+/* Takes `whole` over. */
+static inline void replicas_open(struct replicas *job, struct graph *whole,
+                                 const struct replicate_options *more, const char *mode,
+                                 int n_workers)
+{
+    struct error err = ERROR_INIT;
+    struct replicate_options options = more ? *more : (struct replicate_options){0};
+    memset(job, 0, sizeof *job);
+    job->whole = whole;
+    job->n_workers = n_workers;
+    options.workers = n_workers;
+    if (replicate_parse(&options, mode, &err) ||
+        replicate_graph(whole, &options, &job->replicated, &err))
+        fail_msg("%s", err.text);
+    replicas_place(job);
+    pthread_mutex_init(&job->lock, NULL);
+    job->store = variable_store_new();
+    for (int i = 0; i < n_workers; i++)
+        worker_open(&job->workers[i], job, (uint32_t)i, 1);
+    struct step step = {.number = 0};
+    if (worker_run(&job->workers[0], &step, "init", NULL, 0, NULL, &err))
+        fail_msg("%s", err.text);
+}
+
+static inline void replicas_close(struct replicas *job)
+{
+    for (int i = 0; i < job->n_workers; i++)
+        worker_close(&job->workers[i]);
+    variable_store_free(job->store);
+    parts_release(&job->parts);
+    graph_free(job->replicated);
+    graph_free(job->whole);
+    pthread_mutex_destroy(&job->lock);
+}
+
+#endif

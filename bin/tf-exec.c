@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tf-exec: runs steps of a graph. Feeds come from records, files or options, fetches go out as
- * records.
+ * records. Alone, as a task of a cluster that drives the others, or serving other drivers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,14 +11,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/output.h"
+#include "bin/cluster_options.h"
 #include "cli/progress.h"
-#include "cli/tool.h"
+#include "cli/record_file.h"
 #include "exec/device_set.h"
 #include "exec/driver.h"
 #include "exec/saver.h"
 #include "graph/join.h"
 #include "ops/ops.h"
+#include "transport/worker.h"
 
 static const char *graph_path, *save_path, *restore_path, *trace_path;
 static struct option_list runs, fetches, feed_options;
@@ -48,6 +49,7 @@ static const struct option_row rows[] = {
      "write the plan of the first step; run nothing"},
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
      "write what ran when; a directory: a file of this process in it"},
+#include "bin/cluster_rows.def"
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -55,7 +57,7 @@ static const struct option_row rows[] = {
 static const struct option_table table = {
     .tool = "tf-exec",
     .summary = "run steps of a graph",
-    .operands = "",
+    .operands = "[serve]",
     .description =
         "Runs a graph: once for each feed record, or N times. The graph is the first record of "
         "stdin unless -g names a file; feed records follow it there, or come from --feed.\n"
@@ -67,24 +69,33 @@ static const struct option_table table = {
         "The parts of a graph that tf-part has cut run together, each on its device of this "
         "process. SIGINT and SIGTERM end the run after the step at hand; --save still writes. A "
         "step that does not end in the time of --grace is cancelled; then nothing is saved, as "
-        "half of its changes may have been made.",
+        "half of its changes may have been made.\n"
+        "\n"
+        "With --task it is that task of the cluster: it runs what is on its own devices and drives "
+        "the other tasks, which serve. The first worker gives the variables their values, the "
+        "others wait for them. --save gathers, --restore spreads.\n"
+        "\n"
+        "serve: waits for other drivers, and runs what is on the devices of this task.",
     .examples =
         "tf-exec -g m.tfg --run train --feed train.rec --fetch loss --save m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --run eval --feed test.rec --restore m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --fetch y --feed x=x.npy | tf-show --npy - y > y.npy\n"
-        "tf-exec -g m.tfg --run train --feed train.rec --dump-plan | tf-show",
+        "tf-exec -g m.tfg --run train --feed train.rec --dump-plan | tf-show\n"
+        "tf-exec -g parts.tfg -c my.cluster --task worker:0 --run train --feed train.rec\n"
+        "tf-exec serve -c my.cluster --task worker:1",
     .rows = rows,
-    .operands_max = 0,
+    .operands_max = 1,
     .writes_stream = true,
 };
 
-struct job {
+struct execution {
     struct tool *tool;
     struct joined joined;      /* the graph */
     struct device_set devices; /* of a graph that was cut */
     struct driver driver;
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
-    struct output *trace_output;
+    struct record_file trace;
+    struct worker worker; /* with --task */
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
@@ -96,7 +107,7 @@ static bool is_file_of_records(const char *feed)
 
 /* ---- setting up ---- */
 
-static int read_graph(struct job *job, struct error *err)
+static int read_graph(struct execution *job, struct error *err)
 {
     int code = tool_open_reader(job->tool, graph_path, &job->graph_reader, err);
     if (code)
@@ -113,7 +124,7 @@ static int read_graph(struct job *job, struct error *err)
     return 0;
 }
 
-static int make_request(struct job *job, struct error *err)
+static int make_request(struct execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     int code = 0;
@@ -133,7 +144,7 @@ static int make_request(struct job *job, struct error *err)
 
 /* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
  * graph, the step needs something and no option feeds it. */
-static int open_feeds(struct job *job, struct error *err)
+static int open_feeds(struct execution *job, struct error *err)
 {
     const char *path = NULL;
     for (size_t i = 0; i < feed_options.n; i++) {
@@ -166,7 +177,7 @@ static int check_numbers(struct error *err)
     return 0;
 }
 
-static int open_device(struct job *job, struct error *err)
+static int open_device(struct execution *job, struct error *err)
 {
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
     const struct graph *graph = job->joined.graph;
@@ -188,65 +199,66 @@ static int open_device(struct job *job, struct error *err)
     return 0;
 }
 
-/* In a folder each process writes a file of its own; "name/" makes the folder. */
-static int trace_file(char *path, size_t n, struct error *err)
+static int open_trace(struct execution *job, struct error *err)
 {
-    struct stat status;
-    bool exists = !stat(trace_path, &status), named_folder = str_ends(trace_path, "/");
-    if (named_folder && !exists && mkdir(trace_path, 0777))
-        return error_set_errno(err, ERR_IO, "%s", trace_path);
-    if (named_folder || (exists && S_ISDIR(status.st_mode)))
-        snprintf(path, n, "%s/tf-exec-%ld.rec", trace_path, (long)getpid());
-    else
-        snprintf(path, n, "%s", trace_path);
-    return 0;
-}
-
-static int open_trace(struct job *job, struct error *err)
-{
-    char path[4096];
-    int fd;
     if (!trace_path)
         return 0;
-    int code = trace_file(path, sizeof path, err);
-    if (!code)
-        code = output_open(path, &job->trace_output, &fd, err);
+    int code = record_file_open_in(&job->trace, job->tool, trace_path, err);
     if (code)
         return code;
-    job->driver.trace_writer = stream_writer_new(fd, trace_path, tool_provenance(job->tool), -1);
+    job->driver.trace_writer = job->trace.writer;
     job->driver.trace = trace_new();
     return 0;
 }
 
-static int restore(struct job *job, struct error *err)
+static int open_worker(struct execution *job, struct error *err)
+{
+    if (dump_plan)
+        return error_set(err, ERR_USAGE, "--dump-plan shows plans of one process, without --task");
+    struct worker_options options = {
+        .member = cluster_member(job->tool),
+        .graph = job->joined.graph,
+        .plan = {.kernels = ops_kernels(),
+                 .threads = (int)threads,
+                 .check_numerics = check,
+                 .no_layouts = check},
+        .device = {.threads = (int)threads, .deterministic = deterministic}};
+    int code = worker_open(&job->worker, &options, err);
+    if (!code)
+        worker_drive(&job->worker, &job->driver);
+    job->driver.seed = (uint64_t)seed;
+    return code;
+}
+
+/* What was counted before this worker was started again is passed over. */
+static int start_worker(struct execution *job, struct stream_reader *reader, struct error *err)
+{
+    int64_t counted;
+    int code = worker_start(&job->worker, &job->driver, reader, &counted, err);
+    if (!code && counted) {
+        code = driver_pass_over(&job->driver, counted, err);
+        tool_say(job->tool, "%s: joined again; %" PRId64 " feed records passed over",
+                 job->driver.name, job->driver.step);
+    }
+    return code;
+}
+
+static int restore(struct execution *job, struct error *err)
 {
     struct stream_reader *reader;
     int64_t step = 0;
     int code = tool_open_reader(job->tool, restore_path, &reader, err);
     if (code)
         return code;
-    code = variables_restore(session_variables(job->driver.session), job->joined.graph,
-                             job->driver.device, reader, &step, err);
+    code = cluster_task
+               ? start_worker(job, reader, err)
+               : variables_restore(session_variables(job->driver.session), job->joined.graph,
+                                   job->driver.device, reader, &step, err);
     tool_close_reader(reader);
     return code;
 }
 
-/* A path that cannot be written is better known now than after an hour of training. */
-static int probe_save(struct error *err)
-{
-    struct output *output;
-    int fd;
-    struct stat old;
-    /* opened and closed, a named pipe would have ended for its reader */
-    if (!save_path || dump_plan || (!stat(save_path, &old) && S_ISFIFO(old.st_mode)))
-        return 0;
-    int code = output_open(save_path, &output, &fd, err);
-    if (!code)
-        output_discard(output);
-    return code;
-}
-
-static int set_up(struct job *job, struct error *err)
+static int set_up(struct execution *job, struct error *err)
 {
     tool_catch_signals();
     int code = check_numbers(err);
@@ -258,21 +270,23 @@ static int set_up(struct job *job, struct error *err)
         code = make_request(job, err);
     if (!code)
         code = open_feeds(job, err);
+    if (!code && save_path && !dump_plan)
+        code = record_file_probe(save_path, err);
     if (!code)
-        code = probe_save(err);
-    if (!code)
-        code = open_device(job, err);
+        code = cluster_task ? open_worker(job, err) : open_device(job, err);
     if (!code)
         code = open_trace(job, err);
     if (code || dump_plan)
         return code;
-    return restore_path ? restore(job, err) : driver_initialize(&job->driver, err);
+    if (restore_path)
+        return restore(job, err);
+    return cluster_task ? start_worker(job, NULL, err) : driver_initialize(&job->driver, err);
 }
 
 /* ---- running ---- */
 
 /* Before the first step, when the feeds have told how many there will be. */
-static int open_writer(struct job *job, struct error *err)
+static int open_writer(struct execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
     int64_t expected = job->limit;
@@ -294,7 +308,7 @@ static int open_writer(struct job *job, struct error *err)
     return code;
 }
 
-static int run_steps(struct job *job, struct error *err)
+static int run_steps(struct execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     bool more = job->limit != 0 || dump_plan;
@@ -315,7 +329,7 @@ static int run_steps(struct job *job, struct error *err)
 }
 
 /* Says what became of --save, and what the user can do about a NaN. */
-static void add_advice(const struct job *job, struct error *err)
+static void add_advice(const struct execution *job, struct error *err)
 {
     char step[32] = "init";
     if (err->code == ERR_CANCELLED && job->driver.step)
@@ -328,51 +342,56 @@ static void add_advice(const struct job *job, struct error *err)
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
 }
 
-static int save(struct job *job, struct error *err)
+static int save(struct execution *job, struct error *err)
 {
-    struct output *output;
-    int fd;
+    struct record_file file;
+    const struct driver *driver = &job->driver;
     if (!save_path || dump_plan)
         return 0;
-    int code = output_open(save_path, &output, &fd, err);
+    int code = record_file_open(&file, job->tool, save_path, err);
     if (code)
         return code;
-    struct stream_writer *writer = stream_writer_new(fd, save_path, tool_provenance(job->tool), -1);
-    code = variables_save(session_variables(job->driver.session), job->driver.step, writer, err);
+    code = cluster_task
+               ? worker_save(&job->worker, driver->step, file.writer, err)
+               : variables_save(session_variables(driver->session), driver->step, file.writer, err);
     if (!code)
-        code = stream_finish(writer, err);
-    stream_writer_free(writer);
-    if (!code)
-        return output_commit(output, err);
-    output_discard(output);
+        return record_file_commit(&file, err);
+    record_file_discard(&file);
     return code;
 }
 
-static int finish_trace(struct job *job, int code, struct error *err)
+static int finish_trace(struct execution *job, int code, struct error *err)
 {
     struct error ignored = ERROR_INIT;
     if (!job->driver.trace)
         return code;
-    struct error *where = code ? &ignored : err;
-    int failed = stream_finish(job->driver.trace_writer, where);
-    if (!failed)
-        failed = output_commit(job->trace_output, where);
-    else
-        output_discard(job->trace_output);
-    stream_writer_free(job->driver.trace_writer);
+    int failed = record_file_commit(&job->trace, code ? &ignored : err);
     trace_free(job->driver.trace);
     return code ? code : failed;
 }
 
+static int serve_drivers(struct tool *tool, struct error *err)
+{
+    tool_catch_signals();
+    struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    return serve(&options, err);
+}
+
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
-    static struct job job; /* the timer of --grace may outlive this function */
-    (void)n_operands, (void)operands;
+    static struct execution job; /* the timer of --grace may outlive this function */
     job.tool = tool;
-    int code = set_up(&job, err);
+    int code = cluster_hold_lifeline(err);
+    if (n_operands && strcmp(operands[0], "serve") != 0)
+        return error_set(err, ERR_USAGE, "'%s': expected 'serve' or nothing", operands[0]);
+    if (code || n_operands)
+        return code ? code : serve_drivers(tool, err);
+    code = set_up(&job, err);
     if (!code) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
         code = run_steps(&job, err);
+        if (!code && cluster_task)
+            code = worker_leave(&job.worker, &job.driver, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
     bool asked = code == ERR_CANCELLED && !cancelled; /* to end, while it waited for feeds */
@@ -384,6 +403,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if (!code && tool_signal())
         code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,
                          job.driver.step);
+    worker_close(&job.worker);
     driver_release(&job.driver);
     session_free(job.driver.session);
     if (job.driver.device && !job.devices.devices.n)

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -197,4 +198,15 @@ void tool_say(const struct tool *tool, const char *format, ...)
     str_append_char(&line, '\n');
     write_line(line.data, line.n);
     str_release(&line);
+}
+
+void tool_say_waiting(const struct tool *tool, const char *text)
+{
+    static time_t told;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (told && now.tv_sec - told < (isatty(STDERR_FILENO) ? 1 : 5))
+        return;
+    told = now.tv_sec;
+    tool_say(tool, "%s", text);
 }

@@ -92,4 +92,11 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
                     struct error *err);
 void tool_end_limit(void);
 
+/* A descriptor that can be read once a signal came, for event loops; -1: signals are not caught. */
+int tool_stop_fd(void);
+
+/* For waits that say themselves what they wait for: a line now and then, once a second on a
+ * terminal, else every five. */
+void tool_say_waiting(const struct tool *tool, const char *text);
+
 #endif

@@ -74,3 +74,8 @@ int tool_signal(void)
 {
     return caught;
 }
+
+int tool_stop_fd(void)
+{
+    return tool_signal_fd;
+}

@@ -30,19 +30,38 @@ int driver_ready(struct driver *driver, struct error *err)
     return 0;
 }
 
-int driver_initialize(struct driver *driver, struct error *err)
+static int run_call(struct driver *driver, const struct session_call *call,
+                    struct tensor *fetches, struct error *err)
 {
-    struct request init = {.graph = driver->graph};
-    if (!graph_entry(driver->graph, "init"))
-        return 0;
-    int code = request_run(&init, "init", err);
-    struct session_call call = {.targets = init.targets.items, .n_targets = (int)init.targets.n};
-    driver->at_hand.number = 0;
+    struct step *step = &driver->at_hand;
+    return driver->run ? driver->run(driver->run_context, call, step, fetches, err)
+                       : session_run(driver->session, call, step, fetches, err);
+}
+
+int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
+                     struct tensor *fetches, int n_max, struct error *err)
+{
+    struct request request = {.graph = driver->graph};
+    int code = request_run(&request, entry, err);
+    if (!code && (int)request.fetches.n > n_max)
+        code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry,
+                         request.fetches.n);
+    struct session_call call = {.fetches = request.fetches.items,
+                                .n_fetches = (int)request.fetches.n,
+                                .targets = request.targets.items,
+                                .n_targets = (int)request.targets.n};
+    driver->at_hand.number = number;
     driver->at_hand.seed = driver->seed;
     if (!code)
-        code = session_run(driver->session, &call, &driver->at_hand, NULL, err);
-    request_release(&init);
-    return code ? error_prefix(err, "%s: init: ", driver->name) : 0;
+        code = run_call(driver, &call, fetches, err);
+    request_release(&request);
+    return code ? error_prefix(err, "%s: %s: ", driver->name, entry) : 0;
+}
+
+int driver_initialize(struct driver *driver, struct error *err)
+{
+    return graph_entry(driver->graph, "init") ? driver_run_entry(driver, "init", 0, NULL, 0, err)
+                                              : 0;
 }
 
 /* ---- feeding ---- */
@@ -97,6 +116,17 @@ int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
     return 0;
 }
 
+int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
+{
+    bool more = true;
+    int code = 0;
+    while (!code && more && driver->step < n && driver->feed_reader) {
+        code = driver_next_feeds(driver, &more, err);
+        driver->step += more && !code;
+    }
+    return code;
+}
+
 /* ---- running ---- */
 
 static struct session_call make_call(const struct driver *driver)
@@ -129,7 +159,7 @@ int driver_run_step(struct driver *driver, struct error *err)
     struct session_call call = make_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t start = driver->trace ? trace_now() : 0;
-    int code = session_run(driver->session, &call, &driver->at_hand, values, err);
+    int code = run_call(driver, &call, values, err);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

@@ -16,6 +16,10 @@ struct driver {
     const struct graph *graph;
     struct device *device;
     struct session *session;
+    /* Runs the steps instead of the session, as session_run does; NULL: the session itself. */
+    int (*run)(void *context, const struct session_call *call, struct step *step,
+               struct tensor *fetches, struct error *err);
+    void *run_context;
     const char *option, *what; /* "--run", "train": what was asked for, for messages */
     uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
@@ -41,6 +45,15 @@ int driver_ready(struct driver *driver, struct error *err);
 
 /* Runs the entry init, if the graph has one. */
 int driver_initialize(struct driver *driver, struct error *err);
+
+/* Runs an entry of its own, beside the request, as step `number`, without feeds. *fetches gets what
+ * it fetches, `n_max` tensors at most, which the caller releases. ERR_DATA: there is no such entry,
+ * or it fetches more. */
+int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
+                     struct tensor *fetches, int n_max, struct error *err);
+
+/* Takes the feeds of so many steps and does not run them: they count as run. */
+int driver_pass_over(struct driver *driver, int64_t n, struct error *err);
 
 /* Gathers the feeds of the next step; *more is false when they have ended. ERR_NOINPUT naming what
  * is not fed and what the request needs. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/vec.h"
 #include "exec/device.h"
 
 struct variable variable_of_node(const struct node *node, struct device *device)
@@ -20,34 +19,66 @@ struct variable variable_of_node(const struct node *node, struct device *device)
 
 /* ---- saving ---- */
 
-static int write_value(const struct variable *variable, const struct tensor *value, int64_t step,
-                       struct stream_writer *writer, struct error *err)
+static int write_record(const struct variable *like, const struct saved_variable *saved,
+                        int64_t step, struct stream_writer *writer, struct error *err)
 {
-    struct named_tensor t = {variable->name, *value};
+    struct named_tensor t = {like->name, saved->value};
     msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
     pack_key(packer, "container");
-    pack_text(packer, variable->container);
+    pack_text(packer, like->container);
     pack_key(packer, "step");
     msgpack_pack_int64(packer, step);
     pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, variable->updates);
+    msgpack_pack_int64(packer, saved->updates);
     return stream_write(writer, &t, 1, err);
 }
 
-static int save_one(struct variable *variable, int64_t step, struct stream_writer *writer,
-                    struct error *err)
+int variable_write(const struct saved_variable *saved, int64_t step, struct stream_writer *writer,
+                   struct error *err)
+{
+    struct variable like = variable_of_node(saved->node, NULL);
+    return write_record(&like, saved, step, writer, err);
+}
+
+static int copy_out(const struct variable *variable, struct tensor *copy, struct error *err)
 {
     struct device *device = variable->device;
     if (!device || device->is_host)
-        return write_value(variable, &variable->value, step, writer, err);
-    struct tensor copy = TENSOR_INIT;
-    int code = tensor_alloc(&copy, variable->type, &variable->value.shape, err);
+        return tensor_copy(copy, &variable->value, err);
+    int code = tensor_alloc(copy, variable->type, &variable->value.shape, err);
+    return code ? code
+                : device->copy_out(device, copy->data, variable->value.data, tensor_bytes(copy),
+                                   true, err);
+}
+
+int variable_take(struct variable_store *store, struct saved_variable *saved, struct error *err)
+{
+    struct variable like = variable_of_node(saved->node, NULL);
+    struct variable *variable = variable_store_find(store, like.container, like.name);
+    int code = 0;
+    saved->value = (struct tensor)TENSOR_INIT;
+    if (!variable)
+        return 0;
+    variable_hold_wait(variable, false);
+    saved->updates = (int64_t)variable->updates;
+    if (variable->initialized)
+        code = copy_out(variable, &saved->value, err);
+    variable_unhold(variable, false);
+    return code;
+}
+
+static int save_one(const struct variable *variable, int64_t step, struct stream_writer *writer,
+                    struct error *err)
+{
+    struct saved_variable saved = {.value = variable->value, .updates = (int64_t)variable->updates};
+    struct device *device = variable->device;
+    if (!device || device->is_host)
+        return write_record(variable, &saved, step, writer, err);
+    saved.value = (struct tensor)TENSOR_INIT;
+    int code = copy_out(variable, &saved.value, err);
     if (!code)
-        code = device->copy_out(device, copy.data, variable->value.data, tensor_bytes(&copy), true,
-                                err);
-    if (!code)
-        code = write_value(variable, &copy, step, writer, err);
-    tensor_release(&copy);
+        code = write_record(variable, &saved, step, writer, err);
+    tensor_release(&saved.value);
     return code;
 }
 
@@ -108,8 +139,9 @@ static const struct saved *find(const saved_vec *all, const struct variable *lik
     return NULL;
 }
 
-static int check_one(const saved_vec *all, const struct node *node, const char *from,
-                     struct error *err)
+/* Finds the node's value among all and moves it to *saved. */
+static int pick(const saved_vec *all, const struct node *node, const char *from,
+                struct saved_variable *picked, struct error *err)
 {
     struct variable like = variable_of_node(node, NULL);
     const struct saved *saved = find(all, &like);
@@ -119,14 +151,48 @@ static int check_one(const saved_vec *all, const struct node *node, const char *
         return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph", from,
                          like.name, shape_text_typed(saved->value.type, &saved->value.shape),
                          shape_text_typed(like.type, &like.shape));
+    *picked = (struct saved_variable){.node = node, .updates = saved->updates};
+    tensor_share(&picked->value, &saved->value);
     return 0;
 }
 
-static int restore_one(struct variable_store *store, const saved_vec *all, const struct node *node,
-                       struct device *device, struct error *err)
+int variables_load(const struct graph *graph, struct stream_reader *reader, saved_variables *saved,
+                   int64_t *step, struct error *err)
 {
-    struct variable like = variable_of_node(node, device), *variable;
-    const struct saved *saved = find(all, &like);
+    saved_vec all = VEC_INIT;
+    int code = read_all(reader, &all, step, err);
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct saved_variable one;
+        if (!node_is(node, "Variable"))
+            continue;
+        code = pick(&all, node, stream_reader_name(reader), &one, err);
+        if (!code)
+            vec_push(saved, one);
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        mem_free(all.items[i].container);
+        mem_free(all.items[i].name);
+        tensor_release(&all.items[i].value);
+    }
+    vec_release(&all);
+    return code;
+}
+
+void saved_release(saved_variables *saved)
+{
+    for (size_t i = 0; i < saved->n; i++)
+        tensor_release(&saved->items[i].value);
+    vec_release(saved);
+}
+
+int variable_put(struct variable_store *store, const struct saved_variable *saved,
+                 struct device *device, struct error *err)
+{
+    struct variable like = variable_of_node(saved->node, device), *variable;
+    if (saved->value.type != like.type)
+        return error_set(err, ERR_DATA, "variable '%s' is %s, not %s", like.name,
+                         dtype_name(like.type), dtype_name(saved->value.type));
     int code = variable_store_get(store, &like, &variable, err);
     if (code)
         return code;
@@ -147,21 +213,10 @@ int variables_restore(struct variable_store *store, const struct graph *graph,
                       struct device *device, struct stream_reader *reader, int64_t *step,
                       struct error *err)
 {
-    saved_vec all = VEC_INIT;
-    int code = read_all(reader, &all, step, err);
-    for (int apply = 0; apply < 2; apply++) {
-        for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-            const struct node *node = graph_node(graph, (int)i);
-            if (node_is(node, "Variable"))
-                code = apply ? restore_one(store, &all, node, device, err)
-                             : check_one(&all, node, stream_reader_name(reader), err);
-        }
-    }
-    for (size_t i = 0; i < all.n; i++) {
-        mem_free(all.items[i].container);
-        mem_free(all.items[i].name);
-        tensor_release(&all.items[i].value);
-    }
-    vec_release(&all);
+    saved_variables saved = VEC_INIT;
+    int code = variables_load(graph, reader, &saved, step, err);
+    for (size_t i = 0; !code && i < saved.n; i++)
+        code = variable_put(store, &saved.items[i], device, err);
+    saved_release(&saved);
     return code;
 }

@@ -6,6 +6,7 @@
 #ifndef TF_EXEC_SAVER_H
 #define TF_EXEC_SAVER_H
 
+#include "base/vec.h"
 #include "exec/variable.h"
 #include "graph/graph.h"
 #include "wire/record.h"
@@ -24,5 +25,33 @@ int variables_restore(struct variable_store *store, const struct graph *graph,
 
 /* What a Variable node stands for, as a key of the store. The texts are the node's. */
 struct variable variable_of_node(const struct node *node, struct device *device);
+
+/* ---- the same, a variable at a time: where several stores have the variables of a graph ---- */
+
+struct saved_variable {
+    const struct node *node;
+    struct tensor value; /* in host memory; type DTYPE_INVALID: there is none */
+    int64_t updates;
+};
+
+typedef VEC(struct saved_variable) saved_variables;
+
+/* Reads a stream to its end; *saved gets what the graph has, in the order of its nodes. Errors as
+ * of variables_restore. saved_release in any case. */
+int variables_load(const struct graph *graph, struct stream_reader *reader, saved_variables *saved,
+                   int64_t *step, struct error *err);
+void saved_release(saved_variables *saved);
+
+/* Writes one as a record. */
+int variable_write(const struct saved_variable *saved, int64_t step, struct stream_writer *writer,
+                   struct error *err);
+
+/* A copy of the value that the node's variable has in the store. Waits for steps that write it. */
+int variable_take(struct variable_store *store, struct saved_variable *saved, struct error *err);
+
+/* Gives the variable that value; makes it if there is none. ERR_DATA when type or shape do not fit.
+ * Waits for steps that hold it. */
+int variable_put(struct variable_store *store, const struct saved_variable *saved,
+                 struct device *device, struct error *err);
 
 #endif

@@ -206,6 +206,27 @@ int session_run(struct session *session, const struct session_call *call, struct
     return code;
 }
 
+static void started_over(struct step_done *done, int code, const struct error *err)
+{
+    struct session_done *d =
+        (struct session_done *)((char *)done - offsetof(struct session_done, done));
+    give_back(d->session, d->plans);
+    d->over(d, code, err);
+}
+
+void session_start(struct session *session, const struct session_call *call, struct step *step,
+                   struct tensor *fetches, struct session_done *done)
+{
+    struct error err = ERROR_INIT;
+    done->session = session;
+    done->done.done = started_over;
+    done->plans = acquire(session, call, &err);
+    if (done->plans)
+        group_start(done->plans->group, step, call->feed_values, fetches, &done->done);
+    else
+        done->over(done, err.code, &err);
+}
+
 int session_plans(struct session *session, const struct session_call *call,
                   struct plan *const **plans, int *n, struct error *err)
 {

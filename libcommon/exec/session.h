@@ -10,6 +10,7 @@
 #include "exec/plan.h"
 
 struct session;
+struct cached;
 
 struct session_options {
     struct plan_options plan; /* variables NULL: the session has its own store */
@@ -39,6 +40,19 @@ struct session_call {
 /* Finds or makes the plan, runs one step. Thread-safe. */
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err);
+
+/* Who is told that a step that was started is over: as struct step_done, and with its rules. The
+ * call and what it points to may go when session_start has returned, except for the feeds. */
+struct session_done {
+    void (*over)(struct session_done *done, int code, const struct error *err);
+    struct step_done done; /* `computes` is the caller's; the rest is the session's */
+    struct session *session;
+    struct cached *plans;
+};
+
+/* As session_run, without waiting: see plan_start. */
+void session_start(struct session *session, const struct session_call *call, struct step *step,
+                   struct tensor *fetches, struct session_done *done);
 
 /* The plans for a call, one for each device that takes part, for --dump-plan; the session owns
  * them. */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lifeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static int lifeline;
+static double seconds_left;
+
+static void *watch(void *argument)
+{
+    char bytes[64];
+    ssize_t n;
+    (void)argument;
+    do {
+        struct pollfd wait = {.fd = lifeline, .events = POLLIN};
+        poll(&wait, 1, -1); /* it may not block for reading */
+        n = read(lifeline, bytes, sizeof bytes);
+    } while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+    kill(getpid(), SIGTERM);
+    struct timespec grace = {.tv_sec = (time_t)seconds_left,
+                             .tv_nsec = (long)(1e9 * (seconds_left - (long)seconds_left))};
+    nanosleep(&grace, NULL);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+int lifeline_hold(int fd, double grace, struct error *err)
+{
+    pthread_t thread;
+    sigset_t all, old;
+    int flags = fcntl(fd, F_GETFD);
+    if (flags < 0)
+        return error_set(err, ERR_USAGE, "--lifeline %d: there is no such descriptor", fd);
+    fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+    lifeline = fd;
+    seconds_left = grace;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&thread, NULL, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (code)
+        return error_set(err, ERR_OS, "cannot start a thread for the lifeline");
+    pthread_detach(thread);
+    return 0;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/join.h"
+
+int task_of_device(char text[TASK_TEXT_BYTES], const char *device, struct error *err)
+{
+    struct device_name name;
+    if (device_name_parse(&name, device, err))
+        return err->code;
+    if (!*name.job || name.task < 0)
+        return error_set(err, ERR_DATA, "device '%s' is not of one task", device);
+    snprintf(text, TASK_TEXT_BYTES, "%s:%d", name.job, name.task);
+    return 0;
+}
+
+int task_parse(const char *text, char job[DEVICE_WORD_BYTES], int *index, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    struct device_name name;
+    char full[2 * TASK_TEXT_BYTES];
+    const char *colon = strrchr(text, ':');
+    if (*text != '/' && colon && strlen(text) < TASK_TEXT_BYTES && !memchr(text, '/', strlen(text)))
+        snprintf(full, sizeof full, "/job:%.*s/task:%s", (int)(colon - text), text, colon + 1);
+    else
+        snprintf(full, sizeof full, "%.*s", (int)sizeof full - 1, text);
+    if (*full != '/' || device_name_parse(&name, full, &ignored) || !*name.job || name.task < 0 ||
+        *name.type)
+        return error_set(err, ERR_USAGE, "'%s' is not a task; one is written ps:0", text);
+    snprintf(job, TASK_TEXT_BYTES, "%s", name.job);
+    *index = name.task;
+    return 0;
+}
+
+/* ---- instances ---- */
+
+/* The name with the index instead of the star, in the graph's arena; as it is when there is none.
+ * NULL on failure. */
+static const char *instance_of(struct graph *graph, const char *device, const char *job, int index,
+                               struct error *err)
+{
+    struct device_name name;
+    struct str text = STR_INIT;
+    if (!strstr(device, "task:*"))
+        return device;
+    if (device_name_parse(&name, device, err))
+        return NULL;
+    if (strcmp(name.job, job) != 0)
+        return device;
+    name.task = index;
+    device_name_print(&text, &name);
+    const char *made = arena_strdup(&graph->arena, str_text(&text));
+    str_release(&text);
+    return made;
+}
+
+static int instance_attr(struct graph *graph, struct node *node, const char *attr, const char *job,
+                         int index, struct error *err)
+{
+    const char *device = instance_of(graph, node_string(node, attr), job, index, err);
+    if (!device)
+        return error_prefix(err, "%s: ", node_text(node));
+    return graph_set_attr(graph, node, &(struct attr){attr, attr_string(device)}, err);
+}
+
+int task_instance(struct graph *graph, const char *job, int index, struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const char *device = instance_of(graph, node->assigned, job, index, err);
+        if (!device)
+            return error_prefix(err, "%s: ", node_text(node));
+        if (device != node->assigned)
+            graph_set_assigned(graph, node, device);
+        if ((node_is(node, "Send") || node_is(node, "Recv")) &&
+            (instance_attr(graph, node, "send_device", job, index, err) ||
+             instance_attr(graph, node, "recv_device", job, index, err)))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- the tasks of a graph ---- */
+
+static int find_task(struct task_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->names.n; i++)
+        if (!strcmp(table->names.items[i], name))
+            return (int)i;
+    vec_push(&table->names, arena_strdup(&table->arena, name));
+    return (int)table->names.n - 1;
+}
+
+int task_table_fill(struct task_table *table, const struct graph *graph, struct error *err)
+{
+    table->of_node = mem_array(graph->nodes.n + 1, sizeof *table->of_node);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        char name[TASK_TEXT_BYTES];
+        if (i && !strcmp(node->assigned, graph_node(graph, (int)i - 1)->assigned)) {
+            table->of_node[i] = table->of_node[i - 1];
+            continue;
+        }
+        if (!*node->assigned)
+            return error_set(err, ERR_CONFIG, "%s: has no device", node_text(node));
+        if (task_of_device(name, node->assigned, err)) {
+            err->code = ERR_CONFIG;
+            return error_prefix(err, "%s: ", node_text(node));
+        }
+        table->of_node[i] = find_task(table, name);
+    }
+    return 0;
+}
+
+void task_table_release(struct task_table *table)
+{
+    mem_free(table->of_node);
+    vec_release(&table->names);
+    arena_release(&table->arena);
+}
+
+static struct node *copy_node(struct graph *to, const struct node *node)
+{
+    struct node_spec spec = {.op = node->op->def->name,
+                             .name = node->name,
+                             .inputs = node->inputs,
+                             .n_inputs = node->n_inputs,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = node->device,
+                             .assigned = node->assigned,
+                             .file = node->file,
+                             .line = node->line};
+    return graph_add_trusted(to, &spec, node->outputs, node->n_outputs);
+}
+
+static int link_up(struct graph *to, const struct graph *from, const int *copy, int id,
+                   struct error *err)
+{
+    const struct node *node = graph_node(from, id);
+    struct node *made = graph_node(to, copy[id]);
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        bool data = i < node->n_inputs;
+        int source = data ? node->inputs[i].node : node->controls[i - node->n_inputs];
+        if (copy[source] < 0)
+            return error_set(err, ERR_DATA,
+                             "%s: takes '%s', which is in another task; tf-part cuts the graph",
+                             node_text(node), graph_node(from, source)->name);
+        if (data)
+            made->inputs[i].node = copy[source];
+        else
+            graph_add_control(to, made, copy[source]);
+    }
+    return 0;
+}
+
+/* The nodes whose `copy` is not negative, which becomes their id in the copy. */
+static int copy_graph(const struct graph *graph, int *copy, struct graph **result,
+                      struct error *err)
+{
+    struct graph *to = graph_new(graph->registry);
+    int code = 0;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (copy[i] >= 0)
+            copy[i] = copy_node(to, graph_node(graph, (int)i))->id;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++)
+        if (copy[i] >= 0)
+            code = link_up(to, graph, copy, (int)i, err);
+    if (code) {
+        graph_free(to);
+        to = NULL;
+    }
+    *result = to;
+    return code;
+}
+
+int task_graph(const struct graph *graph, const struct task_table *table, int task,
+               struct graph **result, struct error *err)
+{
+    int *copy = mem_array(graph->nodes.n + 1, sizeof *copy);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        copy[i] = table->of_node[i] == task ? 0 : -1;
+    int code = copy_graph(graph, copy, result, err);
+    mem_free(copy);
+    return code;
+}
+
+struct closure {
+    int *copy;
+    VEC(int) todo;
+};
+
+static void reach(struct closure *c, int node)
+{
+    if (c->copy[node] < 0) {
+        c->copy[node] = 0;
+        vec_push(&c->todo, node);
+    }
+}
+
+struct graph *task_closure(const struct graph *graph, const struct edge *edges, int n)
+{
+    struct closure c = {.copy = mem_array(graph->nodes.n + 1, sizeof *c.copy)};
+    struct error impossible = ERROR_INIT;
+    struct graph *result;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        c.copy[i] = -1;
+    for (int i = 0; i < n; i++)
+        reach(&c, edges[i].node);
+    while (c.todo.n) {
+        const struct node *node = graph_node(graph, vec_pop(&c.todo));
+        const struct node *send = join_send_of(graph, node);
+        for (int i = 0; i < node->n_inputs; i++)
+            reach(&c, node->inputs[i].node);
+        for (int i = 0; i < node->n_controls; i++)
+            reach(&c, node->controls[i]);
+        if (send)
+            reach(&c, send->id);
+    }
+    copy_graph(graph, c.copy, &result, &impossible);
+    vec_release(&c.todo);
+    mem_free(c.copy);
+    return result;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/flow.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+
+/* What the receiver has not granted yet. */
+struct announced {
+    struct value_id id;  /* the key is a copy */
+    struct tensor value; /* zeroed: dead */
+};
+
+struct peer {
+    atomic_int holders;
+    char *task, *text;
+    uint64_t incarnation, window;
+    pthread_mutex_t lock; /* guards what follows, and is held while a record is packed */
+    struct link *link;    /* NULL: gone */
+    struct error why;     /* it is gone */
+    uint64_t credit;      /* bytes that may be sent without a grant */
+    uint64_t charged;     /* bytes that came and were not given back */
+    uint64_t owed;        /* of these the peer may be told that they are free again */
+    VEC(struct announced) announced;
+};
+
+struct peer *peer_new(struct link *link, uint64_t window)
+{
+    struct peer *peer = mem_alloc(sizeof *peer);
+    const struct link_hello *hello = link_peer(link);
+    atomic_init(&peer->holders, 1);
+    peer->link = link;
+    peer->task = mem_strdup(hello->task);
+    peer->incarnation = hello->incarnation;
+    peer->text = mem_strdup(link_name(link));
+    peer->window = peer->credit = window;
+    pthread_mutex_init(&peer->lock, NULL);
+    return peer;
+}
+
+struct peer *peer_hold(struct peer *peer)
+{
+    atomic_fetch_add(&peer->holders, 1);
+    return peer;
+}
+
+static void announced_release(struct announced *a)
+{
+    mem_free((char *)(uintptr_t)a->id.key);
+    tensor_release(&a->value);
+}
+
+void peer_release(struct peer *peer)
+{
+    if (!peer || atomic_fetch_sub(&peer->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < peer->announced.n; i++)
+        announced_release(&peer->announced.items[i]);
+    vec_release(&peer->announced);
+    pthread_mutex_destroy(&peer->lock);
+    mem_free(peer->task);
+    mem_free(peer->text);
+    mem_free(peer);
+}
+
+const char *peer_task(const struct peer *peer)
+{
+    return peer->task;
+}
+
+uint64_t peer_incarnation(const struct peer *peer)
+{
+    return peer->incarnation;
+}
+
+const char *peer_text(const struct peer *peer)
+{
+    return peer->text;
+}
+
+void peer_close(struct peer *peer, const struct error *why)
+{
+    pthread_mutex_lock(&peer->lock);
+    peer->link = NULL;
+    peer->why = *why;
+    for (size_t i = 0; i < peer->announced.n; i++)
+        announced_release(&peer->announced.items[i]);
+    peer->announced.n = 0;
+    pthread_mutex_unlock(&peer->lock);
+}
+
+bool peer_is_open(struct peer *peer, struct error *why)
+{
+    pthread_mutex_lock(&peer->lock);
+    bool open = peer->link != NULL;
+    if (!open)
+        *why = peer->why;
+    pthread_mutex_unlock(&peer->lock);
+    return open;
+}
+
+msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_fields,
+                           struct error *err)
+{
+    pthread_mutex_lock(&peer->lock);
+    if (peer->link)
+        return link_begin(peer->link, kind, n_fields);
+    *err = peer->why;
+    pthread_mutex_unlock(&peer->lock);
+    return NULL;
+}
+
+int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struct error *err)
+{
+    int code = link_send(peer->link, tensors, n, err);
+    pthread_mutex_unlock(&peer->lock);
+    return code;
+}
+
+/* ---- values ---- */
+
+uint64_t flow_cost(const struct tensor *value)
+{
+    return FLOW_VALUE_BYTES + (value ? tensor_bytes(value) : 0);
+}
+
+static void pack_id(msgpack_packer *packer, const struct value_id *id)
+{
+    pack_key(packer, "session");
+    msgpack_pack_uint64(packer, id->session);
+    pack_key(packer, "step");
+    msgpack_pack_uint64(packer, id->step);
+    pack_key(packer, "key");
+    pack_text(packer, id->key);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, id->iteration);
+}
+
+/* With the lock. */
+static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                      bool granted, struct error *err)
+{
+    msgpack_packer *packer = link_begin(peer->link, RECORD_VALUE, 4 + granted);
+    struct named_tensor named = {.name = ""};
+    pack_id(packer, id);
+    if (granted) {
+        pack_key(packer, "granted");
+        msgpack_pack_true(packer);
+    }
+    if (value)
+        named.tensor = *value;
+    return link_send(peer->link, &named, value ? 1 : 0, err);
+}
+
+static int announce(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                    struct error *err)
+{
+    struct announced a = {.id = *id};
+    msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
+    pack_id(packer, id);
+    pack_key(packer, "bytes");
+    msgpack_pack_uint64(packer, value ? tensor_bytes(value) : 0);
+    int code = link_send(peer->link, NULL, 0, err);
+    if (code)
+        return code;
+    a.id.key = mem_strdup(id->key);
+    if (value)
+        tensor_share(&a.value, value);
+    vec_push(&peer->announced, a);
+    return 0;
+}
+
+int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
+              struct error *err)
+{
+    uint64_t bytes = flow_cost(value);
+    int code;
+    pthread_mutex_lock(&peer->lock);
+    if (!peer->link) {
+        *err = peer->why;
+        code = err->code;
+    } else if (bytes <= peer->credit) {
+        peer->credit -= bytes;
+        code = send_value(peer, id, value, false, err);
+    } else {
+        code = announce(peer, id, value, err);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return code;
+}
+
+void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
+{
+    pthread_mutex_lock(&peer->lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < peer->announced.n; i++) {
+        struct announced *a = &peer->announced.items[i];
+        if (a->id.session == session && (!step || a->id.step == step))
+            announced_release(a);
+        else
+            peer->announced.items[kept++] = *a;
+    }
+    peer->announced.n = kept;
+    pthread_mutex_unlock(&peer->lock);
+}
+
+bool flow_charge(struct peer *peer, uint64_t bytes)
+{
+    pthread_mutex_lock(&peer->lock);
+    bool fits = bytes <= peer->window - peer->charged;
+    if (fits)
+        peer->charged += bytes;
+    pthread_mutex_unlock(&peer->lock);
+    return fits;
+}
+
+void flow_return(struct peer *peer, uint64_t bytes)
+{
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&peer->lock);
+    peer->owed += bytes;
+    if (peer->link && peer->owed >= peer->window / 4) {
+        msgpack_packer *packer = link_begin(peer->link, RECORD_GRANT, 1);
+        pack_key(packer, "bytes");
+        msgpack_pack_uint64(packer, peer->owed);
+        peer->charged -= peer->owed;
+        peer->owed = 0;
+        link_send(peer->link, NULL, 0, &ignored); /* a broken link ends by itself */
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
+void flow_grant(struct peer *peer, const struct value_id *id)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_GRANT, 4, &ignored);
+    if (!packer)
+        return;
+    pack_id(packer, id);
+    peer_end(peer, NULL, 0, &ignored);
+}
+
+/* What was granted after its step was over is not there any more. */
+static int send_announced(struct peer *peer, const struct value_id *id, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < peer->announced.n; i++) {
+        struct announced a = peer->announced.items[i];
+        if (a.id.session != id->session || a.id.step != id->step ||
+            a.id.iteration != id->iteration || strcmp(a.id.key, id->key) != 0)
+            continue;
+        peer->announced.items[i] = vec_pop(&peer->announced);
+        code = send_value(peer, &a.id, a.value.type == DTYPE_INVALID ? NULL : &a.value, true, err);
+        announced_release(&a);
+        break;
+    }
+    return code;
+}
+
+int flow_granted(struct peer *peer, const struct record *record, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct value_id id;
+    int64_t bytes;
+    int code = 0;
+    pthread_mutex_lock(&peer->lock);
+    if (record_get_int(&record->header, "bytes", &bytes)) {
+        if (bytes < 0 || (uint64_t)bytes > peer->window - peer->credit)
+            code = error_set(err, ERR_PROTOCOL, "gives back more credit than it had");
+        else
+            peer->credit += (uint64_t)bytes;
+    } else if (value_id_read(&id, record, &arena)) {
+        code = peer->link ? send_announced(peer, &id, err) : 0;
+    } else {
+        code = error_set(err, ERR_PROTOCOL, "grants nothing");
+    }
+    pthread_mutex_unlock(&peer->lock);
+    arena_release(&arena);
+    return code;
+}
+
+bool record_get_uint(const msgpack_object *map, const char *name, uint64_t *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || field->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
+        return false;
+    *value = field->via.u64;
+    return true;
+}
+
+bool value_id_read(struct value_id *id, const struct record *record, struct arena *arena)
+{
+    const msgpack_object *header = &record->header;
+    return record_get_uint(header, "session", &id->session) &&
+           record_get_uint(header, "step", &id->step) &&
+           record_get_uint(header, "iteration", &id->iteration) &&
+           record_get_text(header, "key", arena, &id->key);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/hub.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define WINDOW_BYTES (256ull << 20)
+
+struct verb {
+    const char *name;
+    verb_function *function;
+    void *context;
+};
+
+struct hub {
+    struct hub_options options;
+    struct loop *loop;
+    struct peers *peers;
+    struct exchanges *exchanges;
+    VEC(struct verb) verbs;
+    struct hub_watcher *watchers;
+
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct peer *) open;
+    struct call *calls;
+    uint64_t last_call;
+};
+
+/* ---- calls ---- */
+
+msgpack_packer *hub_call_begin(struct hub *hub, struct peer *peer, const char *verb, int n_fields,
+                               struct call *call, struct error *err)
+{
+    pthread_mutex_lock(&hub->lock);
+    call->id = ++hub->last_call;
+    call->peer = peer;
+    pthread_mutex_unlock(&hub->lock);
+    msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, err);
+    if (!packer)
+        return NULL;
+    pack_key(packer, "id");
+    msgpack_pack_uint64(packer, call->id);
+    pack_key(packer, "verb");
+    pack_text(packer, verb);
+    return packer;
+}
+
+/* Takes the call with that id, or, with none, the first to the peer, off the list. */
+static struct call *take_call(struct hub *hub, const struct peer *peer, const uint64_t *id)
+{
+    pthread_mutex_lock(&hub->lock);
+    struct call **at = &hub->calls;
+    while (*at && !((*at)->peer == peer && (!id || (*at)->id == *id)))
+        at = &(*at)->next;
+    struct call *call = *at;
+    if (call)
+        *at = call->next;
+    pthread_mutex_unlock(&hub->lock);
+    return call;
+}
+
+int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tensors, int n,
+             struct error *err)
+{
+    struct peer *peer = call->peer;
+    uint64_t id = call->id;
+    pthread_mutex_lock(&hub->lock);
+    call->next = hub->calls;
+    hub->calls = call;
+    pthread_mutex_unlock(&hub->lock);
+    int code = peer_end(peer, tensors, n, err);
+    /* A link that ended meanwhile may have told the caller already. */
+    return code && take_call(hub, peer, &id) ? code : 0;
+}
+
+static void fail_calls(struct hub *hub, const struct peer *peer, const struct error *why)
+{
+    struct call *call;
+    while ((call = take_call(hub, peer, NULL)))
+        call->replied(call, NULL, why);
+}
+
+/* ---- answers ---- */
+
+static msgpack_packer *begin_reply(struct peer *peer, uint64_t id, int code, int n_fields)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_REPLY, n_fields + 2, &ignored);
+    if (!packer)
+        return NULL;
+    pack_key(packer, "id");
+    msgpack_pack_uint64(packer, id);
+    pack_key(packer, "code");
+    msgpack_pack_int(packer, code);
+    return packer;
+}
+
+msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields)
+{
+    return begin_reply(peer, id, 0, n_fields);
+}
+
+void answer_end(struct peer *peer, const struct named_tensor *tensors, int n)
+{
+    struct error err = ERROR_INIT;
+    peer_end(peer, tensors, n, &err); /* who is gone needs no answer */
+}
+
+void answer_error(struct peer *peer, uint64_t id, const struct error *err)
+{
+    msgpack_packer *packer = begin_reply(peer, id, err->code, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "error");
+    pack_text(packer, err->text);
+    answer_end(peer, NULL, 0);
+}
+
+void answer_done(struct peer *peer, uint64_t id)
+{
+    if (begin_reply(peer, id, 0, 0))
+        answer_end(peer, NULL, 0);
+}
+
+/* ---- records ---- */
+
+void hub_verb(struct hub *hub, const char *name, verb_function *function, void *context)
+{
+    vec_push(&hub->verbs, ((struct verb){name, function, context}));
+}
+
+static const struct verb *find_verb(const struct hub *hub, const char *name)
+{
+    for (size_t i = 0; i < hub->verbs.n; i++)
+        if (!strcmp(hub->verbs.items[i].name, name))
+            return &hub->verbs.items[i];
+    return NULL;
+}
+
+static int take_request(struct hub *hub, struct peer *peer, struct record *record,
+                        struct error *err)
+{
+    struct query query = {.hub = hub, .peer = peer, .record = record};
+    const char *name;
+    if (!record_get_uint(&record->header, "id", &query.id) ||
+        !record_get_text(&record->header, "verb", &record->arena, &name))
+        return error_set(err, ERR_PROTOCOL, "a request without id or verb");
+    const struct verb *verb = find_verb(hub, name);
+    if (verb) {
+        verb->function(verb->context, &query);
+    } else {
+        struct error unknown = ERROR_INIT;
+        error_set(&unknown, ERR_PROTOCOL, "does not know the request '%.64s'", name);
+        answer_error(peer, query.id, &unknown);
+    }
+    return 0;
+}
+
+static int take_reply(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
+{
+    struct error failure = ERROR_INIT;
+    const char *text = "failed and said not why";
+    uint64_t id;
+    int64_t code;
+    if (!record_get_uint(&record->header, "id", &id) ||
+        !record_get_int(&record->header, "code", &code) || code < 0 || code > 255)
+        return error_set(err, ERR_PROTOCOL, "a reply without id or code");
+    struct call *call = take_call(hub, peer, &id);
+    if (!call)
+        return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
+    record_get_text(&record->header, "error", &record->arena, &text);
+    if (code)
+        error_set(&failure, (int)code, "%s: %s", peer_task(peer), text);
+    call->replied(call, code ? NULL : record, code ? &failure : NULL);
+    return 0;
+}
+
+static int take_record(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
+{
+    switch (record->kind) {
+    case RECORD_REQUEST:
+        return take_request(hub, peer, record, err);
+    case RECORD_REPLY:
+        return take_reply(hub, peer, record, err);
+    case RECORD_VALUE:
+        return exchanges_value(hub->exchanges, peer, record, err);
+    case RECORD_ANNOUNCE:
+        return exchanges_announce(hub->exchanges, peer, record, err);
+    case RECORD_GRANT:
+        return flow_granted(peer, record, err);
+    default:
+        return error_set(err, ERR_PROTOCOL, "a %s record has no place here",
+                         record_kind_name(record->kind));
+    }
+}
+
+/* ---- links ---- */
+
+static void link_opened(void *context, struct link *link)
+{
+    struct hub *hub = context;
+    struct peer *peer = peer_new(link, hub->options.window);
+    link_set_user(link, peer);
+    pthread_mutex_lock(&hub->lock);
+    vec_push(&hub->open, peer);
+    pthread_mutex_unlock(&hub->lock);
+    for (struct hub_watcher *w = hub->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->opened)
+            w->opened(w, peer);
+    }
+}
+
+static void link_record(void *context, struct link *link, struct record *record)
+{
+    struct error err = ERROR_INIT;
+    struct peer *peer = link_user(link);
+    if (peer && take_record(context, peer, record, &err))
+        link_close(link, &err);
+}
+
+static void forget(struct hub *hub, const struct peer *peer)
+{
+    pthread_mutex_lock(&hub->lock);
+    for (size_t i = 0; i < hub->open.n; i++) {
+        if (hub->open.items[i] == peer) {
+            hub->open.items[i] = vec_pop(&hub->open);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static void link_closed(void *context, struct link *link, const struct error *why)
+{
+    struct hub *hub = context;
+    struct peer *peer = link_user(link);
+    struct error reason = *why;
+    if (!peer)
+        return;
+    if (!reason.code)
+        error_set(&reason, ERR_UNAVAILABLE, "%s: it has ended", peer_text(peer));
+    link_set_user(link, NULL);
+    forget(hub, peer);
+    peer_close(peer, &reason);
+    exchanges_lost(hub->exchanges, peer, &reason);
+    fail_calls(hub, peer, &reason);
+    for (struct hub_watcher *w = hub->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->lost)
+            w->lost(w, peer, &reason);
+    }
+    peer_release(peer);
+}
+
+static void dial_failed(void *context, const char *task, const struct error *why)
+{
+    struct hub *hub = context;
+    for (struct hub_watcher *w = hub->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->failed)
+            w->failed(w, task, why);
+    }
+}
+
+static void dial_waits(void *context, const char *task, const char *text)
+{
+    const struct hub *hub = context;
+    if (hub->options.waiting)
+        hub->options.waiting(hub->options.context, task, text);
+}
+
+/* ---- the hub ---- */
+
+struct hub *hub_new(const struct hub_options *options, struct error *err)
+{
+    struct hub *hub = mem_alloc(sizeof *hub);
+    struct peers_handler handler = {.link = {hub, link_opened, link_record, link_closed},
+                                    .failed = dial_failed,
+                                    .waiting = dial_waits};
+    hub->options = *options;
+    if (!hub->options.window)
+        hub->options.window = WINDOW_BYTES;
+    pthread_mutex_init(&hub->lock, NULL);
+    hub->exchanges = exchanges_new();
+    hub->loop = loop_new(err);
+    hub->peers = hub->loop ? peers_new(hub->loop, &options->peers, &handler, err) : NULL;
+    if (hub->peers)
+        return hub;
+    hub_free(hub);
+    return NULL;
+}
+
+void hub_free(struct hub *hub)
+{
+    if (!hub)
+        return;
+    if (hub->peers)
+        peers_free(hub->peers);
+    if (hub->loop)
+        loop_free(hub->loop);
+    exchanges_free(hub->exchanges);
+    vec_release(&hub->verbs);
+    vec_release(&hub->open);
+    pthread_mutex_destroy(&hub->lock);
+    mem_free(hub);
+}
+
+struct loop *hub_loop(struct hub *hub)
+{
+    return hub->loop;
+}
+
+struct peers *hub_peers(struct hub *hub)
+{
+    return hub->peers;
+}
+
+struct exchanges *hub_exchanges(struct hub *hub)
+{
+    return hub->exchanges;
+}
+
+struct peer *hub_peer(struct hub *hub, const char *task)
+{
+    struct peer *found = NULL;
+    pthread_mutex_lock(&hub->lock);
+    for (size_t i = 0; i < hub->open.n && !found; i++)
+        if (!strcmp(peer_task(hub->open.items[i]), task))
+            found = peer_hold(hub->open.items[i]);
+    pthread_mutex_unlock(&hub->lock);
+    return found;
+}
+
+void hub_watch(struct hub *hub, struct hub_watcher *watcher)
+{
+    watcher->next = hub->watchers;
+    hub->watchers = watcher;
+}
+
+void hub_unwatch(struct hub *hub, struct hub_watcher *watcher)
+{
+    struct hub_watcher **at = &hub->watchers;
+    while (*at && *at != watcher)
+        at = &(*at)->next;
+    if (*at)
+        *at = watcher->next;
+}

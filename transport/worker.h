@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker: the driver of one task of a cluster. It takes its instance of a graph that was cut,
+ * runs what is on its own task and drives the rest, joins and leaves the training that the graph
+ * describes, and saves and restores variables wherever they are.
+ */
+#ifndef TF_TRANSPORT_WORKER_H
+#define TF_TRANSPORT_WORKER_H
+
+#include "exec/device_set.h"
+#include "exec/driver.h"
+#include "exec/saver.h"
+#include "transport/driver_session.h"
+#include "transport/member.h"
+
+struct worker_options {
+    struct member_options member;
+    struct graph *graph; /* all parts; becomes this worker's instance */
+    struct plan_options plan;
+    struct device_options device;
+};
+
+struct worker {
+    struct worker_options options;
+    struct member member;
+    struct device_set devices;
+    struct driver_session *session;
+    bool has_joined;
+};
+
+/* worker_close in any case. Errors as of member_open and driver_session_open. */
+int worker_open(struct worker *worker, const struct worker_options *options, struct error *err);
+void worker_close(struct worker *worker);
+
+/* Has the driver run its steps here. */
+void worker_drive(struct worker *worker, struct driver *driver);
+
+/* Before the first step. The first worker of its job gives the variables their values: from the
+ * reader, if there is one, else by the entry init, if the entry ready says that they have none.
+ * The others wait until ready says so. Then, if the graph has it, the entry join is run: *counted
+ * steps of this worker count already. ERR_UNAVAILABLE naming what is not initialized. */
+int worker_start(struct worker *worker, struct driver *driver, struct stream_reader *restore,
+                 int64_t *counted, struct error *err);
+
+/* After the last step: runs the entry leave, if it has joined. */
+int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
+
+/* Writes all variables of the graph that have a value; the caller finishes the stream. */
+int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,
+                struct error *err);
+
+#endif

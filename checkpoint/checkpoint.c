@@ -234,7 +234,7 @@ int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct er
     if (err->code)
         return error_prefix(err, "%s: '%s': ", c->name, t->name);
     struct reading reading = {c, i, result.data};
-    int code = parallel_for(chunk_count(t->bytes), read_one, &reading, err);
+    int code = checkpoint_parallel(chunk_count(t->bytes), read_one, &reading, err);
     if (!code && t->type == STRING && !strings_fit(&result, t->bytes))
         code = error_set(err, ERR_DATA, "%s: '%s': data that is no string", c->name, t->name);
     if (code && t->type == STRING) /* nobody may look at offsets that were not read */

@@ -35,8 +35,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-int parallel_for(uint64_t n, int (*work)(void *context, uint64_t i, struct error *err),
-                 void *context, struct error *err)
+int checkpoint_parallel(uint64_t n, int (*work)(void *context, uint64_t i, struct error *err),
+                        void *context, struct error *err)
 {
     struct team team = {
         .n = n, .work = work, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER, .err = err};

@@ -11,7 +11,7 @@
 
 /* Calls work(context, i) for each i below n, in any order; after a failure no more are begun. The
  * first error that was noticed is returned. */
-int parallel_for(uint64_t n, int (*work)(void *context, uint64_t i, struct error *err),
-                 void *context, struct error *err);
+int checkpoint_parallel(uint64_t n, int (*work)(void *context, uint64_t i, struct error *err),
+                        void *context, struct error *err);
 
 #endif

@@ -118,7 +118,7 @@ static int verify_open(struct verify *v, struct error *err)
 {
     size_t before = v->report->problems.n;
     list_tasks(v);
-    if (parallel_for(v->tasks.n, check_task, v, err))
+    if (checkpoint_parallel(v->tasks.n, check_task, v, err))
         return err->code;
     for (size_t i = 0; i < v->tasks.n; i++)
         digest_set_put(&v->known, digest_at(v, &v->tasks.items[i]), v->tasks.items[i].result);

@@ -1,36 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Running the items of a dynamic plan. Whoever finishes an item runs what became ready by it: cheap
- * items at once, one expensive item next; the other expensive ones go to the queue, from which the
- * thread that called and the process's helpers take.
+ * items at once and, if it may, one expensive item next; the other expensive ones go to the queue,
+ * from which the thread that runs or starts the step and the process's helpers take. A thread that
+ * merely brings a value for which a kernel waited may not.
+ *
+ * A run is over when nothing is active and no helper will touch it. Of a run that was started,
+ * whoever makes that so concludes it; else the thread that waits for it is woken.
  */
 #include "exec/dynamic.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
-#include "base/memory.h"
-#include "exec/step.h"
-#include "exec/trace.h"
 #include "exec/workers.h"
-
-static void execute(struct run *run, struct activation *a);
 
 /* ---- the queue ---- */
 
-void run_push(struct run *run, struct activation *a)
+static void push(struct run *run, struct activation *a)
 {
     a->next = run->queue;
     run->queue = a;
     pthread_cond_signal(&run->changed);
 }
 
+static struct activation *pop(struct run *run)
+{
+    struct activation *a = run->queue;
+    if (a)
+        run->queue = a->next;
+    return a;
+}
+
+static bool was_started(const struct run *run)
+{
+    return run->execution.done != NULL;
+}
+
 static void help(void *argument);
+
+/* With the lock held. True: the caller is the last who touches the run, and concludes it. */
+static bool is_over(struct run *run)
+{
+    if (run->active > 0)
+        return false;
+    if (run->helpers > 0) /* those who are busy elsewhere need not come any more */
+        run->helpers -= workers_withdraw(help, run);
+    pthread_cond_broadcast(&run->changed);
+    return was_started(run) && run->helpers == 0;
+}
 
 /* With the lock held: asks for helpers, up to one per activation in the queue. */
 static void call_helpers(struct run *run, int wanted)
 {
-    int limit = run->plan->dynamic->threads - 1;
+    int limit = run->plan->dynamic->threads - !was_started(run);
     while (wanted-- > 0 && run->helpers < limit) {
         run->helpers++;
         if (!workers_submit(limit, help, run)) {
@@ -40,64 +62,80 @@ static void call_helpers(struct run *run, int wanted)
     }
 }
 
-/* Distributes what became ready: all cheap or dead ones and one expensive one stay (in *mine). */
-static void distribute(struct run *run, struct activation *ready, struct activation **mine)
+static bool is_short(const struct run *run, const struct activation *a)
+{
+    return a->is_dead || run->failed || run->plan->dynamic->items[a->item].is_cheap;
+}
+
+static void prepend(struct activation *a, struct activation **list)
+{
+    a->next = *list;
+    *list = a;
+}
+
+/* With the lock held: distributes what became ready. All short ones and, of a thread that computes,
+ * one expensive one stay (in *mine); the expensive ones, too, where there is nobody else. */
+static void distribute(struct run *run, struct activation *ready, bool computes,
+                       struct activation **mine)
 {
     struct activation *kept = NULL;
     int queued = 0;
     while (ready) {
         struct activation *a = ready;
         ready = a->next;
-        if (a->is_dead || run->plan->dynamic->items[a->item].is_cheap) {
-            a->next = *mine;
-            *mine = a;
-        } else {
-            if (kept) {
-                run_push(run, kept);
-                queued++;
-            }
+        if (is_short(run, a)) {
+            prepend(a, mine);
+        } else if (computes && !kept) {
             kept = a;
+        } else {
+            push(run, a);
+            queued++;
         }
     }
     if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
-        run_push(run, kept);
+        push(run, kept);
         queued++;
     } else if (kept) {
         kept->next = NULL;
         *mine = kept;
     }
     call_helpers(run, queued);
+    while (was_started(run) && run->helpers == 0 && run->queue)
+        prepend(pop(run), mine);
 }
 
-/* An activation is over. With the lock held. True: it is the first that failed, and those who wait
- * have to be told, without the lock, by `stop`. */
-static bool finish(struct run *run, struct activation *a, int code, struct activation **mine)
+/* ---- activations ---- */
+
+/* The first failure stops the step: those for whom kernels wait are told, without the lock. */
+static void fail(struct run *run, struct activation *a)
+{
+    run->failed = true;
+    run->err = a->err;
+    pthread_mutex_unlock(&run->lock);
+    step_stop(run->step, &run->err);
+    pthread_mutex_lock(&run->lock);
+}
+
+/* An activation is over: what became ready by it is distributed. */
+static void finish(struct run *run, struct activation *a, int code, bool computes,
+                   struct activation **mine)
 {
     struct activation *ready = NULL;
     const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
-    bool first_failure = code && !run->failed;
-    if (first_failure) {
-        run->failed = true;
-        run->err = a->err;
-    }
+    kernel_release_inputs(run, a);
+    pthread_mutex_lock(&run->lock);
+    if (code && !run->failed)
+        fail(run, a);
     if (di->role == ROLE_RECV && !a->iteration->outputs[di->first_output].type)
         a->is_dead = true;
     if (!run->failed)
         frame_propagate(run, a, &ready);
-    distribute(run, ready, mine);
-    if (!first_failure && --run->active == 0)
-        pthread_cond_broadcast(&run->changed);
-    return first_failure;
-}
-
-/* The run is not over before all have been told. */
-static void stop(struct run *run)
-{
-    step_stop(run->step, &run->err);
-    pthread_mutex_lock(&run->lock);
-    if (--run->active == 0)
-        pthread_cond_broadcast(&run->changed);
+    distribute(run, ready, computes, mine);
+    run->active--;
+    bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
+    if (over)
+        run_conclude(run);
 }
 
 static int dead_fetch(struct activation *a)
@@ -109,216 +147,126 @@ static int dead_fetch(struct activation *a)
                      "a fetched value is dead: it is in a branch that was not taken");
 }
 
-/* Runs an activation and whatever of its consequences stays with this thread. */
-static void execute(struct run *run, struct activation *a)
+/* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
+static int run_one(struct run *run, struct activation *a)
 {
-    struct activation *mine = a;
-    a->next = NULL;
-    while (mine) {
-        a = mine;
-        mine = a->next;
-        int code = 0;
-        bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
-        bool skip = run->failed || (a->is_dead && !sends);
-        if (!run->failed && a->is_dead)
-            code = dead_fetch(a);
-        if (!skip && !kernel_take_holds(run, a))
-            continue;
-        if (!skip)
-            code = kernel_run(run, a);
-        if (code == KERNEL_PENDING)
-            continue;
-        if (!code)
-            code = step_stopped(run->step, &a->err);
-        kernel_release_inputs(run, a);
-        pthread_mutex_lock(&run->lock);
-        bool tell = finish(run, a, code, &mine);
-        pthread_mutex_unlock(&run->lock);
-        if (tell)
-            stop(run);
+    bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
+    if (run->failed)
+        return 0;
+    if (a->is_dead && !sends)
+        return dead_fetch(a);
+    if (!kernel_take_holds(run, a))
+        return KERNEL_PENDING;
+    int code = kernel_run(run, a);
+    return code ? code : step_stopped(run->step, &a->err);
+}
+
+void run_execute(struct run *run, struct activation *list, bool computes)
+{
+    while (list) {
+        struct activation *a = list;
+        list = a->next;
+        if (computes && !is_short(run, a))
+            turn_before_long();
+        int code = run_one(run, a);
+        if (code != KERNEL_PENDING)
+            finish(run, a, code, computes, &list);
     }
 }
 
-void run_async_done(struct call_host *host, int result)
+/* A device that is not the host's has to know of each thread. */
+static void enter(const struct run *run)
 {
-    struct activation *a = (struct activation *)host, *mine = NULL;
-    struct run *run = a->run;
-    if (result > 0)
-        item_fail(host->item, &a->err);
-    kernel_release_inputs(run, a);
+    struct device *device = run->plan->options.device;
+    if (!device->is_host)
+        turn_enter_device(device, 1);
+}
+
+void run_begin(struct run *run, bool computes)
+{
+    struct activation *mine = NULL, *ready = NULL;
+    enter(run);
     pthread_mutex_lock(&run->lock);
-    bool tell = finish(run, a, result > 0 ? result : 0, &mine);
-    while (mine) { /* the caller is somebody else's thread: it only queues */
-        struct activation *next = mine->next;
-        run_push(run, mine);
-        mine = next;
-    }
-    call_helpers(run, 1);
+    run->active = 1; /* the step is not over while its roots are being found */
+    frame_start_root(run, &ready);
+    distribute(run, ready, computes, &mine);
+    run->active--;
+    bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
-    if (tell)
-        stop(run);
+    if (over)
+        run_conclude(run);
+    else
+        run_execute(run, mine, computes);
 }
 
-static struct activation *pop(struct run *run)
+void run_drain(struct run *run)
 {
-    struct activation *a = run->queue;
-    if (a)
-        run->queue = a->next;
-    return a;
+    for (struct activation *a; (a = pop(run));) {
+        pthread_mutex_unlock(&run->lock);
+        a->next = NULL;
+        run_execute(run, a, true);
+        pthread_mutex_lock(&run->lock);
+    }
+}
+
+void run_help(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    run_drain(run);
+    run->helpers--;
+    bool over = is_over(run);
+    pthread_mutex_unlock(&run->lock);
+    if (over)
+        run_conclude(run);
 }
 
 static void help(void *argument)
 {
     struct run *run = argument;
-    struct device *device = run->plan->options.device;
-    static _Thread_local struct device *entered;
-    if (entered != device && device->enter_thread)
-        device->enter_thread(device, 1);
-    entered = device;
+    const struct plan *plan = run->plan;
+    struct device *device = plan->options.device;
+    turn_enter_device(device, plan->dynamic->threads > 1 ? 1 : device->threads);
+    turn_begin();
+    run_help(run);
+    turn_end();
+}
+
+static void take_up(struct turn *turn)
+{
+    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *mine = NULL;
+    struct run *run = a->run;
+    enter(run);
+    a->next = NULL;
     pthread_mutex_lock(&run->lock);
-    for (struct activation *a; (a = pop(run));) {
-        pthread_mutex_unlock(&run->lock);
-        execute(run, a);
-        pthread_mutex_lock(&run->lock);
-    }
-    run->helpers--;
-    pthread_cond_broadcast(&run->changed);
+    distribute(run, a, false, &mine);
     pthread_mutex_unlock(&run->lock);
+    run_execute(run, mine, false);
 }
 
-/* ---- a step ---- */
-
-static struct run *run_new(struct plan *plan)
+void run_resume(struct activation *a)
 {
-    struct run *run = mem_alloc(sizeof *run);
-    size_t n = plan->dynamic->frames.n;
-    run->plan = plan;
-    run->idle_frames = mem_array(n, sizeof *run->idle_frames);
-    run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
-    pthread_mutex_init(&run->lock, NULL);
-    pthread_cond_init(&run->changed, NULL);
-    return run;
+    a->turn.run = take_up;
+    turn_take(&a->turn);
 }
 
-static struct run *run_take(struct plan *plan)
+static void async_over(struct turn *turn)
 {
-    pthread_mutex_lock(&plan->lock);
-    struct run *run = plan->dynamic->idle_runs;
-    if (run)
-        plan->dynamic->idle_runs = run->next;
-    pthread_mutex_unlock(&plan->lock);
-    return run ? run : run_new(plan);
+    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *mine = NULL;
+    struct run *run = a->run;
+    enter(run);
+    int code = kernel_finish(run, a, a->result);
+    if (!code)
+        code = step_stopped(run->step, &a->err);
+    finish(run, a, code, false, &mine);
+    run_execute(run, mine, false);
 }
 
-static void run_give(struct run *run)
+void run_async_done(struct call_host *host, int result)
 {
-    struct plan *plan = run->plan;
-    pthread_mutex_lock(&plan->lock);
-    run->next = plan->dynamic->idle_runs;
-    plan->dynamic->idle_runs = run;
-    pthread_mutex_unlock(&plan->lock);
-}
-
-/* The thread that called works, too, until nothing is left and no helper touches the run. */
-static void work(struct run *run)
-{
-    pthread_mutex_lock(&run->lock);
-    struct activation *mine = NULL, *ready = NULL;
-    run->active = 1; /* the step is not over while its roots are being found */
-    frame_start_root(run, &ready);
-    distribute(run, ready, &mine);
-    run->active--;
-    while (mine) {
-        struct activation *next = mine->next;
-        run_push(run, mine);
-        mine = next;
-    }
-    while (run->active > 0 || run->helpers > 0) {
-        struct activation *a = pop(run);
-        int withdrawn = 0;
-        if (run->active == 0) /* helpers that are busy elsewhere need not come any more */
-            withdrawn = workers_withdraw(help, run);
-        run->helpers -= withdrawn;
-        if (!a && !withdrawn)
-            pthread_cond_wait(&run->changed, &run->lock);
-        if (!a)
-            continue;
-        pthread_mutex_unlock(&run->lock);
-        execute(run, a);
-        pthread_mutex_lock(&run->lock);
-    }
-    pthread_mutex_unlock(&run->lock);
-}
-
-/* Reads that last as long as the step are begun in the order of all holds. */
-static void keep_reads(const struct dynamic *d)
-{
-    for (size_t i = 0; i < d->kept.n; i++)
-        variable_hold_wait(d->kept.items[i], false);
-}
-
-static void let_go_of_reads(const struct dynamic *d)
-{
-    for (size_t i = 0; i < d->kept.n; i++)
-        variable_unhold(d->kept.items[i], false);
-}
-
-int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-                struct tensor *fetches, struct error *err)
-{
-    struct run *run = run_take(plan);
-    run->step = step;
-    run->feeds = feeds;
-    run->fetches = fetches;
-    run->queue = NULL;
-    run->failed = false;
-    keep_reads(plan->dynamic);
-    work(run);
-    let_go_of_reads(plan->dynamic);
-    const struct item *waiting = run->failed ? NULL : frame_find_waiting(run);
-    if (waiting) {
-        run->failed = true;
-        error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
-        item_fail(waiting, &run->err);
-    }
-    int code = run->failed ? run->err.code : 0;
-    if (code)
-        *err = run->err;
-    frame_clear(run);
-    struct error sync_error = ERROR_INIT;
-    int synced = plan->options.device->sync(plan->options.device, &sync_error);
-    if (!code && synced) {
-        *err = sync_error;
-        code = synced;
-    }
-    for (int i = 0; code && i < plan->n_fetches; i++)
-        tensor_release(&fetches[i]);
-    run_give(run);
-    return code;
-}
-
-void dynamic_free(struct plan *plan)
-{
-    struct dynamic *d = plan->dynamic;
-    if (!d)
-        return;
-    for (struct run *run = d->idle_runs, *next; run; run = next) {
-        next = run->next;
-        frame_free_idle(run);
-        mem_free(run->idle_frames);
-        mem_free(run->idle_iterations);
-        pthread_mutex_destroy(&run->lock);
-        pthread_cond_destroy(&run->changed);
-        mem_free(run);
-    }
-    for (size_t i = 0; i < d->frames.n; i++) {
-        vec_release(&d->frames.items[i].items);
-        vec_release(&d->frames.items[i].exits);
-        vec_release(&d->frames.items[i].over);
-    }
-    vec_release(&d->frames);
-    vec_release(&d->kept);
-    pool_free(d->pool);
-    pool_free(d->host_pool);
-    mem_free(d);
+    struct activation *a = (struct activation *)host;
+    a->result = result;
+    a->turn.run = async_over;
+    turn_take(&a->turn);
 }

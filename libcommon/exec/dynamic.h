@@ -10,7 +10,7 @@
  *
  * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
  * with memory from dynamic_memory.c; dynamic.c distributes it over threads; dynamic_kernel.c runs
- * it.
+ * it. dynamic_step.c begins and ends a step.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -26,6 +26,7 @@
 
 #include "exec/plan_internal.h"
 #include "exec/pool.h"
+#include "exec/turn.h"
 
 #define EDGE_CONTROL (-1)
 #define EDGE_AFTER (-2)
@@ -137,6 +138,8 @@ struct frame {
 struct activation {
     struct call_host host; /* first: what call->executor points to */
     struct variable_waiter waiter;
+    struct turn turn;
+    int result; /* of an asynchronous kernel */
     struct kernel_call call;
     struct run *run;
     struct iteration *iteration;
@@ -144,13 +147,16 @@ struct activation {
     bool is_dead;
     int n_held; /* holds taken so far */
     VEC(void *) temporaries;
+    struct buffer *scratch;
+    int64_t start; /* for the trace */
     struct activation *next;
     struct error err;
 };
 
 struct run {
     struct plan *plan;
-    struct step *step;
+    struct execution execution;
+    struct step *step; /* of the execution, as the next two */
     const struct tensor *feeds;
     struct tensor *fetches;
     struct frame *root;
@@ -158,11 +164,15 @@ struct run {
     struct iteration **idle_iterations;
     struct run *next;
 
+    struct turn turn; /* begins a run that is started */
+    struct variable_waiter waiter;
+    size_t n_kept; /* of the plan's `kept`, so far */
+
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct activation *queue; /* ready, in no particular order */
+    struct activation *queue; /* ready and expensive, in no particular order */
     int active;               /* activations queued, running, pending or put aside */
-    int helpers;
+    int helpers;              /* that take from the queue, or will; not a thread that waits */
     atomic_bool failed;
     struct error err;
 };
@@ -172,14 +182,31 @@ struct run {
 int dynamic_common_frame(const struct dynamic *d, int a, int b);
 int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 
-/* dynamic.c. Queues an activation that is ready; with run->lock held. */
-void run_push(struct run *run, struct activation *a);
+/* dynamic.c; without run->lock, within a turn. */
+
+/* Runs a list of activations and whatever of their consequences stays with this thread: cheap ones,
+ * and with `computes` expensive ones. When nothing is left of a run that was started, it has been
+ * concluded and may be another step's. */
+void run_execute(struct run *run, struct activation *list, bool computes);
+/* Begins a step and runs what stays with this thread; without `computes` the run may be over. */
+void run_begin(struct run *run, bool computes);
+/* Takes from the queue until it is empty; with the lock held. */
+void run_drain(struct run *run);
+/* The same without the lock, for one of run->helpers, which ends with it. The run may be over. */
+void run_help(struct run *run);
+/* Goes on with an activation that has waited. */
+void run_resume(struct activation *a);
 void run_async_done(struct call_host *host, int result);
+
+/* dynamic_step.c. Everything is over and nobody touches the run any more. */
+void run_conclude(struct run *run);
 
 /* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
 bool kernel_take_holds(struct run *run, struct activation *a);
-/* KERNEL_PENDING, 0 or an error code. */
+/* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
 int kernel_run(struct run *run, struct activation *a);
+/* After the kernel: 0 or an error code. */
+int kernel_finish(struct run *run, struct activation *a, int result);
 /* Lets go of inputs, temporary memory and holds. */
 void kernel_release_inputs(struct run *run, struct activation *a);
 

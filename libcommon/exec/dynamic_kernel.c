@@ -14,11 +14,8 @@ static void resume(struct variable_waiter *waiter)
 {
     struct activation *a =
         (struct activation *)((char *)waiter - offsetof(struct activation, waiter));
-    struct run *run = a->run;
-    pthread_mutex_lock(&run->lock);
     a->n_held++;
-    run_push(run, a);
-    pthread_mutex_unlock(&run->lock);
+    run_resume(a);
 }
 
 /* False: the activation was put aside until a hold is free. */
@@ -141,7 +138,6 @@ static void set_constant(struct run *run, struct activation *a)
     out->buffer = NULL; /* the plan's */
 }
 
-/* KERNEL_PENDING, 0 or an error code. */
 int kernel_run(struct run *run, struct activation *a)
 {
     const struct item *item = &run->plan->items.items[a->item];
@@ -153,29 +149,31 @@ int kernel_run(struct run *run, struct activation *a)
         return item_fail(item, &a->err);
     if (item_check_variables(item, &a->err))
         return a->err.code;
-    struct buffer *scratch = NULL;
     if (item->scratch_bytes) {
-        scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
-        if (!scratch)
+        a->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
+        if (!a->scratch)
             return error_set(&a->err, ERR_OS, "no memory for %zu bytes of scratch",
                              item->scratch_bytes);
-        a->call.scratch = scratch->data;
+        a->call.scratch = a->scratch->data;
     }
-    int64_t start = run->step->trace ? trace_now() : 0;
+    a->start = run->step->trace ? trace_now() : 0;
     int result = item->code->run(&a->call);
-    if (scratch && result != KERNEL_PENDING)
-        scratch->free(scratch);
-    item_trace(item, run->step, start);
+    if (result == KERNEL_PENDING) /* it may be done, and the step over */
+        return result;
+    return kernel_finish(run, a, result);
+}
+
+int kernel_finish(struct run *run, struct activation *a, int result)
+{
+    const struct item *item = &run->plan->items.items[a->item];
+    item_trace(item, run->step, a->start);
     if (result > 0)
         return item_fail(item, &a->err);
-    if (result == KERNEL_PENDING)
-        return result;
     if (!run->plan->options.check_numerics)
         return 0;
     return item_check_numerics(run->plan, item, &a->call, &a->err);
 }
 
-/* Lets go of inputs, temporary memory and holds. */
 void kernel_release_inputs(struct run *run, struct activation *a)
 {
     const struct plan *plan = run->plan;
@@ -190,4 +188,7 @@ void kernel_release_inputs(struct run *run, struct activation *a)
     for (size_t i = 0; i < a->temporaries.n; i++)
         mem_free(a->temporaries.items[i]);
     a->temporaries.n = 0;
+    if (a->scratch)
+        a->scratch->free(a->scratch);
+    a->scratch = NULL;
 }

@@ -215,19 +215,13 @@ static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
     }
 }
 
-/* A cheap item is run by whoever made it ready. */
-static bool is_cheap(const struct item *item)
-{
-    return !item->code || (item->flags & KERNEL_CHEAP) != 0;
-}
-
 static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
 {
     struct dynamic_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
     vec_push(&d->frames, root);
     for (size_t i = 0; i < plan->items.n; i++) {
         d->items[i].role = role_of(&plan->items.items[i]);
-        d->items[i].is_cheap = is_cheap(&plan->items.items[i]);
+        d->items[i].is_cheap = item_is_cheap(plan, &plan->items.items[i]);
         if (d->items[i].role == ROLE_ENTER)
             d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
     }

@@ -2,13 +2,12 @@
 #include "exec/group.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan_internal.h"
 #include "exec/rendezvous.h"
 #include "exec/step.h"
+#include "exec/turn.h"
 #include "graph/device_name.h"
 #include "graph/join.h"
 
@@ -229,79 +228,129 @@ int group_plans(const struct group *group, struct plan *const **plans)
 /* ---- a step ---- */
 
 struct part_run {
-    const struct part *part;
-    struct step *step;
+    struct step_done done; /* first */
+    struct group_run *run;
     struct tensor *feeds, *fetches;
-    pthread_t thread;
-    bool started;
     int code;
-    struct error err;
 };
 
-static void run_part(struct part_run *r)
-{
-    r->code = plan_run_part(r->part->plan, r->step, r->feeds, r->fetches, &r->err);
-    if (r->code)
-        r->step->rendezvous->abort(r->step->rendezvous, &r->err);
-}
+struct group_run {
+    const struct group *group;
+    struct step *step;
+    struct tensor *fetches; /* of the step */
+    struct step_done *done;
+    struct rendezvous *own;
+    atomic_int left; /* parts that are not over */
+    struct part_run parts[];
+};
 
-static void *run_thread(void *argument)
+static void collect(const struct group_run *run, int i, bool failed)
 {
-    struct part_run *r = argument;
-    struct device *device = r->part->device;
-    if (device->enter_thread)
-        device->enter_thread(device, device->threads);
-    run_part(r);
-    return NULL;
-}
-
-static void start(struct part_run *r)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
-    r->started = !pthread_create(&r->thread, NULL, run_thread, r);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r->started)
-        return;
-    r->code = error_set(&r->err, ERR_OS, "cannot start a thread for a device");
-    r->step->rendezvous->abort(r->step->rendezvous, &r->err);
-}
-
-static void prepare(struct part_run *r, const struct part *part, struct step *step,
-                    const struct tensor *feeds)
-{
-    *r = (struct part_run){.part = part, .step = step};
-    r->feeds = mem_array(part->feeds.n + 1, sizeof *r->feeds);
-    r->fetches = mem_array(part->fetches.n + 1, sizeof *r->fetches);
-    for (size_t i = 0; i < part->feeds.n; i++)
-        r->feeds[i] = feeds[part->feed_of.items[i]];
-}
-
-static void collect(struct part_run *r, struct tensor *fetches, bool failed)
-{
-    for (size_t i = 0; i < r->part->fetches.n; i++) {
+    const struct part *part = &run->group->parts[i];
+    const struct part_run *r = &run->parts[i];
+    for (size_t k = 0; k < part->fetches.n; k++) {
         if (!failed)
-            fetches[r->part->fetch_of.items[i]] = r->fetches[i];
+            run->fetches[part->fetch_of.items[k]] = r->fetches[k];
         else if (!r->code)
-            tensor_release(&r->fetches[i]);
+            tensor_release(&r->fetches[k]);
     }
     mem_free(r->feeds);
     mem_free(r->fetches);
 }
 
-static int run_parts(struct group *group, struct part_run *runs, struct step *step,
-                     struct error *err)
+/* All parts are over. The first reason counts, wherever it came from. */
+static void conclude(struct group_run *run)
 {
-    for (int i = 1; i < group->n_parts; i++)
-        start(&runs[i]);
-    if (group->n_parts)
-        run_part(&runs[0]);
-    for (int i = 1; i < group->n_parts; i++)
-        if (runs[i].started)
-            pthread_join(runs[i].thread, NULL);
-    step->rendezvous->aborted(step->rendezvous, err);
-    return err->code;
+    struct step *step = run->step;
+    struct step_done *done = run->done;
+    struct error err = ERROR_INIT;
+    step->rendezvous->aborted(step->rendezvous, &err);
+    for (int i = 0; i < run->group->n_parts; i++)
+        collect(run, i, err.code != 0);
+    if (run->own) {
+        run->own->free(run->own);
+        step->rendezvous = NULL;
+    }
+    mem_free(run);
+    step_end(step);
+    done->done(done, err.code, &err);
+}
+
+static void leave(struct group_run *run)
+{
+    if (atomic_fetch_sub(&run->left, 1) == 1)
+        conclude(run);
+}
+
+static void part_over(struct step_done *done, int code, const struct error *err)
+{
+    struct part_run *r = (struct part_run *)done;
+    (void)err; /* the rendezvous knows it */
+    r->code = code;
+    leave(r->run);
+}
+
+static struct group_run *prepare(const struct group *group, struct step *step,
+                                 const struct tensor *feeds, struct tensor *fetches)
+{
+    size_t n = (size_t)group->n_parts;
+    struct group_run *run = mem_alloc(sizeof *run + n * sizeof run->parts[0]);
+    run->group = group;
+    run->step = step;
+    run->fetches = fetches;
+    atomic_init(&run->left, (int)n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct part *part = &group->parts[i];
+        struct part_run *r = &run->parts[i];
+        r->done.done = part_over;
+        r->run = run;
+        r->feeds = mem_array(part->feeds.n + 1, sizeof *r->feeds);
+        r->fetches = mem_array(part->fetches.n + 1, sizeof *r->fetches);
+        for (size_t k = 0; k < part->feeds.n; k++)
+            r->feeds[k] = feeds[part->feed_of.items[k]];
+    }
+    if (group->n_fetches)
+        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
+    if (!step->rendezvous)
+        step->rendezvous = run->own = rendezvous_local_new();
+    return run;
+}
+
+/* The first part, whose expensive kernels this thread may run, comes last: so all work at once. */
+void group_start(struct group *group, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct step_done *done)
+{
+    if (group->n_parts == 1) {
+        plan_start(group->plans[0], step, feeds, fetches, done);
+        return;
+    }
+    struct group_run *run = prepare(group, step, feeds, fetches);
+    run->done = done;
+    for (int i = group->n_parts - 1; i >= 0; i--) {
+        run->parts[i].done.computes = i == 0 && done->computes;
+        plan_start_part(group->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
+                        &run->parts[i].done);
+    }
+    leave(run);
+}
+
+struct blocked_thread {
+    struct step_done done; /* first */
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool is_over;
+    struct error err;
+};
+
+static void wake(struct step_done *done, int code, const struct error *err)
+{
+    struct blocked_thread *blocked = (struct blocked_thread *)done;
+    pthread_mutex_lock(&blocked->lock);
+    if (code)
+        blocked->err = *err;
+    blocked->is_over = true;
+    pthread_cond_signal(&blocked->over);
+    pthread_mutex_unlock(&blocked->lock);
 }
 
 int group_run(struct group *group, struct step *step, const struct tensor *feeds,
@@ -309,64 +358,18 @@ int group_run(struct group *group, struct step *step, const struct tensor *feeds
 {
     if (group->n_parts == 1)
         return plan_run(group->plans[0], step, feeds, fetches, err);
-    struct part_run *runs = mem_array((size_t)group->n_parts + 1, sizeof *runs);
-    struct rendezvous *own = step->rendezvous ? NULL : rendezvous_local_new();
-    struct error reason = ERROR_INIT;
-    if (group->n_fetches)
-        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
-    if (own)
-        step->rendezvous = own;
-    for (int i = 0; i < group->n_parts; i++)
-        prepare(&runs[i], &group->parts[i], step, feeds);
-    run_parts(group, runs, step, &reason);
-    for (int i = 0; i < group->n_parts; i++)
-        collect(&runs[i], fetches, reason.code != 0);
-    if (own) {
-        own->free(own);
-        step->rendezvous = NULL;
-    }
-    step_end(step);
-    mem_free(runs);
-    if (reason.code)
-        *err = reason;
-    return reason.code;
-}
-
-struct group_step {
-    struct group *group;
-    struct step *step;
-    const struct tensor *feeds;
-    struct tensor *fetches;
-    struct step_done *done;
-};
-
-static void *run_group(void *argument)
-{
-    struct group_step s = *(struct group_step *)argument;
-    struct error err = ERROR_INIT;
-    mem_free(argument);
-    int code = group_run(s.group, s.step, s.feeds, s.fetches, &err);
-    s.done->done(s.done, code, &err);
-    return NULL;
-}
-
-void group_start(struct group *group, struct step *step, const struct tensor *feeds,
-                 struct tensor *fetches, struct step_done *done)
-{
-    struct group_step *s = mem_alloc(sizeof *s);
-    struct error err = ERROR_INIT;
-    pthread_t thread;
-    sigset_t all, old;
-    *s = (struct group_step){group, step, feeds, fetches, done};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = !pthread_create(&thread, NULL, run_group, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (started) {
-        pthread_detach(thread);
-        return;
-    }
-    mem_free(s);
-    error_set(&err, ERR_OS, "cannot start a thread for a step");
-    done->done(done, err.code, &err);
+    struct blocked_thread blocked = {.done = {.done = wake, .computes = true},
+                                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                                     .over = PTHREAD_COND_INITIALIZER};
+    group_start(group, step, feeds, fetches, &blocked.done);
+    turn_catch_up();
+    pthread_mutex_lock(&blocked.lock);
+    while (!blocked.is_over)
+        pthread_cond_wait(&blocked.over, &blocked.lock);
+    pthread_mutex_unlock(&blocked.lock);
+    pthread_cond_destroy(&blocked.over);
+    pthread_mutex_destroy(&blocked.lock);
+    if (blocked.err.code)
+        *err = blocked.err;
+    return blocked.err.code;
 }

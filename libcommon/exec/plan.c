@@ -6,6 +6,14 @@
 #include "base/memory.h"
 #include "exec/plan_internal.h"
 
+static bool all_cheap(const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_order; i++)
+        if (!item_is_cheap(plan, &plan->items.items[plan->order[i]]))
+            return false;
+    return true;
+}
+
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
     plan->n_fetches = request->n_fetches;
@@ -24,6 +32,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         dynamic_connect(plan);
     else if (!(code = plan_schedule(plan, err)))
         plan_place_memory(plan);
+    plan->is_cheap = plan->is_static && all_cheap(plan);
     return code;
 }
 

@@ -13,6 +13,7 @@
 #define TF_EXEC_PLAN_INTERNAL_H
 
 #include "exec/plan.h"
+#include "exec/step.h"
 
 #define ALIGN_UP(bytes) (((bytes) + MEM_ALIGNMENT - 1) & ~(size_t)(MEM_ALIGNMENT - 1))
 
@@ -88,6 +89,7 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
+    bool is_cheap;         /* static: no kernel is worth a thread of its own */
     size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
     pthread_mutex_t lock;    /* guards idle */
@@ -141,23 +143,36 @@ int plan_schedule(struct plan *plan, struct error *err);
 /* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
 void plan_place_memory(struct plan *plan);
 
-/* start.c: as plan_run, for one of several plans that make up a step. */
-int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                  struct tensor *fetches, struct error *err);
+/* start.c. What a run of a plan was given, and who is told how it ended. */
+struct execution {
+    struct step *step;
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct step_done *done; /* NULL: the thread that runs it waits for the end */
+    bool is_part;           /* of a step that others end */
+    struct step_waiter
+        waiter; /* aborts the rendezvous when the step stops; registered if `waits` */
+    bool waits;
+};
+
+/* Clears fetches and checks feeds. execution_close follows in any case; it stops the step if the
+ * run failed, and ends it. In between *execution must not move. */
+int execution_open(struct execution *execution, const struct plan *plan, struct error *err);
+void execution_close(struct execution *execution, int code, const struct error *err);
 
 /* static.c */
-int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-               struct tensor *fetches, struct error *err);
+int static_run(struct plan *plan, struct execution *execution, struct error *err);
+void static_start(struct plan *plan, const struct execution *execution);
 void static_free_instances(struct plan *plan);
 
 /* dynamic_plan.c: finds frames; when items are ordered, edges. */
 int dynamic_new(struct plan *plan, struct error *err);
 void dynamic_connect(struct plan *plan);
 
-/* dynamic.c */
+/* dynamic_step.c */
 void dynamic_free(struct plan *plan);
-int dynamic_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-                struct tensor *fetches, struct error *err);
+int dynamic_run(struct plan *plan, struct execution *execution, struct error *err);
+void dynamic_start(struct plan *plan, const struct execution *execution);
 
 /* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */
@@ -174,7 +189,10 @@ struct call_host {
     void (*done)(struct call_host *host, int result);
 };
 
-/* run.c: puts node and op in front of a kernel's message. */
+/* run.c: whether it takes less than handing it to another thread: its kernel always does, or what
+ * it is known to read and write is little. */
+bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
 /* Tells the step's trace, if it has one, that the item ran from `start` until now. */
 void item_trace(const struct item *item, const struct step *step, int64_t start);

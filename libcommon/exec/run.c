@@ -115,6 +115,42 @@ void kernel_done(struct kernel_call *call, int result)
     host->done(host, result);
 }
 
+#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
+#define CHEAP_FETCH_BYTES 65536 /* copied in as many */
+
+/* -1: unknown, or not numbers. */
+static int64_t value_bytes(const struct plan *plan, int v)
+{
+    if (v < 0)
+        return 0;
+    const struct value *value = &plan->values.items[v];
+    return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
+}
+
+/* What a file or a queue takes cannot be told from sizes. */
+static bool is_of_outside(const struct item *item)
+{
+    return !item->refs && node_has(item->node, OP_STATEFUL);
+}
+
+bool item_is_cheap(const struct plan *plan, const struct item *item)
+{
+    int64_t bytes = 0, limit = CHEAP_BYTES;
+    if (item->code == &plan_fetch_code)
+        limit = CHEAP_FETCH_BYTES;
+    else if (!item->code || item->flags & KERNEL_CHEAP)
+        return true;
+    else if (!item->node || is_of_outside(item))
+        return false;
+    for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
+        int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
+        if (more < 0)
+            return false;
+        bytes += more;
+    }
+    return bytes <= limit;
+}
+
 int item_fail(const struct item *item, struct error *err)
 {
     if (!item->node)

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running plans and starting them.
+ * Running plans and starting them: what both executors do before and after.
  */
-#include <pthread.h>
-#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "exec/plan_internal.h"
 #include "exec/rendezvous.h"
-#include "exec/step.h"
 
-/* Those who wait for a value at the step's rendezvous learn by it that the step stops. */
-struct peer {
-    struct step_waiter waiter; /* first */
-    struct rendezvous *rendezvous;
-};
-
+/* Those who wait for a value learn by the rendezvous that the step stops. */
 static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
 {
-    struct rendezvous *rendezvous = ((struct peer *)waiter)->rendezvous;
+    struct execution *execution =
+        (struct execution *)((char *)waiter - offsetof(struct execution, waiter));
+    struct rendezvous *rendezvous = execution->step->rendezvous;
     rendezvous->abort(rendezvous, reason);
 }
 
@@ -37,86 +31,61 @@ static int check_feeds(const struct plan *plan, const struct tensor *feeds, stru
     return 0;
 }
 
-int plan_run_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                  struct tensor *fetches, struct error *err)
+int execution_open(struct execution *execution, const struct plan *plan, struct error *err)
 {
-    struct rendezvous *rendezvous = step->rendezvous;
+    struct rendezvous *rendezvous = execution->step->rendezvous;
     if (plan->n_fetches)
-        memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
-    struct peer peer = {.waiter.cancelled = abort_rendezvous, .rendezvous = rendezvous};
-    int code = rendezvous ? step_on_cancel(step, &peer.waiter, err) : 0;
-    if (code) {
+        memset(execution->fetches, 0, (size_t)plan->n_fetches * sizeof *execution->fetches);
+    execution->waiter.cancelled = abort_rendezvous;
+    execution->waits = rendezvous && !step_on_cancel(execution->step, &execution->waiter, err);
+    if (rendezvous && !execution->waits) {
         rendezvous->abort(rendezvous, err);
-        return code;
+        return err->code;
     }
-    code = check_feeds(plan, feeds, err);
-    if (!code)
-        code = plan->is_static ? static_run(plan, step, feeds, fetches, err)
-                               : dynamic_run(plan, step, feeds, fetches, err);
+    return check_feeds(plan, execution->feeds, err);
+}
+
+void execution_close(struct execution *execution, int code, const struct error *err)
+{
     if (code)
-        step_stop(step, err);
-    if (rendezvous)
-        step_off_cancel(step, &peer.waiter);
-    return code;
+        step_stop(execution->step, err);
+    if (execution->waits)
+        step_off_cancel(execution->step, &execution->waiter);
+    if (!execution->is_part)
+        step_end(execution->step);
+}
+
+static int run(struct plan *plan, struct execution *execution, struct error *err)
+{
+    return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);
 }
 
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
-    int code = plan_run_part(plan, step, feeds, fetches, err);
-    step_end(step);
-    return code;
+    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches};
+    return run(plan, &execution, err);
 }
 
-struct started {
-    struct plan *plan;
-    struct step *step;
-    const struct tensor *feeds;
-    struct tensor *fetches;
-    struct step_done *done;
-    bool ends_step;
-};
-
-static void *run_started(void *argument)
+static void start(struct plan *plan, const struct execution *execution)
 {
-    struct started s = *(struct started *)argument;
-    struct error err = ERROR_INIT;
-    mem_free(argument);
-    int code = plan_run_part(s.plan, s.step, s.feeds, s.fetches, &err);
-    if (s.ends_step)
-        step_end(s.step);
-    s.done->done(s.done, code, &err);
-    return NULL;
-}
-
-static void start(const struct started *started)
-{
-    struct started *s = mem_alloc(sizeof *s);
-    struct error err = ERROR_INIT;
-    *s = *started;
-    pthread_t thread;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool failed = pthread_create(&thread, NULL, run_started, s) != 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!failed) {
-        pthread_detach(thread);
-        return;
-    }
-    mem_free(s);
-    error_set(&err, ERR_OS, "cannot start a thread for a step");
-    started->done->done(started->done, err.code, &err);
-}
-
-void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                     struct tensor *fetches, struct step_done *done)
-{
-    start(&(struct started){plan, step, feeds, fetches, done, false});
+    if (plan->is_static)
+        static_start(plan, execution);
+    else
+        dynamic_start(plan, execution);
 }
 
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct step_done *done)
 {
-    start(&(struct started){plan, step, feeds, fetches, done, true});
+    start(plan,
+          &(struct execution){.step = step, .feeds = feeds, .fetches = fetches, .done = done});
+}
+
+void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                     struct tensor *fetches, struct step_done *done)
+{
+    start(plan,
+          &(struct execution){
+              .step = step, .feeds = feeds, .fetches = fetches, .done = done, .is_part = true});
 }

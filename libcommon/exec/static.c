@@ -3,12 +3,14 @@
  * Running a static plan: the items in their order, by the thread that asks. What a step writes to
  * (arena, tensors, calls) is an instance; instances are kept, one per step that ever ran at once.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/plan_internal.h"
-#include "exec/step.h"
 #include "exec/trace.h"
+#include "exec/turn.h"
+#include "exec/workers.h"
 
 struct static_call {
     struct call_host host; /* first: what call->executor points to */
@@ -17,6 +19,7 @@ struct static_call {
 
 struct instance {
     struct instance *next;
+    struct plan *plan;
     struct buffer *arenas[2];  /* in host memory, in the device's */
     struct tensor *tensors;    /* by value */
     struct tensor **pointers;  /* inputs and outputs of all calls */
@@ -25,6 +28,12 @@ struct instance {
     VEC(int) feeds;   /* values that are fed */
     VEC(int) fetches; /* positions of the items that fetch */
     struct error err;
+
+    /* of a step that was started */
+    struct execution execution;
+    struct turn turn;
+    struct variable_waiter waiter;
+    int at, n_taken; /* the item that waits for a hold, and how many it has */
 };
 
 static struct tensor *value_tensor(struct plan *plan, struct instance *instance, int v)
@@ -117,6 +126,7 @@ static int make_arenas(struct plan *plan, struct instance *instance, struct erro
 static struct instance *instance_new(struct plan *plan, struct error *err)
 {
     struct instance *instance = mem_alloc(sizeof *instance);
+    instance->plan = plan;
     if (make_arenas(plan, instance, err)) {
         instance_free(instance);
         return NULL;
@@ -156,6 +166,7 @@ static void instance_give(struct plan *plan, struct instance *instance)
     for (size_t i = 0; i < instance->temporaries.n; i++)
         mem_free(instance->temporaries.items[i]);
     instance->temporaries.n = 0;
+    instance->execution.done = NULL;
     pthread_mutex_lock(&plan->lock);
     instance->next = plan->idle;
     plan->idle = instance;
@@ -171,10 +182,26 @@ void static_free_instances(struct plan *plan)
     plan->idle = NULL;
 }
 
-static void take_holds(const struct item *item)
+static void resume(struct variable_waiter *waiter);
+
+/* The holds of the item at that position that it has not taken yet. A step that was started does
+ * not wait for them: false when it was put aside, and perhaps goes on elsewhere already. */
+static bool take_holds(struct instance *instance, int at, int n_taken)
 {
-    for (size_t i = 0; i < item->take.n; i++)
-        variable_hold_wait(item->take.items[i].variable, item->take.items[i].write);
+    const struct item *item = instance->calls[at].host.item;
+    for (size_t i = (size_t)n_taken; i < item->take.n; i++) {
+        const struct hold *hold = &item->take.items[i];
+        if (!instance->execution.done) {
+            variable_hold_wait(hold->variable, hold->write);
+            continue;
+        }
+        instance->at = at;
+        instance->n_taken = (int)i;
+        instance->waiter.resume = resume;
+        if (!variable_hold(hold->variable, hold->write, &instance->waiter))
+            return false;
+    }
+    return true;
 }
 
 static void give_holds(const struct item *item)
@@ -218,12 +245,16 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
                                         : 0;
 }
 
-static int run_items(struct plan *plan, struct instance *instance, struct step *step)
+/* From the item at that position, which has taken so many of its holds. KERNEL_PENDING: put aside.
+ */
+static int run_items(struct plan *plan, struct instance *instance, struct step *step, int at,
+                     int n_taken)
 {
-    for (int at = 0; at < plan->n_order; at++) {
+    for (; at < plan->n_order; at++, n_taken = 0) {
         struct static_call *c = &instance->calls[at];
         const struct item *item = c->host.item;
-        take_holds(item);
+        if (item->take.n && !take_holds(instance, at, n_taken))
+            return KERNEL_PENDING;
         int code = run_item(plan, c, step);
         if (!code)
             code = step_stopped(step, &instance->err);
@@ -252,26 +283,107 @@ static int bind_feeds(struct plan *plan, struct instance *instance, const struct
     return 0;
 }
 
-int static_run(struct plan *plan, struct step *step, const struct tensor *feeds,
-               struct tensor *fetches, struct error *err)
+static int begin(struct instance *instance, const struct execution *execution, struct error *err)
 {
-    struct instance *instance = instance_take(plan, err);
-    if (!instance)
-        return err->code;
-    int code = bind_feeds(plan, instance, feeds, err);
-    if (!code) {
-        for (size_t i = 0; i < instance->fetches.n; i++)
-            instance->calls[instance->fetches.items[i]].host.fetches = fetches;
-        code = run_items(plan, instance, step);
-        struct error ignored = ERROR_INIT;
-        int synced = plan->options.device->sync(plan->options.device, code ? &ignored : err);
-        if (code)
-            *err = instance->err;
-        else
-            code = synced;
-    }
+    for (size_t i = 0; i < instance->fetches.n; i++)
+        instance->calls[instance->fetches.items[i]].host.fetches = execution->fetches;
+    return bind_feeds(instance->plan, instance, execution->feeds, err);
+}
+
+/* All items have run, or one of them failed. */
+static int finish(struct plan *plan, struct instance *instance, int code, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    int synced = plan->options.device->sync(plan->options.device, code ? &ignored : err);
+    if (code)
+        *err = instance->err;
+    return code ? code : synced;
+}
+
+static void end(struct plan *plan, struct instance *instance, struct execution *execution, int code,
+                const struct error *err)
+{
     for (int i = 0; code && i < plan->n_fetches; i++)
-        tensor_release(&fetches[i]);
-    instance_give(plan, instance);
+        tensor_release(&execution->fetches[i]);
+    execution_close(execution, code, err); /* which may be in the instance */
+    if (instance)
+        instance_give(plan, instance);
+}
+
+int static_run(struct plan *plan, struct execution *execution, struct error *err)
+{
+    struct instance *instance = NULL;
+    int code = execution_open(execution, plan, err);
+    if (!code && !(instance = instance_take(plan, err)))
+        code = err->code;
+    if (!code && !(code = begin(instance, execution, err)))
+        code = finish(plan, instance, run_items(plan, instance, execution->step, 0, 0), err);
+    end(plan, instance, execution, code, err);
     return code;
+}
+
+/* ---- steps that are started ---- */
+
+static void report(struct plan *plan, struct instance *instance, struct execution *execution,
+                   struct error *err)
+{
+    struct step_done *done = execution->done;
+    end(plan, instance, execution, err->code, err);
+    done->done(done, err->code, err);
+}
+
+/* The instance may belong to another step as soon as an item was put aside or the end reported. */
+static void go_on(struct turn *turn)
+{
+    struct instance *instance = (struct instance *)((char *)turn - offsetof(struct instance, turn));
+    struct plan *plan = instance->plan;
+    struct error err = ERROR_INIT;
+    if (!plan->is_cheap)
+        turn_before_long();
+    int code = run_items(plan, instance, instance->execution.step, instance->at, instance->n_taken);
+    if (code == KERNEL_PENDING)
+        return;
+    finish(plan, instance, code, &err);
+    report(plan, instance, &instance->execution, &err);
+}
+
+static void help(void *argument)
+{
+    struct instance *instance = argument;
+    struct device *device = instance->plan->options.device;
+    turn_enter_device(device, device->threads);
+    turn_take(&instance->turn);
+}
+
+/* On this thread if that does not keep it for long. */
+static void proceed(struct instance *instance, bool computes)
+{
+    bool stays = computes || instance->plan->is_cheap;
+    if (stays || !workers_submit(1, help, instance))
+        turn_take(&instance->turn);
+}
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct instance *instance =
+        (struct instance *)((char *)waiter - offsetof(struct instance, waiter));
+    instance->n_taken++;
+    proceed(instance, false);
+}
+
+void static_start(struct plan *plan, const struct execution *given)
+{
+    struct error err = ERROR_INIT, ignored = ERROR_INIT;
+    struct execution local = *given;
+    struct instance *instance = instance_take(plan, &err);
+    struct execution *execution = instance ? &instance->execution : &local;
+    *execution = *given;
+    if (execution_open(execution, plan, instance ? &err : &ignored) || !instance ||
+        begin(instance, execution, &err)) {
+        report(plan, instance, execution, &err);
+        return;
+    }
+    instance->turn.run = go_on;
+    instance->at = instance->n_taken = 0;
+    proceed(instance, execution->done->computes);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "exec/device.h"
 #include "exec/resource_table.h"
+#include "exec/turn.h"
 
 struct variable_store {
     pthread_mutex_t lock;
@@ -138,6 +139,7 @@ static bool hold_blocking(struct variable *variable, bool write, const struct ti
                                      .admitted = PTHREAD_COND_INITIALIZER};
     if (variable_hold(variable, write, &blocked.waiter))
         return true;
+    turn_catch_up(); /* the holder's work may be among it */
     bool taken = wait_until(&blocked, end);
     if (!taken && !give_up(variable, &blocked))
         taken = wait_until(&blocked, NULL); /* it was given just now */

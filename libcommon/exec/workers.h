@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's helper threads for dynamic plans. They are started when they are first needed,
+ * The process's helper threads for expensive kernels. They are started when they are first needed,
  * sleep when there is nothing to do, and end with the process.
  */
 #ifndef TF_EXEC_WORKERS_H

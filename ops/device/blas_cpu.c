@@ -3,7 +3,6 @@
 
 #include <cblas.h>
 #include <limits.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +172,7 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
     }
     struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
     bool library_threads = dtype_is_floating(g->type) && !g->deterministic;
-    omp_set_num_threads(library_threads && threads > 0 ? threads : 1);
+    cpu_set_team(library_threads && threads > 0 ? threads : 1);
     dnnl_status_t status;
     if (library_threads && g->scratch && is_skinny(g))
         status = gemm_skinny(g, a, b, c, threads);

@@ -50,7 +50,7 @@ struct chain *chain_new(struct kernel_setup *setup)
     /* Primitives are cut for the team of the thread that makes them. */
     chain->threads_before = omp_get_max_threads();
     chain->threads = setup->threads > 0 ? setup->threads : 1;
-    omp_set_num_threads(chain->threads);
+    cpu_set_team(chain->threads);
     return chain;
 }
 
@@ -267,7 +267,7 @@ int chain_run(struct chain *chain, void *const *data, void *scratch, struct erro
     struct frame *frame = atomic_exchange(&chain->idle, NULL);
     if (!frame && !(frame = frame_new(chain, err)))
         return err->code;
-    omp_set_num_threads(chain->threads); /* whatever ran on this thread before */
+    cpu_set_team(chain->threads); /* whatever ran on this thread before */
     int code = run_links(chain, frame, data, scratch, err);
     frame_free(chain, atomic_exchange(&chain->idle, frame));
     return code;

@@ -28,6 +28,10 @@ static inline struct cpu_context *cpu_context(const struct device *device)
     return device->context;
 }
 
+/* Gives what the calling thread runs in parallel teams of that size, or of OMP_THREAD_LIMIT. OpenMP
+ * makes them no smaller then: the libraries' barriers would wait for ever for who is missing. */
+void cpu_set_team(int threads);
+
 /* The result of a oneDNN call as an error: 0, or a code with what was called. */
 int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err);
 

@@ -88,11 +88,18 @@ static const struct kernel_code *find_code(struct device *device, const char *na
     return map_get(&cpu_context(device)->codes, name, &index) ? codes[index].code : NULL;
 }
 
+void cpu_set_team(int threads)
+{
+    int limit = omp_get_thread_limit();
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads < limit ? threads : limit);
+}
+
 /* OpenBLAS' OpenMP build and oneDNN both take the calling thread's team size. */
 static void enter_thread(struct device *device, int threads)
 {
     (void)device;
-    omp_set_num_threads(threads);
+    cpu_set_team(threads);
 }
 
 static void device_close(struct device *device)

@@ -6,11 +6,11 @@
  */
 #include <cblas.h>
 #include <limits.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/kernel.h"
+#include "ops/device/cpu.h"
 
 void sgetrf_(const int *, const int *, float *, const int *, int *, int *);
 void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
@@ -212,7 +212,7 @@ static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, siz
     p->pivots = p->work ? kernel_temporary(call, ((size_t)p->n + 1) * sizeof *p->pivots) : NULL;
     if (!p->pivots)
         return call->err->code;
-    omp_set_num_threads(state->deterministic || call->threads < 1 ? 1 : call->threads);
+    cpu_set_team(state->deterministic || call->threads < 1 ? 1 : call->threads);
     for (int64_t i = 0; i < n; i++) {
         struct problem one = *p;
         one.a = (const char *)p->a + (size_t)i * a_bytes;

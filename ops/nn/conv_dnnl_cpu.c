@@ -3,7 +3,6 @@
  * Convolution by oneDNN: operands are brought into the layouts that the primitive likes best, and
  * the result is left in such a layout where the plan allows it.
  */
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,7 +222,7 @@ int conv_chain(const struct conv *c, struct kernel_setup *setup)
     struct chain *chain = chain_new(setup);
     /* The sum over the batch is cut by the size of the team. */
     if (setup->deterministic && c->direction == CONV_FILTER)
-        omp_set_num_threads(1);
+        cpu_set_team(1);
     dnnl_primitive_desc_t desc = choose(chain, c, setup);
     if (desc && c->direction == CONV_FORWARD)
         link_forward(chain, c, setup, desc);

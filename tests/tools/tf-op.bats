@@ -153,3 +153,14 @@ each_op() { # COMMAND...: for element-wise ops and reductions
 @test "docs/ops.md is what the declarations say; else: make docs" {
     tf-op list --markdown | diff "$BATS_TEST_DIRNAME/../../docs/ops.md" -
 }
+
+# oneDNN's barriers count on every member of the team that it was told of.
+@test "a team that OpenMP makes smaller does not hang" {
+    tf-op RandomStandardNormal '[4,9,9,4]' dtype=float32 seed=7 -o x.npy
+    tf-op RandomStandardNormal '[4,9,9,8]' dtype=float32 seed=8 -o g.npy
+    for limit in OMP_THREAD_LIMIT=1 OMP_DYNAMIC=true; do
+        env "$limit" timeout 60 tf-op --threads 2 Conv2DBackpropFilter x.npy '[3,3,4,8]' g.npy \
+            strides='[1,1,1,1]' padding=SAME -o dw.npy
+        [[ $(tf-op Sum dw.npy '[0,1,2,3]' | tf-show) == "float32[]  "* ]]
+    done
+}

@@ -31,7 +31,7 @@ LIB_LIBS := -llua5.4 -lmsgpackc -levent_core -llmdb -lcrypto -lz -lm -ldl
 OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
 # The library: everything but kernels. Kernels go to a module per device, loaded when it is asked for.
-LIB_SRC := $(filter-out %_cpu.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c transport/*.c ps/*.c checkpoint/*.c))
+LIB_SRC := $(filter-out %_cpu.c %_openssl.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c transport/*.c ps/*.c checkpoint/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 LIB := $(BUILD)/lib/libtf-tools.so
@@ -45,6 +45,8 @@ CPU_MODULES := $(CPU_ISAS:%=$(BUILD)/lib/tf-tools/cpu-%.so)
 BLAS_DIR := $(firstword $(wildcard /usr/lib/$(MACHINE)-linux-gnu/openblas-openmp /usr/lib/*/openblas-openmp))
 CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas -ldnnl -lm
 CPU_CFLAGS := $(if $(BLAS_DIR),-I$(BLAS_DIR:/usr/lib/%=/usr/include/%))
+# TLS, for those who have a key: OpenSSL takes milliseconds to load.
+TLS_MODULE := $(BUILD)/lib/tf-tools/tls.so
 # The CUDA kernels, where there are any and a compiler for them.
 CUDA_SRC := $(wildcard ops/*/*.cu)
 NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
@@ -56,7 +58,7 @@ MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|lib/cut.h' tests/unit/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|lib/(cut|links).h' tests/unit/*.c 2>/dev/null))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
@@ -65,11 +67,11 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
 .PHONY: docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
-all: $(BINS) $(MANS) $(CPU_MODULES) $(CUDA_MODULE)
-lib: $(LIB) $(CPU_MODULES)
+all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
+lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(TEST_DEVICE) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TEST_DEVICE)
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE)
 fuzzers: $(FUZZERS)
 
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
@@ -120,6 +122,9 @@ $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LI
 	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ -L$(BUILD)/lib -ltf-tools $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
+$(TLS_MODULE): $(BUILD)/obj/transport/tls_openssl.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ -L$(BUILD)/lib -ltf-tools -lssl -lcrypto '-Wl,-rpath,$$ORIGIN/..'
 $(BUILD)/obj/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
@@ -158,7 +163,7 @@ HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h)) $(wildcard ops/
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
-	install -m 644 $(CPU_MODULES) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
+	install -m 644 $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
 		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' \

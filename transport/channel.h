@@ -21,7 +21,8 @@ struct channel_type {
     int (*handshake)(struct channel *channel, struct error *err);
 
     /* As readv and writev: EAGAIN when nothing can be read or written now, after which the socket's
-     * (or the ring's) readiness is news. 0 from read: the end. Other errors have a text. */
+     * (or the ring's) readiness is news; write is offered the same bytes again then. 0 from read:
+     * the end. Other errors have a text. */
     ssize_t (*read)(struct channel *channel, const struct iovec *vectors, int n);
     ssize_t (*write)(struct channel *channel, const struct iovec *vectors, int n);
 
@@ -33,6 +34,7 @@ struct channel_type {
 struct channel {
     const struct channel_type *type;
     int fd;
+    int refusal;                    /* an enum link_refusal, when the handshake failed */
     size_t read_bytes, write_bytes; /* how much is best read and written at once */
 };
 

@@ -111,11 +111,14 @@ static void failed_errno(struct dial *dial, int number)
 
 static void connected(struct dial *dial)
 {
+    struct error err = ERROR_INIT;
     int fd = dial->fd;
     dial->fd = -1;
     stop_connecting(dial);
     loop_timer_set(dial->timer, -1); /* the link has its own */
-    dial->link = peers_add(dial->peers, fd, &dial->address, dial->text, dial->task);
+    dial->link = peers_add(dial->peers, fd, &dial->address, dial->text, dial->task, &err);
+    if (!dial->link)
+        failed(dial, &err);
 }
 
 static void connect_ready(evutil_socket_t fd, short what, void *context)

@@ -47,8 +47,8 @@ static void finish(struct link *link)
     loop_timer_free(link->timer);
     if (link->was_open)
         keeper_remove(link->loop, &link->keeper);
-    shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
     link->config->closed(link->config->context, link, &link->why);
+    shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
     link_drop(link);
 }
 
@@ -72,7 +72,7 @@ void link_fail(struct link *link, const struct error *why)
 
 static void tell(struct link *link, const struct error *why)
 {
-    if (link->state != LINK_HELLO && link->state != LINK_OPEN)
+    if (link->state == LINK_HANDSHAKE || link->state == LINK_DRAINING)
         return;
     msgpack_packer *packer = link_begin_own(link, RECORD_ERROR, 3);
     pack_key(packer, "tool");
@@ -176,9 +176,11 @@ static void timed(void *context)
     switch (link->state) {
     case LINK_HANDSHAKE:
     case LINK_HELLO:
+    case LINK_WELCOME:
         link->refusal = REFUSAL_TIMEOUT;
         error_set(&err, ERR_UNAVAILABLE, "no %s in %.3g s",
-                  link->state == LINK_HELLO ? "hello" : "TLS handshake", link->config->handshake);
+                  link->state == LINK_HANDSHAKE ? "TLS handshake" : "hello",
+                  link->config->handshake);
         link_refuse(link, &err);
         return;
     case LINK_OPEN:
@@ -208,8 +210,10 @@ static void shake_hands(struct link *link)
     int status = link->channel->type->handshake(link->channel, &err);
     if (!status)
         start_hello(link);
-    else if (status != CHANNEL_AGAIN)
+    else if (status != CHANNEL_AGAIN) {
+        link->refusal = (enum link_refusal)link->channel->refusal;
         link_fail(link, &err);
+    }
 }
 
 static void fd_ready(evutil_socket_t fd, short what, void *context)

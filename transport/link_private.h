@@ -10,24 +10,12 @@
 #include "transport/channel.h"
 #include "transport/keeper.h"
 #include "transport/link.h"
+#include "transport/link_refusal.h"
 #include "transport/loop_private.h"
 #include "transport/outbox.h"
 #include "wire/decoder.h"
 
 struct recycle;
-
-/* Why a connection never became a link, for the counters. */
-enum link_refusal {
-    REFUSAL_NONE,
-    REFUSAL_WRONG_KEY,
-    REFUSAL_NO_TLS,
-    REFUSAL_HTTP,
-    REFUSAL_GARBAGE,
-    REFUSAL_WRONG_JOB,
-    REFUSAL_WRONG_VERSION,
-    REFUSAL_TIMEOUT,
-    REFUSAL_OLD,
-};
 
 struct link_config {
     struct link_hello self;
@@ -49,6 +37,7 @@ struct link_config {
 enum link_state {
     LINK_HANDSHAKE, /* of the channel */
     LINK_HELLO,     /* ours is sent, theirs is awaited */
+    LINK_WELCOME,   /* theirs was taken, and answered by a ping; theirs is awaited */
     LINK_OPEN,
     LINK_DRAINING, /* closed in an orderly way: what waits is written, then the peer ends it */
     LINK_CLOSED,   /* `closed` was called */
@@ -130,8 +119,5 @@ void link_can_read(struct link *link);
 
 void link_send_hello(struct link *link);
 int link_take_hello(struct link *link, struct record *record, struct error *err);
-
-/* What is at the other end, by its first bytes, when they are no hello. */
-enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err);
 
 #endif

@@ -16,12 +16,17 @@
 static int check_header(void *context, const struct record *record, struct error *err)
 {
     struct link *link = context;
-    bool open = link->state == LINK_OPEN || link->state == LINK_DRAINING;
-    bool early = record->kind == RECORD_HELLO || record->kind == RECORD_ERROR;
-    if (open ? record->kind == RECORD_HELLO : !early)
-        return error_set(err, ERR_PROTOCOL, "record '%s' %s", record_kind_name(record->kind),
-                         open ? "in the midst of a link" : "before the hello");
-    if (!open && record_field(&record->header, "tensors"))
+    bool good = record->kind == RECORD_ERROR;
+    if (link->state == LINK_HELLO)
+        good |= record->kind == RECORD_HELLO;
+    else if (link->state == LINK_WELCOME)
+        good |= record->kind == RECORD_PING;
+    else
+        return record->kind == RECORD_HELLO ? error_set(err, ERR_PROTOCOL, "a second hello") : 0;
+    if (!good)
+        return error_set(err, ERR_PROTOCOL, "record '%s' before the hellos",
+                         record_kind_name(record->kind));
+    if (record_field(&record->header, "tensors"))
         return error_set(err, ERR_PROTOCOL, "a hello with tensors");
     return 0;
 }
@@ -62,11 +67,20 @@ static void take_error(struct link *link)
 static void take_first(struct link *link)
 {
     struct error err = ERROR_INIT;
-    link->decoder.options.header_bytes = 0;
-    if (link_take_hello(link, &link->record, &err))
+    if (link_take_hello(link, &link->record, &err)) {
         link_refuse(link, &err);
-    else
-        link_is_open(link);
+        return;
+    }
+    link->state = LINK_WELCOME;
+    link_begin_own(link, RECORD_PING, 0);
+    link_send_own(link);
+}
+
+/* Both hellos were taken. */
+static void take_welcome(struct link *link)
+{
+    link->decoder.options.header_bytes = 0;
+    link_is_open(link);
 }
 
 static void take_record(struct link *link)
@@ -83,6 +97,8 @@ static void take_record(struct link *link)
         link_ended(link);
         break;
     case RECORD_PING:
+        if (link->state == LINK_WELCOME)
+            take_welcome(link);
         break;
     default:
         if (link->state == LINK_OPEN)
@@ -100,7 +116,7 @@ static void took(struct link *link, size_t n)
             guess = link_guess(link->buffer, link->end, &err);
         if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
             link->refusal = guess ? guess : REFUSAL_GARBAGE;
-        if (guess)
+        if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
             link_fail(link, &err); /* it would not understand us */
         else
             link_refuse(link, &err);

@@ -82,6 +82,7 @@ static void take(struct listener *listener, int fd)
 {
     struct peers *peers = listener->peers;
     struct address from;
+    struct error ignored = ERROR_INIT; /* no memory for TLS: the peer will try again */
     if (peers->n_waiting >= WAITING_MAX) {
         count_too_many(peers);
         close(fd);
@@ -90,7 +91,7 @@ static void take(struct listener *listener, int fd)
     socket_tune(fd, &listener->address);
     address_of_socket(&from, fd, true);
     bool local = address_is_unix(&listener->address); /* the peer's end has no name */
-    if (peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL))
+    if (peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL, &ignored))
         peers->n_waiting++;
 }
 

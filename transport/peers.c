@@ -104,7 +104,7 @@ static void remember(struct peers *peers, const char *task, uint64_t incarnation
         map_put(&peers->newest, known ? task : mem_strdup(task), (int64_t)incarnation);
 }
 
-/* Whether the peer may be a link; an older one to the task gives way. */
+/* Whether the peer may be a link. */
 static int take_hello(void *context, struct link *link, struct error *err)
 {
     struct peers *peers = context;
@@ -121,8 +121,6 @@ static int take_hello(void *context, struct link *link, struct error *err)
     if (old && old->peer.incarnation == incarnation && !is_preferred(peers, link, old))
         return error_set(err, ERR_UNAVAILABLE, "there is another connection");
     remember(peers, task, incarnation);
-    if (old)
-        replace(old, incarnation);
     return 0;
 }
 
@@ -131,6 +129,9 @@ static void opened(void *context, struct link *link)
     struct peers *peers = context;
     peers->n_waiting -= !link->dialed;
     if (*link->peer.task) {
+        struct link *old = linked(peers, link->peer.task);
+        if (old)
+            replace(old, link->peer.incarnation);
         pthread_mutex_lock(&peers->lock);
         map_put(&peers->by_task, link->peer.task, (intptr_t)link);
         pthread_mutex_unlock(&peers->lock);
@@ -175,14 +176,14 @@ static void closed(void *context, struct link *link, const struct error *why)
 struct peers *peers_new(struct loop *loop, const struct peers_options *options,
                         const struct peers_handler *handler, struct error *err)
 {
-    if (options->key_file) {
-        error_set(err, ERR_CONFIG, "%s: this build has no TLS", options->key_file);
+    struct tls *tls = NULL;
+    if (options->key_file && !(tls = tls_new(options->key_file, err)))
         return NULL;
-    }
     struct peers *peers = mem_alloc(sizeof *peers);
     peers->loop = loop;
     peers->options = *options;
     peers->handler = *handler;
+    peers->tls = tls;
     peers->job = copy(options->job);
     peers->task = copy(options->task);
     peers->producer = copy(options->producer);
@@ -193,7 +194,7 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
                  options->incarnation ? options->incarnation : make_incarnation()},
         .producer = peers->producer,
         .lease = options->lease > 0 ? options->lease : LEASE_SECONDS,
-        .handshake = HELLO_SECONDS,
+        .handshake = options->hello > 0 ? options->hello : HELLO_SECONDS,
         .record_bytes = options->record_bytes ? options->record_bytes : RECORD_BYTES,
         .sums = options->sums,
         .recycle = recycle_new(KEPT_BYTES),
@@ -231,6 +232,7 @@ void peers_free(struct peers *peers)
     }
     loop_timer_free(peers->timer);
     recycle_free(peers->config.recycle);
+    tls_free(peers->tls);
     vec_release(&peers->links);
     map_release(&peers->by_task);
     free_keys(&peers->newest);
@@ -242,12 +244,18 @@ void peers_free(struct peers *peers)
     mem_free(peers);
 }
 
-struct link *peers_add(struct peers *peers, int fd, const struct address *address,
-                       const char *address_text, const char *expected)
+struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
+                       const char *expected, struct error *err)
 {
-    struct channel *channel = channel_socket_new(fd);
-    struct link *link = link_new(peers->loop, &peers->config, channel, address_text, expected,
-                                 address_is_loopback(address));
+    bool tls = peers->tls && !address_is_unix(address);
+    struct channel *channel =
+        tls ? tls_channel_new(peers->tls, fd, !expected, err) : channel_socket_new(fd);
+    if (!channel) {
+        close(fd);
+        return NULL;
+    }
+    struct link *link = link_new(peers->loop, &peers->config, channel, text, expected,
+                                 tls || address_is_loopback(address));
     vec_push(&peers->links, link);
     return link;
 }

@@ -23,6 +23,7 @@ struct peers_options {
     const char *folder;    /* what unix:NAME is relative to; NULL: the working directory */
     const char *key_file;  /* 64 hexadecimal digits; NULL: no key */
     bool no_key;           /* TCP on loopback without a key is meant */
+    double hello;          /* seconds that a handshake with its hellos may take; 0: 5 */
     double lease;          /* seconds; 0: 3 */
     size_t record_bytes;   /* tensors of one record that is received; 0: 16 GiB */
     size_t shared_bytes;   /* ring of shared memory each way, on Unix sockets; 0: 1 MiB */

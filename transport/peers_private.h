@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "transport/link_private.h"
 #include "transport/peers.h"
+#include "transport/tls.h"
 
 struct dial;
 struct listener;
@@ -19,6 +20,7 @@ struct peers {
     struct peers_handler handler;
     struct link_config config;
     char *job, *task, *producer, *folder;
+    struct tls *tls;          /* NULL: no key */
     VEC(struct link *) links; /* all, open or not; the loop's thread's */
     struct dial *dials;
     struct listener *listeners;
@@ -31,9 +33,10 @@ struct peers {
     struct loop_timer *timer;     /* trims the memory that is kept */
 };
 
-/* A connected socket becomes a link. */
-struct link *peers_add(struct peers *peers, int fd, const struct address *address,
-                       const char *address_text, const char *expected);
+/* A connected socket becomes a link: the peer at `address`, which messages call `text`; `expected`
+ * is the task that was dialed, NULL when it was accepted. NULL: it was closed instead. */
+struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
+                       const char *expected, struct error *err);
 
 bool peers_has(struct peers *peers, const char *task);
 

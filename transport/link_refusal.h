@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a connection never became a link, for the counters of peers_refused.
+ */
+#ifndef TF_TRANSPORT_LINK_REFUSAL_H
+#define TF_TRANSPORT_LINK_REFUSAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum link_refusal {
+    REFUSAL_NONE,
+    REFUSAL_WRONG_KEY,
+    REFUSAL_NO_TLS,
+    REFUSAL_HTTP,
+    REFUSAL_GARBAGE,
+    REFUSAL_WRONG_JOB,
+    REFUSAL_WRONG_VERSION,
+    REFUSAL_TIMEOUT,
+    REFUSAL_OLD,
+};
+
+/* What is at the other end, by its first bytes, when they are no hello; the error says it. */
+enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err);
+
+#endif

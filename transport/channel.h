@@ -7,6 +7,7 @@
 #ifndef TF_TRANSPORT_CHANNEL_H
 #define TF_TRANSPORT_CHANNEL_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -34,6 +35,7 @@ struct channel_type {
 struct channel {
     const struct channel_type *type;
     int fd;
+    bool drains;                    /* a read of less than was asked for has emptied it */
     int refusal;                    /* an enum link_refusal, when the handshake failed */
     size_t read_bytes, write_bytes; /* how much is best read and written at once */
 };

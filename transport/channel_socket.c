@@ -60,6 +60,7 @@ struct channel *channel_socket_new(int fd)
     bool local = domain == AF_UNIX;
     *channel = (struct channel){.type = &socket_type,
                                 .fd = fd,
+                                .drains = true,
                                 .read_bytes = local ? UNIX_BYTES : TCP_READ_BYTES,
                                 .write_bytes = local ? UNIX_BYTES : TCP_WRITE_BYTES};
     return channel;

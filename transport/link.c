@@ -222,6 +222,7 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
     (void)fd;
     loop_worked(link->loop);
     link_hold(link);
+    link->ending |= (what & EV_CLOSED) != 0;
     if (link->state == LINK_HANDSHAKE)
         shake_hands(link);
     if (what & EV_WRITE && link->state != LINK_HANDSHAKE)
@@ -251,8 +252,8 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link_start_reading(link);
     link->timer = loop_timer_new(loop, timed, link);
     loop_timer_set(link->timer, config->handshake);
-    link->event =
-        event_new(loop->base, link->fd, EV_READ | EV_WRITE | EV_PERSIST | EV_ET, fd_ready, link);
+    link->event = event_new(loop->base, link->fd,
+                            EV_READ | EV_WRITE | EV_CLOSED | EV_PERSIST | EV_ET, fd_ready, link);
     if (!link->event || event_add(link->event, NULL))
         mem_exhausted(0);
     if (!channel->type->handshake)

@@ -53,6 +53,7 @@ struct link {
     enum link_state state;       /* the loop's thread's own, as all that follows up to `out` */
     bool dialed, was_open, safe; /* safe: bytes cannot be damaged on the way */
     bool told;                   /* the peer gave the reason */
+    bool ending;                 /* the peer sends no more: the end is to be read */
     struct link_hello peer;
     double peer_lease;
     char *address, *name, *expected; /* the task that was dialed, or NULL */

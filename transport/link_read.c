@@ -143,7 +143,7 @@ static void take_buffered(struct link *link)
 }
 
 /* Reads to where the bytes belong, and what follows them to the buffer. */
-static ssize_t read_more(struct link *link, size_t *direct)
+static ssize_t read_more(struct link *link, size_t *direct, size_t *asked)
 {
     struct iovec vectors[2];
     int n = 0;
@@ -155,8 +155,11 @@ static ssize_t read_more(struct link *link, size_t *direct)
         *direct = link->channel->read_bytes;
     if (*direct)
         vectors[n++] = (struct iovec){out, *direct};
-    if (*direct < link->channel->read_bytes)
+    *asked = *direct;
+    if (*direct < link->channel->read_bytes) {
+        *asked += BUFFER_BYTES;
         vectors[n++] = (struct iovec){link->buffer, BUFFER_BYTES};
+    }
     return link->channel->type->read(link->channel, vectors, n);
 }
 
@@ -195,9 +198,9 @@ static void can_read_posted(void *argument)
 
 void link_can_read(struct link *link)
 {
-    size_t total = 0, direct;
+    size_t total = 0, direct, asked;
     while (link->state != LINK_CLOSED && total < LOOP_BYTES) {
-        ssize_t n = read_more(link, &direct);
+        ssize_t n = read_more(link, &direct, &asked);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
@@ -208,6 +211,8 @@ void link_can_read(struct link *link)
         }
         total += (size_t)n;
         take_bytes(link, (size_t)n, direct);
+        if ((size_t)n < asked && link->channel->drains && !link->ending)
+            return; /* more would be news */
     }
     if (link->state == LINK_CLOSED)
         return;

@@ -182,13 +182,14 @@ static bool arm_pollers(struct loop *loop, bool sleeping)
     return found;
 }
 
-/* One look at everything without sleeping: whether something was there. */
+/* One look at everything without sleeping: whether something was there. EVLOOP_ONCE, or libevent
+ * would go on for as long as a descriptor stays ready. */
 static bool look(struct loop *loop, int *failed)
 {
     loop->worked = false;
     bool found = run_calls(loop);
     found |= run_pollers(loop);
-    *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK) < 0;
+    *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;
     return found | loop->worked;
 }
 

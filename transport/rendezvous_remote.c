@@ -157,6 +157,13 @@ int remote_announced(struct rendezvous *rendezvous, const struct arrival *arriva
 
 /* ---- the interface ---- */
 
+/* "W/read/Send_3" is the Send of W/read. */
+static void print_key(const char *key, struct str *out)
+{
+    const char *send = strstr(key, "/Send_");
+    str_printf(out, "'%.*s'", send ? (int)(send - key) : (int)strlen(key), key);
+}
+
 static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                        const struct tensor *value, struct error *err)
 {
@@ -171,6 +178,13 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
         return remote_arrived(rendezvous, &arrival, err);
     int code = flow_send(peer, &id, value, err);
     peer_release(peer);
+    if (code) {
+        struct str text = STR_INIT;
+        struct error cause = *err;
+        print_key(key->tensor_name, &text);
+        error_set(err, code, "%.800s, sending %s", cause.text, str_text(&text));
+        str_release(&text);
+    }
     return code;
 }
 
@@ -319,10 +333,8 @@ bool remote_waits_for(struct rendezvous *rendezvous, const char *task, struct st
         for (const struct meeting *m = remote->buckets[i]; m && !found; m = m->next)
             if (has_waiter(m) && !task_of_device(of, m->from, &ignored) && !strcmp(of, task))
                 found = m->key;
-    if (found) { /* "W/read/Send_3" is the Send of W/read */
-        const char *send = strstr(found, "/Send_");
-        str_printf(out, "'%.*s'", send ? (int)(send - found) : (int)strlen(found), found);
-    }
+    if (found)
+        print_key(found, out);
     pthread_mutex_unlock(&remote->lock);
     return found != NULL;
 }

@@ -17,8 +17,10 @@ struct pooled {
 struct pool {
     struct device *device;
     bool on_device;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards what follows */
     struct pooled *idle[N_CLASSES];
+    size_t n_out; /* buffers that somebody holds */
+    bool closed;
 };
 
 struct pool *pool_new(struct device *device, bool on_device)
@@ -30,19 +32,34 @@ struct pool *pool_new(struct device *device, bool on_device)
     return pool;
 }
 
+static void pooled_free(struct pooled *p)
+{
+    p->memory->free(p->memory);
+    mem_free(p);
+}
+
+static void destroy(struct pool *pool)
+{
+    pthread_mutex_destroy(&pool->lock);
+    mem_free(pool);
+}
+
 void pool_free(struct pool *pool)
 {
     if (!pool)
         return;
+    pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < N_CLASSES; i++) {
         for (struct pooled *p = pool->idle[i], *next; p; p = next) {
             next = p->next;
-            p->memory->free(p->memory);
-            mem_free(p);
+            pooled_free(p);
         }
     }
-    pthread_mutex_destroy(&pool->lock);
-    mem_free(pool);
+    pool->closed = true;
+    bool last = !pool->n_out;
+    pthread_mutex_unlock(&pool->lock);
+    if (last)
+        destroy(pool);
 }
 
 /* The smallest class that holds `bytes`, and its size: (4..7) * 2^k. */
@@ -63,9 +80,16 @@ static void give_back(struct buffer *buffer)
     struct pooled *p = (struct pooled *)buffer;
     struct pool *pool = buffer->owner;
     pthread_mutex_lock(&pool->lock);
-    p->next = pool->idle[p->size_class];
-    pool->idle[p->size_class] = p;
+    bool closed = pool->closed, last = !--pool->n_out && closed;
+    if (!closed) {
+        p->next = pool->idle[p->size_class];
+        pool->idle[p->size_class] = p;
+    }
     pthread_mutex_unlock(&pool->lock);
+    if (closed)
+        pooled_free(p);
+    if (last)
+        destroy(pool);
 }
 
 struct buffer *pool_alloc(struct pool *pool, size_t bytes)
@@ -78,12 +102,17 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     struct pooled *p = pool->idle[class];
     if (p)
         pool->idle[class] = p->next;
+    pool->n_out++;
     pthread_mutex_unlock(&pool->lock);
     if (!p) {
         struct buffer *memory = pool->on_device ? pool->device->alloc(pool->device, rounded)
                                                 : device_alloc_host(pool->device, rounded);
-        if (!memory)
+        if (!memory) {
+            pthread_mutex_lock(&pool->lock);
+            pool->n_out--;
+            pthread_mutex_unlock(&pool->lock);
             return NULL;
+        }
         p = mem_alloc(sizeof *p);
         p->memory = memory;
         p->size_class = class;

@@ -13,7 +13,8 @@
 struct pool;
 
 struct pool *pool_new(struct device *device, bool on_device);
-/* All buffers must have been returned. */
+/* Buffers that are out go back to the system when their last holder lets go: a value may outlive its
+ * plan. The device must outlive both. */
 void pool_free(struct pool *pool);
 
 /* One holder; NULL without memory. */

@@ -206,14 +206,17 @@ int graph_set_attr(struct graph *graph, struct node *node, const struct attr *at
     if (bind_attr(&b, attr->name, &value))
         return error_prefix(err, "node '%s': %s: ", node->name, node->op->def->name);
     value = attr_copy(&graph->arena, &value);
+    /* The old ones may be another graph's. */
+    struct attr *attrs = arena_array(&graph->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
+    if (node->n_attrs)
+        memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
     for (int i = 0; i < node->n_attrs; i++) {
-        if (!strcmp(node->attrs[i].name, attr->name)) {
-            node->attrs[i].value = value;
+        if (!strcmp(attrs[i].name, attr->name)) {
+            attrs[i].value = value;
+            node->attrs = attrs;
             return 0;
         }
     }
-    struct attr *attrs = arena_array(&graph->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
-    memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
     attrs[node->n_attrs++] = (struct attr){arena_strdup(&graph->arena, attr->name), value};
     qsort(attrs, (size_t)node->n_attrs, sizeof *attrs, by_name);
     node->attrs = attrs;

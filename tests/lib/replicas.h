@@ -10,8 +10,11 @@
 #include "lib/scripts.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "exec/aggregate.h"
 #include "exec/request.h"
 #include "exec/session.h"
 #include "exec/step.h"
@@ -42,6 +45,8 @@ struct replicas {
     pthread_mutex_t lock;
     bool stops;
     struct error stopped;
+    atomic_llong rounds; /* that are in the log */
+    VEC(int64_t) log;    /* of rounds: how many members; and each one's worker and step */
 };
 
 struct feed {
@@ -49,10 +54,11 @@ struct feed {
     struct tensor value;
 };
 
-/* Runs an entry or fetches its tensors; as many values as it has. Returns the code. */
-static inline int worker_run(struct worker *w, struct step *step, const char *entry,
-                             const struct feed *feeds, int n_feeds, struct tensor *values,
-                             struct error *err)
+/* Runs an entry, and fetches its tensors and those of `fetch`; as many values as there are. Returns
+ * the code. */
+static inline int worker_run_fetch(struct worker *w, struct step *step, const char *entry,
+                                   const char *fetch, const struct feed *feeds, int n_feeds,
+                                   struct tensor *values, struct error *err)
 {
     struct request request = {.graph = w->joined};
     struct edge edges[8];
@@ -61,7 +67,7 @@ static inline int worker_run(struct worker *w, struct step *step, const char *en
         assert_int_equal(graph_parse_edge(w->joined, feeds[i].name, &edges[i], err), 0);
         fed[i] = feeds[i].value;
     }
-    if (request_run(&request, entry, err))
+    if (request_run(&request, entry, err) || (fetch && request_fetch(&request, fetch, err)))
         fail_msg("%s", err->text);
     struct session_call call = {.feeds = edges,
                                 .feed_values = fed,
@@ -75,6 +81,13 @@ static inline int worker_run(struct worker *w, struct step *step, const char *en
     int code = session_run(w->session, &call, step, values, err);
     request_release(&request);
     return code;
+}
+
+static inline int worker_run(struct worker *w, struct step *step, const char *entry,
+                             const struct feed *feeds, int n_feeds, struct tensor *values,
+                             struct error *err)
+{
+    return worker_run_fetch(w, step, entry, NULL, feeds, n_feeds, values, err);
 }
 
 /* What a variable of the store is. */
@@ -143,8 +156,21 @@ static inline void worker_leave(struct worker *w)
 
 /* ---- the updates ---- */
 
+static inline void replicas_log(struct replicas *job, struct tensor *members)
+{
+    int64_t n = members->shape.dims[0];
+    vec_push(&job->log, n);
+    for (int64_t i = 0; i < n; i++) {
+        vec_push(&job->log, tensor_get_int64(members, 3 * i));
+        vec_push(&job->log, tensor_get_int64(members, 3 * i + 2));
+    }
+    tensor_release(members);
+    atomic_fetch_add(&job->rounds, 1);
+}
+
 static inline void *replicas_drive(void *argument)
 {
+    struct tensor members;
     struct replicas *job = argument;
     int code = 0;
     for (int64_t number = 1; !code; number++) {
@@ -154,7 +180,10 @@ static inline void *replicas_drive(void *argument)
         job->update = &step;
         pthread_mutex_unlock(&job->lock);
         if (!stops)
-            code = worker_run(&job->driver, &step, "update", NULL, 0, NULL, &job->stopped);
+            code = worker_run_fetch(&job->driver, &step, "update", "clock/round:1", NULL, 0,
+                                    &members, &job->stopped);
+        if (!stops && !code)
+            replicas_log(job, &members);
         pthread_mutex_lock(&job->lock);
         job->update = NULL;
         pthread_mutex_unlock(&job->lock);
@@ -176,7 +205,10 @@ static inline void replicas_start(struct replicas *job)
 static inline void replicas_stop(struct replicas *job)
 {
     struct error reason = ERROR_INIT;
+    struct clock *clock = resource_get(job->store, &clock_kind, "default", "train");
     error_set(&reason, ERR_CANCELLED, "the test is over");
+    while (atomic_load(&job->rounds) < clock_version(clock)) /* its step is not over yet */
+        nanosleep(&(struct timespec){0, 100000}, NULL);
     pthread_mutex_lock(&job->lock);
     job->stops = true;
     if (job->update)
@@ -237,6 +269,7 @@ static inline void replicas_close(struct replicas *job)
     for (int i = 0; i < job->n_workers; i++)
         worker_close(&job->workers[i]);
     variable_store_free(job->store);
+    vec_release(&job->log);
     parts_release(&job->parts);
     graph_free(job->replicated);
     graph_free(job->whole);

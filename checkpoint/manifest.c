@@ -2,9 +2,9 @@
  *
  * The value: 8 bytes of magic, 32 of digest, and the map
  *
- *   {format: 1, step, sequence, time, producer, bytes, new_bytes, scalars: {name: float},
- *    blobs: {name: bin}, shards: {name: bin of 32}, tensors: [{container, name, type, shape: [int],
- *    bytes, updates, chunks: bin of 32 for each}]}
+ *   {format: 1, step, sequence, time, producer, n_tensors, bytes, new_bytes, scalars: {name:
+ * float}, blobs: {name: bin}, shards: {name: bin of 32}, tensors: [{container, name, type, shape:
+ * [int], bytes, updates, chunks: bin of 32 for each}]}
  */
 #include "checkpoint/manifest.h"
 
@@ -101,13 +101,14 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     size_t start = out->n;
     str_append_bytes(out, MAGIC "                                ", HEAD_BYTES);
     msgpack_packer_init(&packer, out, append);
-    msgpack_pack_map(&packer, 11);
+    msgpack_pack_map(&packer, 12);
     pack_number(&packer, "format", FORMAT);
     pack_number(&packer, "step", m->step);
     pack_number(&packer, "sequence", m->sequence);
     pack_number(&packer, "time", m->time);
     pack_key(&packer, "producer");
     pack_text(&packer, m->producer ? m->producer : "");
+    pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
     pack_number(&packer, "bytes", (int64_t)m->bytes);
     pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
     pack_lists(&packer, m);
@@ -231,7 +232,7 @@ static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const 
 
 static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
 {
-    int64_t format, bytes, new_bytes;
+    int64_t format, bytes, new_bytes, n_tensors;
     if (!record_get_int(top, "format", &format))
         return malformed(err, "format");
     if (format != FORMAT)
@@ -240,8 +241,10 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
     if (!record_get_int(top, "step", &m->step) || m->step < 0 ||
         !record_get_int(top, "sequence", &m->sequence) || !record_get_int(top, "time", &m->time) ||
         !record_get_text(top, "producer", &m->arena, &m->producer) ||
-        !record_get_int(top, "bytes", &bytes) || !record_get_int(top, "new_bytes", &new_bytes))
+        !record_get_int(top, "n_tensors", &n_tensors) || !record_get_int(top, "bytes", &bytes) ||
+        !record_get_int(top, "new_bytes", &new_bytes))
         return malformed(err, "a field is missing");
+    m->n_tensors = (uint64_t)n_tensors;
     m->bytes = (uint64_t)bytes;
     m->new_bytes = (uint64_t)new_bytes;
     const msgpack_object *tensors = record_field(top, "tensors");

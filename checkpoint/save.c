@@ -42,8 +42,9 @@ struct save {
     VEC(struct chunk) chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
-    uint64_t room; /* bytes that may be written */
-    uint64_t done; /* bytes that were seen to */
+    uint64_t room;       /* bytes that may be written */
+    uint64_t done;       /* bytes that were seen to */
+    uint64_t shards_new; /* bytes that the shards had to write */
     double started;
 };
 
@@ -285,7 +286,7 @@ static int put_all(struct save *s, struct digest_pool *pool, int *status, struct
     MDB_txn *txn = NULL;
     size_t first = 0;
     int code;
-    s->manifest->new_bytes = 0;
+    s->manifest->new_bytes = s->shards_new;
     s->done = 0;
     for (size_t i = 0; i < s->chunks.n; i++)
         s->done += s->chunks.items[i].reused ? s->chunks.items[i].n : 0;
@@ -338,6 +339,8 @@ static int describe_shards(struct save *s, struct error *err)
         if (!store_manifest(store, s->request->step, &manifest, err)) {
             shard.manifest = manifest.digest;
             s->manifest->bytes += manifest.bytes;
+            s->manifest->n_tensors += manifest.n_tensors;
+            s->shards_new += manifest.new_bytes;
             vec_push(&s->manifest->shards, shard);
             ckpt_manifest_release(&manifest);
         }
@@ -359,6 +362,7 @@ static int describe(struct save *s, struct error *err)
         vec_push(&m->scalars, request->scalars[i]);
     for (size_t i = 0; i < request->n_blobs; i++)
         vec_push(&m->blobs, request->blobs[i]);
+    m->n_tensors = request->n_tensors;
     for (size_t i = 0; i < request->n_tensors; i++)
         m->bytes += tensor_bytes(&request->tensors[i].value);
     return describe_shards(s, err);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf-ckpt: keeps stores of checkpoints, and looks into them. Made for cron: silent when all is
+ * well.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/command.h"
+#include "checkpoint/export.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/tool.h"
+
+static bool json, dry_run;
+static double lock_wait, max_runtime;
+static const char *metrics_path, *data_text, *by;
+static struct retain_policy policy;
+static int64_t step = -1;
+
+static const struct option_row rows[] = {
+    {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
+    {0, "data", OPTION_OPTIONAL, &data_text, "SHARE",
+     "verify: read the data, too; --data=5% another twentieth of it each time"},
+    {0, "keep-last", OPTION_INT, &policy.last, "N", "forget: keep the last N"},
+    {0, "keep-hourly", OPTION_INT, &policy.hourly, "N",
+     "the last of each of N hours that have any"},
+    {0, "keep-daily", OPTION_INT, &policy.daily, "N", "of N days"},
+    {0, "keep-weekly", OPTION_INT, &policy.weekly, "N", "of N weeks"},
+    {0, "keep-monthly", OPTION_INT, &policy.monthly, "N", "of N months"},
+    {0, "keep-best", OPTION_INT, &policy.best, "N", "the N best, by a metric"},
+    {0, "by", OPTION_TEXT, &by, "METRIC",
+     "for --keep-best: a scalar of list; METRIC:min and METRIC:max say which\n"
+     "is better (min if its name has loss, error, cost or perplexity in it)"},
+    {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
+    {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "forget, prune: say what would be done"},
+    {0, "step", OPTION_INT, &step, "N", "import: the step that it is of (0)"},
+    {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
+     "wait for another writer, 60s (else exit 75 at once)"},
+    {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME", "stop after 10m, with exit 75"},
+    {0, "metrics", OPTION_TEXT, &metrics_path, "FILE", "write figures of the run for Prometheus"},
+    TOOL_OUTPUT_ROW,
+    TOOL_COMMON_ROWS,
+    {0}};
+
+static const struct option_table table = {
+    .tool = "tf-ckpt",
+    .summary = "keep checkpoints",
+    .operands = "VERB NAME...",
+    .description =
+        "A NAME is a store (its newest complete checkpoint), STORE@STEP, or a file x.ckpt.\n"
+        "init STORE makes an empty store; other verbs never do: a missing one is an error, as an "
+        "unmounted disk looks the same.\n"
+        "list STORE, show NAME: what is there. diff A B: per tensor the largest absolute and "
+        "relative difference; exit 1 if there is any.\n"
+        "verify STORE: whether all is there, with --data also whether it is what was saved; exit 1 "
+        "names what is damaged.\n"
+        "forget STORE keeps what the --keep rules name, and the newest; prune STORE gives back the "
+        "space of what was forgotten.\n"
+        "copy NAME STORE: that checkpoint, or of a store all that the other one lacks.\n"
+        "cat NAME TENSOR: as a record, or with -o FILE.npy. export NAME FILE, import FILE STORE: "
+        ".npz, .safetensors, .ckpt. salvage NAME FILE: of a damaged store what is intact.\n"
+        "A job may save while these run; of those that write, one works at a time (exit 75: "
+        "locked).",
+    .examples = "tf-ckpt list ckpt\n"
+                "tf-ckpt diff ckpt@400 ckpt@460\n"
+                "tf-ckpt forget ckpt --keep-last 8 --keep-daily 14 --keep-best 3 --by accuracy\n"
+                "tf-ckpt prune ckpt\n"
+                "tf-ckpt verify ckpt --data=5% --metrics ckpt.prom\n"
+                "tf-ckpt export ckpt@460 digits.safetensors",
+    .rows = rows,
+    .operands_max = -1,
+};
+
+struct job {
+    struct tool *tool;
+    struct command command;
+    struct progress progress;
+    double began;
+};
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_over(const struct job *job)
+{
+    return max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > max_runtime;
+}
+
+static bool watch(void *context, uint64_t done, uint64_t total)
+{
+    struct job *job = context;
+    job->progress.total = (int64_t)total;
+    progress_update(&job->progress, (int64_t)done, "");
+    return !tool_signal() && !is_over(job);
+}
+
+static void say(void *context, const char *line)
+{
+    struct job *job = context;
+    bool quiet = job->tool->quiet;
+    job->tool->quiet = false; /* damage is no report that -q is for */
+    tool_say(job->tool, "%s", line);
+    job->tool->quiet = quiet;
+}
+
+/* ---- verbs that write files ---- */
+
+static int write_record(struct job *job, struct source *source, const char *name, struct error *err)
+{
+    struct named_tensor t = {.name = name};
+    int i = source_find(source, name);
+    if (i < 0)
+        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source->name, name);
+    if (source_read(source, (size_t)i, &t.tensor, err))
+        return err->code;
+    stream_begin(job->tool->writer, RECORD_TENSOR, 0);
+    stream_write(job->tool->writer, &t, 1, err);
+    tensor_release(&t.tensor);
+    return err->code;
+}
+
+static int run_cat(struct job *job, struct error *err)
+{
+    struct source source;
+    FILE *out;
+    const char *name = job->command.operands[1];
+    bool npy = tool_output && str_ends(tool_output, ".npy");
+    if (npy ? tool_open_text(job->tool, &out, err) : tool_open_writer(job->tool, 1, err))
+        return err->code;
+    if (command_open(&job->command, job->command.operands[0], &source, err))
+        return err->code;
+    if (npy)
+        source_export_npy(&source, name, out, err);
+    else
+        write_record(job, &source, name, err);
+    source_close(&source);
+    return err->code;
+}
+
+static int write_file(struct job *job, struct source *source, const char *path, struct error *err)
+{
+    enum export_form form = export_form_of(path);
+    struct output *output;
+    int fd;
+    if (form == EXPORT_NONE)
+        return error_set(err, ERR_USAGE,
+                         "%s: its name ends in none of .npz, .safetensors and .ckpt", path);
+    if (output_open(path, &output, &fd, err))
+        return err->code;
+    FILE *file = fdopen(dup(fd), "wb");
+    if (!file) {
+        error_set_errno(err, ERR_OS, "%s", path);
+    } else {
+        source_export(source, form, file, tool_provenance(job->tool), err);
+        if (fclose(file) && !err->code)
+            error_set_errno(err, ERR_IO, "%s", path);
+    }
+    if (!err->code)
+        return output_commit(output, err);
+    output_discard(output);
+    return err->code;
+}
+
+static int run_export(struct job *job, struct error *err)
+{
+    struct source source;
+    if (command_open(&job->command, job->command.operands[0], &source, err))
+        return err->code;
+    write_file(job, &source, job->command.operands[1], err);
+    source_close(&source);
+    return err->code;
+}
+
+static int run_salvage(struct job *job, struct error *err)
+{
+    struct source source;
+    size_t lost;
+    if (source_salvage(job->command.operands[0], &source, &lost, say, job, err))
+        return err->code;
+    size_t saved = source.tensors.n;
+    if (!write_file(job, &source, job->command.operands[1], err) && lost)
+        error_set(err, ERR_NEGATIVE, "%s: %zu of %zu tensors are intact, and in %s", source.name,
+                  saved, saved + lost, job->command.operands[1]);
+    source_close(&source);
+    return err->code;
+}
+
+/* ---- the table ---- */
+
+static const struct verb {
+    const char *name;
+    int operands;
+    const char *usage;
+    int (*command)(struct command *command, struct error *err); /* one of the two */
+    int (*run)(struct job *job, struct error *err);
+} verbs[] = {
+    {"init", 1, "STORE", command_init, NULL},
+    {"list", 1, "STORE", command_list, NULL},
+    {"show", 1, "NAME", command_show, NULL},
+    {"diff", 2, "A B", command_diff, NULL},
+    {"verify", 1, "STORE", command_verify, NULL},
+    {"forget", 1, "STORE", command_forget, NULL},
+    {"prune", 1, "STORE", command_prune, NULL},
+    {"copy", 2, "NAME STORE", command_copy, NULL},
+    {"cat", 2, "NAME TENSOR", NULL, run_cat},
+    {"export", 2, "NAME FILE", NULL, run_export},
+    {"import", 2, "FILE STORE", command_import, NULL},
+    {"salvage", 2, "NAME FILE", NULL, run_salvage},
+};
+
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static int find_verb(int n, char **operands, const struct verb **verb, struct error *err)
+{
+    const char *names[VERBS + 1] = {0};
+    if (!n)
+        return error_set(err, ERR_USAGE, "which verb? see tf-ckpt --help");
+    for (int i = 0; i < VERBS; i++) {
+        names[i] = verbs[i].name;
+        if (!strcmp(operands[0], names[i])) {
+            *verb = &verbs[i];
+            return n == 1 + verbs[i].operands ? 0
+                                              : error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s",
+                                                          names[i], verbs[i].usage);
+        }
+    }
+    const char *meant = str_nearest(operands[0], names);
+    return error_set(err, ERR_USAGE, "there is no verb '%s'; %s%s%s", operands[0],
+                     meant ? "did you mean " : "see tf-ckpt --help", meant ? meant : "",
+                     meant ? "?" : "");
+}
+
+/* ---- options ---- */
+
+static int take_share(double *fraction, struct error *err)
+{
+    size_t n = data_text ? strlen(data_text) : 0;
+    char number[32];
+    *fraction = !data_text ? 0 : 1;
+    if (!n)
+        return 0;
+    bool percent = data_text[n - 1] == '%';
+    snprintf(number, sizeof number, "%.*s", (int)(n - percent), data_text);
+    if (!str_to_float64(number, fraction) || !(*fraction > 0) || *fraction > (percent ? 100 : 1))
+        return error_set(err, ERR_USAGE, "--data=%s is no share; try --data=5%%", data_text);
+    *fraction /= percent ? 100 : 1;
+    return 0;
+}
+
+/* "loss", "loss:min", "accuracy:max" */
+static const char *take_metric(void)
+{
+    static char name[256];
+    if (!by)
+        return NULL;
+    snprintf(name, sizeof name, "%s", by);
+    char *colon = strrchr(name, ':');
+    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
+    policy.best_is_low = said ? colon[2] == 'i' : retain_is_low(name);
+    if (said)
+        *colon = '\0';
+    return name;
+}
+
+static int fill_command(struct job *job, const struct verb *verb, char **operands,
+                        struct error *err)
+{
+    static char owner[64];
+    struct command *c = &job->command;
+    snprintf(owner, sizeof owner, "tf-ckpt %s", verb->name);
+    *c = (struct command){
+        .operands = operands + 1,
+        .n_operands = verb->operands,
+        .json = json,
+        .dry_run = dry_run,
+        .verbose = job->tool->verbose > 0,
+        .lock_wait = lock_wait,
+        .owner = owner,
+        .producer = tool_provenance(job->tool),
+        .by = take_metric(),
+        .step = step,
+        .watch = {watch, job},
+        .say = say,
+        .context = job,
+        .metrics = {
+            .verb = verb->name, .store = operands[verb->operands], .newest = -1, .problems = -1}};
+    c->policy = policy;
+    return take_share(&c->fraction, err);
+}
+
+/* ---- running ---- */
+
+static int write_metrics(struct job *job, int status, struct error *err)
+{
+    struct text_metrics *m = &job->command.metrics;
+    struct str text = STR_INIT;
+    struct output *output;
+    int fd;
+    m->status = status;
+    m->time = (int64_t)(now(CLOCK_REALTIME) * 1e6);
+    m->seconds = now(CLOCK_MONOTONIC) - job->began;
+    text_metrics(&text, m);
+    if (!output_open(metrics_path, &output, &fd, err)) {
+        if (dprintf(fd, "%s", text.data) == (int)text.n) {
+            output_commit(output, err);
+        } else {
+            error_set_errno(err, ERR_IO, "%s", metrics_path);
+            output_discard(output);
+        }
+    }
+    str_release(&text);
+    return err->code;
+}
+
+static int print(struct job *job, struct error *err)
+{
+    FILE *out;
+    if (!job->command.out.n)
+        return 0;
+    if (tool_open_text(job->tool, &out, err))
+        return err->code;
+    fwrite(job->command.out.data, 1, job->command.out.n, out);
+    return 0;
+}
+
+/* What is told after the verb: its answer, and the figures of --metrics, which also a failure has.
+ * A failure of that is reported if there is none before it. */
+static int finish(struct job *job, struct error *err)
+{
+    struct error late = ERROR_INIT;
+    int code = err->code;
+    if (!code || code == ERR_NEGATIVE)
+        print(job, &late);
+    if (metrics_path && !late.code)
+        write_metrics(job, code, &late);
+    if (late.code && (!code || code == ERR_NEGATIVE))
+        *err = late;
+    return err->code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct job job = {.tool = tool, .began = now(CLOCK_MONOTONIC)};
+    const struct verb *verb = NULL;
+    if (find_verb(n, operands, &verb, err) || fill_command(&job, verb, operands, err))
+        return err->code;
+    tool_catch_signals();
+    progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->name, 0, -1);
+    if (verb->run)
+        verb->run(&job, err);
+    else
+        verb->command(&job.command, err);
+    progress_clear();
+    if (err->code == ERR_CANCELLED && !tool_signal())
+        err->code = ERR_RETRY; /* --max-runtime is over */
+    finish(&job, err);
+    command_release(&job.command);
+    return err->code;
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/export.h"
+
+#include "base/memory.h"
+#include "wire/npy.h"
+#include "wire/npz.h"
+
+enum export_form export_form_of(const char *path)
+{
+    return str_ends(path, ".npz")           ? EXPORT_NPZ
+           : str_ends(path, ".safetensors") ? EXPORT_SAFETENSORS
+           : str_ends(path, ".ckpt")        ? EXPORT_RECORDS
+                                            : EXPORT_NONE;
+}
+
+static int read_entry(void *context, size_t i, struct tensor *value, struct error *err)
+{
+    return source_read(context, i, value, err);
+}
+
+static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
+{
+    const struct source_tensor *t = &s->tensors.items[i];
+    struct named_tensor named = {.name = t->name};
+    if (source_read(s, i, &named.tensor, err))
+        return err->code;
+    msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
+    pack_key(packer, "container");
+    pack_text(packer, t->container);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, s->step);
+    pack_key(packer, "updates");
+    msgpack_pack_uint64(packer, t->updates);
+    int code = stream_write(writer, &named, 1, err);
+    tensor_release(&named.tensor);
+    return code;
+}
+
+static int write_records(struct source *s, FILE *file, const char *producer, struct error *err)
+{
+    struct stream_writer *writer =
+        stream_writer_new(fileno(file), s->name, producer, (int64_t)s->tensors.n);
+    for (size_t i = 0; i < s->tensors.n && !err->code; i++)
+        write_record(s, i, writer, err);
+    if (!err->code)
+        stream_finish(writer, err);
+    stream_writer_free(writer);
+    return err->code;
+}
+
+int source_export(struct source *s, enum export_form form, FILE *file, const char *producer,
+                  struct error *err)
+{
+    size_t n = s->tensors.n;
+    error_clear(err);
+    if (form == EXPORT_RECORDS)
+        return write_records(s, file, producer, err);
+    struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
+    for (size_t i = 0; i < n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
+    }
+    const struct archive_input input = {entries, n, read_entry, s};
+    int code =
+        form == EXPORT_NPZ ? npz_write(file, &input, err) : safetensors_write(file, &input, err);
+    mem_free(entries);
+    return code ? error_prefix(err, "%s: ", s->name) : 0;
+}
+
+int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
+{
+    struct tensor value;
+    int i = source_find(s, name);
+    error_clear(err);
+    if (i < 0)
+        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
+    if (source_read(s, (size_t)i, &value, err))
+        return err->code;
+    if (npy_write(file, &value, err))
+        error_prefix(err, "%s: '%s': ", s->name, name);
+    tensor_release(&value);
+    return err->code;
+}
+
+static int read_npz(const char *path, struct archive *archive, struct error *err)
+{
+    struct npz npz;
+    if (npz_read(path, &npz, err))
+        return err->code;
+    for (int i = 0; i < npz.n; i++) {
+        struct named_tensor t = {.name = arena_strdup(&archive->arena, npz.arrays[i].name)};
+        tensor_share(&t.tensor, &npz.arrays[i].tensor);
+        vec_push(&archive->tensors, t);
+    }
+    npz_release(&npz);
+    return 0;
+}
+
+int archive_read(const char *path, struct archive *archive, struct error *err)
+{
+    *archive = (struct archive){0};
+    switch (export_form_of(path)) {
+    case EXPORT_NPZ:
+        return read_npz(path, archive, err);
+    case EXPORT_SAFETENSORS:
+        return safetensors_read(path, archive, err);
+    default:
+        return error_set(err, ERR_USAGE, "%s: its name ends neither in .npz nor in .safetensors",
+                         path);
+    }
+}

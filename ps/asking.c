@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/asking.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+struct asked {
+    struct call call; /* first: what the hub gives back */
+    struct asking *asking;
+    struct peer *peer;
+    char *task;
+    bool done;
+};
+
+struct asking {
+    struct hub *hub;
+    struct request request;
+    char *about;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    int holders; /* calls under way, and who waits */
+    int n, n_done;
+    bool given_up; /* who asked does not wait any more */
+    struct error failure;
+    struct asked *asked;
+};
+
+static void release(struct asking *asking)
+{
+    pthread_mutex_lock(&asking->lock);
+    bool last = --asking->holders == 0;
+    pthread_mutex_unlock(&asking->lock);
+    if (!last)
+        return;
+    for (int i = 0; i < asking->n; i++) {
+        if (asking->asked[i].peer)
+            peer_release(asking->asked[i].peer);
+        mem_free(asking->asked[i].task);
+    }
+    pthread_cond_destroy(&asking->changed);
+    pthread_mutex_destroy(&asking->lock);
+    mem_free(asking->about);
+    mem_free(asking->asked);
+    mem_free(asking);
+}
+
+/* With the lock. */
+static void finish_one(struct asked *asked, const struct error *failure)
+{
+    struct asking *asking = asked->asking;
+    asked->done = true;
+    asking->n_done++;
+    if (failure && !asking->failure.code)
+        asking->failure = *failure;
+    pthread_cond_signal(&asking->changed);
+}
+
+/* `answered` runs under the lock, so that nobody gives up and takes its context away meanwhile. */
+static void replied(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct asked *asked = (struct asked *)call;
+    struct asking *asking = asked->asking;
+    pthread_mutex_lock(&asking->lock);
+    if (!failure && !asking->given_up && asking->request.answered)
+        asking->request.answered(asking->request.context, asked->task, reply);
+    finish_one(asked, failure);
+    pthread_mutex_unlock(&asking->lock);
+    release(asking);
+}
+
+static int ask(struct asked *asked, struct error *err)
+{
+    struct asking *asking = asked->asking;
+    const struct request *request = &asking->request;
+    asked->peer = hub_peer(asking->hub, asked->task);
+    if (!asked->peer)
+        return error_set(err, ERR_UNAVAILABLE, "%s: there is no link to it", asked->task);
+    asked->call.replied = replied;
+    msgpack_packer *packer = hub_call_begin(asking->hub, asked->peer, request->verb,
+                                            request->n_fields, &asked->call, err);
+    if (!packer)
+        return err->code;
+    if (request->pack)
+        request->pack(request->context, packer);
+    return hub_call(asking->hub, &asked->call, request->tensors, request->n_tensors, err);
+}
+
+struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
+                            const struct request *request)
+{
+    struct asking *asking = mem_alloc(sizeof *asking);
+    pthread_condattr_t monotonic;
+    asking->hub = hub;
+    asking->request = *request;
+    asking->about = mem_strdup(request->about ? request->about : "");
+    asking->n = n;
+    asking->holders = n + 1;
+    asking->asked = mem_array((size_t)n, sizeof *asking->asked);
+    pthread_mutex_init(&asking->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&asking->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (int i = 0; i < n; i++) {
+        struct error err = ERROR_INIT;
+        struct asked *asked = &asking->asked[i];
+        asked->asking = asking;
+        asked->task = mem_strdup(tasks[i]);
+        if (ask(asked, &err))
+            replied(&asked->call, NULL, &err);
+    }
+    return asking;
+}
+
+static bool is_over(void *context)
+{
+    struct asking *asking = context;
+    pthread_mutex_lock(&asking->lock);
+    bool over = asking->n_done == asking->n;
+    pthread_mutex_unlock(&asking->lock);
+    return over;
+}
+
+static void wait_for_others(struct asking *asking, double seconds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t ns = end.tv_nsec + (int64_t)(seconds * 1e9);
+    end.tv_sec += ns / 1000000000;
+    end.tv_nsec = ns % 1000000000;
+    int failed = 0;
+    pthread_mutex_lock(&asking->lock);
+    while (asking->n_done < asking->n && !failed)
+        failed = pthread_cond_timedwait(&asking->changed, &asking->lock, &end);
+    pthread_mutex_unlock(&asking->lock);
+}
+
+/* With the lock: names the first who has not answered. */
+static void blame(struct asking *asking, double seconds)
+{
+    for (int i = 0; i < asking->n; i++) {
+        const struct asked *asked = &asking->asked[i];
+        if (asked->done)
+            continue;
+        error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s%s%s",
+                  peer_text(asked->peer), seconds, *asking->about ? ", waiting for " : "",
+                  asking->about);
+        return;
+    }
+}
+
+int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err)
+{
+    if (pumps)
+        loop_run_until(hub_loop(asking->hub), is_over, asking, seconds);
+    else
+        wait_for_others(asking, seconds);
+    pthread_mutex_lock(&asking->lock);
+    asking->given_up = true;
+    if (!asking->failure.code)
+        blame(asking, seconds);
+    int code = asking->failure.code;
+    if (code)
+        *err = asking->failure;
+    pthread_mutex_unlock(&asking->lock);
+    release(asking);
+    return code;
+}

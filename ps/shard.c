@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "ps/shard_private.h"
+
+struct verb_row {
+    const char *name;
+    bool slow;
+    shard_work *work;
+};
+
+static const struct verb_row verbs[] = {
+    {"list", false, shard_list},         {"get", false, shard_get},
+    {"put", false, shard_put},           {"reset", false, shard_reset},
+    {"snapshot", false, shard_snapshot}, {"write", true, shard_write},
+    {"save", true, shard_save},          {"restore", true, shard_restore},
+};
+#define N_VERBS (sizeof verbs / sizeof *verbs)
+
+/* ---- queries ---- */
+
+void shard_query_free(struct shard_query *query)
+{
+    peer_release(query->peer);
+    tensor_release(&query->value);
+    arena_release(&query->arena);
+    mem_free(query);
+}
+
+void shard_query_end(struct shard_query *query, const struct error *err)
+{
+    if (err->code)
+        answer_error(query->peer, query->id, err);
+    else
+        answer_done(query->peer, query->id);
+    shard_query_free(query);
+}
+
+static struct shard_query *query_new(struct shard *shard, const struct query *from)
+{
+    struct shard_query *query = mem_alloc(sizeof *query);
+    const msgpack_object *header = &from->record->header;
+    *query = (struct shard_query){.shard = shard,
+                                  .peer = peer_hold(from->peer),
+                                  .id = from->id,
+                                  .step = -1,
+                                  .seconds = SHARD_WAIT_SECONDS};
+    record_get_text(header, "container", &query->arena, &query->container);
+    record_get_text(header, "name", &query->arena, &query->name);
+    record_get_text(header, "folder", &query->arena, &query->folder);
+    record_get_int(header, "step", &query->step);
+    record_get_float(header, "seconds", &query->seconds);
+    if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
+        query->seconds = SHARD_WAIT_SECONDS;
+    query->has_value = from->record->n_tensors == 1;
+    if (query->has_value)
+        tensor_share(&query->value, &from->record->tensors[0].tensor);
+    return query;
+}
+
+struct errand {
+    struct shard_query *query;
+    shard_work *work;
+};
+
+static void work(void *argument)
+{
+    struct errand *errand = argument;
+    errand->work(errand->query);
+    mem_free(errand);
+}
+
+/* The context of a verb is its row, so that one function serves all; the shard is found beside. */
+struct registered {
+    struct shard *shard;
+    const struct verb_row *row;
+};
+
+static void verb(void *context, const struct query *from)
+{
+    const struct registered *registered = context;
+    struct shard *shard = registered->shard;
+    struct errand *errand = mem_alloc(sizeof *errand);
+    *errand = (struct errand){query_new(shard, from), registered->row->work};
+    clerk_do(registered->row->slow ? shard->slow : shard->quick, work, errand);
+}
+
+static void verb_status(void *context, const struct query *query)
+{
+    shard_status(context, query);
+}
+
+static void verb_stats(void *context, const struct query *query)
+{
+    shard_stats(context, query);
+}
+
+static void verb_stop(void *context, const struct query *query)
+{
+    struct shard *shard = context;
+    answer_done(query->peer, query->id);
+    if (shard->options.stop)
+        shard->options.stop(shard->options.context);
+    else
+        loop_stop(hub_loop(shard->options.hub));
+}
+
+/* ---- the shard ---- */
+
+struct shard_and_rows {
+    struct shard shard; /* first */
+    struct registered registered[N_VERBS];
+};
+
+struct shard *shard_new(const struct shard_options *options)
+{
+    struct shard_and_rows *all = mem_alloc(sizeof *all);
+    struct shard *shard = &all->shard;
+    shard->options = *options;
+    if (shard->options.keep <= 0)
+        shard->options.keep = SHARD_KEEP;
+    shard->saved_step = -1;
+    shard->began = loop_now();
+    pthread_mutex_init(&shard->lock, NULL);
+    shard->quick = clerk_new();
+    shard->slow = clerk_new();
+    for (size_t i = 0; i < N_VERBS; i++) {
+        all->registered[i] = (struct registered){shard, &verbs[i]};
+        hub_verb(options->hub, verbs[i].name, verb, &all->registered[i]);
+    }
+    hub_verb(options->hub, "status", verb_status, shard);
+    hub_verb(options->hub, "stats", verb_stats, shard);
+    hub_verb(options->hub, "stop", verb_stop, shard);
+    return shard;
+}
+
+void shard_free(struct shard *shard)
+{
+    if (!shard)
+        return;
+    clerk_free(shard->quick);
+    clerk_free(shard->slow);
+    snapshot_free(shard->snapshot);
+    pthread_mutex_destroy(&shard->lock);
+    mem_free(shard);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the shard share. Private to ps/.
+ */
+#ifndef TF_PS_SHARD_PRIVATE_H
+#define TF_PS_SHARD_PRIVATE_H
+
+#include <pthread.h>
+
+#include "ps/clerk.h"
+#include "ps/shard.h"
+#include "ps/snapshot.h"
+
+#define SHARD_WAIT_SECONDS 10.0 /* for holds, where a request does not say */
+#define SHARD_WAIT_MAX 3600.0
+#define SHARD_KEEP 5
+
+struct shard {
+    struct shard_options options;
+    struct clerk *quick, *slow; /* for holds; for disks */
+    double began;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct snapshot *snapshot;
+    int64_t saved_step; /* of the last checkpoint; -1: none */
+    char save_text[256]; /* how the last save went wrong; "": it did not */
+};
+
+/* A request that is worked on: its fields, and whom to answer. */
+struct shard_query {
+    struct shard *shard;
+    struct peer *peer; /* held */
+    uint64_t id;
+    const char *container, *name, *folder; /* NULL: not given */
+    int64_t step;                          /* -1: not given */
+    double seconds;
+    struct tensor value; /* a counted tensor, or none */
+    bool has_value;
+    struct arena arena;
+};
+
+/* The function of a verb for a clerk, which answers and then calls shard_query_free. */
+typedef void shard_work(struct shard_query *query);
+
+void shard_query_free(struct shard_query *query);
+/* Answers with the error, or that it is done, and frees. */
+void shard_query_end(struct shard_query *query, const struct error *err);
+
+/* shard_verbs.c */
+shard_work shard_list, shard_get, shard_put, shard_reset;
+/* shard_stats.c, in the loop's thread */
+void shard_status(struct shard *shard, const struct query *query);
+void shard_stats(struct shard *shard, const struct query *query);
+/* shard_save.c */
+shard_work shard_snapshot, shard_write, shard_save, shard_restore;
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/containers.h"
+#include "ps/shard_private.h"
+
+/* ---- list ---- */
+
+static void pack_row(msgpack_packer *packer, const struct container_row *row)
+{
+    msgpack_pack_map(packer, 6);
+    pack_key(packer, "container");
+    pack_text(packer, row->container);
+    pack_key(packer, "name");
+    pack_text(packer, row->name);
+    pack_key(packer, "type");
+    pack_text(packer, shape_text_typed(row->type, &row->shape));
+    pack_key(packer, "initialized");
+    row->initialized ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+    pack_key(packer, "updates");
+    msgpack_pack_uint64(packer, row->updates);
+    pack_key(packer, "bytes");
+    msgpack_pack_int64(packer, row->bytes);
+}
+
+static void answer_list(struct shard_query *query, const struct container_list *list)
+{
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "variables");
+    msgpack_pack_array(packer, list->rows.n);
+    for (size_t i = 0; i < list->rows.n; i++)
+        pack_row(packer, &list->rows.items[i]);
+    answer_end(query->peer, NULL, 0);
+}
+
+void shard_list(struct shard_query *query)
+{
+    struct container_list list = {0};
+    struct error err = ERROR_INIT;
+    if (containers_list(query->shard->options.variables, query->container, query->name,
+                        query->seconds, &list, &err))
+        answer_error(query->peer, query->id, &err);
+    else
+        answer_list(query, &list);
+    container_list_release(&list);
+    shard_query_free(query);
+}
+
+/* ---- get, put, reset ---- */
+
+/* False: the query was answered. */
+static bool check_name(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    if (query->name && query->container)
+        return true;
+    error_set(&err, ERR_PROTOCOL, "a request about a variable needs container and name");
+    shard_query_end(query, &err);
+    return false;
+}
+
+void shard_get(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    struct named_tensor found = {query->name, TENSOR_INIT};
+    if (!check_name(query))
+        return;
+    if (containers_get(query->shard->options.variables, query->container, query->name,
+                       query->seconds, &found.tensor, &err)) {
+        answer_error(query->peer, query->id, &err);
+    } else {
+        if (answer_begin(query->peer, query->id, 0))
+            answer_end(query->peer, &found, 1);
+        tensor_release(&found.tensor);
+    }
+    shard_query_free(query);
+}
+
+void shard_put(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    if (!check_name(query))
+        return;
+    if (!query->has_value)
+        error_set(&err, ERR_PROTOCOL, "a request to put needs one tensor");
+    else
+        containers_put(query->shard->options.variables, query->container, query->name,
+                       query->seconds, &query->value, &err);
+    shard_query_end(query, &err);
+}
+
+void shard_reset(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    msgpack_packer *packer;
+    int n = 0;
+    if (!query->container)
+        error_set(&err, ERR_PROTOCOL, "a request to reset needs a container");
+    else
+        containers_reset(query->shard->options.variables, query->container, query->seconds, &n,
+                         &err);
+    if (err.code) {
+        answer_error(query->peer, query->id, &err);
+    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
+        pack_key(packer, "variables");
+        msgpack_pack_int(packer, n);
+        answer_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}

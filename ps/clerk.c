@@ -2,7 +2,7 @@
 #include "ps/clerk.h"
 
 #include <pthread.h>
-#include <stdbool.h>
+#include <signal.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -49,24 +49,32 @@ struct clerk *clerk_new(void)
     struct clerk *clerk = mem_alloc(sizeof *clerk);
     pthread_mutex_init(&clerk->lock, NULL);
     pthread_cond_init(&clerk->changed, NULL);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
     if (pthread_create(&clerk->thread, NULL, run, clerk))
         mem_exhausted(0);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return clerk;
 }
 
-void clerk_do(struct clerk *clerk, void (*work)(void *argument), void *argument)
+bool clerk_do(struct clerk *clerk, void (*work)(void *argument), void *argument)
 {
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){work, argument, NULL};
     pthread_mutex_lock(&clerk->lock);
-    BUG_ON(clerk->ends);
-    if (clerk->first)
+    bool taken = !clerk->ends;
+    if (taken && clerk->first)
         clerk->last->next = errand;
-    else
+    else if (taken)
         clerk->first = errand;
-    clerk->last = errand;
+    if (taken)
+        clerk->last = errand;
     pthread_cond_signal(&clerk->changed);
     pthread_mutex_unlock(&clerk->lock);
+    if (!taken)
+        mem_free(errand);
+    return taken;
 }
 
 void clerk_free(struct clerk *clerk)

@@ -147,6 +147,12 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
 {
     if (clock->failure.code)
         return true;
+    if (waiter->what == WAIT_PAUSE) {
+        bool over = !clock->under_way && clock->version >= waiter->id.seq;
+        clock->pauses += over;
+        waiter->result.version = clock->version;
+        return over;
+    }
     if (waiter->what != WAIT_ROUND) {
         struct member *member = clock_member(clock, waiter->id.worker, true);
         bool over = is_over(clock, waiter, member);
@@ -154,7 +160,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
             answer(clock, waiter, member);
         return over;
     }
-    if (clock->under_way || !policy_choose(clock))
+    if (clock->under_way || clock->pauses || !policy_choose(clock))
         return false;
     hand_out_round(clock, waiter);
     return true;
@@ -204,7 +210,7 @@ static struct clock_waiter *remove_older(struct clock *clock, const struct push_
     struct clock_waiter *removed = NULL;
     for (struct clock_waiter **at = &clock->waiters; *at;) {
         struct clock_waiter *waiter = *at;
-        if (waiter->what != WAIT_ROUND && waiter->id.worker == id->worker &&
+        if (waiter->what < WAIT_ROUND && waiter->id.worker == id->worker &&
             waiter->id.incarnation != id->incarnation) {
             *at = waiter->next;
             waiter->next = removed;

@@ -15,7 +15,7 @@ enum push_state {
     PUSH_CHOSEN, /* in the round that is under way */
 };
 
-enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_ROUND };
+enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_ROUND, WAIT_PAUSE };
 
 struct member {
     int64_t worker;
@@ -49,6 +49,7 @@ struct clock {
     int64_t version, arrivals;
     VEC(struct member) members; /* by rank */
     bool under_way;             /* a round was handed out */
+    int pauses;                 /* while there are any, no round begins */
     push_vec dropped, round_members, round_dropped;
     struct clock_waiter *waiters;
     struct error failure; /* no code: none */

@@ -69,6 +69,22 @@ void clock_fail(struct clock *clock, const struct error *reason)
     clock_unlock(clock);
 }
 
+void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter)
+{
+    pthread_mutex_lock(&clock->lock);
+    waiter->id = (struct push_id){.seq = version};
+    clock_wait(clock, waiter, WAIT_PAUSE);
+    clock_unlock(clock);
+}
+
+void clock_resume(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    BUG_ON(!clock->pauses);
+    clock->pauses--;
+    clock_unlock(clock);
+}
+
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
 {
     pthread_mutex_lock(&clock->lock);

@@ -83,7 +83,10 @@ static void verb(void *context, const struct query *from)
     struct shard *shard = registered->shard;
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){query_new(shard, from), registered->row->work};
-    clerk_do(registered->row->slow ? shard->slow : shard->quick, work, errand);
+    if (!clerk_do(registered->row->slow ? shard->slow : shard->quick, work, errand)) {
+        shard_query_free(errand->query); /* the links have ended, too */
+        mem_free(errand);
+    }
 }
 
 static void verb_status(void *context, const struct query *query)
@@ -132,6 +135,8 @@ struct shard *shard_new(const struct shard_options *options)
     hub_verb(options->hub, "status", verb_status, shard);
     hub_verb(options->hub, "stats", verb_stats, shard);
     hub_verb(options->hub, "stop", verb_stop, shard);
+    if (options->save_folder && options->save_every > 0)
+        clerk_do(shard->slow, shard_auto_save, shard);
     return shard;
 }
 

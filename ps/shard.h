@@ -5,7 +5,7 @@
  *
  *   list, get, put, reset    containers (ps/containers.h)
  *   status, stats            what the shard does
- *   save, snapshot, write    checkpoints (ps/save.h)
+ *   save, snapshot, write    checkpoints of all shards (ps/saves.h); what one asks the others for
  *   restore                  takes the shard back to one
  *   stop                     ends the process
  *
@@ -22,16 +22,19 @@ struct shard_options {
     struct hub *hub;
     const char *task; /* "ps:0" */
     struct variable_store *variables;
-    struct device *device;         /* of variables that a restore makes */
-    const struct cluster *cluster; /* whom `save` asks: all tasks of the job of `task` */
+    struct device *device; /* of variables that a restore makes */
 
+    void *context;
     /* A request to stop was answered. In the loop's thread; NULL: the loop is stopped. */
     void (*stop)(void *context);
-    void *context;
+    /* Where the tasks are now: whom a save asks. Any thread; NULL: there is this shard alone. */
+    int (*find_cluster)(void *context, struct cluster *cluster, struct error *err);
+    /* A line for the log: a save that went wrong. Any thread; may be NULL. */
+    void (*tell)(void *context, const char *line);
 
-    /* Checkpoints by itself, if it is the first task of its job. */
+    /* Checkpoints by itself, where the clock is. */
     const char *save_folder; /* NULL: none */
-    int64_t save_every;      /* updates; 0: only at the end of the job */
+    int64_t save_every;      /* updates; 0: only when asked to */
     int keep;                /* checkpoints in the folder; 0: 5 */
 };
 
@@ -45,9 +48,8 @@ void shard_free(struct shard *shard);
 
 /* Before the loop runs: restores the shard's part of the newest intact checkpoint of a folder, or
  * the one of a step (>= 0). *restored is its step; -1: the folder has none, and nothing was done.
- * `tell` gets a line for each checkpoint that is passed over, and what came of it. */
-int shard_resume(struct shard *shard, const char *folder, int64_t step,
-                 void (*tell)(void *context, const char *line), void *context, int64_t *restored,
+ * options.tell gets a line for each checkpoint that is passed over, and what came of it. */
+int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
                  struct error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "exec/aggregate.h"
 #include "ps/clerk.h"
 #include "ps/shard.h"
 #include "ps/snapshot.h"
@@ -14,6 +15,7 @@
 #define SHARD_WAIT_SECONDS 10.0 /* for holds, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
 #define SHARD_KEEP 5
+#define SHARD_WORKERS_MAX 1024 /* that a manifest and statistics tell of */
 
 struct shard {
     struct shard_options options;
@@ -22,7 +24,7 @@ struct shard {
 
     pthread_mutex_t lock; /* guards what follows */
     struct snapshot *snapshot;
-    int64_t saved_step; /* of the last checkpoint; -1: none */
+    int64_t saved_step;  /* of the last checkpoint; -1: none */
     char save_text[256]; /* how the last save went wrong; "": it did not */
 };
 
@@ -52,6 +54,37 @@ shard_work shard_list, shard_get, shard_put, shard_reset;
 void shard_status(struct shard *shard, const struct query *query);
 void shard_stats(struct shard *shard, const struct query *query);
 /* shard_save.c */
-shard_work shard_snapshot, shard_write, shard_save, shard_restore;
+shard_work shard_snapshot, shard_write, shard_save;
+void shard_file_name(const char *task, char *name, size_t n); /* "ps:0": "ps-0.ckpt" */
+
+struct shard_save_request {
+    const char *folder;
+    int64_t step; /* -1: one more than the newest there */
+    int keep;
+    struct clock *clock; /* paused, at version `step`; resumed once all is copied. NULL: none */
+};
+int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
+                   struct error *err);
+
+/* shard_restore.c */
+shard_work shard_restore;
+
+/* shard_auto.c */
+struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or not yet */
+/* Waits until the clock is paused at version `from` or later; `version` is what it was. */
+int shard_pause(struct clock *clock, int64_t from, double timeout, int64_t *version,
+                struct error *err);
+/* An errand that gives itself again to the slow clerk. */
+void shard_auto_save(void *shard);
+
+/* shard_others.c: the other tasks of the shard's job, linked. */
+struct shard_others {
+    struct cluster cluster;
+    VEC(const char *) tasks;
+    struct arena arena;
+};
+int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
+                      struct error *err);
+void shard_others_release(struct shard_others *others);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "exec/aggregate.h"
 #include "exec/device.h"
 #include "ps/containers.h"
 #include "ps/durable.h"
@@ -50,6 +51,39 @@ static int copy_one(struct snapshot *snapshot, struct variable *variable, struct
     return 0;
 }
 
+/* Parts of resources become values beside those of variables. */
+struct part_writer {
+    struct resource_writer writer; /* first */
+    struct snapshot *snapshot;
+    bool clocks; /* this time around clocks alone, or all but them */
+};
+
+static int take_part(struct resource_writer *writer, const char *container, const char *name,
+                     const struct tensor *value, struct error *err)
+{
+    struct part_writer *parts = (struct part_writer *)writer;
+    struct arena *arena = &parts->snapshot->arena;
+    struct saved_value saved = {.container = arena_strdup(arena, container),
+                                .name = arena_strdup(arena, name)};
+    if (str_starts(name, clock_kind.name) != parts->clocks)
+        return 0;
+    if (tensor_copy(&saved.value, value, err))
+        return err->code;
+    vec_push(&parts->snapshot->entries, saved);
+    return 0;
+}
+
+/* Clocks first: of a push that a clock knows of the aggregators have all values, and still have
+ * them when they are copied after it. */
+static int take_resources(struct variable_store *store, struct snapshot *snapshot,
+                          struct error *err)
+{
+    struct part_writer parts = {{take_part}, snapshot, true};
+    int code = resources_save(store, &parts.writer, err);
+    parts.clocks = false;
+    return code ? code : resources_save(store, &parts.writer, err);
+}
+
 int snapshot_take(struct variable_store *store, int64_t step, double seconds,
                   struct snapshot **taken, struct error *err)
 {
@@ -60,6 +94,8 @@ int snapshot_take(struct variable_store *store, int64_t step, double seconds,
     for (size_t i = 0; !code && i < held.n; i++)
         code = copy_one(snapshot, held.items[i], err);
     containers_unhold(&held, false);
+    if (!code)
+        code = take_resources(store, snapshot, err);
     if (code) {
         snapshot_free(snapshot);
         return code;
@@ -159,6 +195,8 @@ static int find_variables(struct variable_store *store, struct device *device,
     int code = 0;
     for (size_t i = 0; !code && i < snapshot->entries.n; i++) {
         const struct saved_value *entry = &snapshot->entries.items[i];
+        if (resource_is_part(entry->name))
+            continue;
         struct variable like = {.container = entry->container,
                                 .name = entry->name,
                                 .type = entry->value.type,
@@ -190,6 +228,19 @@ static int restore_one(const struct snapshot *snapshot, struct variable *variabl
     return code;
 }
 
+static int restore_resources(const struct snapshot *snapshot, struct variable_store *store,
+                             struct error *err)
+{
+    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
+    int code = 0;
+    for (size_t i = 0; !code && i < snapshot->entries.n; i++) {
+        const struct saved_value *entry = &snapshot->entries.items[i];
+        if (resource_is_part(entry->name))
+            code = resource_load(store, kinds, entry->container, entry->name, &entry->value, err);
+    }
+    return code;
+}
+
 int snapshot_restore(struct variable_store *store, struct device *device, const char *path,
                      double seconds, struct error *err)
 {
@@ -203,6 +254,8 @@ int snapshot_restore(struct variable_store *store, struct device *device, const 
     for (size_t i = 0; !code && i < held.n; i++)
         code = restore_one(snapshot, held.items[i], err);
     containers_unhold(&held, true);
+    if (!code && restore_resources(snapshot, store, err))
+        code = error_prefix(err, "%s: ", path);
     snapshot_free(snapshot);
     return code;
 }

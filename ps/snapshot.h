@@ -13,8 +13,8 @@
 
 struct snapshot;
 
-/* Holds all variables for reading at once, copies those that have a value, and lets go. ERR_RETRY
- * when a step does not give one back within `seconds`. */
+/* Holds all variables for reading at once, copies those that have a value, and lets go; then the
+ * resources. ERR_RETRY when a step does not give a variable back within `seconds`. */
 int snapshot_take(struct variable_store *store, int64_t step, double seconds,
                   struct snapshot **snapshot, struct error *err);
 void snapshot_free(struct snapshot *snapshot);
@@ -24,9 +24,9 @@ void snapshot_free(struct snapshot *snapshot);
 int snapshot_write(const struct snapshot *snapshot, const char *folder, const char *name,
                    struct manifest_file *written, struct error *err);
 
-/* Makes the store what it was: values and counts of updates; a variable that the file lacks has no
- * value then. Variables that are not there yet are made on `device`. No value is changed when the
- * file cannot be read to its end or does not fit. */
+/* Makes the store what it was: values and counts of updates, resources; a variable that the file
+ * lacks has no value then. Variables that are not there yet are made on `device`. No value is
+ * changed when the file cannot be read to its end or does not fit. */
 int snapshot_restore(struct variable_store *store, struct device *device, const char *path,
                      double seconds, struct error *err);
 

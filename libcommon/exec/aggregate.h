@@ -129,6 +129,12 @@ int clock_advance(struct clock *clock, int64_t version, struct error *err);
  */
 void clock_fail(struct clock *clock, const struct error *reason);
 
+/* Answers when the version is `version` or more and no round is under way; from then on none begins
+ * until clock_resume: what shards keep is between two updates. Each answer that is no failure is
+ * followed by one clock_resume. */
+void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
+void clock_resume(struct clock *clock);
+
 /* Stops waiting. False: `done` has been called, or is being called. */
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter);
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checkpoints that a shard makes by itself, every so many updates. Whoever has the clock does it:
+ * the clock stops at the very update, so that a checkpoint's step is what was asked for.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "ps/shard_private.h"
+
+#define LOOK_NANOSECONDS 50000000 /* until there is a clock */
+#define WAIT_SECONDS 0.3          /* then others have their turn */
+
+/* ---- between two rounds ---- */
+
+struct clock *shard_clock(struct shard *shard)
+{
+    struct resource *r = NULL;
+    while ((r = resource_next(shard->options.variables, r)))
+        if (r->kind == &clock_kind)
+            return r->object;
+    return NULL;
+}
+
+struct pause {
+    struct clock_waiter waiter; /* first */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    int64_t version;
+    struct error failure;
+};
+
+static void paused(struct clock_waiter *waiter, const struct clock_result *result,
+                   const struct error *failure)
+{
+    struct pause *pause = (struct pause *)waiter;
+    pthread_mutex_lock(&pause->lock);
+    pause->done = true;
+    if (failure)
+        pause->failure = *failure;
+    else
+        pause->version = result->version;
+    pthread_cond_signal(&pause->changed);
+    pthread_mutex_unlock(&pause->lock);
+}
+
+int shard_pause(struct clock *clock, int64_t from, double timeout, int64_t *version,
+                struct error *err)
+{
+    struct pause pause = {.waiter = {.done = paused, .timeout = timeout},
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER};
+    clock_pause(clock, from, &pause.waiter);
+    pthread_mutex_lock(&pause.lock);
+    while (!pause.done)
+        pthread_cond_wait(&pause.changed, &pause.lock);
+    pthread_mutex_unlock(&pause.lock);
+    *version = pause.version;
+    *err = pause.failure;
+    return err->code;
+}
+
+/* ---- by itself ---- */
+
+static void tell(struct shard *shard, const struct error *err)
+{
+    char line[ERROR_TEXT_BYTES + 64];
+    snprintf(line, sizeof line, "no checkpoint: %s", err->text);
+    if (shard->options.tell)
+        shard->options.tell(shard->options.context, line);
+}
+
+/* Waits a while for the update after which a checkpoint is due, and makes it. The updates since the
+ * last one count, so that one that failed is not tried again at once. */
+static void save_when_due(struct shard *shard, struct clock *clock)
+{
+    struct error err = ERROR_INIT;
+    int64_t every = shard->options.save_every, step;
+    struct shard_save_request wanted = {
+        .folder = shard->options.save_folder, .keep = shard->options.keep, .clock = clock};
+    int64_t due = (clock_version(clock) / every + 1) * every;
+    if (!shard_pause(clock, due, WAIT_SECONDS, &wanted.step, &err) &&
+        shard_save_all(shard, &wanted, &step, &err))
+        tell(shard, &err);
+}
+
+/* One errand among others, so that two saves never meet. */
+void shard_auto_save(void *argument)
+{
+    const struct timespec until_there_is_one = {0, LOOK_NANOSECONDS};
+    struct shard *shard = argument;
+    struct clock *clock = shard_clock(shard);
+    if (clock)
+        save_when_due(shard, clock);
+    else
+        nanosleep(&until_there_is_one, NULL);
+    clerk_do(shard->slow, shard_auto_save, shard);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "ps/shard_private.h"
+
+struct dial {
+    struct hub *hub;
+    const char *task, *address;
+    double seconds;
+    struct error err;
+    atomic_bool done;
+};
+
+static void dial(void *argument)
+{
+    struct dial *d = argument;
+    peers_connect(hub_peers(d->hub), d->task, d->address, d->seconds, &d->err);
+    atomic_store(&d->done, true);
+}
+
+static bool is_linked(struct hub *hub, const char *task)
+{
+    struct peer *peer = hub_peer(hub, task);
+    if (peer)
+        peer_release(peer);
+    return peer != NULL;
+}
+
+static int link_to(struct hub *hub, const char *task, const char *address, double seconds,
+                   struct error *err)
+{
+    const struct timespec pause = {0, 2000000};
+    struct dial d = {.hub = hub, .task = task, .address = address, .seconds = seconds};
+    double end = loop_now() + seconds;
+    if (is_linked(hub, task))
+        return 0;
+    loop_post(hub_loop(hub), dial, &d);
+    while (!atomic_load(&d.done) || (!d.err.code && !is_linked(hub, task) && loop_now() < end))
+        nanosleep(&pause, NULL);
+    if (d.err.code)
+        *err = d.err;
+    else if (!is_linked(hub, task))
+        error_set(err, ERR_UNAVAILABLE, "%s at %s: cannot be reached in %g s", task, address,
+                  seconds);
+    return err->code;
+}
+
+int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
+                      struct error *err)
+{
+    const struct shard_options *options = &shard->options;
+    if (!options->find_cluster)
+        return 0;
+    int code = options->find_cluster(options->context, &others->cluster, err);
+    for (size_t i = 0; !code && i < others->cluster.tasks.n; i++) {
+        const struct cluster_task *task = &others->cluster.tasks.items[i];
+        const char *name = arena_printf(&others->arena, "%s:%d", task->job, task->index);
+        const char *colon = strchr(options->task, ':');
+        size_t job = colon ? (size_t)(colon - options->task) : strlen(options->task);
+        if (strlen(task->job) != job || strncmp(task->job, options->task, job) ||
+            !strcmp(name, options->task))
+            continue;
+        vec_push(&others->tasks, name);
+        code = link_to(options->hub, name, task->address, seconds, err);
+    }
+    return code;
+}
+
+void shard_others_release(struct shard_others *others)
+{
+    cluster_release(&others->cluster);
+    vec_release(&others->tasks);
+    arena_release(&others->arena);
+}

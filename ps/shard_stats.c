@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a shard tells of itself. Called in the loop's thread, and never waits for a hold.
+ */
+#include <unistd.h>
+
+#include "ps/shard_private.h"
+
+static void pack_int(msgpack_packer *packer, const char *key, int64_t value)
+{
+    pack_key(packer, key);
+    msgpack_pack_int64(packer, value);
+}
+
+static void pack_float(msgpack_packer *packer, const char *key, double value)
+{
+    pack_key(packer, key);
+    msgpack_pack_double(packer, value);
+}
+
+/* ---- status ---- */
+
+static int count_joined(struct clock *clock)
+{
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
+    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
+        joined += workers[i].joined && !workers[i].left;
+    return joined;
+}
+
+void shard_status(struct shard *shard, const struct query *query)
+{
+    struct clock *clock = shard_clock(shard);
+    const struct link_hello *self = peers_self(hub_peers(query->hub));
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 8);
+    if (!packer)
+        return;
+    pack_key(packer, "task");
+    pack_text(packer, shard->options.task);
+    pack_key(packer, "incarnation");
+    msgpack_pack_uint64(packer, self->incarnation);
+    pack_int(packer, "pid", getpid());
+    pack_float(packer, "seconds", loop_now() - shard->began);
+    pack_int(packer, "version", clock ? clock_version(clock) : -1);
+    pack_int(packer, "workers", count_joined(clock));
+    pthread_mutex_lock(&shard->lock);
+    pack_int(packer, "saved", shard->saved_step);
+    pack_key(packer, "save_error");
+    pack_text(packer, shard->save_text);
+    pthread_mutex_unlock(&shard->lock);
+    answer_end(query->peer, NULL, 0);
+}
+
+/* ---- stats ---- */
+
+static void pack_worker(msgpack_packer *packer, const struct clock_worker *worker)
+{
+    msgpack_pack_map(packer, 11);
+    pack_int(packer, "worker", worker->worker);
+    pack_key(packer, "here");
+    worker->joined && !worker->left ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+    pack_int(packer, "clock", worker->clock);
+    pack_int(packer, "behind", worker->behind);
+    pack_float(packer, "waited", worker->waited);
+    pack_int(packer, "pushed", worker->pushed);
+    pack_int(packer, "counted", worker->counted);
+    pack_int(packer, "late", worker->late);
+    pack_int(packer, "dropped", worker->dropped);
+    pack_int(packer, "duplicate", worker->duplicate);
+    pack_float(packer, "seen", worker->seen);
+}
+
+static void pack_workers(msgpack_packer *packer, struct clock *clock)
+{
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
+    if (n > SHARD_WORKERS_MAX)
+        n = SHARD_WORKERS_MAX;
+    pack_key(packer, "workers");
+    msgpack_pack_array(packer, (size_t)n);
+    for (int i = 0; i < n; i++)
+        pack_worker(packer, &workers[i]);
+}
+
+struct traffic {
+    int64_t links;
+    uint64_t in, out;
+};
+
+static void add_link(void *context, struct link *link)
+{
+    struct traffic *traffic = context;
+    struct link_stats stats = link_stats(link);
+    traffic->links++;
+    traffic->in += stats.bytes_in;
+    traffic->out += stats.bytes_out;
+}
+
+static uint64_t count_refused(struct peers *peers)
+{
+    struct peers_refused r = peers_refused(peers);
+    return r.wrong_key + r.no_tls + r.http + r.garbage + r.wrong_job + r.wrong_version + r.timeout +
+           r.too_many + r.old;
+}
+
+static void count_staged(struct shard *shard, int64_t *bytes, int64_t *pushes)
+{
+    struct resource *r = NULL;
+    *bytes = *pushes = 0;
+    while ((r = resource_next(shard->options.variables, r))) {
+        int64_t b, n;
+        if (r->kind != &aggregator_kind)
+            continue;
+        aggregator_size(r->object, &b, &n);
+        *bytes += b;
+        *pushes += n;
+    }
+}
+
+void shard_stats(struct shard *shard, const struct query *query)
+{
+    struct traffic traffic = {0};
+    int64_t bytes, pushes;
+    struct clock *clock = shard_clock(shard);
+    struct peers *peers = hub_peers(query->hub);
+    peers_each(peers, add_link, &traffic);
+    count_staged(shard, &bytes, &pushes);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 8);
+    if (!packer)
+        return;
+    pack_float(packer, "seconds", loop_now() - shard->began);
+    pack_int(packer, "links", traffic.links);
+    pack_int(packer, "in", (int64_t)traffic.in);
+    pack_int(packer, "out", (int64_t)traffic.out);
+    pack_int(packer, "staged", pushes);
+    pack_int(packer, "staged_bytes", bytes);
+    pack_int(packer, "refused", (int64_t)count_refused(peers));
+    pack_workers(packer, clock);
+    answer_end(query->peer, NULL, 0);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "show/shards.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "show/columns.h"
+#include "show/show.h"
+
+enum cell_form { CELL_TASK, CELL_TEXT, CELL_INT, CELL_WORKER, CELL_SECONDS, CELL_BYTES };
+
+struct cell {
+    const char *head;
+    enum cell_form form;
+    const char *field;
+};
+
+#define CELLS_MAX 12
+
+struct shard_view {
+    const char *name, *verb;
+    const char *rows; /* the field that is an array of rows; NULL: the reply is the row */
+    bool lines;       /* "ps:0 pid=4120 step=388" instead of columns */
+    struct cell cells[CELLS_MAX];
+};
+
+static const struct shard_view views[] = {
+    {"list",
+     "list",
+     "variables",
+     false,
+     {{"TASK", CELL_TASK, ""},
+      {"CONTAINER", CELL_TEXT, "container"},
+      {"NAME", CELL_TEXT, "name"},
+      {"TYPE", CELL_TEXT, "type"},
+      {"UPDATES", CELL_INT, "updates"}}},
+    {"key",
+     "list",
+     "variables",
+     false,
+     {{"TASK", CELL_TASK, ""},
+      {"NAME", CELL_TEXT, "name"},
+      {"UPDATES", CELL_INT, "updates"},
+      {"SIZE", CELL_BYTES, "bytes"}}},
+    {"worker",
+     "stats",
+     "workers",
+     false,
+     {{"WORKER", CELL_WORKER, "worker"},
+      {"CLOCK", CELL_INT, "clock"},
+      {"BEHIND", CELL_INT, "behind"},
+      {"WAITED", CELL_SECONDS, "waited"},
+      {"PUSHED", CELL_INT, "pushed"},
+      {"LATE", CELL_INT, "late"},
+      {"DROPPED", CELL_INT, "dropped"},
+      {"DUPLICATE", CELL_INT, "duplicate"},
+      {"SEEN", CELL_SECONDS, "seen"}}},
+    {"shard",
+     "stats",
+     NULL,
+     false,
+     {{"TASK", CELL_TASK, ""},
+      {"UP", CELL_SECONDS, "seconds"},
+      {"LINKS", CELL_INT, "links"},
+      {"IN", CELL_BYTES, "in"},
+      {"OUT", CELL_BYTES, "out"},
+      {"STAGED", CELL_INT, "staged"},
+      {"HELD", CELL_BYTES, "staged_bytes"},
+      {"REFUSED", CELL_INT, "refused"}}},
+    {"status",
+     "status",
+     NULL,
+     true,
+     {{"", CELL_TASK, ""},
+      {"pid", CELL_INT, "pid"},
+      {"incarnation", CELL_INT, "incarnation"},
+      {"up", CELL_SECONDS, "seconds"},
+      {"step", CELL_INT, "version"},
+      {"workers", CELL_INT, "workers"},
+      {"saved", CELL_INT, "saved"}}},
+};
+
+const struct shard_view *shard_view_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+        if (!strcmp(views[i].name, name))
+            return &views[i];
+    return NULL;
+}
+
+const char *shard_view_verb(const struct shard_view *view)
+{
+    return view->verb;
+}
+
+/* ---- rows ---- */
+
+/* A negative number stands for "not yet". */
+static void print_number(const struct cell *cell, const msgpack_object *row, struct str *out)
+{
+    int64_t whole;
+    double value;
+    if (cell->form == CELL_SECONDS && record_get_float(row, cell->field, &value))
+        str_printf(out, "%.1fs", value);
+    else if (!record_get_int(row, cell->field, &whole) || whole < 0)
+        str_append(out, "-");
+    else if (cell->form == CELL_BYTES)
+        show_bytes(out, whole);
+    else
+        str_printf(out, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
+}
+
+static void print_cell(const struct cell *cell, const char *task, const msgpack_object *row,
+                       struct str *out)
+{
+    struct arena arena = ARENA_INIT;
+    const char *text = "-";
+    if (cell->form == CELL_TASK) {
+        str_append(out, task);
+    } else if (cell->form == CELL_TEXT) {
+        record_get_text(row, cell->field, &arena, &text);
+        str_append(out, str_is_printable(text, strlen(text)) ? text : "?");
+    } else {
+        print_number(cell, row, out);
+    }
+    arena_release(&arena);
+}
+
+static void add_cells(const struct shard_view *view, const char *task, const msgpack_object *row,
+                      struct str *rows)
+{
+    for (const struct cell *cell = view->cells; cell->head; cell++) {
+        if (view->lines && cell->form != CELL_TASK)
+            str_printf(rows, " %s=", cell->head);
+        print_cell(cell, task, row, rows);
+        if (!view->lines)
+            str_append_char(rows, 0);
+    }
+    if (view->lines)
+        str_append_char(rows, '\n');
+}
+
+/* {"task":"ps:0", and what the row says, but what belongs to the reply alone. */
+static void add_json(const char *task, const msgpack_object *row, bool is_reply, struct str *rows)
+{
+    str_append(rows, "{\"task\":");
+    show_json_text(rows, task, strlen(task));
+    for (uint32_t i = 0; i < row->via.map.size; i++) {
+        const msgpack_object_kv *field = &row->via.map.ptr[i];
+        const msgpack_object_str *key = &field->key.via.str;
+        static const char *const of_replies[] = {"kind", "id", "code", "sum", "tensors", "task"};
+        bool skip = field->key.type != MSGPACK_OBJECT_STR;
+        for (size_t k = 0; !skip && is_reply && k < sizeof of_replies / sizeof *of_replies; k++)
+            skip =
+                strlen(of_replies[k]) == key->size && !memcmp(of_replies[k], key->ptr, key->size);
+        if (skip)
+            continue;
+        str_append_char(rows, ',');
+        show_json_text(rows, key->ptr, key->size);
+        str_append_char(rows, ':');
+        show_json_value(rows, &field->val);
+    }
+    str_append(rows, "}\n");
+}
+
+void shard_view_add(const struct shard_view *view, bool json, const char *task,
+                    const msgpack_object *reply, struct str *rows)
+{
+    const msgpack_object *all = view->rows ? record_field(reply, view->rows) : reply;
+    bool is_array = all && all->type == MSGPACK_OBJECT_ARRAY;
+    uint32_t n = is_array ? all->via.array.size : all == reply;
+    for (uint32_t i = 0; i < n; i++) {
+        const msgpack_object *row = is_array ? &all->via.array.ptr[i] : all;
+        if (row->type != MSGPACK_OBJECT_MAP)
+            continue;
+        if (json)
+            add_json(task, row, row == reply, rows);
+        else
+            add_cells(view, task, row, rows);
+    }
+}
+
+void shard_view_print(const struct shard_view *view, const struct str *rows, struct str *out)
+{
+    struct columns columns = {0};
+    if (view->lines) {
+        str_append(out, str_text(rows));
+        return;
+    }
+    for (const struct cell *cell = view->cells; cell->head; cell++, columns.n++)
+        columns_add(&columns, "%s", cell->head);
+    str_append_bytes(&columns.cells, str_text(rows), rows->n);
+    columns_print(&columns, out);
+}

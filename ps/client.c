@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/client.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+#define SHARDS "ps"
+#define TIMEOUT_SECONDS 30.0
+
+/* A file that is named counts more than a job's directory. */
+static int read_cluster(struct client *client, struct error *err)
+{
+    const struct client_options *options = &client->options;
+    if (options->cluster_path)
+        return cluster_read(&client->cluster, options->cluster_path, err);
+    if (!options->job_folder)
+        return error_set(
+            err, ERR_USAGE,
+            "which cluster? name its file by -c, or a running job's directory by --job");
+    int code = job_open(&client->job, options->job_folder, err);
+    return code ? code : job_cluster(&client->job, &client->cluster, err);
+}
+
+static const char *name_of(struct client *client, const struct cluster_task *task)
+{
+    return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
+}
+
+static int choose_tasks(struct client *client, struct error *err)
+{
+    const char *wanted = client->options.task;
+    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->cluster.tasks.items[i];
+        const char *name = name_of(client, task);
+        if (wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARDS))
+            vec_push(&client->tasks, name);
+    }
+    if (client->tasks.n)
+        return 0;
+    return wanted ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", wanted)
+                  : error_set(err, ERR_CONFIG, "there is no task of job " SHARDS " in the cluster");
+}
+
+/* What is known to be dead is not waited for. */
+static int check_alive(const struct client *client, const struct cluster_task *task,
+                       const char *name, struct error *err)
+{
+    struct job_process process;
+    int code = client->job.folder ? job_look(&client->job, name, &process, err) : 0;
+    if (!code && client->job.folder && process.pid && !process.alive)
+        code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died", name,
+                         task->address, (long)process.pid);
+    return code;
+}
+
+static int dial_all(struct client *client, struct error *err)
+{
+    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->cluster.tasks.items[i];
+        const char *name = name_of(client, task);
+        if (client_task_index(client, name) < 0)
+            continue;
+        if (check_alive(client, task, name, err) ||
+            peers_connect(hub_peers(client->hub), name, task->address, client->options.timeout,
+                          err))
+            return err->code;
+    }
+    return peers_wait(hub_peers(client->hub), err);
+}
+
+static void waits(void *context, const char *task, const char *text)
+{
+    const struct client *client = context;
+    (void)task;
+    if (client->options.waiting)
+        client->options.waiting(client->options.context, text);
+}
+
+int client_open(struct client *client, const struct client_options *options, struct error *err)
+{
+    *client = (struct client){.options = *options};
+    if (client->options.timeout <= 0)
+        client->options.timeout = TIMEOUT_SECONDS;
+    if (read_cluster(client, err) || choose_tasks(client, err))
+        return err->code;
+    if (client->job.folder && !options->key_file && !options->no_key)
+        client->key_path = job_path(&client->job, "", "key");
+    struct hub_options hub = {
+        .peers = {.producer = options->producer,
+                  .folder = options->job_folder,
+                  .key_file = options->key_file ? options->key_file : client->key_path,
+                  .no_key = options->no_key},
+        .waiting = waits,
+        .context = client};
+    client->hub = hub_new(&hub, err);
+    return client->hub ? dial_all(client, err) : err->code;
+}
+
+void client_close(struct client *client)
+{
+    hub_free(client->hub);
+    job_close(&client->job);
+    mem_free(client->key_path);
+    vec_release(&client->tasks);
+    cluster_release(&client->cluster);
+}
+
+int client_task_index(const struct client *client, const char *task)
+{
+    for (size_t i = 0; i < client->tasks.n; i++)
+        if (!strcmp(client->tasks.items[i], task))
+            return (int)i;
+    return -1;
+}
+
+static int ask(struct client *client, const struct request *request, size_t n, struct error *err)
+{
+    struct asking *asking = asking_start(client->hub, client->tasks.items, (int)n, request);
+    return asking_finish(asking, true, client->options.timeout, err);
+}
+
+int client_ask(struct client *client, const struct request *request, struct error *err)
+{
+    return ask(client, request, client->tasks.n, err);
+}
+
+int client_ask_first(struct client *client, const struct request *request, struct error *err)
+{
+    return ask(client, request, 1, err);
+}

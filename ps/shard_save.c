@@ -232,7 +232,7 @@ static void note(struct shard *shard, int64_t step, const struct error *err)
     pthread_mutex_lock(&shard->lock);
     if (!err->code)
         shard->saved_step = step;
-    snprintf(shard->save_text, sizeof shard->save_text, "%s", err->code ? err->text : "");
+    snprintf(shard->save_text, sizeof shard->save_text, "%.250s", err->code ? err->text : "");
     pthread_mutex_unlock(&shard->lock);
 }
 

@@ -160,7 +160,8 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
             answer(clock, waiter, member);
         return over;
     }
-    if (clock->under_way || clock->pauses || !policy_choose(clock))
+    bool held_back = clock->pauses || (clock->stop_at && clock->version >= clock->stop_at);
+    if (clock->under_way || held_back || !policy_choose(clock))
         return false;
     hand_out_round(clock, waiter);
     return true;

@@ -85,6 +85,13 @@ void clock_resume(struct clock *clock)
     clock_unlock(clock);
 }
 
+void clock_stop_at(struct clock *clock, int64_t version)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->stop_at = version;
+    clock_unlock(clock);
+}
+
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
 {
     pthread_mutex_lock(&clock->lock);

@@ -71,17 +71,24 @@ static void tell(struct shard *shard, const struct error *err)
         shard->options.tell(shard->options.context, line);
 }
 
-/* Waits a while for the update after which a checkpoint is due, and makes it. The updates since the
- * last one count, so that one that failed is not tried again at once. */
+/* Waits for the update after which a checkpoint is due, and makes it. Where the clock is to stop is
+ * said once, so that it does while others have their turn. One that failed is due again after as
+ * many updates. */
 static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
     int64_t every = shard->options.save_every, step;
     struct shard_save_request wanted = {
         .folder = shard->options.save_folder, .keep = shard->options.keep, .clock = clock};
-    int64_t due = (clock_version(clock) / every + 1) * every;
-    if (!shard_pause(clock, due, WAIT_SECONDS, &wanted.step, &err) &&
-        shard_save_all(shard, &wanted, &step, &err))
+    if (!shard->due) {
+        shard->due = (clock_version(clock) / every + 1) * every;
+        clock_stop_at(clock, shard->due);
+    }
+    if (shard_pause(clock, shard->due, WAIT_SECONDS, &wanted.step, &err))
+        return;
+    clock_stop_at(clock, 0);
+    shard->due = 0;
+    if (shard_save_all(shard, &wanted, &step, &err))
         tell(shard, &err);
 }
 
@@ -95,5 +102,6 @@ void shard_auto_save(void *argument)
         save_when_due(shard, clock);
     else
         nanosleep(&until_there_is_one, NULL);
-    clerk_do(shard->slow, shard_auto_save, shard);
+    if (!clerk_do(shard->slow, shard_auto_save, shard) && clock)
+        clock_stop_at(clock, 0);
 }

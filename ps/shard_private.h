@@ -21,6 +21,8 @@ struct shard {
     struct shard_options options;
     struct clerk *quick, *slow; /* for holds; for disks */
     double began;
+    int64_t
+        due; /* the version at which the next checkpoint is; 0: not said yet. The slow clerk's */
 
     pthread_mutex_t lock; /* guards what follows */
     struct snapshot *snapshot;

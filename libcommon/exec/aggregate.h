@@ -135,6 +135,10 @@ void clock_fail(struct clock *clock, const struct error *reason);
 void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
 void clock_resume(struct clock *clock);
 
+/* No round begins at that version or later, as if it were paused from then on; 0: none is held
+ * back. */
+void clock_stop_at(struct clock *clock, int64_t version);
+
 /* Stops waiting. False: `done` has been called, or is being called. */
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter);
 

@@ -8,8 +8,9 @@
 
 #include "ps/shard_private.h"
 
-#define LOOK_NANOSECONDS 50000000 /* until there is a clock */
-#define WAIT_SECONDS 0.3          /* then others have their turn */
+#define WAIT_SECONDS 0.3 /* then others have their turn */
+
+static const struct timespec look_again = {0, 50000000}; /* whether there is a clock */
 
 /* ---- between two rounds ---- */
 
@@ -84,8 +85,11 @@ static void save_when_due(struct shard *shard, struct clock *clock)
         shard->due = (clock_version(clock) / every + 1) * every;
         clock_stop_at(clock, shard->due);
     }
-    if (shard_pause(clock, shard->due, WAIT_SECONDS, &wanted.step, &err))
+    if (shard_pause(clock, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
+        if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
+            nanosleep(&look_again, NULL);
         return;
+    }
     clock_stop_at(clock, 0);
     shard->due = 0;
     if (shard_save_all(shard, &wanted, &step, &err))
@@ -95,13 +99,12 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 /* One errand among others, so that two saves never meet. */
 void shard_auto_save(void *argument)
 {
-    const struct timespec until_there_is_one = {0, LOOK_NANOSECONDS};
     struct shard *shard = argument;
     struct clock *clock = shard_clock(shard);
     if (clock)
         save_when_due(shard, clock);
     else
-        nanosleep(&until_there_is_one, NULL);
+        nanosleep(&look_again, NULL);
     if (!clerk_do(shard->slow, shard_auto_save, shard) && clock)
         clock_stop_at(clock, 0);
 }

@@ -63,6 +63,7 @@ struct shard_save_request {
     const char *folder;
     int64_t step; /* -1: one more than the newest there */
     int keep;
+    double seconds;      /* that other shards are given to be there, and to copy */
     struct clock *clock; /* paused, at version `step`; resumed once all is copied. NULL: none */
 };
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,

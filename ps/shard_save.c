@@ -239,8 +239,8 @@ static void note(struct shard *shard, int64_t step, const struct error *err)
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err)
 {
-    struct save save = {.shard = shard, .seconds = SHARD_WAIT_SECONDS};
-    int code = shard_find_others(shard, &save.others, SHARD_WAIT_SECONDS, err);
+    struct save save = {.shard = shard, .seconds = wanted->seconds};
+    int code = shard_find_others(shard, &save.others, wanted->seconds, err);
     if (!code)
         code = saves_open(&save.saves, wanted->folder, err);
     if (!code)
@@ -263,6 +263,7 @@ static int save_asked(struct shard_query *query, int64_t *step, struct error *er
                                             query->folder ? query->folder : options->save_folder,
                                         .step = query->step,
                                         .keep = options->keep,
+                                        .seconds = query->seconds,
                                         .clock = shard_clock(query->shard)};
     if (!wanted.folder)
         return error_set(err, ERR_USAGE, "no folder to save to");

@@ -324,8 +324,8 @@ static void pack_folder(void *context, msgpack_packer *packer)
 {
     pack_key(packer, "folder");
     pack_text(packer, context);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, -1);
+    pack_key(packer, "seconds");
+    msgpack_pack_double(packer, 0.5);
 }
 
 static void all_shards_are_saved_and_taken_back(void **unused)
@@ -450,6 +450,7 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
         snprintf(path, sizeof path, "ckpt/%d", (int)step);
         for (int i = 0; step % 10 == 0 && access(path, F_OK) && i < 500; i++)
             usleep(10000);
+        usleep(step % 10 == 0 ? 100000 : 0); /* until the next one is due */
     }
     int n = 0;
     for (int64_t step = 1; step <= 35; step++) {

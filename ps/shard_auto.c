@@ -79,8 +79,10 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
     int64_t every = shard->options.save_every, step;
-    struct shard_save_request wanted = {
-        .folder = shard->options.save_folder, .keep = shard->options.keep, .clock = clock};
+    struct shard_save_request wanted = {.folder = shard->options.save_folder,
+                                        .keep = shard->options.keep,
+                                        .seconds = SHARD_WAIT_SECONDS,
+                                        .clock = clock};
     if (!shard->due) {
         shard->due = (clock_version(clock) / every + 1) * every;
         clock_stop_at(clock, shard->due);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shards that run in threads of a test, and a client that asks them over Unix sockets. The test
+ * runs in a folder of its own from shards_start to shards_end.
+ */
+#ifndef TF_TESTS_LIB_SHARDS_H
+#define TF_TESTS_LIB_SHARDS_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/unit.h"
+#include "ps/client.h"
+#include "ps/containers.h"
+#include "ps/shard.h"
+
+#define SHARDS 2
+
+static const char cluster_text[] = "task ps:0 unix:ps-0\ntask ps:1 unix:ps-1\n";
+
+struct server {
+    char task[16];
+    struct hub *hub;
+    struct variable_store *store;
+    struct shard *shard;
+    pthread_t thread;
+    char told[512];
+};
+
+static struct server servers[SHARDS];
+static char folder[64];
+
+static inline int find_cluster(void *context, struct cluster *cluster, struct error *err)
+{
+    (void)context;
+    return cluster_parse(cluster, cluster_text, "test", err);
+}
+
+static inline void tell(void *context, const char *line)
+{
+    struct server *server = context;
+    snprintf(server->told, sizeof server->told, "%s", line);
+}
+
+static inline void *run(void *argument)
+{
+    struct server *server = argument;
+    struct error err = ERROR_INIT;
+    loop_run(hub_loop(server->hub), &err);
+    return NULL;
+}
+
+static inline void start(struct server *server, int i, int64_t save_every)
+{
+    struct error err = ERROR_INIT;
+    char address[32];
+    snprintf(server->task, sizeof server->task, "ps:%d", i);
+    snprintf(address, sizeof address, "unix:ps-%d", i);
+    struct hub_options hub = {.peers = {.task = server->task, .producer = "test"}};
+    server->hub = hub_new(&hub, &err);
+    assert_non_null(server->hub);
+    if (!server->store)
+        server->store = variable_store_new();
+    struct shard_options options = {.hub = server->hub,
+                                    .task = server->task,
+                                    .variables = server->store,
+                                    .context = server,
+                                    .find_cluster = find_cluster,
+                                    .tell = tell,
+                                    .save_folder = "ckpt",
+                                    .save_every = save_every};
+    server->shard = shard_new(&options);
+    assert_int_equal(peers_listen(hub_peers(server->hub), address, NULL, &err), 0);
+    assert_int_equal(pthread_create(&server->thread, NULL, run, server), 0);
+}
+
+static inline void end(struct server *server)
+{
+    loop_stop(hub_loop(server->hub));
+    pthread_join(server->thread, NULL);
+    shard_free(server->shard);
+    hub_free(server->hub);
+    server->hub = NULL;
+}
+
+static inline int64_t put(struct server *server, const char *container, const char *name,
+                          int64_t value)
+{
+    struct error err = ERROR_INIT;
+    struct variable like = {.container = container, .name = name, .type = INT64}, *variable;
+    struct tensor t = tensor_borrow(INT64, &like.shape, &value);
+    assert_int_equal(variable_store_get(server->store, &like, &variable, &err), 0);
+    assert_int_equal(containers_put(server->store, container, name, 1, &t, &err), 0);
+    return value;
+}
+
+static inline int64_t get(struct server *server, const char *name)
+{
+    struct error err = ERROR_INIT;
+    struct tensor t = TENSOR_INIT;
+    if (containers_get(server->store, "default", name, 1, &t, &err))
+        fail_msg("%s", err.text);
+    int64_t value = *(int64_t *)t.data;
+    tensor_release(&t);
+    return value;
+}
+
+static inline void shards_start(int64_t save_every)
+{
+    FILE *file;
+    snprintf(folder, sizeof folder, "/tmp/tf-shard-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    assert_non_null(file = fopen("cluster", "w"));
+    fputs(cluster_text, file);
+    fclose(file);
+    for (int i = 0; i < SHARDS; i++)
+        start(&servers[i], i, save_every);
+    put(&servers[0], "default", "v", 1);
+    put(&servers[0], "scratch", "s", 2);
+    put(&servers[1], "default", "w", 3);
+}
+
+static inline void shards_end(void)
+{
+    char command[128];
+    for (int i = 0; i < SHARDS; i++) {
+        if (servers[i].hub)
+            end(&servers[i]);
+        variable_store_free(servers[i].store);
+        servers[i] = (struct server){0};
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(chdir("/") | system(command), 0);
+}
+
+static inline void open_client(struct client *client, const char *task)
+{
+    struct error err = ERROR_INIT;
+    struct client_options options = {.cluster_path = "cluster", .task = task, .timeout = 5};
+    if (client_open(client, &options, &err))
+        fail_msg("%s", err.text);
+}
+
+#endif

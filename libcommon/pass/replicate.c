@@ -106,9 +106,9 @@ static int copy_names(struct replicator *r)
 
 static int build(struct replicator *r)
 {
-    if (replicate_find(r) || replicate_copy_before(r) || replicate_add_pushes(r) ||
-        replicate_add_update(r) || replicate_copy_update(r) || replicate_end_update(r) ||
-        replicate_copy_after(r) || copy_names(r))
+    if (replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
+        replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
+        replicate_end_update(r) || replicate_copy_after(r) || copy_names(r))
         return r->err->code;
     return graph_check(r->to, r->err);
 }
@@ -120,7 +120,9 @@ static void release(struct replicator *r)
     vec_release(&r->pushes);
     vec_release(&r->todo);
     vec_release(&r->open);
+    vec_release(&r->locals);
     vec_release(&r->joined);
+    vec_release(&r->ends);
     arena_release(&r->arena);
 }
 
@@ -129,6 +131,7 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
 {
     size_t n = from->nodes.n;
     struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
+    r.fetches = r.fires = EDGE_NONE;
     r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
     r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);

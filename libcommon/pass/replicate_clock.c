@@ -122,8 +122,12 @@ int replicate_add_pushes(struct replicator *r)
     int set = push < 0 ? -1 : set_version(r, "clock/push/version", (struct edge){push, 0});
     if (set < 0)
         return r->err->code;
+    vec_push(&r->ends, set);
+    if (replicate_end_local(r))
+        return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
-    struct node_spec done = {.op = "ControlTrigger", .controls = &set, .n_controls = 1};
+    struct node_spec done = {
+        .op = "ControlTrigger", .controls = r->ends.items, .n_controls = (int)r->ends.n};
     r->done = replicate_add(r, WORKER_DEVICE, "clock/done", &done);
     return r->err->code;
 }

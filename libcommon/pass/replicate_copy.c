@@ -159,7 +159,7 @@ static void copy_outside(struct replicator *r, const struct node *node)
                                      : device_of(r, node, shard ? SHARD_DEVICE : WORKER_DEVICE)};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = replicate_edge(r, node->inputs[i]);
+        inputs[i] = replicate_read(r, node, node->inputs[i]);
         open |= !edge_exists(inputs[i]);
     }
     struct node *copy = add_copy(r, node, &spec, inputs);
@@ -213,7 +213,7 @@ int replicate_copy_before(struct replicator *r)
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (is_outside(r, r->order[i]) && !has(r, r->order[i], FACT_AFTER))
             copy_outside(r, graph_node(r->from, r->order[i]));
-    return 0;
+    return r->err->code;
 }
 
 int replicate_copy_update(struct replicator *r)
@@ -234,7 +234,7 @@ int replicate_copy_after(struct replicator *r)
         const struct node *node = graph_node(r->from, r->open.items[i]);
         struct node *copy = graph_node(r->to, r->copy[node->id]);
         for (int k = 0; k < node->n_inputs; k++)
-            copy->inputs[k] = replicate_edge(r, node->inputs[k]);
+            copy->inputs[k] = replicate_read(r, node, node->inputs[k]);
     }
     return r->err->code;
 }

@@ -37,6 +37,12 @@ struct push {
     int take;               /* node of the result */
 };
 
+/* A worker's own copy of a variable. */
+struct local {
+    const struct node *variable; /* of the source */
+    struct edge copy, used;      /* of the result: the copy, and what the step goes by */
+};
+
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -52,7 +58,9 @@ struct replicator {
     VEC(int) open;                  /* nodes of the source whose copies have inputs to be closed */
     int join, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
-    VEC(int) joined;            /* nodes that the entry join runs besides */
+    VEC(struct local) locals;
+    VEC(int) joined; /* nodes that the entry join runs besides */
+    VEC(int) ends;   /* nodes that a step ends with */
     struct arena arena;
     struct error *err;
 };
@@ -80,10 +88,13 @@ int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
 
-/* replicate_local.c: accumulation and local copies of variables on the worker. */
+/* replicate_local.c: what workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);
-/* What is pushed of an edge of the source. */
+/* What a node of the worker gets of an edge of the source. */
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
+/* What is pushed of one. */
 struct edge replicate_pushed(struct replicator *r, struct edge edge);
+int replicate_end_local(struct replicator *r);
 
 /* A new node of `to`; -1 with the error set. The name is made unique. */
 int replicate_add(struct replicator *r, const char *device, const char *name,

@@ -193,10 +193,96 @@ static void sync_equals_one_worker(void **state)
     trained_release(&alone);
 }
 
+/* Four steps of a quarter of the batch are one of the whole. */
+static void accumulated_steps_equal_one(void **state)
+{
+    struct replicas job;
+    struct replicate_options options = {.accumulate = 4};
+    struct trained alone = {0};
+    struct tensor loss;
+    struct error err = ERROR_INIT;
+    double sum = 0;
+    (void)state;
+    train_alone(model, &alone);
+    replicas_open(&job, scripts_build(model), &options, "sync", 1);
+    replicas_start(&job);
+    worker_join(&job.workers[0]);
+    for (int i = 0; i < 4 * STEPS; i++) {
+        struct step step = {.number = i + 1};
+        struct batch batch;
+        batch_of(&batch, i / 4, i % 4, 4);
+        if (worker_run(&job.workers[0], &step, "train", batch.feeds, 2, &loss, &err))
+            fail_msg("step %d: %s", i, err.text);
+        sum += tensor_get_float64(&loss, 0) / 4;
+        tensor_release(&loss);
+        if (i % 4 < 3)
+            continue;
+        assert_true(fabs(sum - alone.losses[i / 4]) < (i < 4 ? 1e-6 : 1e-4));
+        sum = 0;
+    }
+    replicas_stop(&job);
+    assert_true(largest_difference(&alone.w, replicas_variable(&job, "h/W")) < 1e-4);
+    assert_int_equal(tensor_get_int64(replicas_variable(&job, "global_step"), 0), STEPS);
+    replicas_close(&job);
+    trained_release(&alone);
+}
+
+/* ---- downpour ---- */
+
+static const char slope[] = "x = Placeholder{dtype = float32, shape = {2}}\n"
+                            "w = variable{name = 'w', shape = {2}, init = 0}\n"
+                            "loss = Sum(w * x, 0)\n"
+                            "used = Identity(w * 1.0)\n"
+                            "entry.train = {minimize(loss, optim.sgd{rate = 0.5}), used}\n";
+
+static void check_downpour(const char *mode, int fetch, int push)
+{
+    struct replicas job;
+    struct error err = ERROR_INIT;
+    float shared[2] = {0}, local[2] = {0}, owed[2] = {0};
+    struct shape shape = shape_vector(2);
+    replicas_open(&job, scripts_build(slope), NULL, mode, 1);
+    replicas_start(&job);
+    worker_join(&job.workers[0]);
+    for (int i = 0; i < 60; i++) {
+        float x[] = {(float)sin(i * 1.3), (float)cos(i * 0.7)};
+        struct feed feed = {"x", tensor_borrow(FLOAT32, &shape, x)};
+        struct step step = {.number = i + 1};
+        struct tensor used;
+        if (worker_run(&job.workers[0], &step, "train", &feed, 1, &used, &err))
+            fail_msg("%s: step %d: %s", mode, i, err.text);
+        if (i % fetch == 0)
+            memcpy(local, shared, sizeof local);
+        assert_memory_equal(used.data, local, sizeof local);
+        tensor_release(&used);
+        for (int k = 0; k < 2; k++) {
+            owed[k] = i % push ? owed[k] + x[k] : x[k];
+            local[k] -= x[k] * 0.5F;
+            if ((i + 1) % push == 0)
+                shared[k] -= 0.5F * owed[k];
+        }
+        assert_memory_equal(replicas_variable(&job, "w")->data, shared, sizeof shared);
+    }
+    replicas_stop(&job);
+    assert_int_equal(clock_version(resource_get(job.store, &clock_kind, "default", "train")),
+                     60 / push);
+    replicas_close(&job);
+}
+
+static void downpour_fetches_and_pushes_every_so_often(void **state)
+{
+    (void)state;
+    check_downpour("downpour", 1, 1); /* plain descent */
+    check_downpour("downpour,fetch=5,push=5", 5, 5);
+    check_downpour("downpour,push=2,fetch=3", 3, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sync_equals_one_worker),
+        cmocka_unit_test(accumulated_steps_equal_one),
+        cmocka_unit_test(downpour_fetches_and_pushes_every_so_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

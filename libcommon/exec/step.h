@@ -27,7 +27,9 @@ struct step_waiter {
 };
 
 /* Has the waiter told when the step stops: it is cancelled, or a kernel of it failed. When it was
- * stopped before, returns that error and the waiter is never told. Thread-safe. */
+ * stopped before, returns that error and the waiter is never told. Thread-safe; may be called with
+ * a lock that `cancelled` takes, so that the kernel is known to those who will end its wait, and
+ * registered, at once. */
 int step_on_cancel(struct step *step, struct step_waiter *waiter, struct error *err);
 
 /* Whether the waiter was told. When it returns, the waiter is not being told (except by the thread

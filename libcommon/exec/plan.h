@@ -22,6 +22,7 @@ struct plan_options {
     bool dynamic;        /* also where a static plan would do (tests) */
     bool check_numerics; /* stop at the first node whose float output is not finite */
     bool no_layouts;     /* keep everything row-major (tests) */
+    bool spread;         /* kernels with little to do go to other threads, too (tests) */
 };
 
 struct plan_feed {

@@ -140,7 +140,7 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
         limit = CHEAP_FETCH_BYTES;
     else if (!item->code || item->flags & KERNEL_CHEAP)
         return true;
-    else if (!item->node || is_of_outside(item))
+    else if (!item->node || is_of_outside(item) || plan->options.spread)
         return false;
     for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
         int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);

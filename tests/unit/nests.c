@@ -4,10 +4,12 @@
  * how many (default 300), NESTS_SEED the first one's seed. So they do when they are cut over
  * several devices.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/rendezvous.h"
 #include "lib/session.h"
 
 #include "lib/cut.h"
@@ -129,12 +131,44 @@ static bool agrees(const struct nest_state *wanted, const struct tensor *got,
     return equal;
 }
 
+struct ending {
+    struct step_done done; /* first */
+    atomic_bool is_over;
+    int code;
+    struct error *err;
+};
+
+static void note_end(struct step_done *done, int code, const struct error *err)
+{
+    struct ending *ending = (struct ending *)done;
+    ending->code = code;
+    if (code)
+        *ending->err = *err;
+    atomic_store(&ending->is_over, true);
+}
+
+/* However a step is run the values are the same: by a thread that waits, or started, with a
+ * rendezvous of the caller's, which may compute or not. */
+static int run_step(struct nest *n, struct group *plan, int how, const struct tensor *feeds,
+                    struct tensor *fetches)
+{
+    struct step step = {.number = 1};
+    if (how == 0)
+        return group_run(plan, &step, feeds, fetches, &n->err);
+    struct ending ending = {.done = {.done = note_end, .computes = how == 1}, .err = &n->err};
+    step.rendezvous = rendezvous_local_new();
+    group_start(plan, &step, feeds, fetches, &ending.done);
+    while (!atomic_load(&ending.is_over))
+        sched_yield();
+    step.rendezvous->free(step.rendezvous);
+    return ending.code;
+}
+
 /* Three steps in a row: memory that is used again must be as good as new. */
 static bool run_plan(struct nest *n, struct group *plan, struct variable_store *store)
 {
     struct nest_state wanted = n->start, inputs = n->start;
     struct tensor feeds[NEST_SLOTS], fetches[NEST_SLOTS];
-    struct step step = {.number = 1};
     bool equal = true;
     set_variables(store, &n->start);
     for (int i = 0; i < NEST_SLOTS; i++)
@@ -144,7 +178,7 @@ static bool run_plan(struct nest *n, struct group *plan, struct variable_store *
         memcpy(next.variable, wanted.variable, sizeof next.variable);
         nest_run(&next, &n->program);
         wanted = next;
-        equal = !group_run(plan, &step, feeds, fetches, &n->err) && agrees(&wanted, fetches, store);
+        equal = !run_step(n, plan, run, feeds, fetches) && agrees(&wanted, fetches, store);
         for (int i = 0; i < NEST_SLOTS; i++)
             tensor_release(&fetches[i]);
     }
@@ -167,7 +201,8 @@ static bool run_with(struct nest *n, const struct cut *cut, int threads, bool dy
                                              .device = fixture_device(),
                                              .variables = store,
                                              .threads = threads,
-                                             .dynamic = dynamic},
+                                             .dynamic = dynamic,
+                                             .spread = threads > 1},
                                     .devices = cut_devices(),
                                     .n_devices = cut ? CUT_DEVICES : 0};
     struct plan_request request = {feeds, NEST_SLOTS, results, NEST_SLOTS, &target, 1};

@@ -342,6 +342,7 @@ static void steps_are_cancelled_at_random_moments(void **state)
     (void)state;
     planned_open(&starts, chaos_text);
     open_with_holds(&p, &device, chaos_text);
+    variable_store_free(p.variables);
     p.variables = starts.variables;
     p.options.variables = starts.variables;
     planned_get(&starts, "^init");

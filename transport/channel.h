@@ -15,7 +15,8 @@
 
 struct channel;
 
-#define CHANNEL_AGAIN (-1) /* of handshake: when the socket is ready */
+#define CHANNEL_UNIX_BYTES ((size_t)1 << 20) /* best read and written at once on Unix sockets */
+#define CHANNEL_AGAIN (-1)                   /* of handshake: when the socket is ready */
 
 struct channel_type {
     /* 0: done; CHANNEL_AGAIN; or an error's code. NULL: there is none. */
@@ -29,7 +30,9 @@ struct channel_type {
 
     /* Text of the last error of read or write, by its errno. */
     const char *(*error_text)(struct channel *channel, int number);
-    void (*free)(struct channel *channel); /* not the socket */
+    void (*ready)(struct channel *channel); /* something happened to the socket; may be NULL */
+    void (*stop)(struct channel *channel);  /* the loop is to forget it; may be NULL */
+    void (*free)(struct channel *channel);  /* not the socket */
 };
 
 struct channel {

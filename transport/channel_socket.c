@@ -13,7 +13,6 @@
  * with 1 MiB. */
 #define TCP_READ_BYTES ((size_t)64 << 10)
 #define TCP_WRITE_BYTES ((size_t)256 << 10)
-#define UNIX_BYTES ((size_t)1 << 20)
 
 const char *errno_text(int number)
 {
@@ -61,7 +60,7 @@ struct channel *channel_socket_new(int fd)
     *channel = (struct channel){.type = &socket_type,
                                 .fd = fd,
                                 .drains = true,
-                                .read_bytes = local ? UNIX_BYTES : TCP_READ_BYTES,
-                                .write_bytes = local ? UNIX_BYTES : TCP_WRITE_BYTES};
+                                .read_bytes = local ? CHANNEL_UNIX_BYTES : TCP_READ_BYTES,
+                                .write_bytes = local ? CHANNEL_UNIX_BYTES : TCP_WRITE_BYTES};
     return channel;
 }

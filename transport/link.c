@@ -24,6 +24,8 @@ void link_drop(struct link *link)
     if (!link || atomic_fetch_sub_explicit(&link->holders, 1, memory_order_acq_rel) != 1)
         return;
     link->channel->type->free(link->channel);
+    if (link->offered)
+        link->offered->type->free(link->offered);
     close(link->fd);
     decoder_release(&link->decoder);
     record_release(&link->record);
@@ -47,6 +49,8 @@ static void finish(struct link *link)
     loop_timer_free(link->timer);
     if (link->was_open)
         keeper_remove(link->loop, &link->keeper);
+    if (link->channel->type->stop)
+        link->channel->type->stop(link->channel);
     link->config->closed(link->config->context, link, &link->why);
     shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
     link_drop(link);
@@ -223,6 +227,8 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
     loop_worked(link->loop);
     link_hold(link);
     link->ending |= (what & EV_CLOSED) != 0;
+    if (link->channel->type->ready)
+        link->channel->type->ready(link->channel);
     if (link->state == LINK_HANDSHAKE)
         shake_hands(link);
     if (what & EV_WRITE && link->state != LINK_HANDSHAKE)

@@ -30,7 +30,8 @@ static bool skips_sums(const struct link *link)
 void link_send_hello(struct link *link)
 {
     const struct link_config *config = link->config;
-    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 8);
+    bool shared = link_asks_shared(link);
+    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 8 + shared);
     pack_key(packer, "major");
     msgpack_pack_int(packer, STREAM_MAJOR);
     pack_key(packer, "minor");
@@ -50,6 +51,10 @@ void link_send_hello(struct link *link)
         msgpack_pack_false(packer);
     else
         msgpack_pack_true(packer);
+    if (shared) {
+        pack_key(packer, "shared");
+        msgpack_pack_uint64(packer, config->shared_bytes);
+    }
     link_send_own(link);
 }
 
@@ -106,12 +111,15 @@ static int check_identity(struct link *link, struct error *err)
 int link_take_hello(struct link *link, struct record *record, struct error *err)
 {
     bool sums;
+    int64_t shared = 0;
     if (check_version(link, record, err) || take_identity(link, record, err) ||
         check_identity(link, err) || link->config->hello(link->config->context, link, err))
         return err->code;
     link_make_name(link);
     if (!record_get_bool(&record->header, "sums", &sums))
         sums = true;
+    record_get_int(&record->header, "shared", &shared);
+    link_agree_shared(link, shared);
     link->decoder.sums = sums || !skips_sums(link);
     pthread_mutex_lock(&link->out.lock);
     link->out.sums = link->decoder.sums;

@@ -22,7 +22,8 @@ struct link_config {
     const char *producer;
     double lease, handshake; /* seconds */
     size_t record_bytes;
-    bool sums; /* wanted on this host as well */
+    size_t shared_bytes; /* of a ring in shared memory; 0: none */
+    bool sums;           /* wanted on this host as well */
     struct recycle *recycle;
     void *context;
     /* The peer's hello came: whether it may be a link. ERR_... refuses it, and the peer is told. */
@@ -48,6 +49,8 @@ struct link {
     const struct link_config *config; /* lives as long as links are open */
     struct loop *loop;
     struct channel *channel;
+    struct channel *offered; /* in shared memory, until the peer answers */
+    size_t shared_bytes;     /* that both sides want */
     int fd;
     struct event *event;
     enum link_state state;       /* the loop's thread's own, as all that follows up to `out` */
@@ -115,6 +118,13 @@ void link_keep_alive(void *link); /* the keeper's call */
 
 void link_start_reading(struct link *link);
 void link_can_read(struct link *link);
+
+/* ---- shared memory (link_shared.c) ---- */
+
+bool link_asks_shared(const struct link *link);
+void link_agree_shared(struct link *link, int64_t theirs); /* bytes, as the hello says; 0: none */
+void link_welcome(struct link *link);                      /* the hello was taken */
+void link_take_welcome(struct link *link, const struct record *record);
 
 /* ---- hellos (link_hello.c) ---- */
 

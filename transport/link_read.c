@@ -72,15 +72,14 @@ static void take_first(struct link *link)
         return;
     }
     link->state = LINK_WELCOME;
-    link_begin_own(link, RECORD_PING, 0);
-    link_send_own(link);
+    link_welcome(link);
 }
 
 /* Both hellos were taken. */
 static void take_welcome(struct link *link)
 {
     link->decoder.options.header_bytes = 0;
-    link_is_open(link);
+    link_take_welcome(link, &link->record);
 }
 
 static void take_record(struct link *link)

@@ -9,11 +9,13 @@
 #include "base/memory.h"
 #include "transport/peers_private.h"
 #include "transport/recycle.h"
+#include "transport/shared.h"
 
 #define LEASE_SECONDS 3.0
 #define HELLO_SECONDS 5.0
 #define RECORD_BYTES ((size_t)16 << 30)
 #define KEPT_BYTES ((size_t)512 << 20) /* of memory for the next tensors */
+#define SHARED_BYTES ((size_t)1 << 20)
 #define TRIM_SECONDS 5.0
 #define NEWEST_MAX 4096 /* tasks whose incarnations are remembered */
 
@@ -196,6 +198,9 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
         .lease = options->lease > 0 ? options->lease : LEASE_SECONDS,
         .handshake = options->hello > 0 ? options->hello : HELLO_SECONDS,
         .record_bytes = options->record_bytes ? options->record_bytes : RECORD_BYTES,
+        .shared_bytes = options->no_shared_memory ? 0
+                        : options->shared_bytes   ? options->shared_bytes
+                                                  : SHARED_BYTES,
         .sums = options->sums,
         .recycle = recycle_new(KEPT_BYTES),
         .context = peers,
@@ -248,8 +253,10 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
                        const char *expected, struct error *err)
 {
     bool tls = peers->tls && !address_is_unix(address);
-    struct channel *channel =
-        tls ? tls_channel_new(peers->tls, fd, !expected, err) : channel_socket_new(fd);
+    bool rights = peers->config.shared_bytes && address_is_unix(address);
+    struct channel *channel = tls      ? tls_channel_new(peers->tls, fd, !expected, err)
+                              : rights ? channel_rights_new(fd)
+                                       : channel_socket_new(fd);
     if (!channel) {
         close(fd);
         return NULL;

@@ -26,7 +26,7 @@ struct peers_options {
     double hello;          /* seconds that a handshake with its hellos may take; 0: 5 */
     double lease;          /* seconds; 0: 3 */
     size_t record_bytes;   /* tensors of one record that is received; 0: 16 GiB */
-    size_t shared_bytes;   /* ring of shared memory each way, on Unix sockets; 0: 1 MiB */
+    size_t shared_bytes;   /* a ring of shared memory each way, on Unix sockets; 0: 1 MiB */
     bool no_shared_memory; /* plain bytes on Unix sockets as well */
     bool sums;             /* checksums of bodies also where the peer is on this host */
 };

@@ -29,6 +29,7 @@ struct end {
     struct error why; /* of the one that was closed last, or of the dial that failed */
     char said[512];
     struct named_tensor kept; /* of the last reply */
+    int last_of;              /* which tensor of a reply is kept */
     bool echoes;
 };
 
@@ -56,8 +57,8 @@ static inline void end_record(void *context, struct link *link, struct record *r
     if (end->echoes && record->kind == RECORD_REQUEST)
         end_echo(link, record, id);
     tensor_release(&end->kept.tensor);
-    if (record->n_tensors)
-        tensor_share(&end->kept.tensor, &record->tensors[0].tensor);
+    if (record->n_tensors > end->last_of)
+        tensor_share(&end->kept.tensor, &record->tensors[end->last_of].tensor);
     end->last_id = id;
     atomic_fetch_add(&end->n_records, 1);
 }

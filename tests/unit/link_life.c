@@ -46,31 +46,6 @@ static void test_many_small(void **state)
     assert_true(server.n_records == 10000);
 }
 
-/* 40 MB each way, all of it under way at the same time. */
-static void test_large_both_ways(void **state)
-{
-    (void)state;
-    static const char *const addresses[] = {NULL, "127.0.0.1:0"};
-    for (int a = 0; a < 2; a++) {
-        struct end server, client;
-        struct named_tensor x;
-        struct peers_options options = options_of("worker:0");
-        make_float32(&x, 1 << 20);
-        end_serve(&server, options_of("ps:0"), addresses[a]);
-        end_start(&client, &options);
-        end_connect(&client, &server, "ps:0");
-        for (int i = 0; i < 10; i++)
-            end_request(&client, i, &x, 1);
-        assert_true(link_waiting(client.link) > 0);
-        assert_true(end_pump(&client, end_has_records, 10, 20));
-        assert_int_equal(client.last_id, 9);
-        assert_true(tensor_equal(&client.kept.tensor, &x.tensor));
-        tensor_release(&x.tensor);
-        end_stop(&client);
-        end_stop(&server);
-    }
-}
-
 struct sender {
     struct end *end;
     pthread_t thread;
@@ -162,7 +137,7 @@ static void test_reason_travels(void **state)
 }
 
 /* A peer in a process of its own, which says when it listens. */
-static pid_t fork_server(struct address *at)
+static pid_t fork_server(const char *address, struct address *at)
 {
     int ready[2];
     assert_int_equal(pipe(ready), 0);
@@ -170,7 +145,7 @@ static pid_t fork_server(struct address *at)
     assert_true(child >= 0);
     if (!child) {
         struct end server;
-        end_serve(&server, options_of("ps:0"), "127.0.0.1:0");
+        end_serve(&server, options_of("ps:0"), address);
         if (write(ready[1], &server.at, sizeof server.at) < 0)
             _exit(1);
         for (;;)
@@ -183,11 +158,11 @@ static pid_t fork_server(struct address *at)
 }
 
 /* Connects to it, sends the signal, and waits for what the link makes of it. */
-static double notice(int number, struct error *why)
+static double notice(const char *address, int number, struct error *why)
 {
     struct end client, server = {0};
     struct peers_options options = options_of("worker:0");
-    pid_t child = fork_server(&server.at);
+    pid_t child = fork_server(address, &server.at);
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     end_pump(&client, end_has_closed, 1, 0.05);
@@ -200,29 +175,40 @@ static double notice(int number, struct error *why)
     end_stop(&client);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
+    assert_int_equal(why->code, ERR_UNAVAILABLE);
+    assert_int_equal(strncmp(why->text, "ps:0 at ", 8), 0);
+    assert_int_equal(strncmp(why->text + 8, address, strlen(address) - 1), 0);
+    assert_non_null(strstr(why->text, ", incarnation "));
     return seconds;
+}
+
+/* Over TCP, and through shared memory beside a Unix socket. */
+static void notice_both(int number, double most, const char *first, const char *second)
+{
+    struct error why;
+    char folder[64], address[128];
+    double seconds = notice("127.0.0.1:0", number, &why);
+    assert_true(seconds < most);
+    assert_true(strstr(why.text, first) || strstr(why.text, second));
+    end_folder(folder);
+    snprintf(address, sizeof address, "unix:%s/s", folder);
+    seconds = notice(address, number, &why);
+    assert_true(seconds < most);
+    assert_true(strstr(why.text, first) || strstr(why.text, second));
+    unlink(address + 5);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_peer_is_killed(void **state)
 {
     (void)state;
-    struct error why;
-    double seconds = notice(SIGKILL, &why);
-    assert_true(seconds < 0.2);
-    assert_int_equal(why.code, ERR_UNAVAILABLE);
-    assert_int_equal(strncmp(why.text, "ps:0 at 127.0.0.1:", 18), 0);
-    assert_non_null(strstr(why.text, ", incarnation "));
-    assert_true(strstr(why.text, ": connection closed") || strstr(why.text, ": connection reset"));
+    notice_both(SIGKILL, 0.2, ": connection closed", ": connection reset");
 }
 
 static void test_peer_freezes(void **state)
 {
     (void)state;
-    struct error why;
-    double seconds = notice(SIGSTOP, &why);
-    assert_true(seconds < LEASE * 1.05);
-    assert_int_equal(why.code, ERR_UNAVAILABLE);
-    assert_non_null(strstr(why.text, "silent for 0.6 s"));
+    notice_both(SIGSTOP, LEASE * 1.05, "silent for 0.6 s", "silent for 0.6 s");
 }
 
 /* A process that does not run its loop for several leases is alive: its keeper says so. */
@@ -351,7 +337,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_many_small),
-        cmocka_unit_test(test_large_both_ways),
         cmocka_unit_test(test_threads_send),
         cmocka_unit_test(test_orderly_end),
         cmocka_unit_test(test_reason_travels),

@@ -90,8 +90,8 @@ static const struct option_table table = {
 
 struct execution {
     struct tool *tool;
-    struct joined joined;      /* the graph */
-    struct device_set devices; /* of a graph that was cut */
+    struct joined joined; /* the graph */
+    struct device_set devices;
     struct driver driver;
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
     struct record_file trace;
@@ -180,21 +180,18 @@ static int check_numbers(struct error *err)
 static int open_device(struct execution *job, struct error *err)
 {
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
-    const struct graph *graph = job->joined.graph;
-    if (job->joined.is_cut && device_set_open(&job->devices, graph, &options, err))
-        return error_prefix(err, "%s: ", job->driver.name);
-    job->driver.device = job->devices.devices.n ? job->devices.devices.items[0]
-                                                : device_open("CPU", 0, &options, err);
-    if (!job->driver.device)
-        return err->code;
+    if (device_set_open_for(&job->devices, job->joined.graph, job->joined.is_cut, &options, err))
+        return job->joined.is_cut ? error_prefix(err, "%s: ", job->driver.name) : err->code;
+    job->driver.device = job->devices.devices.items[0];
     struct session_options session = {.plan = {.kernels = ops_kernels(),
                                                .device = job->driver.device,
                                                .threads = (int)threads,
                                                .check_numerics = check,
                                                .no_layouts = check},
                                       .devices = job->devices.devices.items,
-                                      .n_devices = (int)job->devices.devices.n};
-    job->driver.session = session_new(graph, &session);
+                                      .n_devices =
+                                          job->joined.is_cut ? (int)job->devices.devices.n : 0};
+    job->driver.session = session_new(job->joined.graph, &session);
     job->driver.seed = (uint64_t)seed;
     return 0;
 }
@@ -250,10 +247,9 @@ static int restore(struct execution *job, struct error *err)
     int code = tool_open_reader(job->tool, restore_path, &reader, err);
     if (code)
         return code;
-    code = cluster_task
-               ? start_worker(job, reader, err)
-               : variables_restore(session_variables(job->driver.session), job->joined.graph,
-                                   job->driver.device, reader, &step, err);
+    code = cluster_task ? start_worker(job, reader, err)
+                        : variables_restore(session_variables(job->driver.session),
+                                            job->joined.graph, &job->devices, reader, &step, err);
     tool_close_reader(reader);
     return code;
 }
@@ -406,8 +402,6 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     worker_close(&job.worker);
     driver_release(&job.driver);
     session_free(job.driver.session);
-    if (job.driver.device && !job.devices.devices.n)
-        device_free(job.driver.device);
     device_set_release(&job.devices);
     joined_release(&job.joined);
     return code;

@@ -5,8 +5,9 @@
  *
  * A device whose memory is not the host's (is_host false) has one order of everything that is
  * enqueued: kernels that return ENQUEUED, and copies. Its memory may be given back while enqueued
- * work still uses it, as whoever gets it next enqueues behind that work. What the host itself
- * looks at is only there after a copy or a sync that waits.
+ * work still uses it: whoever gets it next enqueues behind that work, and memory that goes back to
+ * the system is freed behind it. What the host itself looks at is only there after a copy or a
+ * sync that waits.
  */
 #ifndef TF_EXEC_DEVICE_H
 #define TF_EXEC_DEVICE_H

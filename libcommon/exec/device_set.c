@@ -57,9 +57,42 @@ int device_set_open(struct device_set *set, const struct graph *graph,
     return code;
 }
 
+static bool is_on_one_device(const struct graph *graph)
+{
+    const char *first = graph->nodes.n ? graph_node(graph, 0)->assigned : "";
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (strcmp(graph_node(graph, (int)i)->assigned, first) != 0)
+            return false;
+    return *first != '\0';
+}
+
+int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
+                        const struct device_options *options, struct error *err)
+{
+    if (is_cut || is_on_one_device(graph))
+        return device_set_open(set, graph, options, err);
+    struct device *device = device_open("CPU", 0, options, err);
+    if (!device)
+        return err->code;
+    vec_push(&set->devices, device);
+    return 0;
+}
+
 void device_set_release(struct device_set *set)
 {
     for (size_t i = 0; i < set->devices.n; i++)
         device_free(set->devices.items[i]);
     vec_release(&set->devices);
+}
+
+int device_find(struct device *const *devices, int n, const struct node *node, struct error *err)
+{
+    struct device_name name;
+    if (device_name_parse(&name, node->assigned, err))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(devices[i]->type, name.type) && devices[i]->index == name.index)
+            return i;
+    error_set(err, ERR_CONFIG, "%s: there is no device '%s' here", node_text(node), node->assigned);
+    return -1;
 }

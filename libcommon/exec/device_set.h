@@ -16,6 +16,14 @@ struct device_set {
  * processes of their own. */
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err);
+
+/* The devices that a graph runs on: of a graph that was cut all of them, of any other the one that
+ * all of its nodes are assigned to, or else the CPU. */
+int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
+                        const struct device_options *options, struct error *err);
 void device_set_release(struct device_set *set);
+
+/* Which of n devices a node is assigned to. ERR_CONFIG and -1 when it is none of them. */
+int device_find(struct device *const *devices, int n, const struct node *node, struct error *err);
 
 #endif

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device_set.h"
 #include "exec/rendezvous.h"
 #include "exec/step.h"
 #include "exec/turn.h"
-#include "graph/device_name.h"
 #include "graph/join.h"
 
 struct part {
@@ -41,18 +41,9 @@ struct split {
 
 static struct part *part_of(struct split *s, int id)
 {
-    const struct node *node = graph_node(s->graph, id);
-    struct device_name name;
-    if (device_name_parse(&name, node->assigned, s->err))
-        return NULL;
-    for (int i = 0; i < s->options->n_devices; i++) {
-        const struct device *device = s->options->devices[i];
-        if (!strcmp(device->type, name.type) && device->index == name.index)
-            return &s->parts[i];
-    }
-    error_set(s->err, ERR_CONFIG, "%s: there is no device '%s' here", node_text(node),
-              node->assigned);
-    return NULL;
+    int i =
+        device_find(s->options->devices, s->options->n_devices, graph_node(s->graph, id), s->err);
+    return i < 0 ? NULL : &s->parts[i];
 }
 
 static bool is_fed(const struct plan_request *request, struct edge edge)

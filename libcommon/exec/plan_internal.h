@@ -108,6 +108,9 @@ int plan_add_item(struct plan *plan, const struct item *item);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
 
+/* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
+int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
+
 /* plan_transfer.c: the value in the memory that is wanted: itself, or a copy, which all consumers
  * share if it is the same for all. -1 with the error set. */
 int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,

@@ -156,6 +156,13 @@ static int pick(const saved_vec *all, const struct node *node, const char *from,
     return 0;
 }
 
+static struct device *device_of(const struct device_set *set, const struct node *node,
+                                struct error *err)
+{
+    int n = (int)set->devices.n, i = n > 1 ? device_find(set->devices.items, n, node, err) : 0;
+    return i < 0 ? NULL : set->devices.items[i];
+}
+
 int variables_load(const struct graph *graph, struct stream_reader *reader, saved_variables *saved,
                    int64_t *step, struct error *err)
 {
@@ -210,13 +217,15 @@ int variable_put(struct variable_store *store, const struct saved_variable *save
 }
 
 int variables_restore(struct variable_store *store, const struct graph *graph,
-                      struct device *device, struct stream_reader *reader, int64_t *step,
+                      const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err)
 {
     saved_variables saved = VEC_INIT;
     int code = variables_load(graph, reader, &saved, step, err);
-    for (size_t i = 0; !code && i < saved.n; i++)
-        code = variable_put(store, &saved.items[i], device, err);
+    for (size_t i = 0; !code && i < saved.n; i++) {
+        struct device *device = device_of(devices, saved.items[i].node, err);
+        code = device ? variable_put(store, &saved.items[i], device, err) : err->code;
+    }
     saved_release(&saved);
     return code;
 }

@@ -7,6 +7,7 @@
 #define TF_EXEC_SAVER_H
 
 #include "base/vec.h"
+#include "exec/device_set.h"
 #include "exec/variable.h"
 #include "graph/graph.h"
 #include "wire/record.h"
@@ -18,9 +19,10 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
 
 /* Reads a stream to its end into the variables of the graph; what the graph does not have is passed
  * over. ERR_DATA naming a variable of the graph that the stream lacks, or whose type or shape
- * differs. Nothing is changed unless all fit. *step is the last step that was saved. */
+ * differs. Nothing is changed unless all fit. *step is the last step that was saved. Of several
+ * devices each variable goes to the one that its node is assigned to. */
 int variables_restore(struct variable_store *store, const struct graph *graph,
-                      struct device *device, struct stream_reader *reader, int64_t *step,
+                      const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err);
 
 /* What a Variable node stands for, as a key of the store. The texts are the node's. */

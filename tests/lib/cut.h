@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: a graph at random over several devices of this process, cut and joined again.
+ * For tests: a graph at random over several devices of this process, cut and joined again. With
+ * TF_TEST_DEVICE every other one is of that type.
  */
 #ifndef TF_TESTS_LIB_CUT_H
 #define TF_TESTS_LIB_CUT_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "exec/group.h"
 #include "graph/join.h"
+#include "lib/test_device.h"
 #include "lib/unit.h"
 #include "pass/part.h"
 
@@ -21,10 +27,35 @@ static inline struct device *const *cut_devices(void)
 {
     static struct device *devices[CUT_DEVICES];
     struct error err = ERROR_INIT;
+    const char *other = getenv("TF_TEST_DEVICE");
+    char type[64] = "CPU";
+    test_device_path();
+    if (other)
+        sscanf(other, "%63[^:]", type);
     for (int i = 0; i < CUT_DEVICES && !devices[i]; i++)
-        if (!(devices[i] = device_open("CPU", i, &(struct device_options){.threads = 1}, &err)))
+        if (!(devices[i] = device_open(i % 2 ? type : "CPU", i,
+                                       &(struct device_options){.threads = 1}, &err)))
             fail_msg("%s", err.text);
     return devices;
+}
+
+static inline void cut_assign(struct graph *graph, struct node *node, int device)
+{
+    char name[160];
+    snprintf(name, sizeof name, "/job:localhost/task:0/device:%s:%d", cut_devices()[device]->type,
+             device);
+    graph_set_assigned(graph, node, name);
+}
+
+/* Nodes that a text puts on CPU:i: on the i-th device, whatever it is. */
+static inline void cut_rename(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const char *index = strrchr(node->assigned, ':');
+        if (index)
+            cut_assign(graph, node, atoi(index + 1));
+    }
 }
 
 static inline bool cut_is_joined(const struct node *node)
@@ -43,10 +74,7 @@ static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
-        char name[64];
-        snprintf(name, sizeof name, "/job:localhost/task:0/device:CPU:%d",
-                 (int)(unit_random(&seed) % (uint64_t)n_devices));
-        graph_set_assigned(graph, node, name);
+        cut_assign(graph, node, (int)(unit_random(&seed) % (uint64_t)n_devices));
         for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
             const struct node *from = graph_node(graph, node->inputs[k].node);
             if (from->outputs[node->inputs[k].slot].is_ref)

@@ -11,10 +11,33 @@
 
 /* ---- memory ---- */
 
+struct giving_back {
+    struct test_job job; /* first */
+    struct buffer *buffer;
+};
+
+static void run_nothing(struct test_job *job, struct error *err)
+{
+    (void)job;
+    (void)err;
+}
+
+static void free_memory(struct test_job *job)
+{
+    struct giving_back *g = (struct giving_back *)job;
+    mem_free(test_to_host(g->buffer->data));
+    mem_free(g->buffer);
+    mem_free(g);
+}
+
+/* Behind what was enqueued and uses the memory. */
 static void buffer_free(struct buffer *buffer)
 {
-    mem_free(test_to_host(buffer->data));
-    mem_free(buffer);
+    struct test_context *context = ((struct device *)buffer->owner)->context;
+    struct giving_back *g = mem_alloc(sizeof *g);
+    g->job = (struct test_job){.run = run_nothing, .free = free_memory};
+    g->buffer = buffer;
+    test_enqueue(&context->queue, &g->job);
 }
 
 static struct buffer *raw_alloc(struct device *device, size_t bytes)
@@ -140,12 +163,19 @@ static struct device *cpu_of(struct device *device)
     return ((struct test_context *)device->context)->cpu;
 }
 
-/* Send and Recv have to do with host memory only, and one of them is asynchronous. */
+/* What waits for the outside has to do with host memory only, and runs as it is. */
+static bool runs_as_it_is(const struct kernel_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].code, name) && table->rows[i].flags & KERNEL_ASYNC)
+            return true;
+    return false;
+}
+
 static const struct kernel_code *find_code(struct device *device, const char *name)
 {
     const struct kernel_code *code = cpu_of(device)->code(cpu_of(device), name);
-    bool as_it_is = !strcmp(name, "send") || !strcmp(name, "recv");
-    return !code || as_it_is ? code : &test_kernel;
+    return !code || runs_as_it_is(device->kernels, name) ? code : &test_kernel;
 }
 
 static void enter_thread(struct device *device, int threads)
@@ -156,8 +186,10 @@ static void enter_thread(struct device *device, int threads)
 static void device_close(struct device *device)
 {
     struct test_context *context = device->context;
-    test_queue_stop(&context->queue);
+    struct error ignored = ERROR_INIT;
     pool_free(context->pool);
+    test_drain(&context->queue, &ignored);
+    test_queue_release(&context->queue);
     device_free(context->cpu);
     mem_free((struct kernel_row *)(uintptr_t)context->table.rows);
     mem_free(context);
@@ -207,10 +239,7 @@ static struct device *device_new(int index, const struct device_options *options
     context->raw = *device;
     context->raw.alloc = raw_alloc;
     context->pool = pool_new(&context->raw, true);
-    if (test_queue_start(&context->queue, cpu, err)) {
-        device_close(device);
-        return NULL;
-    }
+    test_queue_init(&context->queue);
     return device;
 }
 

@@ -3,8 +3,8 @@
  * The device of type TEST: the CPU's kernels on memory that the host cannot touch. An address of
  * the device is that of the memory with a bit set that no valid address has, so that whoever
  * follows one on the host dies at once; kernels get the addresses without it, and an argument in
- * the wrong memory is an error. What can be enqueued is: it runs later, on a thread of the device,
- * so that a copy that did not wait shows.
+ * the wrong memory is an error. What can be enqueued is, and runs as late as it may, when somebody
+ * waits, so that a wait that is missing shows.
  *
  * A module like any other: device_open("TEST", 0, ...) with TF_DEVICE_PATH naming its folder.
  */

@@ -38,22 +38,18 @@ struct test_job {
 };
 
 struct test_queue {
-    pthread_t thread;
-    struct device *cpu;
-    pthread_mutex_t order; /* held by whoever enqueues, and by whoever must be alone */
-    pthread_mutex_t lock;  /* guards what follows */
-    pthread_cond_t changed;
+    pthread_mutex_t lock; /* held by whoever runs jobs, too */
     struct test_job *first, *last;
-    uint64_t n_enqueued, n_over;
-    bool started, stops;
-    struct error err; /* the first since the last drain; what follows it does not run */
 };
 
-int test_queue_start(struct test_queue *queue, struct device *cpu, struct error *err);
-void test_queue_stop(struct test_queue *queue);
+void test_queue_init(struct test_queue *queue);
+void test_queue_release(struct test_queue *queue);
 void test_enqueue(struct test_queue *queue, struct test_job *job); /* owns the job */
-/* Waits for all that was enqueued before; takes the error. */
+/* Runs all that was enqueued. The first job that fails is the last that runs. */
 int test_drain(struct test_queue *queue, struct error *err);
+/* The same, and until test_end_alone, which is to follow in any case, nothing is enqueued. */
+int test_drain_alone(struct test_queue *queue, struct error *err);
+void test_end_alone(struct test_queue *queue);
 
 /* ---- device_test.c ---- */
 

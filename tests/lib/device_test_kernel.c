@@ -253,11 +253,10 @@ static bool reads_memory(const struct kernel_call *call)
  * whoever enqueued something that uses it, which is over then. */
 static int run_alone(struct test_context *context, struct plain *p, struct error *err)
 {
-    pthread_mutex_lock(&context->queue.order);
-    int code = test_drain(&context->queue, err);
+    int code = test_drain_alone(&context->queue, err);
     if (!code)
         code = p->wrapped->code->run(&p->call);
-    pthread_mutex_unlock(&context->queue.order);
+    test_end_alone(&context->queue);
     return code;
 }
 

@@ -15,6 +15,7 @@
 
 #include "exec/session.h"
 #include "graph/text.h"
+#include "lib/test_device.h"
 #include "ops/ops.h"
 
 struct fixture {
@@ -28,7 +29,7 @@ static inline struct device *fixture_device(void)
     static struct device *device;
     struct error err = ERROR_INIT;
     if (!device) {
-        device = device_open("CPU", 0, &(struct device_options){.threads = 2}, &err);
+        device = test_device_open(2, &err);
         if (!device)
             fail_msg("%s", err.text);
     }

@@ -5,11 +5,13 @@
  * TF_TEST_CASE=TEXT runs only the cases whose names contain it.
  */
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "ops/ops.h"
+#include "tests/lib/test_device.h"
 #include "tests/ops/check.h"
 #include "tests/ops/coverage.h"
 
@@ -96,18 +98,6 @@ static void report_coverage(const struct checker *checker, const char *device)
     }
 }
 
-static struct device *open_device(char *type, size_t n, struct error *err)
-{
-    const char *text = getenv("TF_TEST_DEVICE");
-    struct device_options options = {.threads = 2};
-    snprintf(type, n, "%s", text ? text : "CPU:0");
-    char *colon = strchr(type, ':');
-    int index = colon ? atoi(colon + 1) : 0;
-    if (colon)
-        *colon = 0;
-    return device_open(type, index, &options, err);
-}
-
 static void run_all(const struct checker *checker, const char *device)
 {
     glob_t files;
@@ -127,8 +117,7 @@ static void run_all(const struct checker *checker, const char *device)
 int main(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
-    char type[64];
-    struct checker checker = {.device = open_device(type, sizeof type, &err)};
+    struct checker checker = {.device = test_device_open(2, &err)};
     if (!checker.device) {
         printf("1..1\nnot ok 1 - device\n# %s\n", err.text);
         return 1;
@@ -137,7 +126,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         run_file(&checker, argv[i]);
     if (argc == 1)
-        run_all(&checker, type);
+        run_all(&checker, checker.device->type);
     printf("1..%d\n", n_tests);
     coverage_free(checker.coverage);
     device_free(checker.device);

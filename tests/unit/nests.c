@@ -105,9 +105,23 @@ static void set_variables(struct variable_store *store, const struct nest_state 
     for (int i = 0; i < NEST_VARIABLES; i++) {
         struct variable *variable = variable_of(store, i);
         assert_int_equal(variable_prepare_write(variable, &SHAPE_SCALAR, false, &err), 0);
-        *(float *)variable->value.data = s->variable[i];
+        struct device *device = variable->device;
+        assert_int_equal(device->copy_in(device, variable->value.data, &s->variable[i],
+                                         sizeof s->variable[i], true, &err),
+                         0);
         variable_written(variable);
     }
+}
+
+static float get_variable(struct variable_store *store, int i)
+{
+    struct variable *variable = variable_of(store, i);
+    struct device *device = variable->device;
+    struct error err;
+    float value;
+    assert_int_equal(
+        device->copy_out(device, &value, variable->value.data, sizeof value, true, &err), 0);
+    return value;
 }
 
 static bool same(float a, float b)
@@ -126,8 +140,7 @@ static bool agrees(const struct nest_state *wanted, const struct tensor *got,
             equal = equal && same(((const float *)got[i].data)[e], wanted->number[i][e]);
     }
     for (int i = 0; i < NEST_VARIABLES; i++)
-        equal =
-            equal && same(*(const float *)variable_of(store, i)->value.data, wanted->variable[i]);
+        equal = equal && same(get_variable(store, i), wanted->variable[i]);
     return equal;
 }
 

@@ -101,6 +101,7 @@ struct small {
 static void open_small(struct small *s, const char *text)
 {
     fixture_open(&s->whole, text, false);
+    cut_rename(s->whole.graph);
     cut_open(&s->cut, s->whole.graph);
     struct session_options options = {.plan = {.kernels = ops_kernels(), .threads = 1},
                                       .devices = cut_devices(),

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: the device that they run on: TF_TEST_DEVICE, of the form TYPE:INDEX, or CPU:0. Modules
+ * are also looked for in lib/ beside the folder of the test program, where the TEST device's is.
+ */
+#ifndef TF_TESTS_LIB_TEST_DEVICE_H
+#define TF_TESTS_LIB_TEST_DEVICE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/device.h"
+
+static inline void test_device_path(void)
+{
+    char path[4096 + 16];
+    ssize_t n = readlink("/proc/self/exe", path, 4096);
+    path[n < 0 ? 0 : n] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash)
+        strcpy(slash, "/../lib");
+    setenv("TF_DEVICE_PATH", path, 0);
+}
+
+static inline struct device *test_device_open(int threads, struct error *err)
+{
+    const char *text = getenv("TF_TEST_DEVICE");
+    char type[64] = "CPU";
+    int index = 0;
+    test_device_path();
+    if (text)
+        sscanf(text, "%63[^:]:%d", type, &index);
+    return device_open(type, index, &(struct device_options){.threads = threads}, err);
+}
+
+#endif

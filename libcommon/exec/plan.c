@@ -110,6 +110,7 @@ static void describe(const struct plan *plan, const struct item *item, struct pl
     const struct value *value = &plan->values.items[item->out[0]];
     int64_t bytes = shape_bytes(&value->shape, value->type);
     out->arena_offset = value->offset;
+    out->on_host = !value->on_device && !plan->options.device->is_host;
     out->bytes = bytes < 0 ? 0 : (size_t)bytes;
     out->live_from = value->live_from;
     out->live_to = value->live_to;

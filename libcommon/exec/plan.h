@@ -112,6 +112,7 @@ struct plan_item {           /* one kernel, in order */
     const struct node *node; /* NULL: made by the planner (a change of layout) */
     const char *name, *kernel;
     int64_t arena_offset;   /* of output 0; -1: none (a variable, an alias, memory of the step) */
+    bool on_host;           /* output 0 is, on a device with memory of its own */
     size_t bytes;           /* of output 0 */
     int live_from, live_to; /* first and last item that needs output 0 */
 };

@@ -5,13 +5,17 @@
 
 static void pack_item(msgpack_packer *packer, const struct plan_item *item)
 {
-    msgpack_pack_map(packer, 6);
+    msgpack_pack_map(packer, item->on_host ? 7 : 6);
     pack_key(packer, "node");
     pack_text(packer, item->name);
     pack_key(packer, "kernel");
     pack_text(packer, item->kernel);
     pack_key(packer, "offset");
     msgpack_pack_int64(packer, item->arena_offset);
+    if (item->on_host) {
+        pack_key(packer, "host");
+        msgpack_pack_true(packer);
+    }
     pack_key(packer, "bytes");
     msgpack_pack_uint64(packer, item->bytes);
     pack_key(packer, "from");

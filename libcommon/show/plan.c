@@ -48,9 +48,11 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
 {
     const char *node = "-", *kernel = "-";
     int64_t offset = -1, bytes = 0, from = 0, to = 0;
+    bool on_host = false;
     record_get_text(item, "node", arena, &node);
     record_get_text(item, "kernel", arena, &kernel);
     record_get_int(item, "offset", &offset);
+    record_get_bool(item, "host", &on_host);
     record_get_int(item, "bytes", &bytes);
     record_get_int(item, "from", &from);
     record_get_int(item, "to", &to);
@@ -60,7 +62,7 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
     if (offset < 0)
         columns_add(columns, "-");
     else
-        columns_add(columns, "arena+%" PRId64, offset);
+        columns_add(columns, "%s+%" PRId64, on_host ? "host" : "arena", offset);
     columns_add(columns, "%" PRId64, bytes);
     if (from < 0) /* has no result */
         columns_add(columns, "-");

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A device whose memory is not the host's: the TEST device (tests/lib/device_test.h), which runs the
+# CPU's kernels, so that all bits must be the CPU's.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
+    cd "$root/examples" || return 1
+    set -o pipefail
+    work=$BATS_TEST_TMPDIR
+}
+
+on_test() { # [WHICH]: a placed graph, its nodes (or those of lines that match) on TEST:0
+    tf-show --text | sed -E "${1-}s/device:CPU:0/device:TEST:0/" | tf-graph --text
+}
+
+train() { # GRAPH NAME OPTION...: checkpoint and losses
+    local graph=$1 name=$2
+    shift 2
+    tf-exec -g "$graph" --run train --feed "$work/feed.rec" --fetch loss --save "$work/$name.ckpt" \
+        "$@" | tf-show --json > "$work/$name.losses"
+    tf-show --json "$work/$name.ckpt" | sort > "$work/$name"
+}
+
+same() { # NAME NAME
+    [[ $(wc -l < "$work/$1.losses") -gt 3 ]]
+    cmp "$work/$1.losses" "$work/$2.losses"
+    cmp "$work/$1" "$work/$2"
+}
+
+@test "nets train on it to the CPU's bits" {
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    for script in digits.lua digits_cnn.lua digits_rnn.lua; do
+        tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
+        on_test < "$work/cpu.tfg" > "$work/test.tfg"
+        train "$work/cpu.tfg" cpu
+        train "$work/test.tfg" test
+        same cpu test
+    done
+}
+
+@test "variables are restored into its memory" {
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-place > "$work/cpu.tfg"
+    on_test < "$work/cpu.tfg" > "$work/test.tfg"
+    train "$work/cpu.tfg" start
+    train "$work/cpu.tfg" cpu --restore "$work/start.ckpt"
+    train "$work/test.tfg" test --restore "$work/start.ckpt"
+    same cpu test
+}
+
+@test "a graph in parts on it and on the CPU trains to the CPU's bits, and is restored" {
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    for script in digits.lua digits_rnn.lua; do
+        tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
+        on_test '/read = | = (Variable|Assign|Apply[A-Za-z]*|IsVariableInitialized)\(/!' < "$work/cpu.tfg" |
+            tf-part > "$work/outside.tfg" # variables and their updates are on the CPU
+        on_test '/ = (Placeholder|Mean|ArgMax|Equal)\(/!' < "$work/cpu.tfg" |
+            tf-part > "$work/inside.tfg" # and on the device
+        train "$work/cpu.tfg" cpu
+        train "$work/outside.tfg" outside
+        train "$work/inside.tfg" inside
+        same cpu outside
+        same cpu inside
+        train "$work/cpu.tfg" cpu --restore "$work/outside.ckpt"
+        train "$work/inside.tfg" inside --restore "$work/outside.ckpt"
+        same cpu inside
+    done
+}
+
+@test "what is printed, asserted or checked is brought to the host" {
+    cat > "$work/p.lua" << 'EOF'
+        x = Placeholder{dtype = float32, shape = {2}}
+        y = Print(x * 2, {x * 3, Shape(x)}, {message = "x3 "})
+        z = Log(y)
+EOF
+    tf-graph "$work/p.lua" | tf-place | on_test > "$work/p.tfg"
+    run --separate-stderr tf-exec -g "$work/p.tfg" --fetch y --feed 'x=[1,2]' -o "$work/y"
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"x3 [3 6][2]"* ]]
+    [[ $(tf-show "$work/y") == *"y 2 4"* ]]
+    run --separate-stderr tf-exec --check -g "$work/p.tfg" --fetch z --feed 'x=[1,-2]' -o "$work/z"
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"node 'z'"*"Log: result is NaN at [1]"* ]]
+}
+
+@test "a plan shows what is copied and what is in host memory" {
+    tf-graph digits.lua | tf-opt | tf-place | on_test > "$work/test.tfg"
+    ./feed --rows 1-64 --batch 64 > "$work/feed.rec"
+    tf-exec -g "$work/test.tfg" --run train --feed "$work/feed.rec" --dump-plan |
+        tf-show > "$work/plan"
+    [ "$(grep -c copy_in "$work/plan")" -eq 2 ] # the feeds
+    grep -q 'copy_out  *host+' "$work/plan"
+    ! grep -q 'MatMul .*host+' "$work/plan"
+}
+
+@test "a device that is not there is named" {
+    tf-graph digits.lua | tf-place | on_test > "$work/test.tfg"
+    TF_DEVICE_PATH= run --separate-stderr tf-exec -g "$work/test.tfg" --run init
+    [ "$status" -eq 78 ]
+    [[ $stderr == *"no device of type 'TEST'"* ]]
+}

@@ -1,46 +1,362 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-ps: a parameter shard, which keeps variables between steps, sessions and workers.
+ * tf-ps: a parameter shard, which keeps variables between steps, sessions and workers; and what a
+ * user asks the shards of a running job.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "bin/cluster_options.h"
 #include "ops/ops.h"
+#include "ps/shard.h"
+#include "ps/verbs.h"
+#include "show/shards.h"
+#include "wire/npy.h"
 
-static int64_t threads;
-static bool deterministic;
+static int64_t threads, save_every, keep;
+static bool deterministic, json, resume;
+static const char *by, *container, *save_folder;
 
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
-    {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
+    {0, "json", OPTION_FLAG, &json, NULL, "list, stats, status: an object a line"},
+    {0, "by", OPTION_TEXT, &by, "worker|shard|key", "stats: of what (shard)"},
+    {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
+    {0, "save", OPTION_TEXT, &save_folder, "DIR", "serve: a folder for checkpoints of the job"},
+    {0, "save-every", OPTION_INT, &save_every, "N", "serve: one after every N updates"},
+    {0, "resume", OPTION_FLAG, &resume, NULL, "serve: go on from the newest in --save, if any"},
+    {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the folder (5)"},
+    {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
-     "the same bits whatever the number of threads"},
+     "serve: the same bits whatever the number of threads"},
+    TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
 
 static const struct option_table table = {
     .tool = "tf-ps",
-    .summary = "a parameter shard",
-    .operands = "serve",
+    .summary = "a parameter shard, and questions to the shards of a running job",
+    .operands = "serve | list | get NAME | put NAME FILE | reset | stats | status | save DIR | "
+                "restore DIR[@STEP] | stop",
     .description =
         "serve: waits for drivers (tf-exec), keeps the variables that they place on this task, and "
-        "runs their updates. SIGTERM ends it.",
-    .examples = "tf-ps serve -c my.cluster --task ps:0",
+        "runs their updates. SIGTERM ends it.\n"
+        "\n"
+        "The others ask all shards of the cluster of -c or the job of --job, or the one of --task. "
+        "list: their variables. get: the value of one, as a record. put: gives it the value in a "
+        ".npy file or of a record. reset: all variables of a container have no value any more. "
+        "stats: what happened. status: a line for each. save: a checkpoint of all in DIR/STEP. "
+        "restore: takes all back to one. stop: ends them.",
+    .examples = "tf-ps serve -c my.cluster --task ps:0\n"
+                "tf-ps list --job run\n"
+                "tf-ps get output/W --job run | tf-show\n"
+                "watch -n 1 tf-ps stats --by worker --job run",
     .rows = rows,
-    .operands_max = 1,
+    .operands_max = 3,
 };
+
+/* ---- serve ---- */
+
+struct serving {
+    struct tool *tool;
+    struct shard *shard;
+};
+
+static void say(void *context, const char *line)
+{
+    const struct serving *serving = context;
+    tool_say(serving->tool, "%s: %s", cluster_task, line);
+}
+
+static int find_cluster(void *context, struct cluster *cluster, struct error *err)
+{
+    struct job job;
+    (void)context;
+    if (cluster_path)
+        return cluster_read(cluster, cluster_path, err);
+    int code = job_open(&job, cluster_job, err);
+    if (!code) {
+        code = job_cluster(&job, cluster, err);
+        job_close(&job);
+    }
+    return code;
+}
+
+static int opening(void *context, struct hub *hub, struct variable_store *variables,
+                   struct error *err)
+{
+    struct serving *serving = context;
+    struct shard_options options = {.hub = hub,
+                                    .task = cluster_task,
+                                    .variables = variables,
+                                    .context = serving,
+                                    .find_cluster = find_cluster,
+                                    .tell = say,
+                                    .save_folder = save_folder,
+                                    .save_every = save_every,
+                                    .keep = (int)keep};
+    int64_t step;
+    serving->shard = shard_new(&options);
+    return resume ? shard_resume(serving->shard, save_folder, -1, &step, err) : 0;
+}
+
+static void closing(void *context)
+{
+    struct serving *serving = context;
+    shard_free(serving->shard);
+}
+
+static void ready(void *context, const char *task, const char *address)
+{
+    const struct serving *serving = context;
+    tool_say(serving->tool, "%s: ready on %s", task, address);
+}
+
+static int check_serve_options(struct error *err)
+{
+    if (threads < 0 || threads > 4096)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
+    if (save_every < 0 || keep < 0 || keep > INT_MAX)
+        return error_set(err, ERR_USAGE, "--save-every and --keep are at least 1");
+    if ((save_every || resume || keep) && !save_folder)
+        return error_set(err, ERR_USAGE, "--save-every, --resume and --keep need --save DIR");
+    return 0;
+}
+
+static int run_serve(struct tool *tool, char **operands, struct error *err)
+{
+    struct serving serving = {.tool = tool};
+    (void)operands;
+    if (check_serve_options(err))
+        return err->code;
+    tool_catch_signals();
+    struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    options.context = &serving;
+    options.ready = ready;
+    options.opening = opening;
+    options.closing = closing;
+    int code = cluster_hold_lifeline(err);
+    return code ? code : serve(&options, err);
+}
+
+/* ---- asking ---- */
+
+static void say_waiting(void *context, const char *text)
+{
+    tool_say_waiting(context, text);
+}
+
+static int open_client(struct client *client, struct tool *tool, struct error *err)
+{
+    struct client_options options = {.cluster_path = cluster_path,
+                                     .job_folder = cluster_job,
+                                     .key_file = cluster_key_file,
+                                     .no_key = cluster_no_key,
+                                     .task = cluster_task,
+                                     .producer = tool->table->tool,
+                                     .timeout = cluster_timeout,
+                                     .waiting = say_waiting,
+                                     .context = tool};
+    return client_open(client, &options, err);
+}
+
+struct table {
+    struct client client;
+    const struct shard_view *view;
+    VEC(struct str) rows; /* of each task */
+};
+
+static void take_rows(void *context, const char *task, const struct record *reply)
+{
+    struct table *t = context;
+    struct str *own = &t->rows.items[client_task_index(&t->client, task)];
+    shard_view_add(t->view, json, task, &reply->header, own);
+}
+
+static int print_table(struct tool *tool, const struct table *t, struct error *err)
+{
+    struct str all = STR_INIT, text = STR_INIT;
+    FILE *out;
+    int code = tool_open_text(tool, &out, err);
+    for (size_t i = 0; i < t->rows.n; i++)
+        str_append_bytes(&all, str_text(&t->rows.items[i]), t->rows.items[i].n);
+    if (!json)
+        shard_view_print(t->view, &all, &text);
+    if (!code)
+        fputs(str_text(json ? &all : &text), out);
+    str_release(&all);
+    str_release(&text);
+    return code;
+}
+
+static int ask_view(struct tool *tool, const char *name, struct error *err)
+{
+    struct table t = {.view = shard_view_find(name)};
+    struct variable_place place = {container, NULL};
+    int code = open_client(&t.client, tool, err);
+    for (size_t i = 0; i < t.client.tasks.n; i++)
+        vec_push(&t.rows, (struct str)STR_INIT);
+    if (!code)
+        code = verbs_ask(&t.client, shard_view_verb(t.view), &place, take_rows, &t, err);
+    if (!code)
+        code = print_table(tool, &t, err);
+    for (size_t i = 0; i < t.rows.n; i++)
+        str_release(&t.rows.items[i]);
+    vec_release(&t.rows);
+    client_close(&t.client);
+    return code;
+}
+
+static int run_list(struct tool *tool, char **operands, struct error *err)
+{
+    (void)operands;
+    return ask_view(tool, "list", err);
+}
+
+static int run_status(struct tool *tool, char **operands, struct error *err)
+{
+    (void)operands;
+    return ask_view(tool, "status", err);
+}
+
+static int run_stats(struct tool *tool, char **operands, struct error *err)
+{
+    const char *name = by ? by : "shard";
+    (void)operands;
+    if (strcmp(name, "worker") && strcmp(name, "shard") && strcmp(name, "key"))
+        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard or key", name);
+    return ask_view(tool, name, err);
+}
+
+static int get(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    struct variable_place place = {container, operands[0]};
+    struct named_tensor named = {operands[0], TENSOR_INIT};
+    int code = verbs_get(client, &place, &named.tensor, err);
+    if (!code)
+        code = tool_open_writer(tool, 1, err);
+    if (!code) {
+        stream_begin(tool->writer, RECORD_TENSOR, 0);
+        code = stream_write(tool->writer, &named, 1, err);
+    }
+    tensor_release(&named.tensor);
+    return code;
+}
+
+/* A .npy file, or the first tensor of a stream. */
+static int read_value(struct tool *tool, const char *path, struct tensor *value, struct error *err)
+{
+    struct stream_reader *reader;
+    struct record record = {0};
+    bool more = true;
+    if (str_ends(path, ".npy") || str_ends(path, ".npy.gz"))
+        return npy_read(path, value, err);
+    int code = tool_open_reader(tool, path, &reader, err);
+    if (code)
+        return code;
+    while (!code && more && !record.n_tensors)
+        code = stream_read(reader, &record, &more, err);
+    if (!code && !record.n_tensors)
+        code = error_set(err, ERR_DATA, "%s: no tensor", path);
+    if (!code)
+        tensor_share(value, &record.tensors[0].tensor);
+    record_release(&record);
+    tool_close_reader(reader);
+    return code;
+}
+
+static int put(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    struct variable_place place = {container, operands[0]};
+    struct tensor value = TENSOR_INIT;
+    int code = read_value(tool, operands[1], &value, err);
+    if (!code)
+        code = verbs_put(client, &place, &value, err);
+    tensor_release(&value);
+    return code;
+}
+
+static int reset(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    int64_t n;
+    (void)tool, (void)operands;
+    return verbs_reset(client, container ? container : "default", &n, err);
+}
+
+static int save(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    int64_t step;
+    int code = verbs_save(client, operands[0], &step, err);
+    if (!code && tool->verbose)
+        tool_say(tool, "%s@%" PRId64, operands[0], step);
+    return code;
+}
+
+static int restore(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    int64_t step;
+    int code = verbs_restore(client, operands[0], &step, err);
+    if (!code)
+        tool_say(tool, "restored from step %" PRId64, step);
+    return code;
+}
+
+static int stop(struct tool *tool, struct client *client, char **operands, struct error *err)
+{
+    (void)tool, (void)operands;
+    return verbs_stop(client, err);
+}
+
+/* ---- the verbs ---- */
+
+struct verb {
+    const char *name, *operands;
+    int n;
+    int (*run)(struct tool *tool, char **operands, struct error *err);
+    int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
+};
+
+static const struct verb verbs[] = {
+    {"serve", "", 0, run_serve, NULL},     {"list", "", 0, run_list, NULL},
+    {"get", " NAME", 1, NULL, get},        {"put", " NAME FILE", 2, NULL, put},
+    {"reset", "", 0, NULL, reset},         {"stats", "", 0, run_stats, NULL},
+    {"status", "", 0, run_status, NULL},   {"save", " DIR", 1, NULL, save},
+    {"restore", " DIR", 1, NULL, restore}, {"stop", "", 0, NULL, stop},
+};
+#define N_VERBS (sizeof verbs / sizeof *verbs)
+
+static int unknown(const char *name, struct error *err)
+{
+    const char *names[N_VERBS + 1] = {0};
+    for (size_t i = 0; i < N_VERBS; i++)
+        names[i] = verbs[i].name;
+    const char *nearest = str_nearest(name, names);
+    if (nearest)
+        return error_set(err, ERR_USAGE, "'%s' is none of its verbs; did you mean '%s'?", name,
+                         nearest);
+    return error_set(err, ERR_USAGE, "'%s' is none of its verbs; --help names them", name);
+}
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
-    if (!n_operands || strcmp(operands[0], "serve") != 0)
-        return error_set(err, ERR_USAGE, "what to do? tf-ps serve");
-    if (threads < 0 || threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    tool_catch_signals();
-    struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
-    int code = cluster_hold_lifeline(err);
-    return code ? code : serve(&options, err);
+    struct client client;
+    const struct verb *verb = verbs;
+    if (!n_operands)
+        return error_set(err, ERR_USAGE, "what to do? tf-ps serve, or list; --help names all");
+    while (verb < verbs + N_VERBS && strcmp(verb->name, operands[0]))
+        verb++;
+    if (verb == verbs + N_VERBS)
+        return unknown(operands[0], err);
+    if (n_operands != 1 + verb->n)
+        return error_set(err, ERR_USAGE, "expected: tf-ps %s%s", verb->name, verb->operands);
+    if (verb->run)
+        return verb->run(tool, operands + 1, err);
+    int code = open_client(&client, tool, err);
+    if (!code)
+        code = verb->ask(tool, &client, operands + 1, err);
+    client_close(&client);
+    return code;
 }
 
 int main(int argc, char **argv)

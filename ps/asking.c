@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#define LOOK_NANOSECONDS 50000000
+
 struct asked {
     struct call call; /* first: what the hub gives back */
     struct asking *asking;
@@ -124,17 +126,24 @@ static bool is_over(void *context)
     return over;
 }
 
+static bool is_cancelled(const struct asking *asking)
+{
+    return asking->request.cancelled && atomic_load(asking->request.cancelled);
+}
+
+/* Looks every now and then whether it was cancelled. */
 static void wait_for_others(struct asking *asking, double seconds)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    int64_t ns = end.tv_nsec + (int64_t)(seconds * 1e9);
-    end.tv_sec += ns / 1000000000;
-    end.tv_nsec = ns % 1000000000;
-    int failed = 0;
+    double end = loop_now() + seconds;
     pthread_mutex_lock(&asking->lock);
-    while (asking->n_done < asking->n && !failed)
-        failed = pthread_cond_timedwait(&asking->changed, &asking->lock, &end);
+    while (asking->n_done < asking->n && loop_now() < end && !is_cancelled(asking)) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += LOOK_NANOSECONDS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&asking->changed, &asking->lock, &until);
+    }
     pthread_mutex_unlock(&asking->lock);
 }
 

@@ -5,6 +5,8 @@
 #ifndef TF_PS_ASKING_H
 #define TF_PS_ASKING_H
 
+#include <stdatomic.h>
+
 #include "transport/hub.h"
 
 struct asking;
@@ -15,7 +17,8 @@ struct request {
     void (*pack)(void *context, msgpack_packer *packer); /* NULL: no fields */
     const struct named_tensor *tensors;
     int n_tensors;
-    const char *about; /* what it is about, for messages: "'output/W'"; NULL: nothing more to say */
+    const atomic_bool *cancelled; /* ends the wait when it becomes true; NULL: nothing does */
+    const char *about; /* what it is about, for messages: "'output/W'"; NULL: nothing to say */
 
     /* Called in the loop's thread for each task that answered well; may be NULL. */
     void (*answered)(void *context, const char *task, const struct record *reply);

@@ -114,18 +114,20 @@ int client_task_index(const struct client *client, const char *task)
     return -1;
 }
 
-static int ask(struct client *client, const struct request *request, size_t n, struct error *err)
+static int ask(struct client *client, const char *const *tasks, size_t n,
+               const struct request *request, struct error *err)
 {
-    struct asking *asking = asking_start(client->hub, client->tasks.items, (int)n, request);
+    struct asking *asking = asking_start(client->hub, tasks, (int)n, request);
     return asking_finish(asking, true, client->options.timeout, err);
 }
 
 int client_ask(struct client *client, const struct request *request, struct error *err)
 {
-    return ask(client, request, client->tasks.n, err);
+    return ask(client, client->tasks.items, client->tasks.n, request, err);
 }
 
-int client_ask_first(struct client *client, const struct request *request, struct error *err)
+int client_ask_one(struct client *client, int task, const struct request *request,
+                   struct error *err)
 {
-    return ask(client, request, 1, err);
+    return ask(client, &client->tasks.items[task], 1, request, err);
 }

@@ -37,9 +37,10 @@ struct client {
 int client_open(struct client *client, const struct client_options *options, struct error *err);
 void client_close(struct client *client);
 
-/* Asks all tasks, or the first of them, and waits. Errors as of asking_finish. */
+/* Asks all tasks, or one of them, and waits. Errors as of asking_finish. */
 int client_ask(struct client *client, const struct request *request, struct error *err);
-int client_ask_first(struct client *client, const struct request *request, struct error *err);
+int client_ask_one(struct client *client, int task, const struct request *request,
+                   struct error *err);
 
 /* Which of client->tasks it is. */
 int client_task_index(const struct client *client, const char *task);

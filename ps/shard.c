@@ -13,7 +13,7 @@ struct verb_row {
 static const struct verb_row verbs[] = {
     {"list", false, shard_list},         {"get", false, shard_get},
     {"put", false, shard_put},           {"reset", false, shard_reset},
-    {"snapshot", false, shard_snapshot}, {"write", true, shard_write},
+    {"snapshot", false, shard_snapshot}, {"keep", true, shard_write},
     {"save", true, shard_save},          {"restore", true, shard_restore},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
@@ -144,6 +144,7 @@ void shard_free(struct shard *shard)
 {
     if (!shard)
         return;
+    atomic_store(&shard->ends, true);
     clerk_free(shard->quick);
     clerk_free(shard->slow);
     snapshot_free(shard->snapshot);

@@ -5,7 +5,7 @@
  *
  *   list, get, put, reset    containers (ps/containers.h)
  *   status, stats            what the shard does
- *   save, snapshot, write    checkpoints of all shards (ps/saves.h); what one asks the others for
+ *   save, snapshot, keep     checkpoints of all shards (ps/saves.h); what one asks the others for
  *   restore                  takes the shard back to one
  *   stop                     ends the process
  *

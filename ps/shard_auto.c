@@ -46,8 +46,8 @@ static void paused(struct clock_waiter *waiter, const struct clock_result *resul
     pthread_mutex_unlock(&pause->lock);
 }
 
-int shard_pause(struct clock *clock, int64_t from, double timeout, int64_t *version,
-                struct error *err)
+static int pause_once(struct clock *clock, int64_t from, double timeout, int64_t *version,
+                      struct error *err)
 {
     struct pause pause = {.waiter = {.done = paused, .timeout = timeout},
                           .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -59,6 +59,19 @@ int shard_pause(struct clock *clock, int64_t from, double timeout, int64_t *vers
     pthread_mutex_unlock(&pause.lock);
     *version = pause.version;
     *err = pause.failure;
+    return err->code;
+}
+
+int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
+                struct error *err)
+{
+    double end = loop_now() + timeout, left;
+    do {
+        error_clear(err);
+        left = end - loop_now();
+        pause_once(shard_clock(shard), from, left < WAIT_SECONDS ? left : WAIT_SECONDS, version,
+                   err);
+    } while (err->code == ERR_RETRY && end - loop_now() > 0.001 && !atomic_load(&shard->ends));
     return err->code;
 }
 
@@ -87,7 +100,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
         shard->due = (clock_version(clock) / every + 1) * every;
         clock_stop_at(clock, shard->due);
     }
-    if (shard_pause(clock, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
+    if (shard_pause(shard, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
         if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
             nanosleep(&look_again, NULL);
         return;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "ps/shard_private.h"
 
 struct dial {
@@ -28,22 +29,34 @@ static bool is_linked(struct hub *hub, const char *task)
     return peer != NULL;
 }
 
-static int link_to(struct hub *hub, const char *task, const char *address, double seconds,
+static bool goes_on(struct shard *shard, struct dial *d, double end)
+{
+    if (atomic_load(&shard->ends))
+        return false;
+    return !atomic_load(&d->done) ||
+           (!d->err.code && !is_linked(d->hub, d->task) && loop_now() < end);
+}
+
+/* Given up only when the loop does not run any more, which then never makes the call. */
+static int link_to(struct shard *shard, const char *task, const char *address, double seconds,
                    struct error *err)
 {
     const struct timespec pause = {0, 2000000};
-    struct dial d = {.hub = hub, .task = task, .address = address, .seconds = seconds};
+    struct hub *hub = shard->options.hub;
     double end = loop_now() + seconds;
     if (is_linked(hub, task))
         return 0;
-    loop_post(hub_loop(hub), dial, &d);
-    while (!atomic_load(&d.done) || (!d.err.code && !is_linked(hub, task) && loop_now() < end))
+    struct dial *d = mem_alloc(sizeof *d);
+    *d = (struct dial){.hub = hub, .task = task, .address = address, .seconds = seconds};
+    loop_post(hub_loop(hub), dial, d);
+    while (goes_on(shard, d, end))
         nanosleep(&pause, NULL);
-    if (d.err.code)
-        *err = d.err;
+    if (d->err.code)
+        *err = d->err;
     else if (!is_linked(hub, task))
         error_set(err, ERR_UNAVAILABLE, "%s at %s: cannot be reached in %g s", task, address,
                   seconds);
+    mem_free(d);
     return err->code;
 }
 
@@ -63,7 +76,7 @@ int shard_find_others(struct shard *shard, struct shard_others *others, double s
             !strcmp(name, options->task))
             continue;
         vec_push(&others->tasks, name);
-        code = link_to(options->hub, name, task->address, seconds, err);
+        code = link_to(shard, name, task->address, seconds, err);
     }
     return code;
 }

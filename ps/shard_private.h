@@ -21,6 +21,7 @@ struct shard {
     struct shard_options options;
     struct clerk *quick, *slow; /* for holds; for disks */
     double began;
+    atomic_bool ends; /* waits are given up */
     int64_t
         due; /* the version at which the next checkpoint is; 0: not said yet. The slow clerk's */
 
@@ -74,8 +75,9 @@ shard_work shard_restore;
 
 /* shard_auto.c */
 struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or not yet */
-/* Waits until the clock is paused at version `from` or later; `version` is what it was. */
-int shard_pause(struct clock *clock, int64_t from, double timeout, int64_t *version,
+/* Waits until the clock, which is there, is paused at version `from` or later; `version` is what
+ * it was then. */
+int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err);
 /* An errand that gives itself again to the slow clerk. */
 void shard_auto_save(void *shard);

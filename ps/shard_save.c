@@ -146,6 +146,7 @@ static int copy_all(struct save *save, struct error *err)
     struct request request = {.verb = "snapshot",
                               .n_fields = 2,
                               .pack = pack_snapshot,
+                              .cancelled = &save->shard->ends,
                               .about = "a copy of what it keeps",
                               .context = save};
     int code = take(save->shard, save->manifest.step, save->seconds, err);
@@ -154,9 +155,10 @@ static int copy_all(struct save *save, struct error *err)
 
 static int write_all(struct save *save, struct error *err)
 {
-    struct request request = {.verb = "write",
+    struct request request = {.verb = "keep",
                               .n_fields = 1,
                               .pack = pack_write,
+                              .cancelled = &save->shard->ends,
                               .about = "its part of a checkpoint",
                               .answered = take_written,
                               .context = save};
@@ -267,7 +269,7 @@ static int save_asked(struct shard_query *query, int64_t *step, struct error *er
                                         .clock = shard_clock(query->shard)};
     if (!wanted.folder)
         return error_set(err, ERR_USAGE, "no folder to save to");
-    if (wanted.clock && shard_pause(wanted.clock, 0, query->seconds, &wanted.step, err))
+    if (wanted.clock && shard_pause(query->shard, 0, query->seconds, &wanted.step, err))
         return err->code;
     return shard_save_all(query->shard, &wanted, step, err);
 }

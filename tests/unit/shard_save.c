@@ -25,7 +25,7 @@ static void all_shards_are_saved_and_taken_back(void **unused)
     shards_start(0);
     open_client(&client, NULL);
     for (int i = 0; i < 2; i++)
-        if (client_ask_first(&client, &save, &err))
+        if (client_ask_one(&client, 0, &save, &err))
             fail_msg("%s", err.text);
     assert_true(!access("saved/1/manifest", F_OK) && !access("saved/2/manifest", F_OK));
     put(&servers[0], "default", "v", 100);
@@ -52,10 +52,10 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
     shards_start(0);
     open_client(&client, "ps:0");
-    assert_int_equal(client_ask_first(&client, &save, &err), 0);
+    assert_int_equal(client_ask_one(&client, 0, &save, &err), 0);
     end(&servers[1]);
     client.options.timeout = 20;
-    assert_int_equal(client_ask_first(&client, &save, &err), ERR_UNAVAILABLE);
+    assert_int_equal(client_ask_one(&client, 0, &save, &err), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "ps:1"));
     assert_int_equal(saves_find("saved", -1, NULL, &manifest, &path, &err), 0);
     assert_int_equal(manifest.step, 1);

@@ -81,18 +81,7 @@ static struct edge map_edge(struct prune *p, struct edge edge)
 
 static void copy_node(struct prune *p, const struct node *node)
 {
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = node->name,
-                             .inputs = node->inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
-    p->copy[node->id] =
-        graph_add_trusted(p->plan->graph, &spec, node->outputs, node->n_outputs)->id;
+    p->copy[node->id] = graph_add_copy(p->plan->graph, node)->id;
 }
 
 static void connect(struct prune *p, const struct node *node)

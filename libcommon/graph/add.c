@@ -183,6 +183,21 @@ struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec
     return node;
 }
 
+struct node *graph_add_copy(struct graph *graph, const struct node *node)
+{
+    struct node_spec spec = {.op = node->op->def->name,
+                             .name = node->name,
+                             .inputs = node->inputs,
+                             .n_inputs = node->n_inputs,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = node->device,
+                             .assigned = node->assigned,
+                             .file = node->file,
+                             .line = node->line};
+    return graph_add_trusted(graph, &spec, node->outputs, node->n_outputs);
+}
+
 int graph_set_input(struct graph *graph, struct node *node, int index, struct edge edge,
                     struct error *err)
 {

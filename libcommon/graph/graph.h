@@ -120,6 +120,10 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
 struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec,
                                const struct node_output *outputs, int n_outputs);
 
+/* A node of another graph, which outlives this one, with all but its controls; its inputs are still
+ * those of the other graph. */
+struct node *graph_add_copy(struct graph *graph, const struct node *node);
+
 /* Sets an input that was left open (closes a back edge); types must agree. Shapes are not inferred
  * again: call graph_infer when all are closed. */
 int graph_set_input(struct graph *graph, struct node *node, int index, struct edge edge,

@@ -14,19 +14,9 @@ const struct node *join_send_of(const struct graph *graph, const struct node *no
 
 static int copy_node(struct graph *to, const struct node *node, int first, struct error *err)
 {
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = node->name,
-                             .inputs = node->inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
     if (graph_find(to, node->name))
         return error_set(err, ERR_DATA, "%s: is in two parts", node_text(node));
-    struct node *copy = graph_add_trusted(to, &spec, node->outputs, node->n_outputs);
+    struct node *copy = graph_add_copy(to, node);
     for (int i = 0; i < node->n_inputs; i++)
         copy->inputs[i].node = node->inputs[i].node + first;
     return 0;

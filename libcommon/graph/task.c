@@ -123,21 +123,6 @@ void task_table_release(struct task_table *table)
     arena_release(&table->arena);
 }
 
-static struct node *copy_node(struct graph *to, const struct node *node)
-{
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = node->name,
-                             .inputs = node->inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
-    return graph_add_trusted(to, &spec, node->outputs, node->n_outputs);
-}
-
 static int link_up(struct graph *to, const struct graph *from, const int *copy, int id,
                    struct error *err)
 {
@@ -166,7 +151,7 @@ static int copy_graph(const struct graph *graph, int *copy, struct graph **resul
     int code = 0;
     for (size_t i = 0; i < graph->nodes.n; i++)
         if (copy[i] >= 0)
-            copy[i] = copy_node(to, graph_node(graph, (int)i))->id;
+            copy[i] = graph_add_copy(to, graph_node(graph, (int)i))->id;
     for (size_t i = 0; !code && i < graph->nodes.n; i++)
         if (copy[i] >= 0)
             code = link_up(to, graph, copy, (int)i, err);

@@ -61,18 +61,9 @@ static int find_parts(struct cutter *c)
 
 static void copy_node(struct cutter *c, const struct node *node)
 {
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = node->name,
-                             .inputs = node->inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = node->device,
-                             .assigned = c->parts->parts.items[c->part[node->id]].device,
-                             .file = node->file,
-                             .line = node->line};
-    c->copy[node->id] =
-        graph_add_trusted(part_at(c, c->part[node->id]), &spec, node->outputs, node->n_outputs)->id;
+    struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
+    copy->assigned = c->parts->parts.items[c->part[node->id]].device;
+    c->copy[node->id] = copy->id;
 }
 
 int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec)

@@ -32,6 +32,9 @@ static inline struct cpu_context *cpu_context(const struct device *device)
  * makes them no smaller then: the libraries' barriers would wait for ever for who is missing. */
 void cpu_set_team(int threads);
 
+/* A fingerprint of the C library's functions of double precision. */
+unsigned cpu_libm(void);
+
 /* The result of a oneDNN call as an error: 0, or a code with what was called. */
 int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err);
 

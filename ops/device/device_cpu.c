@@ -176,8 +176,8 @@ static struct device *device_new(int index, const struct device_options *options
     device->threads = options->threads > 0 ? options->threads : cores > 0 ? (int)cores : 1;
     device->deterministic = options->deterministic;
     device->context = context;
-    snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s", ISA,
-             openblas_get_corename());
+    snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s libm=%04x", ISA,
+             openblas_get_corename(), cpu_libm());
     device->choice = context->choice;
     set_functions(device);
     return device;

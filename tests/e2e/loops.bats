@@ -85,3 +85,66 @@ entry.r = Pack({outside, power, branches, level})
 EOF
     [[ $(result inner.lua 2) == "step 1  Pack 125 3.35544e+07 1152 1" ]]
 }
+
+# With one iteration at a time what is printed is in order, though nothing else orders it.
+@test "parallel_iterations = 1 keeps the order of effects" {
+    cat >print.lua <<'EOF'
+x = Placeholder{dtype = float32, name = "x", shape = {}}
+_, s = while_loop(function(i, s) return Less(i, 300) end, function(i, s)
+  local seen = Print(i, {i}, {message = "at "})
+  local slow = Sum(Fill({300}, s), 0) / 300
+  return i + 1, slow + Cast(seen, {DstT = float32})
+end, {Const(0), x}, {parallel_iterations = 1})
+entry.r = s
+EOF
+    [[ $(result print.lua 0 2>lines) == "step 1  s 44850" ]]
+    diff lines <(seq 0 299 | sed 's/.*/at [&]/')
+}
+
+@test "what has effects in a branch that is not taken does not run, nested ones neither" {
+    cat >effects.lua <<'EOF'
+x = Placeholder{dtype = float32, name = "x", shape = {}}
+w = variable{shape = {}, init = init.zeros, name = "w"}
+local function put(value) return function() return Assign(w, value) end end
+local set = cond(Less(x, 0.0), put(1.0), function()
+  return cond(Less(x, 1.0), put(2.0), put(3.0))
+end)
+entry.r = group{set}
+EOF
+    tf-graph effects.lua -o e.tfg
+    for pair in "-1 1" "0.5 2" "1 3"; do # a step reads before it writes
+        tf-exec -g e.tfg --run r --fetch w --feed "x=${pair% *}" --steps 2 | tf-show >seen
+        [[ $(cat seen) == "step 1  w 0"$'\n'"step 2  w ${pair#* }" ]]
+    done
+}
+
+# The same sums of the same products, without a loop; by 0 iterations nothing reaches W.
+@test "gradients of a loop are those of the loop unrolled, whatever runs at once" {
+    cat >unroll.lua <<'EOF'
+x = Placeholder{dtype = float64, name = "x", shape = {}}
+local W = Const({{0.5, -1, 0.25}, {1, 0.75, -0.5}, {-0.25, 0.5, 1}}, {dtype = float64}) * x
+local v0 = Const({{1.0, 2, 3}, {-1, 0.5, -2}}, {dtype = float64})
+local function body(v) return Tanh(MatMul(v, W)) + v end
+local function loop(n, parallel)
+  local _, v = while_loop(function(i) return Less(i, n) end,
+                          function(i, v) return i + 1, body(v) end, {Const(0), v0},
+                          {parallel_iterations = parallel})
+  return gradients(v * v, {W, v0})
+end
+local function unrolled(n)
+  local v = v0
+  for _ = 1, n do v = body(v) end
+  return gradients(v * v, {W, v0})
+end
+local function distance(a, b) return Sum(Abs(a - b), {0, 1}) end
+local one, many, want = loop(4, 1), loop(4, 32), unrolled(4)
+local none, once = loop(0, 10), loop(1, 10)
+local want_once = unrolled(1)
+exact = Pack({distance(one[1], many[1]), distance(one[2], many[2]),
+              distance(none[1], 0 * W), distance(none[2], 2 * v0)})
+near = distance(one[1], want[1]) + distance(one[2], want[2]) +
+       distance(once[1], want_once[1]) + distance(once[2], want_once[2])
+entry.r = Pack({Max(exact, 0), Floor(near * 1e10), Floor(Sum(Abs(want[1]), {0, 1}))})
+EOF
+    [[ $(result unroll.lua 0.5) == "step 1  Pack 0 0 283" ]]
+}

@@ -142,6 +142,25 @@ static void wide_graphs_run(void **state)
     wide(MANY / 100, true);
 }
 
+/* Each after the one before, by a control edge, and a value behind them all. */
+static void a_chain_of_nothing(void **state)
+{
+    struct fixture f;
+    struct str text = STR_INIT;
+    (void)state;
+    str_append(&text, "x = Placeholder() {dtype=float32, shape=[]}\nn0 = NoOp()\n");
+    for (int i = 1; i < MANY; i++)
+        str_printf(&text, "n%d = NoOp(^n%d)\n", i, i - 1);
+    str_printf(&text, "y = Neg(x, ^n%d)\n", MANY - 1);
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        fixture_open(&f, str_text(&text), dynamic);
+        assert_float_equal(fixture_get(&f, "y", 2), -2, 0);
+        assert_float_equal(fixture_get(&f, "y", 3), -3, 0);
+        fixture_close(&f);
+    }
+    str_release(&text);
+}
+
 static void a_merge_with_two_live_inputs_runs_once(void **state)
 {
     struct fixture f;
@@ -252,6 +271,7 @@ int main(void)
         cmocka_unit_test(an_error_in_a_loop_names_the_node),
         cmocka_unit_test(an_endless_loop_is_cancelled),
         cmocka_unit_test(wide_graphs_run),
+        cmocka_unit_test(a_chain_of_nothing),
         cmocka_unit_test(a_merge_with_two_live_inputs_runs_once),
         cmocka_unit_test(steps_in_any_order_do_not_wait_in_a_circle),
     };

@@ -40,7 +40,7 @@ int variable_write(const struct saved_variable *saved, int64_t step, struct stre
     return write_record(&like, saved, step, writer, err);
 }
 
-static int copy_out(const struct variable *variable, struct tensor *copy, struct error *err)
+int variable_copy(const struct variable *variable, struct tensor *copy, struct error *err)
 {
     struct device *device = variable->device;
     if (!device || device->is_host)
@@ -62,7 +62,7 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     variable_hold_wait(variable, false);
     saved->updates = (int64_t)variable->updates;
     if (variable->initialized)
-        code = copy_out(variable, &saved->value, err);
+        code = variable_copy(variable, &saved->value, err);
     variable_unhold(variable, false);
     return code;
 }
@@ -75,7 +75,7 @@ static int save_one(const struct variable *variable, int64_t step, struct stream
     if (!device || device->is_host)
         return write_record(variable, &saved, step, writer, err);
     saved.value = (struct tensor)TENSOR_INIT;
-    int code = copy_out(variable, &saved.value, err);
+    int code = variable_copy(variable, &saved.value, err);
     if (!code)
         code = write_record(variable, &saved, step, writer, err);
     tensor_release(&saved.value);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "exec/device.h"
+#include "exec/mark.h"
 #include "exec/resource_table.h"
 #include "exec/turn.h"
 
@@ -24,6 +25,8 @@ static bool is_free(const struct variable *variable, bool write)
 
 static void take(struct variable *variable, bool write)
 {
+    if (write && variable->mark)
+        variable_mark_copy(variable->mark);
     variable->holds = write ? -1 : variable->holds + 1;
 }
 

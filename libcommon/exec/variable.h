@@ -16,6 +16,7 @@
 #include "tensor/tensor.h"
 
 struct device;
+struct variable_mark;
 struct variable_waiter;
 
 struct variable {
@@ -31,6 +32,7 @@ struct variable {
     pthread_mutex_t lock;                               /* guards what follows */
     int holds;                                          /* readers; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
+    struct variable_mark *mark; /* the value is wanted as it is (exec/mark.h); NULL: it is not */
     struct variable *next;
 };
 

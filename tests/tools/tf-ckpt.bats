@@ -37,6 +37,7 @@ fill() { # STORE
 flip() { # FILE OFFSET
     local byte
     byte=$(od -An -tu1 -j "$2" -N1 "$1")
+    # shellcheck disable=SC2059  # the byte is the format
     printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/mark.h"
+
+#include "base/memory.h"
+#include "exec/saver.h"
+
+void variable_marks_place(struct variable_store *store, struct variable_marks *marks)
+{
+    size_t n = 0;
+    for (struct variable *v = variable_store_first(store); v; v = v->next)
+        n++;
+    *marks = (struct variable_marks){.items = mem_array(n + 1, sizeof *marks->items)};
+    for (struct variable *v = variable_store_first(store); v && marks->n < n; v = v->next) {
+        struct variable_mark *mark = &marks->items[marks->n];
+        if (!v->initialized)
+            continue;
+        pthread_mutex_lock(&v->lock);
+        BUG_ON(v->mark);
+        *mark = (struct variable_mark){.variable = v, .updates = v->updates};
+        v->mark = mark;
+        pthread_mutex_unlock(&v->lock);
+        marks->n++;
+    }
+}
+
+void variable_mark_copy(struct variable_mark *mark)
+{
+    mark->variable->mark = NULL;
+    variable_copy(mark->variable, &mark->value, &mark->err);
+}
+
+/* False when a writer was quicker. */
+static bool take_away(struct variable_mark *mark)
+{
+    struct variable *v = mark->variable;
+    pthread_mutex_lock(&v->lock);
+    bool placed = v->mark == mark;
+    if (placed)
+        v->mark = NULL;
+    pthread_mutex_unlock(&v->lock);
+    return placed;
+}
+
+int variable_marks_collect(struct variable_marks *marks, struct error *err)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        struct variable_mark *mark = &marks->items[i];
+        variable_hold_wait(mark->variable, false);
+        if (take_away(mark)) /* no writer comes before the hold is given back */
+            variable_copy(mark->variable, &mark->value, &mark->err);
+        variable_unhold(mark->variable, false);
+        if (mark->err.code) {
+            *err = mark->err;
+            return error_prefix(err, "'%s': ", mark->variable->name);
+        }
+    }
+    return 0;
+}
+
+void variable_marks_release(struct variable_marks *marks)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        take_away(&marks->items[i]);
+        tensor_release(&marks->items[i].value);
+    }
+    mem_free(marks->items);
+    *marks = (struct variable_marks){0};
+}

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "bin/cluster_options.h"
+#include "bin/save_options.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
 #include "exec/device_set.h"
@@ -21,7 +22,7 @@
 #include "ops/ops.h"
 #include "transport/worker.h"
 
-static const char *graph_path, *save_path, *restore_path, *trace_path;
+static const char *graph_path, *trace_path;
 static struct option_list runs, fetches, feed_options;
 static int64_t steps = INT64_MIN, seed, threads; /* steps: as many as there are feed records */
 static double grace = 5;
@@ -35,9 +36,7 @@ static const struct option_row rows[] = {
      "feed records, a step each (-: stdin); or one tensor for all steps, a .npy or a literal"},
     {'n', "steps", OPTION_INT, &steps, "N",
      "steps to run (as many as there are feed records, or 1)"},
-    {0, "save", OPTION_TEXT, &save_path, "FILE", "write the variables at the end"},
-    {0, "restore", OPTION_TEXT, &restore_path, "FILE",
-     "read the variables instead of running init"},
+#include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
@@ -96,6 +95,7 @@ struct execution {
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
     struct record_file trace;
     struct worker worker; /* with --task */
+    struct saving saving;
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
@@ -266,13 +266,17 @@ static int set_up(struct execution *job, struct error *err)
         code = make_request(job, err);
     if (!code)
         code = open_feeds(job, err);
-    if (!code && save_path && !dump_plan)
-        code = record_file_probe(save_path, err);
+    if (!code && !dump_plan)
+        code = saving_check(&job->saving, cluster_task != NULL, err);
     if (!code)
         code = cluster_task ? open_worker(job, err) : open_device(job, err);
     if (!code)
         code = open_trace(job, err);
     if (code || dump_plan)
+        return code;
+    bool restored;
+    code = saving_restore(&job->saving, &restored, err);
+    if (code || restored)
         return code;
     if (restore_path)
         return restore(job, err);
@@ -288,7 +292,8 @@ static int open_writer(struct execution *job, struct error *err)
     int64_t expected = job->limit;
     if (expected < 0 && driver->feed_reader)
         expected = stream_reader_expected(driver->feed_reader);
-    progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", 0, expected);
+    progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", driver->step,
+                   expected);
     /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
     struct stat out;
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
@@ -307,13 +312,15 @@ static int open_writer(struct execution *job, struct error *err)
 static int run_steps(struct execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
-    bool more = job->limit != 0 || dump_plan;
+    bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && !tool_signal()) {
         code = driver_run_step(driver, err);
         progress_update(&job->progress, driver->step, "");
+        if (!code)
+            saving_step(&job->saving);
         if (code || driver->step == job->limit || tool_signal())
             break;
         code = driver_next_feeds(driver, &more, err);
@@ -334,7 +341,10 @@ static void add_advice(const struct execution *job, struct error *err)
         error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
                   job->driver.name, step, grace, tool_signal());
     size_t used = strlen(err->text);
-    snprintf(err->text + used, sizeof err->text - used, "%s%s", save_path ? "; nothing saved" : "",
+    snprintf(err->text + used, sizeof err->text - used, "%s%s",
+             job->saving.autosave ? "; this step is not saved"
+             : save_path          ? "; nothing saved"
+                                  : "",
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
 }
 
@@ -344,6 +354,8 @@ static int save(struct execution *job, struct error *err)
     const struct driver *driver = &job->driver;
     if (!save_path || dump_plan)
         return 0;
+    if (job->saving.autosave)
+        return autosave_finish(job->saving.autosave, driver->step, err);
     int code = record_file_open(&file, job->tool, save_path, err);
     if (code)
         return code;
@@ -382,7 +394,10 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         return error_set(err, ERR_USAGE, "'%s': expected 'serve' or nothing", operands[0]);
     if (code || n_operands)
         return code ? code : serve_drivers(tool, err);
+    job.saving = (struct saving){.tool = tool, .driver = &job.driver};
     code = set_up(&job, err);
+    if (!code && !dump_plan)
+        code = saving_open(&job.saving, err);
     if (!code) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
         code = run_steps(&job, err);
@@ -399,6 +414,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if (!code && tool_signal())
         code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,
                          job.driver.step);
+    saving_close(&job.saving);
     worker_close(&job.worker);
     driver_release(&job.driver);
     session_free(job.driver.session);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -108,6 +109,8 @@ static bool is_better(const struct autosave *a, double value)
 static struct job *job_new(struct autosave *a, int64_t step)
 {
     struct job *job = mem_alloc(sizeof *job);
+    if (a->options.describe)
+        a->options.describe(a->options.context);
     job->autosave = a;
     job->step = step;
     variable_marks_place(a->options.variables, &job->marks);
@@ -216,7 +219,12 @@ static void start(struct autosave *a, int64_t step)
     a->last_time = now();
     a->begun++;
     atomic_store(&a->done, false);
-    if (!pthread_create(&a->thread, NULL, work, a->job))
+    sigset_t all, before; /* signals are for the thread that runs steps */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&a->thread, NULL, work, a->job);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
         return;
     job_free(a->job); /* there will be a thread another time */
     a->job = NULL;
@@ -284,7 +292,8 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
         return err->code;
     struct autosave *a = mem_alloc(sizeof *a);
     a->options = *options;
-    a->saved = -1;
+    a->saved = options->step > 0 ? options->step : -1;
+    a->last_begun = options->step;
     a->best = NAN;
     a->last_time = now();
     if (find_best(a, err)) {

@@ -16,6 +16,7 @@
 
 struct autosave_options {
     const char *path;     /* of the store, made if it is missing */
+    int64_t step;         /* the last that was run, if it was restored from the store; or 0 */
     int64_t every_steps;  /* 0: not by steps */
     double every_seconds; /* 0: not by time */
     const char *best;     /* the metric; NULL: none */
@@ -23,6 +24,8 @@ struct autosave_options {
     double bytes_per_second;      /* in the background; 0: as fast as it goes */
     const char *producer, *owner; /* "tf-exec", with its arguments, and without */
     struct variable_store *variables;
+    /* Called when a save begins, for what autosave_set_blob is told. NULL: for nothing. */
+    void (*describe)(void *context);
     void (*say)(void *context, const char *line); /* what went wrong in the background */
     void *context;
 };

@@ -30,8 +30,8 @@ int driver_ready(struct driver *driver, struct error *err)
     return 0;
 }
 
-static int run_call(struct driver *driver, const struct session_call *call,
-                    struct tensor *fetches, struct error *err)
+static int run_call(struct driver *driver, const struct session_call *call, struct tensor *fetches,
+                    struct error *err)
 {
     struct step *step = &driver->at_hand;
     return driver->run ? driver->run(driver->run_context, call, step, fetches, err)
@@ -44,8 +44,7 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
     struct request request = {.graph = driver->graph};
     int code = request_run(&request, entry, err);
     if (!code && (int)request.fetches.n > n_max)
-        code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry,
-                         request.fetches.n);
+        code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry, request.fetches.n);
     struct session_call call = {.fetches = request.fetches.items,
                                 .n_fetches = (int)request.fetches.n,
                                 .targets = request.targets.items,
@@ -168,8 +167,11 @@ int driver_run_step(struct driver *driver, struct error *err)
     }
     if (!code && driver->request.fetches.n && driver->writer)
         code = write_fetches(driver, values, err);
-    for (size_t i = 0; i < driver->request.fetches.n; i++)
+    for (size_t i = 0; i < driver->request.fetches.n; i++) {
+        if (!code && driver->fetched)
+            driver->fetched(driver->fetched_context, driver->request.names.items[i], &values[i]);
         tensor_release(&values[i]);
+    }
     mem_free(values);
     return code;
 }

@@ -24,7 +24,10 @@ struct driver {
     uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */
-    struct trace *trace;               /* with its writer, or NULL */
+    /* Called after a step with each of its fetches; NULL: nobody wants to know. */
+    void (*fetched)(void *context, const char *name, const struct tensor *value);
+    void *fetched_context;
+    struct trace *trace; /* with its writer, or NULL */
     struct stream_writer *trace_writer;
 
     /* The driver's own; released by driver_release. `request` is filled by request_run and

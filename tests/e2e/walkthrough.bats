@@ -236,6 +236,22 @@ tf-show: stdin: stopped by tf-graph" "$stderr"
     cmp <(sed 's/optim.adam/require "lion"/' digits.lua) lion-digits.lua
 }
 
+# ---- 11. Where the time goes ----
+
+@test "a trace says which ops took the time, and what nodes cost when they are placed" {
+    sh_line 0 './feed --rows 1-1437 --batch 64 | tf-exec -g digits.tfg --run train --trace trace.rec > /dev/null'
+    is "" "$stderr"
+    sh_line 0 'tf-show trace.rec | head -3'
+    matches 'trace   23 steps  median [0-9.]+ (us|ms|s)  p90 [0-9.]+ (us|ms|s)  in kernels [0-9]+%  [0-9]+ threads?' \
+        "${lines[0]}"
+    matches 'OP +TIME +SHARE +CALLS +EACH +SLOWEST' "${lines[1]}"
+    matches '[A-Za-z0-9+]+ +[0-9.]+ (us|ms|s) +[0-9]+% +[0-9]+ +[0-9.]+ (us|ms|s) +[^ ]+' "${lines[2]}"
+    echo 'task localhost:0 127.0.0.1:0' > digits.cluster
+    sh_line 0 'tf-show --costs trace.rec > digits.costs; tf-place -c digits.cluster --costs digits.costs digits.tfg | tf-show --text'
+    grep -q '^node hidden/MatMul [0-9]' digits.costs
+    grep -q '^hidden/MatMul = .* @/job:localhost/task:0/device:CPU:0 ' <<< "$output"
+}
+
 # ---- 12. Answers from a pipe ----
 
 @test "each line is answered as it comes" {

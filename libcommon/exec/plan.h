@@ -52,6 +52,7 @@ struct trace;
 struct step_resources;
 struct rendezvous;
 struct step_waiter;
+struct collective;
 
 /* Why a step has to stop, and who waits to be told. The executor's own: exec/step.h. */
 struct step_stop {
@@ -73,6 +74,7 @@ struct step {
                             * that runs is over; step_cancel ends it even if all wait */
     struct trace *trace;   /* NULL: off */
     struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
+    struct collective *collective; /* of the workers that run the step; NULL: there is one */
     _Atomic(struct step_resources *) resources; /* the executor's: exec/step.h */
     struct step_stop stop;
 };

@@ -13,8 +13,8 @@
 struct pool;
 
 struct pool *pool_new(struct device *device, bool on_device);
-/* Buffers that are out go back to the system when their last holder lets go: a value may outlive its
- * plan. The device must outlive both. */
+/* Buffers that are out go back to the system when their last holder lets go: a value may outlive
+ * its plan. The device must outlive both. */
 void pool_free(struct pool *pool);
 
 /* One holder; NULL without memory. */

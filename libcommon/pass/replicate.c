@@ -106,6 +106,11 @@ static int copy_names(struct replicator *r)
 
 static int build(struct replicator *r)
 {
+    if (r->options->mode == REPLICATE_ALLREDUCE) {
+        if (replicate_allreduce(r) || copy_names(r))
+            return r->err->code;
+        return graph_check(r->to, r->err);
+    }
     if (replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
         replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
         replicate_end_update(r) || replicate_copy_after(r) || copy_names(r))
@@ -120,6 +125,7 @@ static void release(struct replicator *r)
     vec_release(&r->pushes);
     vec_release(&r->todo);
     vec_release(&r->open);
+    vec_release(&r->reduced);
     vec_release(&r->locals);
     vec_release(&r->joined);
     vec_release(&r->ends);

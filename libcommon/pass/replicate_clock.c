@@ -134,7 +134,7 @@ int replicate_add_pushes(struct replicator *r)
 
 /* ---- the update ---- */
 
-static const char *reduction(const struct node *node, enum dtype type)
+const char *replicate_reduction(const struct node *node, enum dtype type)
 {
     if (!dtype_is_floating(type))
         return str_ends(node->name, "/gradient/indices") ? "rows" : "first";
@@ -154,7 +154,7 @@ static void describe(struct replicator *r, const struct push *push, struct take_
         const struct node_output *output = &node->outputs[push->edges.items[i].slot];
         lists->types[i] = output->type;
         lists->shapes[i] = output->shape;
-        lists->reductions[i] = reduction(node, output->type);
+        lists->reductions[i] = replicate_reduction(node, output->type);
         if (strstr(lists->reductions[i], "rows") && output->shape.rank > 0)
             lists->shapes[i].dims[0] = -1;
     }

@@ -148,18 +148,26 @@ static struct node *add_copy(struct replicator *r, const struct node *node,
     return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
 }
 
-static void copy_outside(struct replicator *r, const struct node *node)
+static const char *job_of(const struct replicator *r, const struct node *node)
 {
-    bool shard = has(r, node->id, FACT_SHARD | FACT_INITIAL), open = false;
-    struct node_spec spec = {.name = node->name,
-                             .attrs = node->attrs,
-                             .device =
-                                 r->options->mode == REPLICATE_ALLREDUCE
-                                     ? device_of(r, node, WORKER_DEVICE)
-                                     : device_of(r, node, shard ? SHARD_DEVICE : WORKER_DEVICE)};
+    bool shard = has(r, node->id, FACT_SHARD | FACT_INITIAL);
+    return shard && r->options->mode != REPLICATE_ALLREDUCE ? SHARD_DEVICE : WORKER_DEVICE;
+}
+
+static struct edge input_of(struct replicator *r, const struct node *node, struct edge edge)
+{
+    return r->options->mode == REPLICATE_ALLREDUCE ? replicate_reduced(r, node, edge)
+                                                   : replicate_read(r, node, edge);
+}
+
+void replicate_copy(struct replicator *r, const struct node *node)
+{
+    bool open = false;
+    struct node_spec spec = {
+        .name = node->name, .attrs = node->attrs, .device = device_of(r, node, job_of(r, node))};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = replicate_read(r, node, node->inputs[i]);
+        inputs[i] = input_of(r, node, node->inputs[i]);
         open |= !edge_exists(inputs[i]);
     }
     struct node *copy = add_copy(r, node, &spec, inputs);
@@ -169,6 +177,16 @@ static void copy_outside(struct replicator *r, const struct node *node)
     r->copy[node->id] = copy->id;
     if (open)
         vec_push(&r->open, node->id);
+}
+
+void replicate_close(struct replicator *r)
+{
+    for (size_t i = 0; i < r->open.n; i++) {
+        const struct node *node = graph_node(r->from, r->open.items[i]);
+        struct node *copy = graph_node(r->to, r->copy[node->id]);
+        for (int k = 0; k < node->n_inputs; k++)
+            copy->inputs[k] = input_of(r, node, node->inputs[k]);
+    }
 }
 
 static bool reads_state(const struct replicator *r, const struct node *node)
@@ -212,7 +230,7 @@ int replicate_copy_before(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (is_outside(r, r->order[i]) && !has(r, r->order[i], FACT_AFTER))
-            copy_outside(r, graph_node(r->from, r->order[i]));
+            replicate_copy(r, graph_node(r->from, r->order[i]));
     return r->err->code;
 }
 
@@ -229,12 +247,7 @@ int replicate_copy_after(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (is_outside(r, r->order[i]) && has(r, r->order[i], FACT_AFTER))
-            copy_outside(r, graph_node(r->from, r->order[i]));
-    for (size_t i = 0; i < r->open.n; i++) {
-        const struct node *node = graph_node(r->from, r->open.items[i]);
-        struct node *copy = graph_node(r->to, r->copy[node->id]);
-        for (int k = 0; k < node->n_inputs; k++)
-            copy->inputs[k] = replicate_read(r, node, node->inputs[k]);
-    }
+            replicate_copy(r, graph_node(r->from, r->order[i]));
+    replicate_close(r);
     return r->err->code;
 }

@@ -43,6 +43,13 @@ struct local {
     struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
 
+/* What came of all workers' values. */
+struct reduced {
+    struct edge edge;  /* of the source */
+    struct edge value; /* of the result */
+    bool initial;      /* for initializers, else for updates */
+};
+
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -59,6 +66,7 @@ struct replicator {
     int join, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
     VEC(struct local) locals;
+    VEC(struct reduced) reduced;
     VEC(int) joined; /* nodes that the entry join runs besides */
     VEC(int) ends;   /* nodes that a step ends with */
     struct arena arena;
@@ -82,11 +90,19 @@ struct edge replicate_update_edge(struct replicator *r, struct edge edge); /* in
 int replicate_copy_before(struct replicator *r); /* what does not come after updates */
 int replicate_copy_update(struct replicator *r);
 int replicate_copy_after(struct replicator *r);
+void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
+void replicate_close(struct replicator *r);                         /* back edges */
 
 /* replicate_clock.c: pushes, takes, the clock; the entries. */
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
+/* How values of several workers become one: "mean" and the like. */
+const char *replicate_reduction(const struct node *node, enum dtype type);
+
+/* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
+int replicate_allreduce(struct replicator *r);
+struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
 
 /* replicate_local.c: what workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels that wait for a clock without a thread. The clock answers, or the step stops: whichever
- * comes first ends the call.
+ * What workers, and whoever runs the updates, ask of a clock.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/step.h"
 #include "ops/aggregate/ids_cpu.h"
+#include "ops/aggregate/pending_cpu.h"
 
 struct state {
     struct clock *clock;
@@ -32,54 +31,28 @@ static int prepare(struct kernel_setup *setup)
 /* ---- a call that waits ---- */
 
 struct waiting {
-    struct clock_waiter waiter; /* first */
-    struct step_waiter cancel;
-    struct kernel_call *call;
+    struct pending pending; /* first */
+    struct clock_waiter waiter;
     struct clock *clock;
-    struct error reason; /* of a step that stops; to be read once it was told */
-    atomic_bool told;
-    atomic_int users; /* run, and whoever ends the call */
     int (*answer)(struct waiting *waiting, const struct clock_result *result);
 };
-
-static void leave(struct waiting *w)
-{
-    if (atomic_fetch_sub(&w->users, 1) == 1)
-        mem_free(w);
-}
-
-static void end(struct waiting *w, int code)
-{
-    struct kernel_call *call = w->call;
-    step_off_cancel(call->step, &w->cancel);
-    leave(w);
-    kernel_done(call, code);
-}
-
-static void end_cancelled(struct waiting *w)
-{
-    *w->call->err = w->reason;
-    end(w, w->reason.code);
-}
 
 static void answered(struct clock_waiter *waiter, const struct clock_result *result,
                      const struct error *failure)
 {
-    struct waiting *w = (struct waiting *)waiter;
+    struct waiting *w = (struct waiting *)((char *)waiter - offsetof(struct waiting, waiter));
     if (failure)
-        *w->call->err = *failure;
-    end(w, failure ? failure->code : w->answer(w, result));
+        *w->pending.call->err = *failure;
+    pending_end(&w->pending, failure ? failure->code : w->answer(w, result));
 }
 
-static void cancelled(struct step_waiter *cancel, const struct error *reason)
+static bool withdraw(struct pending *pending)
 {
-    struct waiting *w = (struct waiting *)((char *)cancel - offsetof(struct waiting, cancel));
-    w->reason = *reason;
-    atomic_store(&w->told, true);
-    if (clock_cancel(w->clock, &w->waiter))
-        end_cancelled(w);
+    struct waiting *w = (struct waiting *)pending;
+    return clock_cancel(w->clock, &w->waiter);
 }
 
+/* NULL: the step has stopped. */
 static struct waiting *begin(struct kernel_call *call,
                              int (*answer)(struct waiting *, const struct clock_result *))
 {
@@ -87,24 +60,9 @@ static struct waiting *begin(struct kernel_call *call,
     struct waiting *w = mem_alloc(sizeof *w);
     w->waiter.done = answered;
     w->waiter.timeout = state->timeout;
-    w->cancel.cancelled = cancelled;
-    w->call = call;
     w->clock = state->clock;
     w->answer = answer;
-    atomic_store(&w->users, 2);
-    if (!step_on_cancel(call->step, &w->cancel, call->err))
-        return w;
-    mem_free(w);
-    return NULL;
-}
-
-/* The step may have stopped before the clock knew of the waiter. */
-static int wait_on(struct waiting *w)
-{
-    if (atomic_load(&w->told) && clock_cancel(w->clock, &w->waiter))
-        end_cancelled(w);
-    leave(w);
-    return KERNEL_PENDING;
+    return pending_begin(&w->pending, call, withdraw) ? NULL : w;
 }
 
 static int put_scalar(struct kernel_call *call, int i, int64_t value)
@@ -119,8 +77,8 @@ static int put_scalar(struct kernel_call *call, int i, int64_t value)
 
 static int join_answer(struct waiting *w, const struct clock_result *result)
 {
-    int code = put_scalar(w->call, 0, result->version);
-    return code ? code : put_scalar(w->call, 1, result->seq);
+    int code = put_scalar(w->pending.call, 0, result->version);
+    return code ? code : put_scalar(w->pending.call, 1, result->seq);
 }
 
 static int join_run(struct kernel_call *call)
@@ -130,13 +88,13 @@ static int join_run(struct kernel_call *call)
     if (!w)
         return call->err->code;
     clock_join(w->clock, &id, &w->waiter);
-    return wait_on(w);
+    return pending_wait(&w->pending);
 }
 
 static int push_answer(struct waiting *w, const struct clock_result *result)
 {
-    int code = put_scalar(w->call, 0, result->version);
-    return code ? code : put_scalar(w->call, 1, result->counted);
+    int code = put_scalar(w->pending.call, 0, result->version);
+    return code ? code : put_scalar(w->pending.call, 1, result->counted);
 }
 
 static int push_run(struct kernel_call *call)
@@ -151,7 +109,7 @@ static int push_run(struct kernel_call *call)
     if (!(w = begin(call, push_answer)))
         return call->err->code;
     clock_push(w->clock, &id, version, &w->waiter);
-    return wait_on(w);
+    return pending_wait(&w->pending);
 }
 
 static int leave_run(struct kernel_call *call)
@@ -205,11 +163,11 @@ static int round_answer(struct waiting *w, const struct clock_result *result)
 {
     struct debt *debt = mem_alloc(sizeof *debt);
     *debt = (struct debt){w->clock, result->version};
-    step_resource_add(w->call->step, debt, settle);
-    int code = put_scalar(w->call, 0, result->version);
+    step_resource_add(w->pending.call->step, debt, settle);
+    int code = put_scalar(w->pending.call, 0, result->version);
     if (!code)
-        code = put_ids(w->call, 1, result->members);
-    return code ? code : put_ids(w->call, 2, result->dropped);
+        code = put_ids(w->pending.call, 1, result->members);
+    return code ? code : put_ids(w->pending.call, 2, result->dropped);
 }
 
 static int round_run(struct kernel_call *call)
@@ -218,7 +176,7 @@ static int round_run(struct kernel_call *call)
     if (!w)
         return call->err->code;
     clock_round(w->clock, &w->waiter);
-    return wait_on(w);
+    return pending_wait(&w->pending);
 }
 
 static int advance_run(struct kernel_call *call)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "exec/aggregate.h"
+#include "exec/collective.h"
 #include "exec/request.h"
 #include "exec/session.h"
 #include "exec/step.h"
@@ -31,6 +32,7 @@ struct worker {
     uint64_t incarnation;
     struct graph *joined;
     struct session *session;
+    struct collective *collective; /* NULL: none */
 };
 
 struct replicas {
@@ -78,6 +80,7 @@ static inline int worker_run_fetch(struct worker *w, struct step *step, const ch
                                 .n_targets = (int)request.targets.n};
     step->replica = w->rank;
     step->incarnation = w->incarnation;
+    step->collective = w->collective;
     int code = session_run(w->session, &call, step, values, err);
     request_release(&request);
     return code;
@@ -260,7 +263,8 @@ static inline void replicas_open(struct replicas *job, struct graph *whole,
     for (int i = 0; i < n_workers; i++)
         worker_open(&job->workers[i], job, (uint32_t)i, 1);
     struct step step = {.number = 0};
-    if (worker_run(&job->workers[0], &step, "init", NULL, 0, NULL, &err))
+    if (options.mode != REPLICATE_ALLREDUCE &&
+        worker_run(&job->workers[0], &step, "init", NULL, 0, NULL, &err))
         fail_msg("%s", err.text);
 }
 

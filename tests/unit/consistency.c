@@ -240,8 +240,8 @@ static void the_first_ones_count(void **state)
 /* ---- workers that die ---- */
 
 struct killer {
-    struct step *step; /* that may be killed now; guarded by lock */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards step and ends */
+    struct step *step;    /* that may be killed now */
     bool ends;
     uint64_t seed;
 };
@@ -287,11 +287,9 @@ static int live(struct worker *w, gradient_fn *gradient, int64_t steps, uint64_t
         if (!code)
             continue;
         assert_string_equal(run.err.text, "killed");
-        struct replicas *job = w->job;
-        uint32_t rank = w->rank;
-        uint64_t incarnation = w->incarnation;
+        struct worker old = *w;
         worker_close(w);
-        worker_open(w, job, rank, incarnation + 1);
+        worker_open(w, old.job, old.rank, old.incarnation + 1);
         i = worker_join(w) - 1;
         deaths++;
     }

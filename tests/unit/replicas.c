@@ -227,6 +227,75 @@ static void accumulated_steps_equal_one(void **state)
     trained_release(&alone);
 }
 
+/* ---- all-reduce ---- */
+
+static void *train_without_shards(void *argument)
+{
+    struct run *run = argument;
+    struct worker *w = run->worker;
+    struct step init = {.number = 0};
+    struct tensor loss;
+    struct batch batch;
+    if (worker_run(w, &init, "init", NULL, 0, NULL, &run->err))
+        return NULL;
+    for (int64_t i = 0; i < run->steps; i++) {
+        struct step step = {.number = i + 1};
+        batch_of(&batch, i, (int)w->rank, w->job->n_workers);
+        if (worker_run(w, &step, "train", batch.feeds, 2, &loss, &run->err))
+            return NULL;
+        run->losses[i] = tensor_get_float64(&loss, 0);
+        tensor_release(&loss);
+    }
+    return NULL;
+}
+
+/* Each worker has all variables, under names of its own. */
+static const struct tensor *own_variable(struct worker *w, const char *name)
+{
+    const struct node *node = graph_find(w->joined, name);
+    return replicas_variable(w->job, node_string(node, "shared_name"));
+}
+
+static void check_allreduce(int n, const struct trained *alone)
+{
+    struct replicas job;
+    struct collective *members[WORKERS_MAX];
+    struct run runs[WORKERS_MAX];
+    replicas_open(&job, scripts_build(model), NULL, "allreduce", n);
+    collective_local_new(n, members);
+    for (int i = 0; i < n; i++) {
+        runs[i] = (struct run){.worker = &job.workers[i], .steps = STEPS};
+        job.workers[i].collective = members[i];
+        assert_int_equal(pthread_create(&runs[i].thread, NULL, train_without_shards, &runs[i]), 0);
+    }
+    for (int i = 0; i < n; i++)
+        end_run(&runs[i]);
+    for (int i = 0; i < STEPS; i++) {
+        double loss = 0;
+        for (int k = 0; k < n; k++)
+            loss += runs[k].losses[i] / n;
+        if (fabs(loss - alone->losses[i]) > (i ? 1e-4 : 1e-6))
+            fail_msg("%d workers, step %d: %.9g, alone %.9g", n, i, loss, alone->losses[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        const struct tensor *w = own_variable(&job.workers[i], "h/W");
+        assert_true(tensor_equal(w, own_variable(&job.workers[0], "h/W")));
+        assert_true(largest_difference(&alone->w, w) < 1e-4);
+        members[i]->free(members[i]);
+    }
+    replicas_close(&job);
+}
+
+static void allreduce_equals_one_worker(void **state)
+{
+    struct trained alone = {0};
+    (void)state;
+    train_alone(model, &alone);
+    for (int n = 1; n <= 4; n *= 2)
+        check_allreduce(n, &alone);
+    trained_release(&alone);
+}
+
 /* ---- downpour ---- */
 
 static const char slope[] = "x = Placeholder{dtype = float32, shape = {2}}\n"
@@ -282,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sync_equals_one_worker),
         cmocka_unit_test(accumulated_steps_equal_one),
+        cmocka_unit_test(allreduce_equals_one_worker),
         cmocka_unit_test(downpour_fetches_and_pushes_every_so_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

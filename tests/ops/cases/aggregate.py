@@ -75,5 +75,25 @@ def aggregate(g):
             ops="AggregatorPush", error="at least 1")
 
 
+def all_reduce(g):
+    """A step without a collective is that of one worker alone."""
+    x, y = np.array([3, -5], np.float32), np.array([[1], [2]], np.int64)
+    g.graph("all_reduce/alone", """
+        x = Placeholder() {dtype=float32, shape=[2]}
+        y = Placeholder() {dtype=int64, shape=[?,1]}
+        a = AllReduce(x, x, y, y, x) {reductions=["mean", "sum", "rows", "first", "mean_rows"]}
+        """, [("", {"x": x, "y": y}, {"a": x, "a:1": x, "a:2": y, "a:3": y, "a:4": x})] * 2)
+    g.graph("all_reduce/no_mean", "x = Placeholder() {dtype=int64, shape=[]}\n"
+            'a = AllReduce(x) {reductions=["mean"]}\n',
+            [("a", {"x": np.int64(1)}, "no mean of int64")], ops="AllReduce")
+    g.graph("all_reduce/no_reduction", "x = Const() {dtype=int64, value=1}\n"
+            'a = AllReduce(x) {reductions=["median"]}\n', [], ops="AllReduce",
+            error="none of mean")
+    g.graph("all_reduce/too_few", "x = Const() {dtype=int64, value=1}\n"
+            'a = AllReduce(x, x) {reductions=["sum"]}\n', [], ops="AllReduce",
+            error="2 values and 1 reductions")
+
+
 with Golden("aggregate") as g:
+    all_reduce(g)
     aggregate(g)

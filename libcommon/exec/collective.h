@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives: what the members of a group compute together, each of its own values. An executor
+ * knows no more of it than this interface, so that the others may be threads or other machines. A
+ * step that is given a collective can run the op AllReduce.
+ *
+ * Members are ranks 0 .. size-1, and results are the same bits on all: sums are added by rank.
+ * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
+ */
+#ifndef TF_EXEC_COLLECTIVE_H
+#define TF_EXEC_COLLECTIVE_H
+
+#include "tensor/tensor.h"
+
+enum collective_kind {
+    COLLECTIVE_SUM,   /* of all members, element by element */
+    COLLECTIVE_FIRST, /* the value of the least rank: a broadcast */
+    COLLECTIVE_ROWS,  /* all members' rows, one after the other; their number may differ */
+};
+
+/* What meets what: the same in all members, once. */
+struct collective_key {
+    const char *name; /* of the node; kept by whoever calls until it is answered */
+    int64_t step;
+    uint64_t iteration;
+};
+
+struct collective_call {
+    struct collective_key key;
+    const struct tensor *values; /* n, counted memory, which is shared */
+    const enum collective_kind *kinds;
+    int n;
+};
+
+/* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
+ * before the call has returned, with no lock held: with n values that are valid during the call and
+ * the number of members that took part, or with why they will not come. */
+struct collective_waiter {
+    void (*done)(struct collective_waiter *waiter, const struct tensor *values, int members,
+                 const struct error *failure);
+    struct collective_waiter *next; /* the collective's own */
+};
+
+struct collective {
+    int rank, size;
+    /* Members must agree on types, kinds, and shapes but for the number of rows: ERR_DATA. */
+    void (*reduce)(struct collective *collective, const struct collective_call *call,
+                   struct collective_waiter *waiter);
+    /* Stops waiting. False: `done` has been called, or is being called. */
+    bool (*cancel)(struct collective *collective, struct collective_waiter *waiter);
+    /* The member takes no part any more; the others go on without it. */
+    void (*leave)(struct collective *collective);
+    void (*free)(struct collective *collective);
+};
+
+/* For members in one process: n of them, at most 64. All are freed, in any order. */
+void collective_local_new(int n, struct collective **members);
+
+/* Adds up what members brought, by rank; of one kind, values[k] of member k. The result is new
+ * memory. ERR_DATA when types or shapes do not fit. */
+int collective_combine(enum collective_kind kind, const struct tensor *const *values, int n,
+                       struct tensor *result, struct error *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/collective.h"
+#include "ops/aggregate/pending_cpu.h"
+
+struct reducing {
+    struct pending pending; /* first */
+    struct collective_waiter waiter;
+};
+
+static enum collective_kind kind_of(const char *reduction)
+{
+    if (!strcmp(reduction, "first"))
+        return COLLECTIVE_FIRST;
+    return strstr(reduction, "rows") ? COLLECTIVE_ROWS : COLLECTIVE_SUM;
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    const struct attr_value *reductions = node_attr(setup->node, "reductions");
+    enum collective_kind *kinds = mem_array((size_t)setup->n_in + 1, sizeof *kinds);
+    setup->state = kinds;
+    for (int i = 0; i < setup->n_in; i++) {
+        kinds[i] = kind_of(reductions->strings[i]);
+        if (!strncmp(reductions->strings[i], "mean", 4) &&
+            !dtype_is_floating(setup->in_types[i].type))
+            return kernel_setup_fail(setup, "there is no mean of %s",
+                                     dtype_name(setup->in_types[i].type));
+    }
+    return 0;
+}
+
+/* All get the same memory, so the mean is in memory of its own. */
+static int divide(struct kernel_call *call, int i, const struct tensor *sum, int members)
+{
+    struct tensor *out = kernel_alloc_output(call, i, &sum->shape);
+    if (!out)
+        return call->err->code;
+    int64_t n = tensor_count(sum);
+    if (sum->type == FLOAT32)
+        for (int64_t k = 0; k < n; k++)
+            ((float *)out->data)[k] = ((const float *)sum->data)[k] / (float)members;
+    else
+        for (int64_t k = 0; k < n; k++)
+            tensor_set_float64(out, k, tensor_get_float64(sum, k) / members);
+    return 0;
+}
+
+static int take(struct kernel_call *call, const struct tensor *values, int members)
+{
+    const struct attr_value *reductions = node_attr(call->node, "reductions");
+    for (int i = 0; i < call->n_out; i++) {
+        bool mean = members > 1 && !strncmp(reductions->strings[i], "mean", 4);
+        if (values[i].type != call->node->outputs[i].type)
+            return kernel_fail(call, "was given %s", dtype_name(values[i].type));
+        if (mean ? divide(call, i, &values[i], members) : !kernel_share_output(call, i, &values[i]))
+            return call->err->code;
+    }
+    return 0;
+}
+
+static void answered(struct collective_waiter *waiter, const struct tensor *values, int members,
+                     const struct error *failure)
+{
+    struct reducing *r = (struct reducing *)((char *)waiter - offsetof(struct reducing, waiter));
+    struct kernel_call *call = r->pending.call;
+    if (failure)
+        *call->err = *failure;
+    pending_end(&r->pending, failure ? failure->code : take(call, values, members));
+}
+
+static bool withdraw(struct pending *pending)
+{
+    struct collective *collective = pending->call->step->collective;
+    return collective->cancel(collective, &((struct reducing *)pending)->waiter);
+}
+
+/* Memory that is not counted may change when the call is over. */
+static int share_inputs(struct kernel_call *call, struct tensor *values)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        if (call->in[i]->buffer)
+            tensor_share(&values[i], call->in[i]);
+        else if (tensor_copy(&values[i], call->in[i], call->err))
+            return call->err->code;
+    }
+    return 0;
+}
+
+static int ask(struct kernel_call *call, const struct tensor *values)
+{
+    struct collective *collective = call->step->collective;
+    struct collective_call what = {.key = {call->node->name, call->step->number, call->iteration},
+                                   .values = values,
+                                   .kinds = call->state,
+                                   .n = call->n_in};
+    struct reducing *r = mem_alloc(sizeof *r);
+    if (pending_begin(&r->pending, call, withdraw))
+        return call->err->code;
+    r->waiter.done = answered;
+    collective->reduce(collective, &what, &r->waiter);
+    return pending_wait(&r->pending);
+}
+
+/* One worker alone has nobody to wait for. */
+static int run(struct kernel_call *call)
+{
+    struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
+    int code = share_inputs(call, values);
+    if (!code)
+        code = call->step->collective ? ask(call, values) : take(call, values, 1);
+    for (int i = 0; i < call->n_in; i++)
+        tensor_release(&values[i]);
+    mem_free(values);
+    return code;
+}
+
+const struct kernel_code kernel_all_reduce = {.prepare = prepare, .run = run};

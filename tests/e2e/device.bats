@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A device whose memory is not the host's: the TEST device (tests/lib/device_test.h), which runs the
 # CPU's kernels, so that all bits must be the CPU's.
+# shellcheck disable=SC2154  # stderr is set by run
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -56,10 +57,11 @@ same() { # NAME NAME
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
     for script in digits.lua digits_rnn.lua; do
         tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
-        on_test '/read = | = (Variable|Assign|Apply[A-Za-z]*|IsVariableInitialized)\(/!' < "$work/cpu.tfg" |
-            tf-part > "$work/outside.tfg" # variables and their updates are on the CPU
-        on_test '/ = (Placeholder|Mean|ArgMax|Equal)\(/!' < "$work/cpu.tfg" |
-            tf-part > "$work/inside.tfg" # and on the device
+        # variables and their updates on the CPU; and on the device
+        on_test '/read = | = (Variable|Assign|Apply[A-Za-z]*|IsVariableInitialized)\(/!' \
+            < "$work/cpu.tfg" | tf-part > "$work/outside.tfg"
+        on_test '/ = (Placeholder|Mean|ArgMax|Equal)\(/!' \
+            < "$work/cpu.tfg" | tf-part > "$work/inside.tfg"
         train "$work/cpu.tfg" cpu
         train "$work/outside.tfg" outside
         train "$work/inside.tfg" inside
@@ -94,12 +96,12 @@ EOF
         tf-show > "$work/plan"
     [ "$(grep -c copy_in "$work/plan")" -eq 2 ] # the feeds
     grep -q 'copy_out  *host+' "$work/plan"
-    ! grep -q 'MatMul .*host+' "$work/plan"
+    run ! grep -q 'MatMul .*host+' "$work/plan"
 }
 
 @test "a device that is not there is named" {
     tf-graph digits.lua | tf-place | on_test > "$work/test.tfg"
-    TF_DEVICE_PATH= run --separate-stderr tf-exec -g "$work/test.tfg" --run init
+    TF_DEVICE_PATH='' run --separate-stderr tf-exec -g "$work/test.tfg" --run init
     [ "$status" -eq 78 ]
     [[ $stderr == *"no device of type 'TEST'"* ]]
 }

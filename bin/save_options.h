@@ -182,9 +182,8 @@ static inline void saving_take_scalar(void *context, const char *name, const str
 }
 
 /* Where the data of the step came from. */
-static inline void saving_take_place(void *context)
+static inline void saving_take_place(struct saving *s)
 {
-    struct saving *s = context;
     struct feed_position position;
     struct str text = STR_INIT;
     if (!s->driver->feed_reader ||
@@ -204,7 +203,6 @@ static inline int saving_open(struct saving *s, struct error *err)
                                        .bytes_per_second = (double)save_rate,
                                        .owner = s->tool->table->tool,
                                        .variables = session_variables(s->driver->session),
-                                       .describe = saving_take_place,
                                        .say = saving_say,
                                        .context = s};
     if (!saving_to_store())
@@ -223,8 +221,10 @@ static inline int saving_open(struct saving *s, struct error *err)
 
 static inline void saving_step(struct saving *s)
 {
-    if (s->autosave)
-        autosave_step(s->autosave, s->driver->step);
+    if (!s->autosave)
+        return;
+    saving_take_place(s);
+    autosave_step(s->autosave, s->driver->step);
 }
 
 static inline void saving_close(struct saving *s)

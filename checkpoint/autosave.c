@@ -109,8 +109,6 @@ static bool is_better(const struct autosave *a, double value)
 static struct job *job_new(struct autosave *a, int64_t step)
 {
     struct job *job = mem_alloc(sizeof *job);
-    if (a->options.describe)
-        a->options.describe(a->options.context);
     job->autosave = a;
     job->step = step;
     variable_marks_place(a->options.variables, &job->marks);

@@ -24,8 +24,6 @@ struct autosave_options {
     double bytes_per_second;      /* in the background; 0: as fast as it goes */
     const char *producer, *owner; /* "tf-exec", with its arguments, and without */
     struct variable_store *variables;
-    /* Called when a save begins, for what autosave_set_blob is told. NULL: for nothing. */
-    void (*describe)(void *context);
     void (*say)(void *context, const char *line); /* what went wrong in the background */
     void *context;
 };

@@ -208,3 +208,16 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     [ "$mine" -eq 74 ]
     [[ $said == "tf-ckpt: disk/store: "*" more bytes are needed: No space left on device" ]]
 }
+
+@test "files of other programs: NumPy's and the safetensors library's" {
+    data=$BATS_TEST_DIRNAME/../data/checkpoint # the same tensors, written by those
+    for form in npz safetensors; do
+        tf-ckpt init "of-$form"
+        tf-ckpt import "$data/small.$form" "of-$form"
+    done
+    tf-ckpt diff of-npz of-safetensors
+    [ "$(tf-ckpt show of-npz | awk 'NR > 5 {print $1, $2}' | sort | xargs)" = \
+        "a/b float32[9] b bool[7] f16 float16[3,5] i64 int64[2,0,3] s float64[] u8 uint8[5]" ]
+    [ "$(tf-ckpt cat of-npz s | tf-show)" = "s  float64[]  3.25" ]
+    [ "$(tf-ckpt cat of-safetensors u8 | tf-show)" = "u8  uint8[5]  0 1 2 3 4" ]
+}

@@ -52,7 +52,9 @@ CUDA_SRC := $(wildcard ops/*/*.cu)
 NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 
-BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c))
+BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c)) $(BUILD)/bin/tf-run
+# tf-run is shell, and finds its parts here.
+RUN_PARTS := $(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh))
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -97,6 +99,12 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	-L$(BUILD)/lib -ltf-tools -lmsgpackc $(1)
 $(BUILD)/bin/%: bin/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
+$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+$(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
+	@mkdir -p $(@D)
+	install -m 644 $< $@
 $(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ -L$(BUILD)/lib -ltf-tools -lm '-Wl,-rpath,$$ORIGIN/../../lib'
@@ -170,6 +178,8 @@ install: all
 		'Version: $(VERSION)' 'Requires: msgpack' 'Cflags: -I$${includedir}' \
 		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
+	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools/run
+	install -m 644 $(RUN_PARTS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude

@@ -103,7 +103,7 @@ int member_listen(struct member *member, struct address *bound, struct error *er
 
 /* ---- a job that starts ---- */
 
-/* What is known against one of the tasks; NULL: nothing. */
+/* What is known against one of the other tasks; NULL: nothing. */
 static const char *lacks(const struct member *member, const char *const *tasks, size_t n,
                          const char **which)
 {
@@ -111,6 +111,8 @@ static const char *lacks(const struct member *member, const char *const *tasks, 
         char job[DEVICE_WORD_BYTES];
         struct error ignored = ERROR_INIT;
         int index;
+        if (!strcmp(tasks[i], member->task))
+            continue;
         const struct cluster_task *task = task_parse(tasks[i], job, &index, &ignored)
                                               ? NULL
                                               : cluster_find(&member->cluster, job, index);

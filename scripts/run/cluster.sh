@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154
+#
+# Where the cluster comes from (a file, TF_CONFIG, a Slurm allocation, or so many shards and workers
+# on this machine), and the job's directory.
+
+# On this machine: Unix sockets in the job's directory need neither ports nor a key.
+local_cluster() {
+    for_each_below "$opt_ps" ps
+    for_each_below "$opt_workers" worker
+}
+
+for_each_below() {
+    index=0
+    while [ "$index" -lt "$1" ]; do
+        echo "task $2:$index unix:$2-$index.link device=CPU:0"
+        index=$((index + 1))
+    done
+}
+
+# {"cluster": {"ps": ["host:port", ...], "worker": [...]}, ...}
+tf_config_cluster() {
+    printf '%s' "$TF_CONFIG" | tr -d ' \t\n' | awk '
+        match($0, /"cluster":\{[^}]*\}/) {
+            rest = substr($0, RSTART + 11, RLENGTH - 12)
+            while (match(rest, /"[A-Za-z_]+":\[[^]]*\]/)) {
+                one = substr(rest, RSTART, RLENGTH)
+                rest = substr(rest, RSTART + RLENGTH)
+                job = one; sub(/^"/, "", job); sub(/".*/, "", job)
+                sub(/^[^[]*\[/, "", one); sub(/\]$/, "", one); gsub(/"/, "", one)
+                n = split(one, address, ",")
+                if (job == "chief") job = "worker"
+                for (i = 1; i <= n; i++) print "task " job ":" count[job]++ " " address[i] " device=CPU:0"
+            }
+        }'
+}
+
+# Tasks are dealt to the nodes of the allocation in turn, shards first.
+slurm_cluster() {
+    port=${TF_PORT:-7000}
+    scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v ps="$opt_ps" -v workers="$opt_workers" -v port="$port" '
+        { node[n++] = $1 }
+        END {
+            for (i = 0; i < ps + workers; i++) {
+                job = i < ps ? "ps:" i : "worker:" i - ps
+                print "task " job " " node[i % n] ":" port + int(i / n) " device=CPU:0"
+            }
+        }'
+}
+
+cluster_text() {
+    if [ -n "$opt_cluster" ]; then
+        cat "$opt_cluster"
+    elif [ -n "${TF_CONFIG:-}" ]; then
+        tf_config_cluster
+    elif [ -n "${SLURM_JOB_NODELIST:-}" ]; then
+        slurm_cluster
+    else
+        local_cluster
+    fi
+}
+
+# Sets job, and the lists tasks, shards and workers.
+make_job() {
+    [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
+    job=$opt_job job_is_temporary=''
+    if [ -z "$job" ]; then
+        job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
+        job_is_temporary=1
+    fi
+    mkdir -p "$job" || exit 74
+    cluster_text >"$job/cluster.new" || { end_job && exit 78; }
+    tf-ps init --job "$job" --cluster "$job/cluster.new"
+    code=$?
+    rm -f "$job/cluster.new"
+    [ "$code" = 0 ] || { forget_job && exit "$code"; }
+    if [ -n "$opt_key_file" ]; then
+        cp "$opt_key_file" "$job/key" || { end_job && exit 66; }
+    fi
+    tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
+    shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
+    workers=$(printf '%s\n' "$tasks" | grep '^worker:') || {
+        end_job
+        die 78 "the cluster has no task worker:0"
+    }
+    n_workers=$(printf '%s\n' "$workers" | wc -l)
+}
+
+forget_job() {
+    [ -z "$job_is_temporary" ] || rm -rf "$job"
+}
+
+# What only a running job has goes; what was asked for by name stays, for whoever wants to look.
+end_job() {
+    rm -f "$job/events" "$job/lifeline"
+    tf-ps end --job "$job" 2>/dev/null
+    forget_job
+}
+
+# One graph for each device of the cluster.
+make_parts() {
+    set -- --mode "$opt_mode"
+    [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
+    [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
+    if [ -n "$graph_file" ] && [ "$graph_file" != - ]; then
+        tf-replicate "$@" "$graph_file"
+    else
+        tf-replicate "$@"
+    fi | tf-place -c "$job/cluster" | tf-part -o "$job/parts.tfg"
+    code=$?
+    [ "$code" = 0 ] || { end_job && exit "$code"; }
+}
+
+# What follows a task in the cluster file.
+address_of() {
+    awk -v task="$1" '$1 == "task" && $2 == task { print $3 }' "$job/cluster"
+}
+
+# Sets host to where a task runs; empty: here.
+host_of() {
+    host=$(address_of "$1")
+    case $host in
+    unix:* | 127.* | localhost:* | '[::1]:'*) host= ;;
+    *)
+        host=${host%:*}
+        for name in "$(hostname)" "$(hostname -f 2>/dev/null)" $(hostname -I 2>/dev/null); do
+            [ "$host" != "$name" ] || host=
+        done
+        ;;
+    esac
+}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034
+#
+# The options of tf-run: one table, from which parsing, --help and the manual page come.
+# name|argument|text; without an argument it is a switch.
+
+option_table() {
+    cat <<'TABLE'
+ps|K|parameter shards to start on this machine (1; 0 with --mode allreduce)
+workers|N|workers to start on this machine (1)
+cluster|FILE|the cluster, instead: its tasks and their addresses; other hosts by ssh
+mode|MODE|how workers work together: see below (sync)
+accumulate|N|a worker's gradients are summed over N steps before they are pushed
+compress|TYPE|bf16 or fp16: gradients cross in 16 bits
+run|ENTRY|what a worker runs in each step (train)
+fetch|A,B|tensors that workers write in each step, to JOB/worker-N.rec
+steps|N|steps of each worker (until its feed ends)
+seed|N|seed of the random ops (0)
+save|DIR/|where shards keep checkpoints
+save-every|N|rounds between two checkpoints
+keep|N|checkpoints to keep (5)
+resume||go on from the newest checkpoint in --save, if there is one
+restore|CKPT|begin with these values
+job|DIR|the directory of the job (a temporary one)
+key-file|FILE|the key of the cluster, for TCP (one is made for the job)
+no-key||TCP without a key, on loopback only
+threads|N|threads of each worker (cores over workers)
+deterministic||the same bits whatever the number of threads
+max-restarts|N|how often something that died is started again (5)
+lease|TIME|how long a task may be silent (3s)
+timeout|TIME|how long to wait for tasks, and for what others have to send (30s)
+dry-run||print the commands instead of running them
+quiet||say nothing but errors
+help||print this
+version||print the version
+man||print the manual page
+TABLE
+}
+
+modes() {
+    cat <<'MODES'
+sync                    every worker counts in every step: same seed, same bits
+sync,backup=1           of n workers the first n-1 count in a step; what comes later is late, and shown
+async                   a push is applied when it comes
+downpour,fetch=5,push=5 every 5 steps
+ssp,bound=3             nobody reads a value staler than 3 clocks
+allreduce               the workers sum among themselves, without shards
+MODES
+}
+
+print_help() {
+    echo 'usage: tf-run [OPTION]... [GRAPH] [-- FEED COMMAND...]'
+    echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command is run for'
+    echo 'each worker, with TF_SHARD=0/2 and so on in its environment, and writes what the worker is fed.'
+    echo
+    option_table | while IFS='|' read -r name argument text; do
+        printf '  --%-18s %s\n' "$name${argument:+ $argument}" "$text"
+        [ "$name" != mode ] || modes | sed 's/^/                         /'
+    done
+    echo
+    echo 'Signals: INT and TERM end the job, after a checkpoint where there is --save; a second one kills.'
+    echo 'Exit: 0, or the code of the first task that failed for good.'
+}
+
+print_man() {
+    printf '.TH TF-RUN 1 "" "tf-tools" "User Commands"\n.SH NAME\ntf-run \\- runs a distributed training job\n'
+    printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n'
+    printf '.SH DESCRIPTION\nTrains a graph (a file, or stdin) on parameter shards and workers. The feed command is run\n'
+    printf 'for each worker, with TF_SHARD=0/2 and so on in its environment, and writes what the worker is fed.\n'
+    printf '.SH OPTIONS\n'
+    option_table | while IFS='|' read -r name argument text; do
+        printf '.TP\n\\fB\\-\\-%s\\fR %s\n%s\n' "$name" "$argument" "$text"
+    done
+    printf '.SH MODES\n.nf\n'
+    modes
+    printf '.fi\n.SH SEE ALSO\ntf\\-ps(1), tf\\-exec(1), tf\\-replicate(1)\n'
+}
+
+# An option's value lives in opt_NAME, with '_' for '-'. The environment has TF_NAME.
+option_variable() {
+    printf 'opt_%s' "$1" | tr - _
+}
+
+set_option() {
+    eval "$(option_variable "$1")=\$2"
+}
+
+defaults_from_environment() {
+    for name in $(option_table | cut -d'|' -f1); do
+        from=TF_$(printf '%s' "$name" | tr 'a-z-' 'A-Z_')
+        eval "$(option_variable "$name")=\${$from:-}"
+    done
+    unset TF_JOB TF_CLUSTER # what is started is told by its command line
+}
+
+parse_options() {
+    agent='' graph_file='' feed=''
+    defaults_from_environment
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --) shift && feed=$(quote "$@") && break ;;
+        -c) shift && set -- --cluster "$@" ;;
+        -q) opt_quiet=1 && shift && continue ;;
+        -h) opt_help=1 && shift && continue ;;
+        -n) die 64 "no such option -n; tf-run --help lists them" ;;
+        --agent) agent=$2 && shift 2 && continue ;;
+        --*) ;;
+        -?*) die 64 "no such option $1; tf-run --help lists them" ;;
+        *)
+            [ -z "$graph_file" ] || die 64 "one graph at a time: $graph_file, $1"
+            graph_file=$1 && shift && continue
+            ;;
+        esac
+        parse_long "$@"
+        shift "$taken"
+    done
+    quiet=$opt_quiet
+    [ -z "$opt_help" ] || { print_help && exit 0; }
+    [ -z "$opt_man" ] || { print_man && exit 0; }
+    [ -z "$opt_version" ] || { tf-exec --version | sed 's/^tf-exec/tf-run/' && exit 0; }
+}
+
+# Sets taken to how many words the option was.
+parse_long() {
+    name=${1#--} taken=1
+    value=
+    case $name in *=*) value=${name#*=} && name=${name%%=*} && taken=0 ;; esac
+    row=$(option_table | grep "^$name|") || die 64 "no such option --$name; tf-run --help lists them"
+    argument=$(printf '%s' "$row" | cut -d'|' -f2)
+    if [ -z "$argument" ]; then
+        [ "$taken" = 1 ] || die 64 "--$name takes no value"
+        value=1
+    elif [ "$taken" = 0 ]; then
+        taken=1
+    elif [ $# -lt 2 ]; then
+        die 64 "--$name wants a value: $argument"
+    else
+        value=$2 taken=2
+    fi
+    set_option "$name" "$value"
+}
+
+# The words as one text that eval makes into the same words.
+quote() {
+    for word in "$@"; do
+        printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
+    done
+}
+
+is_count() {
+    case $1 in '' | *[!0-9]*) return 1 ;; esac
+}
+
+check_options() {
+    : "${opt_mode:=sync}" "${opt_run:=train}" "${opt_max_restarts:=5}" "${opt_lease:=3s}" "${opt_timeout:=30s}"
+    : "${opt_workers:=1}"
+    case $opt_mode in allreduce*) : "${opt_ps:=0}" ;; *) : "${opt_ps:=1}" ;; esac
+    for name in ps workers max-restarts; do
+        eval "value=\$$(option_variable "$name")"
+        is_count "$value" || die 64 "--$name $value: a number is wanted"
+    done
+    [ "$opt_workers" -gt 0 ] || die 64 "--workers 0: nobody would work"
+    if [ -z "$graph_file" ] && [ -t 0 ]; then
+        die 64 "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | tf-run ..."
+    fi
+    case $opt_save in '' | */) ;; *) die 64 "--save $opt_save: a folder is wanted, as in $opt_save/" ;; esac
+    [ -z "$opt_resume" ] || [ -n "$opt_save" ] || die 64 "--resume goes on from what --save DIR/ holds"
+    [ -z "$graph_file" ] || [ "$graph_file" = - ] || [ -r "$graph_file" ] || die 66 "$graph_file: cannot be read"
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154
+#
+# What is remembered of each task, and the table at the end.
+
+remember() {
+    eval "$1_$(printf '%s' "$2" | tr : _)=\$3"
+}
+
+recall() {
+    eval "printf '%s' \"\${$1_$(printf '%s' "$2" | tr : _):-$3}\""
+}
+
+set_ended() {
+    remember ended "$1" "$2"
+}
+
+set_silent() {
+    remember silent "$1" "$2"
+}
+
+get_silent() {
+    recall silent "$1" ''
+}
+
+count_restart() {
+    remember restarts_of "$1" $(($(recall restarts_of "$1" 0) + 1))
+}
+
+# What the shards have at the end, whether the data ended or a signal came.
+save_last() {
+    tf-ps save "$opt_save" --job "$job" --timeout "$opt_timeout"
+    code=$?
+    [ "$code" = 0 ] || [ "$result" != 0 ] || result=$code
+}
+
+finish() {
+    counters=$([ -z "$shards" ] || tf-ps stats --by worker --job "$job" 2>/dev/null)
+    [ -z "$shards" ] || [ -z "$opt_save" ] || [ "$stopping" = FAIL ] || save_last
+    stopping=${stopping:-END}
+    # shellcheck disable=SC2086
+    signal_tasks TERM $shards
+    while [ "$running" -gt 0 ]; do
+        read -r what task value rest <&7 || continue
+        [ "$what" != ended ] || on_ended "$task" "$value" "$rest"
+    done
+    kill "$watch" 2>/dev/null
+    wait "$watch" 2>/dev/null
+    [ -n "$quiet" ] || print_table >&2
+    exec 9>&-
+    end_job
+    exit "$result"
+}
+
+print_table() {
+    printf 'TASK PID STEPS COUNTED LATE RESTARTS ENDED\n' | table_row
+    for task in $tasks; do
+        printf '%s %s %s %s %s\n' "$task" "$(recall pid "$task" -)" "$(counters_of "$task")" \
+            "$(recall restarts_of "$task" 0)" "$(recall ended "$task" '?')" | table_row
+    done
+}
+
+# STEPS, COUNTED and LATE: of WORKER CLOCK BEHIND WAITED PUSHED LATE DROPPED DUPLICATE SEEN
+counters_of() {
+    printf '%s\n' "$counters" | awk -v task="$1" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == task { print $at["PUSHED"], $at["CLOCK"], $at["LATE"]; found = 1 }
+        END { if (!found) print "- - -" }'
+}
+
+table_row() {
+    while read -r task pid steps counted late restarts how; do
+        printf '%-10s %-7s %-6s %-8s %-5s %-9s %s\n' "$task" "$pid" "$steps" "$counted" "$late" "$restarts" "$how"
+    done
+}

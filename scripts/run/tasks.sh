@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154
+#
+# The processes: what each is called with, how one is started and ended. Files of a task are named
+# after it: worker-0.err.
+
+file_of() {
+    printf '%s/%s' "$job" "$(printf '%s' "$1" | tr : -)"
+}
+
+cores() {
+    getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
+}
+
+# As many threads for each as there are cores for one, if all of them are here.
+worker_threads() {
+    share=$(($(cores) / n_workers))
+    [ "$share" -gt 0 ] || share=1
+    echo "${opt_threads:-$share}"
+}
+
+common_words() {
+    quote --job "$1" --task "$2" --lease "$opt_lease" --timeout "$opt_timeout"
+    [ -z "$opt_no_key" ] || quote --no-key
+    [ -z "$opt_deterministic" ] || quote --deterministic
+}
+
+# The command of a task, given the job's directory there.
+command_of() {
+    case $1 in
+    ps:*)
+        quote tf-ps serve
+        common_words "$2" "$1"
+        [ -z "$opt_save" ] || quote --save "$opt_save"
+        [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+        [ -z "$opt_keep" ] || quote --keep "$opt_keep"
+        [ -z "$opt_restore" ] || quote --restore "$opt_restore"
+        [ -z "$opt_resume$restarted" ] || [ -z "$opt_save" ] || quote --resume
+        ;;
+    worker:*)
+        quote tf-exec -g "$2/parts.tfg"
+        common_words "$2" "$1"
+        quote --run "$opt_run" --threads "$(worker_threads)"
+        [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
+        [ -z "$opt_steps" ] || quote --steps "$opt_steps"
+        [ -z "$opt_seed" ] || quote --seed "$opt_seed"
+        [ -n "$shards" ] || [ "$1" != worker:0 ] || [ -z "$opt_save" ] || quote --save "$opt_save"
+        ;;
+    esac
+}
+
+# A worker is fed by a command of its own, which knows its part of the data.
+feed_of() {
+    printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "${1#worker:}" "$n_workers" "$feed"
+}
+
+print_commands() {
+    echo "# each in a terminal of its own; the job's directory is $job"
+    for task in $tasks; do
+        host_of "$task"
+        printf '%s' "${host:+ssh $host }"
+        case $task in worker:*) [ -z "$feed" ] || printf '(%s) | ' "$(feed_of "$task")" ;; esac
+        command_of "$task" "$job"
+        echo
+    done
+}
+
+# Becomes the command, out of reach of the terminal's signals, and says under which pid.
+become() {
+    echo "exec setsid sh -c 'echo started $1 \$\$ $generation >&7; exec 7>&- \"\$@\"' sh $(command_of "$1" "$job") --lifeline 8"
+}
+
+# Runs in a background process of its own, which outlives the task only to tell how it ended.
+run_task() {
+    exec 9>&- # not a redirection of the call: a shell keeps a copy of what that closes
+    trap : INT TERM HUP # what a terminal sends to all of its processes is for tf-run to hand on
+    file=$(file_of "$1")
+    [ ! -s "$file.rec" ] || mv "$file.rec" "$file.$(cat "$file.starts" 2>/dev/null).rec"
+    host_of "$1"
+    if [ -n "$host" ]; then
+        run_remote "$1" "$host" 2>>"$file.err"
+    elif [ "${1%:*}" = worker ] && [ -n "$feed" ]; then
+        (eval "$(feed_of "$1")") 7>&- 2>>"$file.err" </dev/null |
+            (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
+    else
+        (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err" </dev/null
+    fi
+    echo "ended $1 $? $generation" >&7
+}
+
+start_task() {
+    run_task "$1" 2>>"$(file_of "$1").err" &
+    running=$((running + 1))
+}
+
+# Empty before it was started; of another host's task, its ssh.
+pid_of() {
+    recall pid "$1" ''
+}
+
+signal_tasks() {
+    signal=$1
+    shift
+    for task in "$@"; do
+        pid=$(pid_of "$task")
+        [ -z "$pid" ] || kill -s "$signal" "$pid" 2>/dev/null
+    done
+}

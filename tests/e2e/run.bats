@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-run: whole jobs on this machine, in every mode, with processes killed on the way.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    export root PATH
+    cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
+    cd "$BATS_FILE_TMPDIR" || return 1
+    tf-graph digits.lua | tf-opt >digits.tfg
+    tf-place digits.tfg >one.tfg
+    # what an undisturbed run of 460 rounds leaves, to be compared with
+    train 2 2 20 --save whole/ digits.tfg
+}
+
+setup() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    export TMPDIR=$BATS_TEST_TMPDIR
+    job=$BATS_TEST_TMPDIR/job
+}
+
+teardown() {
+    local file
+    for file in "$BATS_TEST_TMPDIR"/job/*.pid; do
+        [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null || true
+    done
+}
+
+# job SHARDS WORKERS EPOCHS OPTION...: a command line; every worker's batch is its part of 64
+job() {
+    local shards=$1 workers=$2 epochs=$3
+    shift 3
+    line=(timeout -k 5 120 tf-run --ps "$shards" --workers "$workers" --fetch loss "$@"
+        -- ./feed --rows 1-1437 --shuffle --batch "$((64 / workers))" --epochs "$epochs")
+}
+
+train() {
+    job "$@"
+    "${line[@]}" 3>&-
+}
+
+start() { # the same in the background: $! is its timeout, which hands signals on
+    job "$@"
+    "${line[@]}" 2>err 3>&- &
+}
+
+variables() { # CHECKPOINT: a line each; how often a worker was started is the clock's to remember
+    cat "$1"/ps-*.ckpt | tf-show --json | grep -v '^{"clock:' | sort
+}
+
+same_bits() { # CHECKPOINT CHECKPOINT
+    [ "$(variables "$1" | wc -l)" -ge 14 ]
+    diff <(variables "$1") <(variables "$2")
+}
+
+accuracy() { # FOLDER: of the newest checkpoint, on images that were not trained on
+    cat "$1"/"$(ls "$1" | sort -n | tail -1)"/ps-*.ckpt >"$BATS_TEST_TMPDIR/all.ckpt"
+    ./feed --rows 1438- --batch 360 |
+        tf-exec -g one.tfg --run eval --restore "$BATS_TEST_TMPDIR/all.ckpt" |
+        tf-show | sed -n 's/^step 1  accuracy //p'
+}
+
+is_good() { # ACCURACY
+    awk -v a="$1" 'BEGIN { exit !(a >= 0.95) }'
+}
+
+# soon SECONDS COMMAND...: until it succeeds
+soon() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
+
+@test "two shards, two workers: the table says how it went, the directory holds the rest" {
+    run --separate-stderr train 2 2 20 --job "$job" digits.tfg
+    [ "$status" -eq 0 ]
+    [[ $stderr =~ worker:1\ +[0-9]+\ +460\ +460\ +0\ +0\ +done ]]
+    [[ $stderr =~ ps:1\ +[0-9]+\ +-\ +-\ +-\ +0\ +done ]]
+    [ "$(tf-show "$job/worker-1.rec" | tail -1 | cut -c1-9)" = "step 460 " ]
+    [ ! -e "$job/ps-0.sock" ] && [ ! -e "$job/lifeline" ] && [ ! -e "$job/key" ]
+}
+
+@test "modes: as good as one process" {
+    local mode
+    for mode in async ssp,bound=3 sync,backup=1; do
+        train 2 2 20 --mode "$mode" --save "$BATS_TEST_TMPDIR/$mode/" digits.tfg
+        is_good "$(accuracy "$BATS_TEST_TMPDIR/$mode")"
+    done
+    is_good "$(accuracy whole)"
+}
+
+@test "a worker is killed: it is started again and the bits are those of an undisturbed run" {
+    start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --job "$job" digits.tfg
+    local tf_run=$!
+    soon 30 test -s "$job/worker-1.rec"
+    kill -9 "$(cat "$job/worker-1.pid")"
+    wait "$tf_run"
+    grep -E 'worker:1 \(pid [0-9]+\) killed by signal 9 .*started again as incarnation 2 \(restart 1 of 5\)' err
+    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+}
+
+@test "a shard is killed: back to the newest checkpoint, and on with the same bits" {
+    start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --save-every 20 --job "$job" digits.tfg
+    local tf_run=$!
+    soon 30 test -e "$BATS_TEST_TMPDIR/ck/20/manifest"
+    kill -9 "$(cat "$job/ps-1.pid")"
+    wait "$tf_run"
+    grep -E "ps:1 \(pid [0-9]+\) killed by signal 9 .*restored from .*ck@[0-9]+, [0-9]+ steps to repeat" err
+    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+}
+
+@test "TERM saves; the same command with --resume goes on to the same bits" {
+    start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --job "$job" digits.tfg
+    local tf_run=$!
+    soon 30 test -s "$job/worker-1.rec"
+    kill -TERM "$tf_run"
+    local code=0
+    wait "$tf_run" || code=$?
+    [ "$code" -eq 143 ]
+    [ ! -e "$BATS_TEST_TMPDIR/ck/460" ]
+    [ -n "$(ls "$BATS_TEST_TMPDIR/ck")" ]
+    train 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --resume --job "$job" digits.tfg
+    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+}
+
+@test "kill -9 of tf-run leaves no process and no temporary directory" {
+    tf-run --ps 1 --workers 1 digits.tfg 2>/dev/null 3>&- \
+        -- ./feed --rows 1-1437 --batch 64 --epochs 2000 &
+    local tf_run=$! folder
+    soon 30 compgen -G "$TMPDIR/tf-run.*/worker-0.pid"
+    folder=$(compgen -G "$TMPDIR/tf-run.*")
+    kill -9 "$tf_run"
+    soon 10 test ! -e "$folder"
+    run pgrep -f -- "--job $folder"
+    [ "$status" -eq 1 ]
+}
+
+@test "a worker that cannot work ends the job with its code and its line" {
+    run --separate-stderr timeout 60 tf-run --ps 1 --workers 2 digits.tfg 3>&- \
+        -- ./feed --rows 1-1437 --batch 64 --epochs nonsense
+    [ "$status" -eq 65 ] || [ "$status" -eq 64 ]
+    [[ $stderr == *nonsense* ]]
+}
+
+@test "--dry-run prints the commands, which work when they are typed" {
+    train 1 1 1 --dry-run --job "$job" digits.tfg >commands
+    grep -q "tf-ps.*serve.*ps:0" commands
+    grep tf-ps commands | sh 3>&- &
+    soon 20 test -s "$job/ps-0.pid"
+    grep tf-exec commands | sh 3>&- | tf-show | tail -1 >last
+    kill "$(cat "$job/ps-0.pid")"
+    grep -q '^step 23 ' last
+}
+
+@test "bad input" {
+    local out
+    fails() { # STATUS TEXT OPTION...
+        local status_wanted=$1 text=$2
+        shift 2
+        run --separate-stderr tf-run "$@" </dev/null
+        [ "$status" -eq "$status_wanted" ] && [[ $stderr == *"$text"* ]]
+    }
+    fails 64 "no such option --worker" --worker 2 digits.tfg
+    fails 64 "--workers 0" --workers 0 digits.tfg
+    fails 64 "--workers x" --workers x digits.tfg
+    fails 64 "--save ck: a folder is wanted" --save ck digits.tfg
+    fails 66 "nothing.tfg" nothing.tfg
+    fails 66 "nothing.cluster" -c nothing.cluster digits.tfg
+    fails 65 "mode" --mode nonsense digits.tfg || fails 64 "mode" --mode nonsense digits.tfg
+}

@@ -112,8 +112,7 @@ static inline int saving_read_store(struct saving *s, const char *path, int64_t 
 {
     const struct restore_request request = {.graph = s->driver->graph,
                                             .names = {restore_names.items, restore_names.n},
-                                            .variables = session_variables(s->driver->session),
-                                            .device = s->driver->device};
+                                                 .device = s->driver->device};
     struct store *store;
     if (store_open(path, NULL, &store, err))
         return err->code;
@@ -202,11 +201,11 @@ static inline int saving_open(struct saving *s, struct error *err)
                                        .step = s->driver->step,
                                        .bytes_per_second = (double)save_rate,
                                        .owner = s->tool->table->tool,
-                                       .variables = session_variables(s->driver->session),
                                        .say = saving_say,
                                        .context = s};
     if (!saving_to_store())
         return 0;
+    options.variables = session_variables(s->driver->session);
     options.path = saving_name(s);
     options.producer = arena_strdup(&s->arena, tool_provenance(s->tool));
     options.best = saving_metric(s, &options.best_is_low);

@@ -14,7 +14,6 @@ struct remote_run {
     struct driver_step *step;
     const struct remote_task *task;
     const struct share *share;
-    atomic_bool is_over;
 };
 
 struct driver_step {
@@ -74,7 +73,7 @@ static void cancel_all(struct driver_step *step, bool local_runs)
     if (local_runs)
         step_cancel(step->step, &step->first);
     for (size_t i = 0; i < session->tasks.n; i++)
-        if (step->runs[i].step && !step->runs[i].is_over)
+        if (step->runs[i].step) /* parts that are over may have announced what nobody takes now */
             cancel_remote(step, &step->runs[i]);
 }
 
@@ -154,7 +153,6 @@ static void remote_over(struct call *call, const struct record *reply, const str
     struct remote_run *run = (struct remote_run *)call;
     struct driver_step *step = run->step;
     struct error err = ERROR_INIT;
-    run->is_over = true;
     if (failure)
         err = *failure;
     else

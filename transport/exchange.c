@@ -158,6 +158,21 @@ bool exchange_is_without(struct exchange *exchange, const char *task)
     return without && strcmp(task, exchange->task) != 0;
 }
 
+void exchange_forget(struct exchange *exchange, uint64_t step)
+{
+    VEC(struct peer *) peers = VEC_INIT;
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        if (exchange->routes.items[i].peer)
+            vec_push(&peers, peer_hold(exchange->routes.items[i].peer));
+    pthread_mutex_unlock(&exchange->lock);
+    for (size_t i = 0; i < peers.n; i++) {
+        flow_forget(peers.items[i], exchange->session, step);
+        peer_release(peers.items[i]);
+    }
+    vec_release(&peers);
+}
+
 void exchange_close(struct exchange *exchange)
 {
     if (!exchange)
@@ -166,9 +181,7 @@ void exchange_close(struct exchange *exchange)
     struct exchange **at = bucket(exchange->all, exchange->session);
     *at = exchange->next;
     pthread_mutex_unlock(&exchange->all->lock);
-    for (size_t i = 0; i < exchange->routes.n; i++)
-        if (exchange->routes.items[i].peer)
-            flow_forget(exchange->routes.items[i].peer, exchange->session, 0);
+    exchange_forget(exchange, 0);
     exchange_release(exchange);
 }
 
@@ -205,13 +218,13 @@ struct rendezvous **exchange_step(struct exchange *exchange, uint64_t step)
 static void step_ended(void *context, struct rendezvous *rendezvous)
 {
     struct exchange *exchange = context;
+    struct error ignored = ERROR_INIT;
     pthread_mutex_lock(&exchange->lock);
     struct rendezvous **at = exchange_step(exchange, remote_step(rendezvous));
     *at = vec_pop(&exchange->steps);
     pthread_mutex_unlock(&exchange->lock);
-    for (size_t i = 0; i < exchange->routes.n; i++)
-        if (exchange->routes.items[i].peer)
-            flow_forget(exchange->routes.items[i].peer, exchange->session, remote_step(rendezvous));
+    if (rendezvous->aborted(rendezvous, &ignored)) /* else others may still ask for what it sent */
+        exchange_forget(exchange, remote_step(rendezvous));
     remote_release(rendezvous);
 }
 

@@ -39,6 +39,9 @@ void exchange_close(struct exchange *exchange);
 int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
                    struct error *err);
 
+/* A step (0: all) has failed: what it has announced and nobody was granted is dropped. */
+void exchange_forget(struct exchange *exchange, uint64_t step);
+
 /* What the rendezvous waits for from that task, for messages: "hidden/W/read"; false: nothing. */
 bool exchange_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out);
 

@@ -63,7 +63,8 @@ uint64_t flow_cost(const struct tensor *value);
 /* Sends or announces. value: counted memory, NULL: dead. */
 int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
               struct error *err);
-/* Forgets what a step (0: all of the session's) has announced and was not granted yet. */
+/* Forgets what a step (0: all of the session's) has announced and was not granted. Values of a step
+ * that is over here stay: others may ask for them later. */
 void flow_forget(struct peer *peer, uint64_t session, uint64_t step);
 
 /* A value came: charges it to the window. False when the peer sent more than it may. */

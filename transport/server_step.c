@@ -288,6 +288,8 @@ void server_verb_cancel(void *context, const struct query *query)
     if (step) {
         step_cancel(&step->step, &why);
         step_release(step);
+    } else {
+        exchange_forget(served->exchange, id); /* its part is over, but others wanted its values */
     }
     answer_done(query->peer, query->id);
 }

@@ -215,8 +215,14 @@ static inline void random_names(struct random_graph *r)
         graph_add_alias(r->graph, "alias", (struct edge){node->id, node->n_outputs - 1}, &err);
 }
 
+/* An op of a clock waits for steps of other workers. */
+static inline bool random_may_wait(const struct op *op)
+{
+    return !strncmp(op->def->name, "Clock", 5) || !strcmp(op->def->name, "AllReduce");
+}
+
 /* A graph of n nodes, the same for the same seed; the caller frees it. Ops with a flag of `without`
- * do not occur, and of control flow only what stands alone. */
+ * do not occur, and of control flow only what stands alone; a plain graph can be run. */
 static inline struct graph *random_graph(const struct registry *registry, uint64_t seed, int n,
                                          unsigned without, bool plain)
 {
@@ -230,7 +236,7 @@ static inline struct graph *random_graph(const struct registry *registry, uint64
         const struct op *op = registry_at(registry, (size_t)random_below(&r, n_ops));
         if (random_below(&r, 4) == 0)
             op = constant;
-        if (!(op->def->flags & r.without))
+        if (!(op->def->flags & r.without) && !(plain && random_may_wait(op)))
             random_node(&r, op);
     }
     if (!plain)

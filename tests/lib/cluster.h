@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: the tasks of a cluster as threads of this process, over Unix sockets in a folder of
+ * the test. Shards serve; the test itself drives, as worker:0.
+ */
+#ifndef TF_TESTS_LIB_CLUSTER_H
+#define TF_TESTS_LIB_CLUSTER_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "lib/session.h"
+#include "lib/unit.h"
+#include "transport/driver_session.h"
+#include "transport/server_private.h"
+
+#define TEST_SHARDS 3
+
+struct test_shard {
+    char task[16];
+    struct hub *hub;
+    struct server *server;
+    struct variable_store *variables;
+    struct device *device;
+    pthread_t thread;
+    bool is_up;
+};
+
+struct test_cluster {
+    char folder[64];
+    struct cluster cluster;
+    struct test_shard shards[TEST_SHARDS];
+    int n;
+    struct hub *hub; /* of worker:0 */
+};
+
+static inline struct hub *test_hub(const struct test_cluster *c, const char *task, uint64_t window)
+{
+    struct error err = ERROR_INIT;
+    struct hub_options options = {
+        .peers = {.task = task, .producer = "test", .folder = c->folder, .lease = 20},
+        .window = window};
+    struct hub *hub = hub_new(&options, &err);
+    if (!hub)
+        fail_msg("%s", err.text);
+    return hub;
+}
+
+static inline void *test_shard_run(void *argument)
+{
+    struct test_shard *shard = argument;
+    struct error err = ERROR_INIT;
+    if (loop_run(hub_loop(shard->hub), &err))
+        fail_msg("%s", err.text);
+    server_free(shard->server);
+    hub_free(shard->hub);
+    return NULL;
+}
+
+static inline void test_shard_start(struct test_cluster *c, int i, uint64_t window)
+{
+    struct test_shard *shard = &c->shards[i];
+    struct error err = ERROR_INIT;
+    char address[32];
+    snprintf(shard->task, sizeof shard->task, "ps:%d", i);
+    snprintf(address, sizeof address, "unix:p%d", i);
+    shard->hub = test_hub(c, shard->task, window);
+    shard->variables = variable_store_new();
+    shard->device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    if (!shard->device)
+        fail_msg("%s", err.text);
+    struct server_options options = {.hub = shard->hub,
+                                     .task = shard->task,
+                                     .registry = ops_registry(),
+                                     .kernels = ops_kernels(),
+                                     .devices = &shard->device,
+                                     .n_devices = 1,
+                                     .threads = 1,
+                                     .variables = shard->variables,
+                                     .timeout = 10};
+    shard->server = server_new(&options);
+    if (peers_listen(hub_peers(shard->hub), address, NULL, &err))
+        fail_msg("%s", err.text);
+    shard->is_up = !pthread_create(&shard->thread, NULL, test_shard_run, shard);
+    assert_true(shard->is_up);
+}
+
+static inline void test_shard_stop(struct test_shard *shard)
+{
+    if (!shard->is_up)
+        return;
+    loop_stop(hub_loop(shard->hub));
+    pthread_join(shard->thread, NULL);
+    variable_store_free(shard->variables);
+    device_free(shard->device);
+    shard->is_up = false;
+}
+
+/* While it has no session: as if it had just been started. */
+static inline void test_shard_forget(struct test_shard *shard)
+{
+    variable_store_free(shard->variables);
+    shard->server->options.variables = shard->variables = variable_store_new();
+}
+
+/* `window`: of each link; 0: as always. */
+static inline void test_cluster_start(struct test_cluster *c, int n, uint64_t window)
+{
+    struct error err = ERROR_INIT;
+    char text[256] = "task worker:0 unix:none\n";
+    memset(c, 0, sizeof *c);
+    snprintf(c->folder, sizeof c->folder, "/tmp/tf-cluster-XXXXXX");
+    assert_non_null(mkdtemp(c->folder));
+    c->n = n;
+    for (int i = 0; i < n; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "task ps:%d unix:p%d\n", i, i);
+        test_shard_start(c, i, window);
+    }
+    assert_int_equal(cluster_parse(&c->cluster, text, "test", &err), 0);
+    c->hub = test_hub(c, "worker:0", window);
+}
+
+static inline void test_cluster_stop(struct test_cluster *c)
+{
+    hub_free(c->hub);
+    for (int i = 0; i < c->n; i++)
+        test_shard_stop(&c->shards[i]);
+    cluster_release(&c->cluster);
+    rmdir(c->folder);
+}
+
+/* A session of worker:0 on a graph that was cut. */
+static inline struct driver_session *test_session(const struct test_cluster *c,
+                                                  const struct graph *graph)
+{
+    static struct device *device;
+    struct driver_session *session;
+    struct error err = ERROR_INIT;
+    if (!device)
+        device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    struct driver_session_options options = {
+        .hub = c->hub,
+        .graph = graph,
+        .task = "worker:0",
+        .cluster = &c->cluster,
+        .local = {.plan = {.kernels = ops_kernels(), .device = device, .threads = 1},
+                  .devices = &device,
+                  .n_devices = 1},
+        .timeout = 10,
+        .pumps = true};
+    if (driver_session_open(&options, &session, &err))
+        fail_msg("%s", err.text);
+    return session;
+}
+
+#endif

@@ -40,10 +40,14 @@ struct test_cluster {
 
 static inline struct hub *test_hub(const struct test_cluster *c, const char *task, uint64_t window)
 {
+    static uint64_t started; /* more than one in a millisecond */
     struct error err = ERROR_INIT;
-    struct hub_options options = {
-        .peers = {.task = task, .producer = "test", .folder = c->folder, .lease = 20},
-        .window = window};
+    struct hub_options options = {.peers = {.task = task,
+                                            .incarnation = ++started,
+                                            .producer = "test",
+                                            .folder = c->folder,
+                                            .lease = 20},
+                                  .window = window};
     struct hub *hub = hub_new(&options, &err);
     if (!hub)
         fail_msg("%s", err.text);

@@ -248,12 +248,56 @@ static void values_beyond_the_credit_are_announced(void **state)
     test_cluster_stop(&small);
 }
 
+/* ---- many ---- */
+
+#define MANY 100
+
+static void a_hundred_sessions_at_once(void **state)
+{
+    static const char text[] =
+        "x = Placeholder() {dtype=float32, shape=[]}" ON("worker/task:0") "a = Neg(x)" ON(
+            "ps/task:0") "b = Square(a)" ON("ps/task:1") "y = Add(a, b)" ON("worker/task:0");
+    struct driver_session *sessions[MANY];
+    struct graph *whole;
+    struct cut cut;
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(graph_parse_text(text, strlen(text), "test", ops_registry(), &whole, &err), 0);
+    cut_open(&cut, whole);
+    for (int i = 0; i < MANY; i++)
+        sessions[i] = test_session(&cluster, cut.joined);
+    struct edge feed = {graph_find(cut.joined, "x")->id, 0};
+    struct edge fetch = {graph_find(cut.joined, "y")->id, 0};
+    for (int round = 1; round <= 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            float x = (float)i;
+            struct shape scalar = {.rank = 0};
+            struct tensor value = tensor_borrow(FLOAT32, &scalar, &x), result = TENSOR_INIT;
+            struct step step = {.number = round};
+            struct session_call call = {.feeds = &feed,
+                                        .feed_values = &value,
+                                        .n_feeds = 1,
+                                        .fetches = &fetch,
+                                        .n_fetches = 1};
+            if (driver_session_run(sessions[i], &call, &step, &result, &err))
+                fail_msg("%s", err.text);
+            assert_true(tensor_get_float64(&result, 0) == (double)(i * i - i));
+            tensor_release(&result);
+        }
+    }
+    for (int i = 0; i < MANY; i++)
+        driver_session_close(sessions[i]);
+    cut_close(&cut);
+    graph_free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(task_names_are_read),
         cmocka_unit_test(a_task_gets_its_nodes_alone),
         cmocka_unit_test_setup_teardown(random_graphs_compute_the_same, start, stop),
+        cmocka_unit_test_setup_teardown(a_hundred_sessions_at_once, start, stop),
         cmocka_unit_test(values_beyond_the_credit_are_announced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #define TF_TESTS_LIB_CLUSTER_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,11 +105,28 @@ static inline void test_shard_stop(struct test_shard *shard)
     shard->is_up = false;
 }
 
+struct test_forget {
+    struct test_shard *shard;
+    sem_t done;
+};
+
+static inline void test_forget_posted(void *argument)
+{
+    struct test_forget *forget = argument;
+    struct test_shard *shard = forget->shard;
+    variable_store_free(shard->variables);
+    shard->server->options.variables = shard->variables = variable_store_new();
+    sem_post(&forget->done);
+}
+
 /* While it has no session: as if it had just been started. */
 static inline void test_shard_forget(struct test_shard *shard)
 {
-    variable_store_free(shard->variables);
-    shard->server->options.variables = shard->variables = variable_store_new();
+    struct test_forget forget = {.shard = shard};
+    sem_init(&forget.done, 0, 0);
+    loop_post(hub_loop(shard->hub), test_forget_posted, &forget);
+    sem_wait(&forget.done);
+    sem_destroy(&forget.done);
 }
 
 /* `window`: of each link; 0: as always. */

@@ -179,17 +179,48 @@ static int add_recv(struct cutter *c, const struct part_crossing *crossing, int 
     return part_add(c, crossing->to, graph_node(c->from, crossing->edge.node), &spec);
 }
 
+/* In which type the value crosses; DTYPE_INVALID: in its own. */
+static enum dtype wire_type(const struct cutter *c, const struct part_crossing *crossing,
+                            const struct node_output *output)
+{
+    const struct attr_value *wire = node_attr(graph_node(c->from, crossing->edge.node), "_wire");
+    bool narrow = wire && wire->kind == ATTR_TYPE && crossing->edge.slot != CONTROL_SLOT &&
+                  output->type == FLOAT32;
+    return narrow ? wire->type : DTYPE_INVALID;
+}
+
+static int add_cast(struct cutter *c, const struct part_crossing *crossing, int part,
+                    struct edge value, enum dtype type)
+{
+    struct attr attr = {"DstT", attr_type(type)};
+    struct node_spec spec = {
+        .op = "Cast", .inputs = &value, .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    return part_add(c, part, graph_node(c->from, crossing->edge.node), &spec);
+}
+
+static const struct node_output *output_of(const struct cutter *c, int part, struct edge edge)
+{
+    return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
+}
+
 static int cross(struct cutter *c, struct part_crossing *crossing)
 {
     struct edge value = sent_value(c, crossing);
     if (!edge_exists(value))
         return -1;
-    struct node_output output =
-        graph_node(part_at(c, crossing->from), value.node)->outputs[value.slot];
-    int send = add_send(c, crossing, value);
+    enum dtype wire = wire_type(c, crossing, output_of(c, crossing->from, value));
+    if (wire != DTYPE_INVALID)
+        value = (struct edge){add_cast(c, crossing, crossing->from, value, wire), 0};
+    int send = edge_exists(value) ? add_send(c, crossing, value) : -1;
+    if (send < 0)
+        return -1;
+    struct node_output output = *output_of(c, crossing->from, value);
     crossing->bytes = shape_bytes(&output.shape, output.type);
-    crossing->recv = send < 0 ? -1 : add_recv(c, crossing, send, &output);
-    return crossing->recv;
+    crossing->recv = crossing->value = add_recv(c, crossing, send, &output);
+    if (crossing->recv >= 0 && wire != DTYPE_INVALID)
+        crossing->value =
+            add_cast(c, crossing, crossing->to, (struct edge){crossing->recv, 0}, FLOAT32);
+    return crossing->value;
 }
 
 static const struct part_crossing *find_crossing(const struct cutter *c, struct edge edge, int to,
@@ -217,7 +248,7 @@ static struct edge receive(struct cutter *c, struct edge edge, int to, const str
     bool alone = variable && (frame != FRAME_ROOT || c->late[reader->id]);
     const struct part_crossing *known = find_crossing(c, edge, to, alone ? reader->id : -1);
     if (known)
-        return (struct edge){known->recv, slot};
+        return (struct edge){known->value, slot};
     if (is_end(node)) {
         error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
                   node_text(node), node->op->def->name);
@@ -233,7 +264,7 @@ static struct edge receive(struct cutter *c, struct edge edge, int to, const str
     crossing.next = c->head[edge.node]; /* by now others may have crossed */
     c->head[edge.node] = (int)c->parts->crossings.n;
     vec_push(&c->parts->crossings, crossing);
-    return (struct edge){crossing.recv, slot};
+    return (struct edge){crossing.value, slot};
 }
 
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader)

@@ -9,6 +9,9 @@
  * iteration.
  *
  * The Enter and NextIteration of a loop variable move to the device of its Merge.
+ *
+ * What a node with the attribute _wire computes (bfloat16 or float16) crosses in that type if it is
+ * float32: rounded to nearest even, and widened where it arrives.
  */
 #ifndef TF_PASS_PART_H
 #define TF_PASS_PART_H
@@ -29,6 +32,7 @@ struct part_crossing {
     int frame;        /* where it crosses: a loop of the source */
     int reader;       /* of a variable, when nobody else can use what it is sent; -1 */
     int recv;         /* node of the part that receives */
+    int value;        /* that node, or what widens what it received again */
 };
 
 struct parts {

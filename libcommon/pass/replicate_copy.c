@@ -160,6 +160,22 @@ static struct edge input_of(struct replicator *r, const struct node *node, struc
                                                    : replicate_read(r, node, edge);
 }
 
+/* What crosses of a node does so in 16 bits, if that is asked for. */
+int replicate_narrow(struct replicator *r, int id)
+{
+    struct node *node = graph_node(r->to, id);
+    struct attr wire = {"_wire", attr_type(r->options->wire)};
+    if (r->options->wire == DTYPE_INVALID || !node->n_outputs || node->outputs[0].type != FLOAT32)
+        return 0;
+    return graph_set_attr(r->to, node, &wire, r->err);
+}
+
+static bool is_read(const struct replicator *r, const struct node *node)
+{
+    return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
+           part_is_variable(r->from, node->inputs[0]);
+}
+
 void replicate_copy(struct replicator *r, const struct node *node)
 {
     bool open = false;
@@ -177,6 +193,8 @@ void replicate_copy(struct replicator *r, const struct node *node)
     r->copy[node->id] = copy->id;
     if (open)
         vec_push(&r->open, node->id);
+    if (is_read(r, node))
+        replicate_narrow(r, copy->id);
 }
 
 void replicate_close(struct replicator *r)

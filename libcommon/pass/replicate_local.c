@@ -218,6 +218,8 @@ static struct edge add_local(struct replicator *r, const struct node *variable, 
     const char *name = text(r, variable->name, "local");
     struct edge copy = add_variable(r, name, output->type, &output->shape);
     int fetched = add_fetched(r, variable, shared);
+    if (fetched >= 0)
+        replicate_narrow(r, fetched);
     int kept = add(r, "Switch", text(r, name, "kept"), copy, r->fetches);
     struct edge used = out(
         add(r, "Merge", text(r, name, "used"), (struct edge){kept, 0}, (struct edge){fetched, 1}));

@@ -112,6 +112,8 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
 struct edge replicate_pushed(struct replicator *r, struct edge edge);
 int replicate_end_local(struct replicator *r);
 
+int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
+
 /* A new node of `to`; -1 with the error set. The name is made unique. */
 int replicate_add(struct replicator *r, const char *device, const char *name,
                   const struct node_spec *spec);

@@ -72,8 +72,9 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE)
+PROXY := $(BUILD)/tests/lib/proxy
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
 fuzzers: $(FUZZERS)
 
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
@@ -111,6 +112,8 @@ $(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(PROXY): tests/lib/proxy.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 	@mkdir -p $(@D)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bytes of a peer: decoder, hellos, the states of a link. A fuzzer does not find a checksum, so
+ * each input is sent twice: as it is, and as a list of frames (two bytes that say how many bytes of
+ * header follow, these, and the same for the body), each header with its right checksum, behind a
+ * hello and a ping that open the link. Whatever comes, the link must end when the bytes do, once.
+ */
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/str.h"
+#include "transport/link_private.h"
+#include "transport/recycle.h"
+#include "transport/shared.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int n_closed;
+
+static int hello(void *context, struct link *link, struct error *err)
+{
+    (void)context, (void)link, (void)err;
+    return 0;
+}
+
+static void opened(void *context, struct link *link)
+{
+    (void)context, (void)link;
+}
+
+static void closed(void *context, struct link *link, const struct error *why)
+{
+    (void)context, (void)link;
+    if (!*why->text)
+        abort();
+    n_closed++;
+}
+
+static void record(void *user, struct link *link, struct record *record)
+{
+    struct str text = STR_INIT;
+    (void)user, (void)link;
+    for (int i = 0; i < record->n_tensors; i++)
+        tensor_print(&text, &record->tensors[i].tensor, 100);
+    str_release(&text);
+}
+
+static bool has_closed(void *context)
+{
+    (void)context;
+    return n_closed > 0;
+}
+
+static void append_header(struct str *stream, const void *header, size_t n)
+{
+    uint8_t prefix[5] = {0xce}, sum[9] = {0xcf};
+    size_t total = n + 4 + sizeof sum;
+    struct str whole = STR_INIT;
+    str_append_bytes(&whole, header, n);
+    str_append_bytes(&whole, "\xa3sum", 4);
+    uint64_t hash = hash_bytes(whole.data, whole.n, 0);
+    for (int i = 0; i < 4; i++)
+        prefix[1 + i] = (uint8_t)(total >> (24 - 8 * i));
+    for (int i = 0; i < 8; i++)
+        sum[1 + i] = (uint8_t)(hash >> (56 - 8 * i));
+    str_append_bytes(stream, prefix, sizeof prefix);
+    str_append_bytes(stream, whole.data, whole.n);
+    str_append_bytes(stream, sum, sizeof sum);
+    str_release(&whole);
+}
+
+static size_t take(const uint8_t **data, size_t *size, const uint8_t **part)
+{
+    size_t n = *size < 2 ? 0 : (size_t)(*data)[0] << 8 | (*data)[1];
+    size_t skipped = *size < 2 ? *size : 2;
+    n = n < *size - skipped ? n : *size - skipped;
+    *part = *data + skipped;
+    *data += skipped + n;
+    *size -= skipped + n;
+    return n;
+}
+
+static void assemble(struct str *stream, const uint8_t *data, size_t size)
+{
+    static const char greeting[] = "\x87\xa4kind\xa5hello\xa5major\x01\xa5minor\x00\xa3job\xa0"
+                                   "\xa4task\xa4ps:0\xabincarnation\x01";
+    static const char ping[] = "\x82\xa4kind\xa4ping";
+    append_header(stream, greeting, sizeof greeting - 1);
+    append_header(stream, ping, sizeof ping - 1);
+    while (size) {
+        const uint8_t *part;
+        size_t n = take(&data, &size, &part);
+        append_header(stream, part, n);
+        n = take(&data, &size, &part);
+        str_append_bytes(stream, part, n);
+    }
+}
+
+static void receive(struct loop *loop, const struct link_config *config, const void *bytes,
+                    size_t n)
+{
+    int pair[2], size = 4 << 20;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair))
+        abort();
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    n_closed = 0;
+    struct link *link =
+        link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, n % 2 == 0);
+    link_hold(link);
+    if (write(pair[1], bytes, n) < 0 && n)
+        abort();
+    shutdown(pair[1], SHUT_WR);
+    if (!loop_run_until(loop, has_closed, NULL, 5) || n_closed != 1)
+        abort();
+    link_drop(link);
+    close(pair[1]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct loop *loop;
+    struct error err = ERROR_INIT;
+    struct str stream = STR_INIT;
+    if (!loop && !(loop = loop_new(&err)))
+        abort();
+    struct link_config config = {.self = {"", "worker:0", 1},
+                                 .producer = "fuzz",
+                                 .lease = 60,
+                                 .handshake = 60,
+                                 .record_bytes = 1 << 20,
+                                 .shared_bytes = SHARED_MIN,
+                                 .recycle = recycle_new(1 << 20),
+                                 .hello = hello,
+                                 .opened = opened,
+                                 .closed = closed,
+                                 .record = record};
+    receive(loop, &config, data, size);
+    assemble(&stream, data, size);
+    receive(loop, &config, stream.data, stream.n);
+    loop_run_posted(loop);
+    str_release(&stream);
+    recycle_free(config.recycle);
+    return 0;
+}

@@ -13,6 +13,7 @@
 #define MAP_AT HEADER_PREFIX_BYTES /* a map with a two-byte count, filled in at the end */
 #define KIND_FIELDS 2              /* kind and sum, in every header */
 #define BIN_TAG_BYTES 5
+#define SHORT_TEXT 32 /* bytes whose length fits into msgpack's tag */
 
 static int append(void *header, const char *bytes, size_t n)
 {
@@ -20,9 +21,41 @@ static int append(void *header, const char *bytes, size_t n)
     return 0;
 }
 
+static void store_int(uint8_t *p, uint64_t value, int n)
+{
+    for (int i = n - 1; i >= 0; i--, value >>= 8)
+        p[i] = (uint8_t)value;
+}
+
+/* The msgpack of a text of less than SHORT_TEXT bytes, and of a number. Each returns its end. */
+static uint8_t *put_text(uint8_t *p, const char *text, size_t n)
+{
+    *p++ = (uint8_t)(0xa0 | n);
+    memcpy(p, text, n);
+    return p + n;
+}
+
+static uint8_t *put_int(uint8_t *p, uint64_t value)
+{
+    int size = value < 1 << 8 ? 0 : value < 1 << 16 ? 1 : value <= UINT32_MAX ? 2 : 3;
+    if (value < 0x80) {
+        *p++ = (uint8_t)value;
+        return p;
+    }
+    *p++ = (uint8_t)(0xcc + size);
+    store_int(p, value, 1 << size);
+    return p + (1 << size);
+}
+
 void pack_text(msgpack_packer *packer, const char *text)
 {
     size_t n = strlen(text);
+    if (n < SHORT_TEXT) {
+        uint8_t bytes[SHORT_TEXT];
+        packer->callback(packer->data, (const char *)bytes,
+                         (size_t)(put_text(bytes, text, n) - bytes));
+        return;
+    }
     msgpack_pack_str(packer, n);
     msgpack_pack_str_body(packer, text, n);
 }
@@ -30,12 +63,6 @@ void pack_text(msgpack_packer *packer, const char *text)
 void pack_key(msgpack_packer *packer, const char *name)
 {
     pack_text(packer, name);
-}
-
-static void store_int(uint8_t *p, uint64_t value, int n)
-{
-    for (int i = n - 1; i >= 0; i--, value >>= 8)
-        p[i] = (uint8_t)value;
 }
 
 msgpack_packer *encoder_begin(struct encoder *encoder, enum record_kind kind, int n_fields)
@@ -73,23 +100,27 @@ static size_t n_bins(const struct tensor *t, size_t bytes)
     return n_bins_of(first) + n_bins_of(bytes - first) + (t->type == STRING && bytes == first);
 }
 
-static void pack_tensor(msgpack_packer *packer, const struct named_tensor *named)
+/* As a map of five fields; by hand, as it is the most of a small record's header. */
+static void pack_tensor(msgpack_packer *packer, struct str *header,
+                        const struct named_tensor *named)
 {
     const struct tensor *t = &named->tensor;
+    const char *type = dtype_name(t->type);
     size_t bytes = tensor_bytes(t);
-    msgpack_pack_map(packer, 5);
-    pack_key(packer, "name");
+    uint8_t packed[SHORT_TEXT * 5 + 9 * (SHAPE_RANK_MAX + 2)], *p = packed;
+    str_append_bytes(header, "\x85\xa4name", 6);
     pack_text(packer, named->name);
-    pack_key(packer, "type");
-    pack_text(packer, dtype_name(t->type));
-    pack_key(packer, "shape");
-    msgpack_pack_array(packer, (size_t)t->shape.rank);
+    p = put_text(p, "type", 4);
+    p = put_text(p, type, strlen(type));
+    p = put_text(p, "shape", 5);
+    *p++ = (uint8_t)(0x90 | t->shape.rank);
     for (int i = 0; i < t->shape.rank; i++)
-        msgpack_pack_int64(packer, t->shape.dims[i]);
-    pack_key(packer, "bins");
-    msgpack_pack_uint64(packer, n_bins(t, bytes));
-    pack_key(packer, "bytes");
-    msgpack_pack_uint64(packer, bytes);
+        p = put_int(p, (uint64_t)t->shape.dims[i]);
+    p = put_text(p, "bins", 4);
+    p = put_int(p, n_bins(t, bytes));
+    p = put_text(p, "bytes", 5);
+    p = put_int(p, bytes);
+    str_append_bytes(header, packed, (size_t)(p - packed));
 }
 
 static int check_tensors(const struct named_tensor *tensors, int n_tensors, struct error *err)
@@ -121,7 +152,7 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
         pack_key(&encoder->packer, "tensors");
         msgpack_pack_array(&encoder->packer, (size_t)n_tensors);
         for (int i = 0; i < n_tensors; i++)
-            pack_tensor(&encoder->packer, &tensors[i]);
+            pack_tensor(&encoder->packer, header, &tensors[i]);
     }
     pack_key(&encoder->packer, "sum");
     size_t length = header->n - MAP_AT + SUM_BYTES;

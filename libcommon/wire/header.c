@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "wire/internal.h"
+#include "wire/unpack.h"
 #include "wire/validate.h"
 
 int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES])
@@ -47,18 +48,19 @@ static int check_sum(const struct record *record, size_t n, struct error *err)
     return 0;
 }
 
-static int unpack(struct record *record, size_t n, struct error *err)
+static int unpack(struct record *record, size_t n, size_t n_objects, struct error *err)
 {
-    if (!record->zone && !(record->zone = msgpack_zone_new(MSGPACK_ZONE_CHUNK_SIZE)))
-        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
-    msgpack_zone_clear(record->zone);
-    size_t offset = 0;
-    int result =
-        msgpack_unpack((const char *)record->bytes, n, &offset, record->zone, &record->header);
-    if (result == MSGPACK_UNPACK_NOMEM_ERROR)
-        return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
-    if (result != MSGPACK_UNPACK_SUCCESS || offset != n)
-        return error_set(err, ERR_DATA, "malformed header");
+    if (n_objects > record->objects_capacity) {
+        mem_free(record->objects);
+        record->objects_capacity = n_objects < 256 ? 256 : n_objects;
+        record->objects = mem_try(record->objects_capacity * sizeof *record->objects);
+        if (!record->objects) {
+            record->objects_capacity = 0;
+            return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
+        }
+    }
+    header_unpack(record->bytes, record->objects);
+    record->header = record->objects[0];
     return 0;
 }
 
@@ -76,8 +78,9 @@ static int parse_kind(struct record *record, struct error *err)
 
 int header_parse(struct record *record, size_t n, struct error *err)
 {
-    if (check_sum(record, n, err) || header_validate(record->bytes, n, err) ||
-        unpack(record, n, err) || parse_kind(record, err))
+    size_t n_objects;
+    if (check_sum(record, n, err) || header_measure(record->bytes, n, &n_objects, err) ||
+        unpack(record, n, n_objects, err) || parse_kind(record, err))
         return err->code;
     return 0;
 }

@@ -51,8 +51,7 @@ void record_release_tensors(struct record *record)
 void record_release(struct record *record)
 {
     record_release_tensors(record);
-    if (record->zone)
-        msgpack_zone_free(record->zone);
+    mem_free(record->objects);
     mem_free(record->tensors);
     mem_free(record->bytes);
     memset(record, 0, sizeof *record);

@@ -59,9 +59,10 @@ struct record {
     msgpack_object header;
     struct named_tensor *tensors;
     int n_tensors;
-    uint64_t offset;    /* of the record in the input, for messages */
-    struct arena arena; /* for the user of the record; emptied with it */
-    msgpack_zone *zone; /* from here on: memory that the next record takes over */
+    uint64_t offset;         /* of the record in the input, for messages */
+    struct arena arena;      /* for the user of the record; emptied with it */
+    msgpack_object *objects; /* from here on: memory that the next record takes over */
+    size_t objects_capacity;
     unsigned char *bytes;
     size_t bytes_capacity;
     int tensors_capacity;

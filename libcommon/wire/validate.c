@@ -63,17 +63,18 @@ static bool is_map(uint8_t tag)
     return (tag & 0xf0) == 0x80 || tag == 0xde || tag == 0xdf;
 }
 
-int header_validate(const uint8_t *data, size_t n, struct error *err)
+int header_measure(const uint8_t *data, size_t n, size_t *n_objects, struct error *err)
 {
     size_t open[LIMIT_HEADER_DEPTH]; /* elements that are still to come, per open container */
-    size_t at = 0, n_objects = 0, bytes, elements;
+    size_t at = 0, bytes, elements;
     int depth = 0;
+    *n_objects = 0;
     if (!n || !is_map(*data))
         return error_set(err, ERR_DATA, "a header is not a map");
     do {
         if (at >= n || !measure(data + at, n - at, &bytes, &elements))
             return error_set(err, ERR_DATA, "malformed header");
-        if (++n_objects > LIMIT_HEADER_OBJECTS)
+        if (++*n_objects > LIMIT_HEADER_OBJECTS)
             return error_set(err, ERR_DATA, "a header of more than %zu objects",
                              LIMIT_HEADER_OBJECTS);
         at += bytes;
@@ -90,4 +91,10 @@ int header_validate(const uint8_t *data, size_t n, struct error *err)
     if (at != n)
         return error_set(err, ERR_DATA, "a header has %zu bytes too many", n - at);
     return 0;
+}
+
+int header_validate(const uint8_t *data, size_t n, struct error *err)
+{
+    size_t n_objects;
+    return header_measure(data, n, &n_objects, err);
 }

@@ -15,4 +15,7 @@
  * container has at most as many elements as there are bytes left. ERR_DATA if not. */
 int header_validate(const uint8_t *data, size_t n, struct error *err);
 
+/* The same, and how many objects it holds, itself included. */
+int header_measure(const uint8_t *data, size_t n, size_t *n_objects, struct error *err);
+
 #endif

@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/failpoint.h"
 #include "transport/link_private.h"
 #include "transport/recycle.h"
 
@@ -100,6 +102,8 @@ static void take_record(struct link *link)
             take_welcome(link);
         break;
     default:
+        if (FAILPOINT("link.record"))
+            shutdown(link->fd, SHUT_RDWR);
         if (link->state == LINK_OPEN)
             link->config->record(link->config->user, link, &link->record);
     }

@@ -258,6 +258,8 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
     while (!(held = until(context)) && !late && !atomic_load(&loop->stopped))
         if (wait_once(loop))
             break;
+    if (!held && !late)
+        atomic_store(&loop->stopped, false);
     atomic_store(&loop->runner, NULL);
     loop_timer_free(timer);
     return held;

@@ -30,7 +30,9 @@ void loop_free(struct loop *loop);
 /* Runs until loop_stop. ERR_OS: the system's event mechanism failed. */
 int loop_run(struct loop *loop, struct error *err);
 
-/* Any thread, also before loop_run. */
+/* Ends the loop_run or loop_run_until that runs, or the next one. Any thread; also a signal
+ * handler.
+ */
 void loop_stop(struct loop *loop);
 
 /* Runs in the calling thread until the condition holds, which is asked after each event. False: the

@@ -14,7 +14,7 @@
 #define LEASE_SECONDS 3.0
 #define HELLO_SECONDS 5.0
 #define RECORD_BYTES ((size_t)16 << 30)
-#define KEPT_BYTES ((size_t)512 << 20) /* of memory for the next tensors */
+#define KEPT_BYTES ((size_t)256 << 20) /* of memory for the next tensors */
 #define SHARED_BYTES ((size_t)1 << 20)
 #define TRIM_SECONDS 5.0
 #define NEWEST_MAX 4096 /* tasks whose incarnations are remembered */

@@ -21,6 +21,12 @@
 #define OUT_BYTES (WRITE_BYTES + ((size_t)32 << 10)) /* with what TLS adds */
 #define PLAIN_BYTES ((size_t)16 << 10)               /* in a record of TLS */
 
+/* A key encrypts no more than this before it is replaced: far below what AES-GCM can bear (RFC
+ * 8446, section 5.5: 2^24.5 records). */
+#ifndef REKEY_BYTES
+#define REKEY_BYTES ((uint64_t)16 << 30)
+#endif
+
 struct context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
@@ -36,6 +42,7 @@ struct tls_channel {
     bool server, looked, broken;
     unsigned char out[OUT_BYTES]; /* encrypted, not yet sent: [sent, ready) */
     size_t sent, ready;
+    uint64_t encrypted; /* with this key */
     size_t owed; /* bytes that were encrypted, and are reported as written when they are sent */
     char text[256];
 };
@@ -273,6 +280,7 @@ static size_t encrypt(struct tls_channel *tls, const struct iovec *vectors, int 
                                    left < PLAIN_BYTES ? left : PLAIN_BYTES, &written);
             if (*status != 1)
                 return total;
+            tls->encrypted += written;
         }
     }
     return total;
@@ -288,6 +296,8 @@ static ssize_t tls_write(struct channel *channel, const struct iovec *vectors, i
     pthread_mutex_lock(&tls->lock);
     ERR_clear_error();
     errno = 0;
+    if (tls->encrypted >= REKEY_BYTES && SSL_key_update(tls->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
+        tls->encrypted = 0;
     if (!tls->owed)
         tls->owed = encrypt(tls, vectors, n, &status);
     if (status != 1 && !tls->owed) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "lib/links.h"
+#include "transport/loop_private.h"
 
 #define LEASE 0.6
 
@@ -332,10 +333,56 @@ static void test_loop(void **state)
     loop_free(loop);
 }
 
+/* Polling that finds nothing is tried ever more rarely, and again at once when it has paid. */
+static void test_spin(void **state)
+{
+    (void)state;
+    struct loop_spin spin;
+    int tried = 0;
+    spin_init(&spin);
+    spin_release(&spin);
+    spin.loadavg = -1;
+    spin.limit = 50e-6;
+    for (int i = 0; i < 1000; i++) {
+        if (spin_is_worth(&spin, i)) {
+            tried++;
+            spin_ended(&spin, false);
+        }
+    }
+    assert_true(tried > 10 && tried < 30);
+    while (!spin_is_worth(&spin, 1001))
+        ;
+    for (int i = 0; i < 100; i++) {
+        spin_ended(&spin, true);
+        assert_true(spin_is_worth(&spin, 1002));
+    }
+    spin.limit = 0;
+    assert_false(spin_is_worth(&spin, 1003));
+}
+
+/* What a stop ends is the run at hand. */
+static void test_stop(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct loop *loop = loop_new(&err);
+    int n = 0;
+    loop_stop(loop);
+    double start = loop_now();
+    assert_false(loop_run_until(loop, is_three, &n, 5));
+    assert_true(loop_now() - start < 1);
+    for (int i = 0; i < 3; i++)
+        loop_post(loop, posted, &n);
+    assert_true(loop_run_until(loop, is_three, &n, 5));
+    loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_spin),
         cmocka_unit_test(test_many_small),
         cmocka_unit_test(test_threads_send),
         cmocka_unit_test(test_orderly_end),

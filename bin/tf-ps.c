@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bin/cluster_options.h"
+#include "bin/ps_job.h"
 #include "ops/ops.h"
 #include "ps/shard.h"
 #include "ps/verbs.h"
@@ -38,7 +39,7 @@ static const struct option_table table = {
     .tool = "tf-ps",
     .summary = "a parameter shard, and questions to the shards of a running job",
     .operands = "serve | list | get NAME | put NAME FILE | reset | stats | status | save DIR | "
-                "restore DIR[@STEP] | stop | init | end",
+                "restore DIR[@STEP] | stop | init | end | watch",
     .description =
         "serve: waits for drivers (tf-exec), keeps the variables that they place on this task, and "
         "runs their updates. SIGTERM ends it.\n"
@@ -50,7 +51,7 @@ static const struct option_table table = {
         "restore: takes all back to one. stop: ends them.\n"
         "\n"
         "init: makes the directory --job DIR, with a key, for the tasks of --cluster FILE. end: "
-        "removes from it what only a running job has.",
+        "removes from it what only a running job has. watch: a line for all that happens in it.",
     .examples = "tf-ps serve -c my.cluster --task ps:0\n"
                 "tf-ps list --job run\n"
                 "tf-ps get output/W --job run | tf-show\n"
@@ -141,54 +142,6 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
     options.closing = closing;
     int code = cluster_hold_lifeline(err);
     return code ? code : serve(&options, err);
-}
-
-/* ---- the directory of a job ---- */
-
-static int read_cluster_text(struct str *text, struct error *err)
-{
-    struct cluster cluster = {0};
-    char part[4096];
-    int code = cluster_read(&cluster, cluster_path, err);
-    cluster_release(&cluster);
-    FILE *file = code ? NULL : fopen(cluster_path, "re");
-    if (!code && !file)
-        return error_set_errno(err, ERR_NOINPUT, "%s", cluster_path);
-    for (size_t n; !code && (n = fread(part, 1, sizeof part, file));)
-        str_append_bytes(text, part, n);
-    if (file)
-        fclose(file);
-    return code;
-}
-
-static int run_init(struct tool *tool, char **operands, struct error *err)
-{
-    struct str text = STR_INIT;
-    struct job job;
-    (void)tool, (void)operands;
-    if (!cluster_job || !cluster_path)
-        return error_set(err, ERR_USAGE, "init makes --job DIR for the tasks of --cluster FILE");
-    int code = read_cluster_text(&text, err);
-    if (!code)
-        code = job_create(&job, cluster_job, str_text(&text), err);
-    if (!code)
-        job_close(&job);
-    str_release(&text);
-    return code;
-}
-
-static int run_end(struct tool *tool, char **operands, struct error *err)
-{
-    struct job job;
-    (void)tool, (void)operands;
-    if (!cluster_job)
-        return error_set(err, ERR_USAGE, "end wants the job's directory: --job DIR");
-    int code = job_open(&job, cluster_job, err);
-    if (!code) {
-        code = job_end(&job, err);
-        job_close(&job);
-    }
-    return code;
 }
 
 /* ---- asking ---- */
@@ -375,6 +328,7 @@ static const struct verb verbs[] = {
     {"status", "", 0, run_status, NULL},   {"save", " DIR", 1, NULL, save},
     {"restore", " DIR", 1, NULL, restore}, {"stop", "", 0, NULL, stop},
     {"init", "", 0, run_init, NULL},       {"end", "", 0, run_end, NULL},
+    {"watch", "", 0, run_watch, NULL},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 

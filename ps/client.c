@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps/client.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -54,6 +56,20 @@ static int check_alive(const struct client *client, const struct cluster_task *t
     return code;
 }
 
+/* Of a job on this host the control socket, which wants no key. */
+static const char *address_of(struct client *client, const struct cluster_task *task)
+{
+    struct arena *arena = &client->cluster.arena;
+    const char *name = arena_printf(arena, "%s-%d.sock", task->job, task->index);
+    struct job_process process;
+    struct error ignored = ERROR_INIT;
+    if (client->options.key_file || !client->job.folder || client->options.cluster_path ||
+        faccessat(client->job.fd, name, F_OK, 0) ||
+        job_look(&client->job, name_of(client, task), &process, &ignored) || !process.alive)
+        return task->address;
+    return arena_printf(arena, "unix:%s", name);
+}
+
 static int dial_all(struct client *client, struct error *err)
 {
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
@@ -62,8 +78,8 @@ static int dial_all(struct client *client, struct error *err)
         if (client_task_index(client, name) < 0)
             continue;
         if (check_alive(client, task, name, err) ||
-            peers_connect(hub_peers(client->hub), name, task->address, client->options.timeout,
-                          err))
+            peers_connect(hub_peers(client->hub), name, address_of(client, task),
+                          client->options.timeout, err))
             return err->code;
     }
     return peers_wait(hub_peers(client->hub), err);

@@ -11,10 +11,9 @@ struct verb_row {
 };
 
 static const struct verb_row verbs[] = {
-    {"list", false, shard_list},         {"get", false, shard_get},
-    {"put", false, shard_put},           {"reset", false, shard_reset},
-    {"snapshot", false, shard_snapshot}, {"keep", true, shard_write},
-    {"save", true, shard_save},          {"restore", true, shard_restore},
+    {"list", false, shard_list},   {"get", false, shard_get},           {"put", false, shard_put},
+    {"reset", false, shard_reset}, {"snapshot", false, shard_snapshot}, {"keep", true, shard_write},
+    {"save", true, shard_save},    {"restore", true, shard_restore},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 

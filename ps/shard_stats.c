@@ -86,6 +86,7 @@ static void pack_workers(msgpack_packer *packer, struct clock *clock)
 struct traffic {
     int64_t links;
     uint64_t in, out;
+    VEC(const char *) tasks; /* at the other ends; tools have none */
 };
 
 static void add_link(void *context, struct link *link)
@@ -95,6 +96,8 @@ static void add_link(void *context, struct link *link)
     traffic->links++;
     traffic->in += stats.bytes_in;
     traffic->out += stats.bytes_out;
+    if (*link_peer(link)->task)
+        vec_push(&traffic->tasks, link_peer(link)->task);
 }
 
 static uint64_t count_refused(struct peers *peers)
@@ -118,6 +121,17 @@ static void count_staged(struct shard *shard, int64_t *bytes, int64_t *pushes)
     }
 }
 
+static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
+{
+    pack_int(packer, "links", traffic->links);
+    pack_int(packer, "in", (int64_t)traffic->in);
+    pack_int(packer, "out", (int64_t)traffic->out);
+    pack_key(packer, "peers");
+    msgpack_pack_array(packer, traffic->tasks.n);
+    for (size_t i = 0; i < traffic->tasks.n; i++)
+        pack_text(packer, traffic->tasks.items[i]);
+}
+
 void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
@@ -126,16 +140,16 @@ void shard_stats(struct shard *shard, const struct query *query)
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
     count_staged(shard, &bytes, &pushes);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 8);
-    if (!packer)
-        return;
-    pack_float(packer, "seconds", loop_now() - shard->began);
-    pack_int(packer, "links", traffic.links);
-    pack_int(packer, "in", (int64_t)traffic.in);
-    pack_int(packer, "out", (int64_t)traffic.out);
-    pack_int(packer, "staged", pushes);
-    pack_int(packer, "staged_bytes", bytes);
-    pack_int(packer, "refused", (int64_t)count_refused(peers));
-    pack_workers(packer, clock);
-    answer_end(query->peer, NULL, 0);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
+    if (packer) {
+        pack_traffic(packer, &traffic);
+        pack_float(packer, "seconds", loop_now() - shard->began);
+        pack_int(packer, "version", clock ? clock_version(clock) : -1);
+        pack_int(packer, "staged", pushes);
+        pack_int(packer, "staged_bytes", bytes);
+        pack_int(packer, "refused", (int64_t)count_refused(peers));
+        pack_workers(packer, clock);
+        answer_end(query->peer, NULL, 0);
+    }
+    vec_release(&traffic.tasks);
 }

@@ -143,6 +143,38 @@ int job_create(struct job *job, const char *folder, const char *cluster, struct 
     return code;
 }
 
+static int read_text(const char *path, struct str *text, struct error *err)
+{
+    char bytes[4096];
+    size_t n;
+    FILE *file = fopen(path, "re");
+    while (file && (n = fread(bytes, 1, sizeof bytes, file)))
+        str_append_bytes(text, bytes, n);
+    bool failed = !file || ferror(file);
+    if (failed)
+        error_set_errno(err, ERR_NOINPUT, "%s", path);
+    if (file)
+        fclose(file);
+    return failed ? err->code : 0;
+}
+
+int job_begin(const char *folder, const char *cluster_path, struct error *err)
+{
+    struct job job;
+    struct cluster cluster = {0};
+    struct str text = STR_INIT;
+    int code = cluster_read(&cluster, cluster_path, err);
+    if (!code)
+        code = read_text(cluster_path, &text, err);
+    if (!code)
+        code = job_create(&job, folder, str_text(&text), err);
+    if (!code)
+        job_close(&job);
+    str_release(&text);
+    cluster_release(&cluster);
+    return code;
+}
+
 /* ---- the cluster file ---- */
 
 int job_cluster(const struct job *job, struct cluster *cluster, struct error *err)

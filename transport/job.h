@@ -33,6 +33,9 @@ struct job {
  * new key. ERR_RETRY when a process of another job still lives in it; ERR_DENIED, ERR_IO. */
 int job_create(struct job *job, const char *folder, const char *cluster, struct error *err);
 
+/* The same with a cluster file, which is checked first. */
+int job_begin(const char *folder, const char *cluster_path, struct error *err);
+
 /* ERR_NOINPUT when there is none or no job runs in it (it has no cluster file), ERR_DENIED when it
  * is not ours or open to others. */
 int job_open(struct job *job, const char *folder, struct error *err);

@@ -92,13 +92,24 @@ void member_close(struct member *member)
     cluster_release(&member->cluster);
 }
 
+/* The control socket, by which tools on this host need no key. */
+static int listen_in_job(struct member *member, struct error *err)
+{
+    char address[DEVICE_WORD_BYTES + 32];
+    snprintf(address, sizeof address, "unix:%s-%d.sock", member->job_name, member->index);
+    return peers_listen(hub_peers(member->hub), address, NULL, err);
+}
+
 int member_listen(struct member *member, struct address *bound, struct error *err)
 {
     const struct cluster_task *self =
         cluster_find(&member->cluster, member->job_name, member->index);
     if (peers_listen(hub_peers(member->hub), self->address, bound, err))
         return error_prefix(err, "%s: ", member->task);
-    return member->is_seated ? job_publish(&member->job, member->task, bound->text, err) : 0;
+    if (!member->is_seated)
+        return 0;
+    return listen_in_job(member, err) ? err->code
+                                      : job_publish(&member->job, member->task, bound->text, err);
 }
 
 /* ---- a job that starts ---- */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/tail.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+void tail_init(struct tail *tail, const char *path)
+{
+    *tail = (struct tail){.path = mem_strdup(path), .fd = -1, .step = -1, .total = -1};
+}
+
+static void forget(struct tail *tail)
+{
+    if (tail->fd >= 0)
+        close(tail->fd);
+    decoder_release(&tail->decoder);
+    record_release(&tail->record);
+    tail->decoder = (struct decoder){.sums = true};
+    tail->record = (struct record){0};
+    tail->fd = -1;
+    tail->begun = tail->damaged = false;
+}
+
+void tail_release(struct tail *tail)
+{
+    forget(tail);
+    mem_free(tail->path);
+    str_release(&tail->values);
+}
+
+/* Opens the file, anew when there is another one, or it became shorter. */
+static bool find(struct tail *tail)
+{
+    struct stat there;
+    if (stat(tail->path, &there))
+        return tail->fd >= 0;
+    off_t at = tail->fd < 0 ? 0 : lseek(tail->fd, 0, SEEK_CUR);
+    if (tail->fd >= 0 && tail->inode == there.st_ino && at <= there.st_size)
+        return true;
+    forget(tail);
+    tail->fd = open(tail->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    tail->inode = there.st_ino;
+    return tail->fd >= 0;
+}
+
+static void take_values(struct tail *tail)
+{
+    str_clear(&tail->values);
+    for (int i = 0; i < tail->record.n_tensors; i++) {
+        const struct named_tensor *named = &tail->record.tensors[i];
+        if (tensor_count(&named->tensor) != 1 || named->tensor.type == STRING)
+            continue;
+        str_printf(&tail->values, "%s%s=", tail->values.n ? " " : "", named->name);
+        tensor_print_element(&tail->values, &named->tensor, 0);
+    }
+}
+
+static void take_record(struct tail *tail)
+{
+    bool sums = true;
+    int64_t total;
+    if (tail->record.kind == RECORD_HELLO) {
+        tail->total = record_get_int(&tail->record.header, "records", &total) ? total : -1;
+        record_get_bool(&tail->record.header, "sums", &sums);
+        tail->decoder.sums = sums;
+    } else if (tail->record.kind == RECORD_FETCH) {
+        record_get_int(&tail->record.header, "step", &tail->step);
+        take_values(tail);
+    }
+}
+
+void tail_read(struct tail *tail)
+{
+    struct error err = ERROR_INIT;
+    if (!find(tail) || tail->damaged)
+        return;
+    for (;;) {
+        void *out;
+        size_t wanted;
+        if (!tail->begun)
+            decoder_start(&tail->decoder, &tail->record);
+        tail->begun = true;
+        decoder_want(&tail->decoder, &out, &wanted);
+        ssize_t n = read(tail->fd, out, wanted);
+        if (n <= 0)
+            return;
+        tail->damaged = decoder_took(&tail->decoder, (size_t)n, &err) != 0;
+        if (tail->damaged)
+            return;
+        if (decoder_done(&tail->decoder)) {
+            take_record(tail);
+            tail->begun = false;
+        }
+    }
+}

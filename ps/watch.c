@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ps/watch_private.h"
+
+#define LEASE_SECONDS 3.0
+#define INTERVAL_SECONDS 1.0
+
+void watch_say(const struct watch *watch, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    watch->options.line(watch->options.context, text);
+}
+
+/* ---- one task ---- */
+
+static void say_of(const struct watch *watch, const char *event, const struct watched *task)
+{
+    watch_say(watch, "%s %s pid=%ld incarnation=%" PRIu64, event, task->name,
+              (long)task->process.pid, task->process.incarnation);
+}
+
+static int64_t step_of(const struct watch *watch)
+{
+    return watch->state.step > 0 ? watch->state.step : 0;
+}
+
+/* Told once; what became of it is the next look's. */
+static void see_end(struct watch *watch, struct watched *task, const struct job_process *now)
+{
+    if (now->pid)
+        watch_say(watch, "died %s pid=%ld incarnation=%" PRIu64 " step=%" PRId64, task->name,
+                  (long)task->process.pid, task->process.incarnation, step_of(watch));
+    else
+        watch_say(watch, "ended %s step=%" PRId64, task->name, step_of(watch));
+    task->ready = task->silent = false;
+}
+
+static void see_process(struct watch *watch, struct watched *task)
+{
+    struct error ignored = ERROR_INIT;
+    struct job_process now, before = task->process;
+    if (job_look(&watch->job, task->name, &now, &ignored))
+        return;
+    bool again = before.alive && now.alive && now.incarnation != before.incarnation;
+    if (before.alive && (!now.alive || again))
+        see_end(watch, task, again ? &before : &now);
+    task->process = now;
+    if (!now.alive || (before.alive && !again))
+        return;
+    task->heard = loop_now();
+    task->ready = task->silent = false;
+    watch->anyone = true;
+    say_of(watch, "started", task);
+}
+
+/* A worker is only missed once it was there: before that it may be reading its graph. */
+static void see_answers(struct watch *watch, struct watched *task, double before)
+{
+    double lease = watch->options.lease, now = loop_now();
+    bool heard = task->heard > before;
+    if (!task->process.alive || !(task->is_shard || task->is_worker))
+        return;
+    if (heard && (!task->ready || task->silent)) {
+        say_of(watch, "ready", task);
+        task->ready = true;
+        task->silent = false;
+    }
+    if (!heard && task->ready && !task->silent && now - task->heard > lease) {
+        watch_say(watch, "silent %s pid=%ld incarnation=%" PRIu64 " seconds=%.1f step=%" PRId64,
+                  task->name, (long)task->process.pid, task->process.incarnation, now - task->heard,
+                  step_of(watch));
+        task->silent = true;
+    }
+}
+
+/* ---- all ---- */
+
+static struct watched *watched_of(struct watch *watch, const struct cluster_task *from)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.40s:%d", from->job, from->index);
+    struct watched *task = watch_find(watch, name);
+    if (task)
+        return task;
+    task = mem_alloc(sizeof *task);
+    *task = (struct watched){.is_shard = !strcmp(from->job, "ps"),
+                             .is_worker = !strcmp(from->job, "worker"),
+                             .index = from->index,
+                             .version = -1,
+                             .watch = watch};
+    memcpy(task->name, name, sizeof name);
+    vec_push(&watch->tasks, task);
+    return task;
+}
+
+/* False: the job's directory has no cluster file any more. */
+static bool read_cluster(struct watch *watch)
+{
+    struct error ignored = ERROR_INIT;
+    cluster_release(&watch->cluster);
+    watch->cluster = (struct cluster){0};
+    return !job_cluster(&watch->job, &watch->cluster, &ignored);
+}
+
+static void look_at_all(struct watch *watch)
+{
+    for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
+        const struct cluster_task *from = &watch->cluster.tasks.items[i];
+        struct watched *task = watched_of(watch, from);
+        see_process(watch, task);
+        task->lacks = job_lacks(&watch->job, from);
+        if (!task->is_shard || !task->process.alive || task->lacks)
+            continue;
+        watch_link(watch, task, from->address);
+        watch_ask(watch, task);
+    }
+}
+
+static bool never(void *context)
+{
+    const struct watch *watch = context;
+    return watch->options.ends && watch->options.ends(watch->options.context);
+}
+
+/* Lets links move, then says who began or ceased to answer meanwhile. */
+static void let_links_move(struct watch *watch)
+{
+    size_t n = watch->tasks.n;
+    double *before = mem_array(n + 1, sizeof *before);
+    for (size_t i = 0; i < n; i++)
+        before[i] = watch->tasks.items[i]->heard;
+    loop_run_until(hub_loop(watch->hub), never, watch, WATCH_LOOK_SECONDS);
+    for (size_t i = 0; i < n; i++)
+        see_answers(watch, watch->tasks.items[i], before[i]);
+    mem_free(before);
+}
+
+/* ---- how far it is ---- */
+
+static void update_state(struct watch *watch)
+{
+    struct watch_state *state = &watch->state;
+    tail_read(&watch->tail);
+    state->step = watch->tail.step;
+    state->total = watch->tail.total;
+    state->values = str_text(&watch->tail.values);
+    state->workers = state->workers_here = 0;
+    state->late = state->stale = 0;
+    for (size_t i = 0; i < watch->tasks.n; i++) {
+        const struct watched *task = watch->tasks.items[i];
+        state->workers += task->is_worker;
+        state->workers_here += task->is_worker && task->process.alive && !task->silent;
+        if (task->has_clock) {
+            state->late += task->late;
+            state->stale = task->stale;
+            if (task->version > state->step)
+                state->step = task->version;
+        }
+    }
+}
+
+static void say_step(struct watch *watch, double now)
+{
+    struct watch_state *state = &watch->state;
+    if (state->step < 0 || (watch->said_step >= 0 && state->step == watch->said_step))
+        return;
+    state->rate =
+        watch->said_step >= 0 ? (double)(state->step - watch->said_step) / (now - watch->said) : 0;
+    watch->said_step = state->step;
+    watch_say(watch, "step %" PRId64 "%s%s rate=%.0f workers=%d/%d late=%" PRId64 " stale=%" PRId64,
+              state->step, *state->values ? " " : "", state->values,
+              state->rate > 0 ? state->rate : 0, state->workers_here, state->workers, state->late,
+              state->stale);
+}
+
+static void say_who_is_missing(const struct watch *watch)
+{
+    for (size_t i = 0; i < watch->tasks.n; i++) {
+        const struct watched *task = watch->tasks.items[i];
+        if (task->process.incarnation && task->ready)
+            continue;
+        if (task->process.incarnation && !task->process.alive)
+            continue; /* it has died or ended, which was said */
+        watch_say(watch, "waiting %s why=%s", task->name,
+                  !task->process.incarnation      ? "not started"
+                  : task->is_shard && task->lacks ? task->lacks
+                                                  : "no answer yet");
+    }
+}
+
+static void speak(struct watch *watch)
+{
+    double now = loop_now();
+    update_state(watch);
+    if (now - watch->said >= watch->options.interval) {
+        say_who_is_missing(watch);
+        say_step(watch, now);
+        watch->said = now;
+    }
+    if (watch->options.state)
+        watch->options.state(watch->options.context, &watch->state);
+}
+
+/* Whoever was there has ended well. */
+static bool is_over(const struct watch *watch)
+{
+    for (size_t i = 0; i < watch->tasks.n; i++)
+        if (watch->tasks.items[i]->process.pid)
+            return false;
+    return watch->anyone;
+}
+
+/* ---- the watch ---- */
+
+static int open_watch(struct watch *watch, struct error *err)
+{
+    const struct watch_options *options = &watch->options;
+    char *path;
+    int code = job_open(&watch->job, options->job_folder, err);
+    if (code)
+        return code;
+    path = job_path(&watch->job, "worker:0", ".rec");
+    tail_init(&watch->tail, path);
+    mem_free(path);
+    path = job_path(&watch->job, "", "key");
+    struct hub_options hub = {.peers = {.producer = options->producer,
+                                        .folder = options->job_folder,
+                                        .key_file = options->key_file ? options->key_file
+                                                    : options->no_key ? NULL
+                                                                      : path,
+                                        .no_key = options->no_key,
+                                        .lease = options->lease}};
+    watch->hub = hub_new(&hub, err);
+    mem_free(path);
+    return watch->hub ? 0 : err->code;
+}
+
+static void close_watch(struct watch *watch)
+{
+    watch->hub_is_over = true;
+    hub_free(watch->hub); /* ends calls, whose memory is the tasks' */
+    for (size_t i = 0; i < watch->tasks.n; i++)
+        mem_free(watch->tasks.items[i]);
+    vec_release(&watch->tasks);
+    cluster_release(&watch->cluster);
+    if (watch->tail.path)
+        tail_release(&watch->tail);
+    job_close(&watch->job);
+}
+
+int watch_job(const struct watch_options *options, struct error *err)
+{
+    struct watch watch = {.options = *options, .said_step = -1, .said = loop_now()};
+    if (watch.options.lease <= 0)
+        watch.options.lease = LEASE_SECONDS;
+    if (watch.options.interval <= 0)
+        watch.options.interval = INTERVAL_SECONDS;
+    int code = open_watch(&watch, err);
+    while (!code && !never(&watch) && read_cluster(&watch)) {
+        look_at_all(&watch);
+        let_links_move(&watch);
+        speak(&watch);
+        if (is_over(&watch))
+            break;
+    }
+    close_watch(&watch);
+    return code;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Watches a running job for whoever runs it: which processes are there, answer, are silent, have
+ * died or ended, and how far training is. Lines for a shell to read; docs/job.md lists them:
+ *
+ *     started ps:0 pid=4120 incarnation=1
+ *     ready ps:0 pid=4120 incarnation=1
+ *     waiting worker:1 why=not started
+ *     step 211 loss=0.0187 rate=2350 workers=2/2 late=0 stale=0
+ *     silent worker:1 pid=4188 incarnation=2 seconds=3.0 step=402
+ *     died worker:1 pid=4123 incarnation=1 step=211
+ *     ended ps:0 step=460
+ *
+ * A process is there as long as it holds the lock of its pid file; it answers, if a shard does to a
+ * link of ours, or a worker has one to a shard.
+ */
+#ifndef TF_PS_WATCH_H
+#define TF_PS_WATCH_H
+
+#include "transport/hub.h"
+#include "transport/job.h"
+
+struct watch_state {     /* what the step line says */
+    int64_t step, total; /* -1: unknown */
+    double rate;         /* steps a second, since the last line */
+    const char *values;  /* "loss=0.0187", of worker 0's records */
+    int workers, workers_here;
+    int64_t late, stale; /* pushes of all workers; how far the last one is behind */
+};
+
+struct watch_options {
+    const char *job_folder, *key_file; /* key_file NULL: the job's */
+    const char *producer;
+    bool no_key;
+    double lease;    /* seconds; 0: 3 */
+    double interval; /* between step lines; 0: 1 s */
+    void (*line)(void *context, const char *text);
+    void (*state)(void *context, const struct watch_state *state); /* as often as it looks */
+    bool (*ends)(void *context);                                   /* may be NULL */
+    void *context;
+};
+
+/* Runs until every process that was there has ended well, or `ends` says so: 0. ERR_NOINPUT when
+ * there is no job. */
+int watch_job(const struct watch_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "ps/watch_private.h"
+
+bool watch_is_linked(struct watch *watch, const struct watched *task)
+{
+    struct peer *peer = hub_peer(watch->hub, task->name);
+    if (peer)
+        peer_release(peer);
+    return peer != NULL;
+}
+
+struct watched *watch_find(struct watch *watch, const char *name)
+{
+    for (size_t i = 0; i < watch->tasks.n; i++)
+        if (!strcmp(watch->tasks.items[i]->name, name))
+            return watch->tasks.items[i];
+    return NULL;
+}
+
+/* A dial that fails is begun again at the next look. */
+void watch_link(struct watch *watch, struct watched *task, const char *address)
+{
+    struct error ignored = ERROR_INIT;
+    if (!watch_is_linked(watch, task))
+        peers_connect(hub_peers(watch->hub), task->name, address, WATCH_LOOK_SECONDS, &ignored);
+}
+
+/* ---- answers ---- */
+
+/* Who has a link to the shard is alive: links have leases. */
+static void hear_of_peers(struct watch *watch, const msgpack_object *peers)
+{
+    struct arena arena = ARENA_INIT;
+    for (uint32_t i = 0; peers && peers->type == MSGPACK_OBJECT_ARRAY && i < peers->via.array.size;
+         i++) {
+        const msgpack_object *name = &peers->via.array.ptr[i];
+        if (name->type != MSGPACK_OBJECT_STR)
+            continue;
+        struct watched *task =
+            watch_find(watch, arena_strndup(&arena, name->via.str.ptr, name->via.str.size));
+        if (task && task->is_worker)
+            task->heard = loop_now();
+    }
+    arena_release(&arena);
+}
+
+static void add_workers(struct watched *task, const msgpack_object *workers)
+{
+    task->late = task->stale = 0;
+    if (!workers || workers->type != MSGPACK_OBJECT_ARRAY)
+        return;
+    for (uint32_t i = 0; i < workers->via.array.size; i++) {
+        const msgpack_object *worker = &workers->via.array.ptr[i];
+        int64_t late = 0, behind = 0;
+        bool here = false;
+        if (worker->type != MSGPACK_OBJECT_MAP)
+            continue;
+        record_get_int(worker, "late", &late);
+        record_get_int(worker, "behind", &behind);
+        record_get_bool(worker, "here", &here);
+        task->late += late;
+        if (here && behind > task->stale)
+            task->stale = behind;
+    }
+}
+
+static void replied(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct watched *task = (struct watched *)((char *)call - offsetof(struct watched, call));
+    task->asking = false;
+    if (failure || task->watch->hub_is_over)
+        return;
+    task->heard = loop_now();
+    task->version = -1;
+    record_get_int(&reply->header, "version", &task->version);
+    task->has_clock = task->version >= 0;
+    hear_of_peers(task->watch, record_field(&reply->header, "peers"));
+    add_workers(task, record_field(&reply->header, "workers"));
+}
+
+void watch_ask(struct watch *watch, struct watched *task)
+{
+    struct error ignored = ERROR_INIT;
+    struct peer *peer;
+    if (task->asking || loop_now() - task->asked < WATCH_ASK_SECONDS)
+        return;
+    if (!(peer = hub_peer(watch->hub, task->name)))
+        return;
+    task->asked = loop_now();
+    task->call.replied = replied;
+    if (hub_call_begin(watch->hub, peer, "stats", 0, &task->call, &ignored))
+        task->asking = !hub_call(watch->hub, &task->call, NULL, 0, &ignored);
+    peer_release(peer);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the watcher share. Private to ps/.
+ */
+#ifndef TF_PS_WATCH_PRIVATE_H
+#define TF_PS_WATCH_PRIVATE_H
+
+#include "ps/tail.h"
+#include "ps/watch.h"
+
+#define WATCH_LOOK_SECONDS 0.1
+#define WATCH_ASK_SECONDS 0.5 /* between questions to a shard */
+
+/* A task as it was seen last. */
+struct watched {
+    char name[64];
+    bool is_shard, is_worker;
+    int index; /* of the tasks of its job */
+    struct job_process process;
+    bool ready, silent; /* as was said */
+    double heard;       /* when it was last known to answer */
+    const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
+
+    /* Of a shard. */
+    bool asking; /* the call is under way */
+    double asked;
+    struct call call;
+    struct watch *watch;
+    bool has_clock;
+    int64_t version, late, stale;
+};
+
+struct watch {
+    struct watch_options options;
+    struct job job;
+    struct cluster cluster;
+    VEC(struct watched *) tasks;
+    struct hub *hub;
+    struct tail tail; /* of worker 0 */
+    struct watch_state state;
+    double said; /* the last step line */
+    int64_t said_step;
+    bool anyone; /* some process was there */
+    bool hub_is_over;
+};
+
+void watch_say(const struct watch *watch, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* watch_ask.c: links to shards and questions. */
+void watch_link(struct watch *watch, struct watched *task, const char *address);
+void watch_ask(struct watch *watch, struct watched *task);
+bool watch_is_linked(struct watch *watch, const struct watched *task);
+struct watched *watch_find(struct watch *watch, const char *name);
+
+#endif

@@ -34,7 +34,7 @@ struct shard_options {
 
     /* Checkpoints by itself, where the clock is. */
     const char *save_folder; /* NULL: none */
-    int64_t save_every;      /* updates; 0: only when asked to */
+    int64_t save_every;      /* updates, none left out; 0: only when asked to */
     int keep;                /* checkpoints in the folder; 0: 5 */
 };
 

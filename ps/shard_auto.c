@@ -85,9 +85,10 @@ static void tell(struct shard *shard, const struct error *err)
         shard->options.tell(shard->options.context, line);
 }
 
-/* Waits for the update after which a checkpoint is due, and makes it. Where the clock is to stop is
- * said once, so that it does while others have their turn. One that failed is due again after as
- * many updates. */
+/* Waits for the update after which a checkpoint is due, and makes it. The clock is told beforehand
+ * where to stop, so that it does while others have their turn, or while the one before is still
+ * being written: a disk that is too slow slows updates down, and no checkpoint is left out. One
+ * that failed is due again after as many updates. */
 static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
@@ -105,8 +106,8 @@ static void save_when_due(struct shard *shard, struct clock *clock)
             nanosleep(&look_again, NULL);
         return;
     }
-    clock_stop_at(clock, 0);
-    shard->due = 0;
+    shard->due = (wanted.step / every + 1) * every;
+    clock_stop_at(clock, shard->due);
     if (shard_save_all(shard, &wanted, &step, &err))
         tell(shard, &err);
 }

@@ -163,9 +163,9 @@ int job_begin(const char *folder, const char *cluster_path, struct error *err)
     struct job job;
     struct cluster cluster = {0};
     struct str text = STR_INIT;
-    int code = cluster_read(&cluster, cluster_path, err);
+    int code = read_text(cluster_path, &text, err);
     if (!code)
-        code = read_text(cluster_path, &text, err);
+        code = cluster_parse(&cluster, str_text(&text), cluster_path, err);
     if (!code)
         code = job_create(&job, folder, str_text(&text), err);
     if (!code)

@@ -1,0 +1,297 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A running job as its user sees it: its directory, the verbs of tf-ps, checkpoints, the watcher.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    ln -s "$root/examples/data" data
+    export OMP_NUM_THREADS=1 TF_JOB=run
+    unset TF_CLUSTER TF_KEY_FILE
+}
+
+teardown() {
+    local pid
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    umount small 2>/dev/null || true
+}
+
+# True once the command is, within ten seconds.
+soon() { # COMMAND...
+    local i
+    for ((i = 0; i < 200; i++)); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.05
+    done
+    echo "never: $*"
+    return 1
+}
+
+serve() { # N [OPTION]...: shard N of the job
+    local n=$1
+    shift
+    tf-ps serve --task "ps:$n" "$@" 2>>"run/ps-$n.err" 3>&- &
+    pids+=($!)
+    soon grep -q "ps:$n: ready on" "run/ps-$n.err"
+}
+
+begin() { # ADDRESS [OPTION]...: a job of two shards at such addresses, and its graph
+    local address=$1
+    shift
+    printf 'task ps:0 %s device=CPU:0\ntask ps:1 %s\ntask worker:0 unix:w0\n' \
+        "${address/N/0}" "${address/N/1}" >c
+    tf-ps init -c c
+    serve 0 "$@"
+    serve 1 "$@"
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
+}
+
+train() { # [OPTION]...
+    "$root/examples/feed" --rows 1-1437 --batch 64 --steps 5 |
+        timeout -s KILL 60 tf-exec -g parts.tfg --task worker:0 --run train "$@"
+}
+
+@test "the shards of a running job: list, get, put, reset, stats" {
+    begin 127.0.0.1:0
+    [ "$(stat -c %a run run/key | paste -sd' ')" = "700 600" ]
+    [ "$(grep -cE '^task ps:[01] 127.0.0.1:[1-9][0-9]+' run/cluster)" -eq 2 ]
+    train
+    tf-ps list | grep -qE '^TASK +CONTAINER +NAME +TYPE +UPDATES$'
+    tf-ps list | grep -qE '^ps:[01] +default +output/W +float32\[128,10\] +6$'
+    [ "$(tf-ps list | wc -l)" -eq 15 ]
+    [ "$(tf-ps list --json | jq -r 'select(.name == "output/b") | .type')" = "float32[10]" ]
+    [ "$(tf-ps list --json --task ps:0 | jq -r .task | sort -u)" = ps:0 ]
+    tf-ps get output/W | tf-op Abs | tf-op Max - '[0,1]' | tf-show | grep -q '^float32\[\]'
+
+    tf-op Mul "$(seq -s, 1 10 | sed 's/.*/[&.0]/')" 0.5 -o new.npy
+    tf-ps put output/b new.npy
+    [ "$(tf-ps get output/b | tf-show)" = \
+        "output/b  float32[10]  0.5 1 1.5 2 2.5 3 3.5 4 4.5 5" ]
+    tf-ps get output/b >b.rec
+    tf-ps put output/b - <b.rec
+    run --separate-stderr tf-ps put output/W new.npy
+    [ "$status" -eq 65 ]
+    [[ $stderr == "tf-ps: ps:"?": variable 'output/W' is [128,10], the new value [10]" ]]
+    run --separate-stderr tf-ps get W
+    [ "$status" -eq 66 ]
+    [ "$stderr" = "tf-ps: no shard has a variable 'W'" ]
+
+    run --separate-stderr tf-ps reset --container scratch
+    [ "$status" -eq 66 ]
+    [ "$stderr" = "tf-ps: no shard has a container 'scratch'" ]
+    tf-ps reset
+    run --separate-stderr tf-ps get output/b
+    [ "$status" -eq 66 ]
+    [[ $stderr == "tf-ps: ps:"?": variable 'output/b' is not initialized" ]]
+
+    tf-ps stats | grep -qE '^TASK +UP +LINKS +IN +OUT +STAGED +HELD +REFUSED$'
+    tf-ps stats --by key | grep -qE '^ps:[01] +output/W +6 +0 B$'
+    tf-ps stats --by worker | grep -q '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
+    run --separate-stderr tf-ps stats --by hour
+    [ "$status" -eq 64 ]
+}
+
+@test "a line for each task, and an end that leaves nothing" {
+    begin unix:pN
+    tf-ps status | grep -qE '^ps:0 pid=[0-9]+ incarnation=1 up=[0-9.]+s step=- workers=0 saved=-$'
+    [ "$(tf-ps status | wc -l)" -eq 2 ]
+    run --separate-stderr tf-ps init -c c
+    [ "$status" -eq 75 ]
+    [ "$stderr" = "tf-ps: job directory run: the process of ps-0.pid lives" ] ||
+        [ "$stderr" = "tf-ps: job directory run: the process of ps-1.pid lives" ]
+    run --separate-stderr tf-ps serve --task ps:0
+    [ "$status" -eq 75 ]
+    [[ $stderr == "tf-ps: run: ps:0 runs already, as pid "* ]]
+    tf-ps stop
+    soon test ! -e run/ps-0.pid
+    soon test ! -e run/ps-1.pid
+    tf-ps end
+    [ "$(find run -type f -o -type s | sort | paste -sd' ')" = "run/ps-0.err run/ps-1.err" ]
+    run --separate-stderr tf-ps list
+    [ "$status" -eq 66 ]
+    [ "$stderr" = "tf-ps: job directory run: no job runs there (no cluster file)" ]
+}
+
+@test "who cannot be asked is named: another key, a dead process, a frozen one" {
+    begin 127.0.0.1:0
+    (umask 077 && openssl rand -hex 32 >other.key)
+    run --separate-stderr tf-ps list --key-file other.key
+    [ "$status" -eq 77 ]
+    [[ $stderr == "tf-ps: ps:"?" at 127.0.0.1:"*": other.key is not the key of this cluster" ]]
+    tf-ps list
+    [ "$(tf-ps stats --json | jq -s 'map(.refused) | add >= 1')" = true ]
+
+    kill -STOP "$(cat run/ps-0.pid)"
+    run --separate-stderr tf-ps list --timeout 1s
+    [ "$status" -eq 69 ]
+    [[ $stderr == *"ps:0 at unix:ps-0.sock"* ]]
+    kill -CONT "$(cat run/ps-0.pid)"
+    kill -9 "$(cat run/ps-0.pid)"
+    soon grep -q 0 <(tf-ps status 2>&1 | grep died)
+    run --separate-stderr tf-ps list
+    [ "$status" -eq 69 ]
+    [[ $stderr == "tf-ps: ps:0 at 127.0.0.1:"*": its process (pid "*") has died" ]]
+    tf-ps list --task ps:1
+}
+
+@test "a checkpoint of all shards, and back" {
+    begin unix:pN --save ckpt/
+    train
+    tf-ps get output/b >before.rec
+    tf-ps save ckpt
+    tf-ps save ckpt -v 2>&1 | grep -qx 'tf-ps: ckpt@2'
+    [ "$(cd ckpt/2 && echo *)" = "manifest ps-0.ckpt ps-1.ckpt" ]
+    tf-show ckpt/2/ps-1.ckpt | grep -q '^output/b  float32\[10\]'
+    train
+    ! cmp -s before.rec <(tf-ps get output/b) || false
+    tf-ps restore ckpt
+    cmp before.rec <(tf-ps get output/b)
+    tf-ps put output/b <(tf-op Mul '[1.0,2,3,4,5,6,7,8,9,10]' 1.0)
+    tf-ps restore ckpt@1
+    cmp before.rec <(tf-ps get output/b)
+    run --separate-stderr tf-ps restore ckpt@7
+    [ "$status" -eq 66 ]
+    [[ $stderr == *": no intact checkpoint of step 7" ]]
+
+    # killed, and started again: the newest, or the one before if it is damaged
+    printf x | dd of=ckpt/2/ps-0.ckpt bs=1 seek=200 conv=notrunc status=none
+    kill -9 "$(cat run/ps-0.pid)" "$(cat run/ps-1.pid)"
+    soon test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
+    : >run/ps-0.err
+    : >run/ps-1.err
+    soon serve 0 --save ckpt --resume
+    serve 1 --save ckpt --resume
+    grep -q '^tf-ps: ps:0: passed over: ckpt/2/ps-0.ckpt: digest differs$' run/ps-0.err
+    grep -qx 'tf-ps: ps:1: restored from ckpt@1' run/ps-1.err
+    cmp before.rec <(tf-ps get output/b)
+    tf-ps status | grep -q '^ps:1 pid=[0-9]* incarnation=2 '
+}
+
+@test "a shard that is killed while it saves leaves the checkpoint before" {
+    local i n=${SAVE_KILLS:-10}
+    begin unix:pN
+    train
+    tf-ps save ckpt
+    tf-ps get hidden/W >before.rec
+    for ((i = 0; i < n; i++)); do
+        tf-ps save ckpt & saver=$!
+        sleep "0.0$((RANDOM % 40 + 10))"
+        kill -9 "$(cat "run/ps-$((i % 2)).pid")"
+        wait "$saver" || true
+        kill -9 "$(cat "run/ps-$((1 - i % 2)).pid")"
+        : >run/ps-0.err
+        : >run/ps-1.err
+        soon serve 0 --save ckpt --resume
+        soon serve 1 --save ckpt --resume
+        [ "$(grep -ohE 'restored from ckpt@.*' run/ps-?.err | sort -u | wc -l)" -eq 1 ]
+        cmp before.rec <(tf-ps get hidden/W)
+    done
+    tf-ps save ckpt
+}
+
+# Two workers in sync, the shards saving every 10 updates; ends when both have seen all data.
+both_work() {
+    local i
+    for i in 0 1; do
+        "$root/examples/feed" --rows 1-1437 --batch 32 --shard "$i/2" --epochs 4 |
+            timeout -s KILL 60 tf-exec -g parts.tfg --task "worker:$i" --run train 2>"w$i.err" 3>&- &
+        pids+=($!)
+        workers[i]=$!
+    done
+}
+
+values() { # of all variables, as records
+    local name
+    tf-ps list --json | jq -r .name | while read -r name; do tf-ps get "$name"; done
+}
+
+@test "all shards killed in a synchronous run, and resumed: the same bits as undisturbed" {
+    local workers=() run kept
+    for run in calm killed; do
+        export TF_JOB=$run
+        rm -rf run
+        mkdir run
+        printf 'task ps:0 unix:%s0\ntask ps:1 unix:%s1\n' "$run" "$run" >c
+        printf 'task worker:0 unix:%sw0\ntask worker:1 unix:%sw1\n' "$run" "$run" >>c
+        tf-ps init -c c
+        tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode sync |
+            tf-place -c c | tf-part >parts.tfg
+        serve 0 --save "$run.ckpt" --save-every 10
+        serve 1 --save "$run.ckpt" --save-every 10
+        both_work
+        if [ "$run" = killed ]; then
+            soon test -e killed.ckpt/30
+            kill -9 "$(cat killed/ps-0.pid)" "$(cat killed/ps-1.pid)"
+            ! wait "${workers[0]}" || false
+            ! wait "${workers[1]}" || false
+            : >run/ps-0.err
+            : >run/ps-1.err
+            soon serve 0 --save killed.ckpt --resume
+            soon serve 1 --save killed.ckpt --resume
+            grep -qE '^tf-ps: ps:1: restored from killed.ckpt@[0-9]+0$' run/ps-1.err
+            both_work
+        fi
+        wait "${workers[0]}" "${workers[1]}"
+        values >"$run.rec"
+        tf-ps status >"$run.status"
+        tf-ps stop
+    done
+    [ "$(find calm.ckpt -maxdepth 1 -name '*0' | wc -l)" -eq 5 ]
+    grep -q ' step=92 ' calm.status
+    grep -q ' step=92 ' killed.status
+    cmp calm.rec killed.rec
+    grep -q 'feed records passed over' w0.err
+}
+
+@test "a full disk keeps the checkpoint before, and says so" {
+    mkdir small
+    mount -t tmpfs -o size=256k none small 2>/dev/null || skip "needs the right to mount"
+    begin unix:pN
+    train
+    tf-ps save small/ckpt
+    run --separate-stderr tf-ps save small/ckpt
+    local i
+    for ((i = 0; i < 5 && status == 0; i++)); do run --separate-stderr tf-ps save small/ckpt; done
+    result=$status text=$stderr left=$(ls small/ckpt)
+    tf-ps restore small/ckpt
+    umount small
+    [ "$result" -eq 74 ]
+    [[ $text == *"No space left on device" ]]
+    [[ $left != *part* ]]
+}
+
+@test "what happens in a job, as lines for a shell" {
+    printf 'task ps:0 unix:p0\ntask worker:0 unix:w0\n' >c
+    tf-ps init -c c
+    tf-ps watch --lease 0.5s >log 2>log.err 3>&- & watcher=$!
+    pids+=("$watcher")
+    soon grep -qx 'waiting ps:0 why=not started' log
+    serve 0
+    soon grep -qE '^ready ps:0 pid=[0-9]+ incarnation=1$' log
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
+    mkfifo feeds
+    tf-exec -g parts.tfg --task worker:0 --run train --fetch loss <feeds >run/worker-0.rec \
+        2>run/worker-0.err 3>&- &
+    pids+=($!)
+    exec 8>feeds
+    "$root/examples/feed" --rows 1-1437 --batch 64 --steps 20 >&8
+    soon grep -qE '^ready worker:0 pid=[0-9]+ incarnation=1$' log
+    soon grep -qE '^step 2?[0-9] loss=[0-9.e-]+ rate=[0-9]+ workers=1/1 late=0 stale=0$' log
+    kill -STOP "$(cat run/ps-0.pid)"
+    soon grep -qE '^silent ps:0 pid=[0-9]+ incarnation=1 seconds=[0-9.]+ step=[0-9]+$' log
+    kill -9 "$(cat run/ps-0.pid)"
+    soon grep -qE '^died ps:0 pid=[0-9]+ incarnation=1 step=[0-9]+$' log
+    exec 8>&-
+    soon grep -qE '^ended worker:0 step=[0-9]+$' log
+    serve 0
+    soon grep -qE '^ready ps:0 pid=[0-9]+ incarnation=2$' log
+    tf-ps stop
+    soon grep -qE '^ended ps:0' log
+    wait "$watcher"
+    [ ! -s log.err ]
+}

@@ -6,6 +6,7 @@
 #ifndef TF_BIN_PS_JOB_H
 #define TF_BIN_PS_JOB_H
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "bin/cluster_options.h"

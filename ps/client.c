@@ -82,13 +82,23 @@ static int dial_all(struct client *client, struct error *err)
                           client->options.timeout, err))
             return err->code;
     }
-    return peers_wait(hub_peers(client->hub), err);
+    int code = peers_wait(hub_peers(client->hub), err);
+    if (client->died.code)
+        *err = client->died;
+    return client->died.code ? client->died.code : code;
 }
 
-static void waits(void *context, const char *task, const char *text)
+/* Called once a second while a task is dialed. */
+static void waits(void *context, const char *name, const char *text)
 {
-    const struct client *client = context;
-    (void)task;
+    struct client *client = context;
+    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->cluster.tasks.items[i];
+        if (!strcmp(name_of(client, task), name) && check_alive(client, task, name, &client->died))
+            loop_stop(hub_loop(client->hub));
+    }
+    if (client->died.code)
+        return;
     if (client->options.waiting)
         client->options.waiting(client->options.context, text);
 }

@@ -29,6 +29,7 @@ struct client {
     VEC(const char *) tasks; /* that are asked, in the cluster's order */
     struct job job;          /* with a folder if there is one */
     char *key_path;
+    struct error died; /* who is waited for in vain */
     struct hub *hub;
 };
 

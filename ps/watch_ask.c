@@ -85,7 +85,8 @@ void watch_ask(struct watch *watch, struct watched *task)
 {
     struct error ignored = ERROR_INIT;
     struct peer *peer;
-    if (task->asking || loop_now() - task->asked < WATCH_ASK_SECONDS)
+    double pause = watch->options.lease / 6; /* a lease is several answers long */
+    if (task->asking || loop_now() - task->asked < pause)
         return;
     if (!(peer = hub_peer(watch->hub, task->name)))
         return;

@@ -9,7 +9,6 @@
 #include "ps/watch.h"
 
 #define WATCH_LOOK_SECONDS 0.1
-#define WATCH_ASK_SECONDS 0.5 /* between questions to a shard */
 
 /* A task as it was seen last. */
 struct watched {

@@ -40,7 +40,7 @@ static void see_end(struct watch *watch, struct watched *task, const struct job_
         watch_say(watch, "died %s pid=%ld incarnation=%" PRIu64 " step=%" PRId64, task->name,
                   (long)task->process.pid, task->process.incarnation, step_of(watch));
     else
-        watch_say(watch, "ended %s step=%" PRId64, task->name, step_of(watch));
+        watch_say(watch, "left %s step=%" PRId64, task->name, step_of(watch));
     task->ready = task->silent = false;
 }
 
@@ -59,7 +59,7 @@ static void see_process(struct watch *watch, struct watched *task)
     task->heard = loop_now();
     task->ready = task->silent = false;
     watch->anyone = true;
-    say_of(watch, "started", task);
+    say_of(watch, "up", task);
 }
 
 /* A worker is only missed once it was there: before that it may be reading its graph. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Watches a running job for whoever runs it: which processes are there, answer, are silent, have
- * died or ended, and how far training is. Lines for a shell to read; docs/job.md lists them:
+ * died or left, and how far training is. Lines for a shell to read; docs/job.md lists them:
  *
- *     started ps:0 pid=4120 incarnation=1
+ *     up ps:0 pid=4120 incarnation=1
  *     ready ps:0 pid=4120 incarnation=1
  *     waiting worker:1 why=not started
  *     step 211 loss=0.0187 rate=2350 workers=2/2 late=0 stale=0
- *     silent worker:1 pid=4188 incarnation=2 seconds=3.0 step=402
+ *     silent worker:1 3.0s pid=4188 incarnation=2 step=402
  *     died worker:1 pid=4123 incarnation=1 step=211
- *     ended ps:0 step=460
+ *     left ps:0 step=460
  *
  * A process is there as long as it holds the lock of its pid file; it answers, if a shard does to a
  * link of ours, or a worker has one to a shard.

@@ -284,15 +284,15 @@ values() { # of all variables, as records
     soon grep -qE '^ready worker:0 pid=[0-9]+ incarnation=1$' log
     soon grep -qE '^step 2?[0-9] loss=[0-9.e-]+ rate=[0-9]+ workers=[01]/1 late=0 stale=0$' log
     kill -STOP "$(cat run/ps-0.pid)"
-    soon grep -qE '^silent ps:0 pid=[0-9]+ incarnation=1 seconds=[0-9.]+ step=[0-9]+$' log
+    soon grep -qE '^silent ps:0 [0-9.]+s pid=[0-9]+ incarnation=1 step=[0-9]+$' log
     kill -9 "$(cat run/ps-0.pid)"
     soon grep -qE '^died ps:0 pid=[0-9]+ incarnation=1 step=[0-9]+$' log
     exec 8>&-
-    soon grep -qE '^ended worker:0 step=[0-9]+$' log
+    soon grep -qE '^left worker:0 step=[0-9]+$' log
     serve 0
     soon grep -qE '^ready ps:0 pid=[0-9]+ incarnation=2$' log
     tf-ps stop
-    soon grep -qE '^ended ps:0' log
+    soon grep -qE '^left ps:0' log
     wait "$watcher"
     [ ! -s log.err ]
 }

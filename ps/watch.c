@@ -75,8 +75,8 @@ static void see_answers(struct watch *watch, struct watched *task, double before
         task->silent = false;
     }
     if (!heard && task->ready && !task->silent && now - task->heard > lease) {
-        watch_say(watch, "silent %s pid=%ld incarnation=%" PRIu64 " seconds=%.1f step=%" PRId64,
-                  task->name, (long)task->process.pid, task->process.incarnation, now - task->heard,
+        watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64,
+                  task->name, now - task->heard, (long)task->process.pid, task->process.incarnation,
                   step_of(watch));
         task->silent = true;
     }

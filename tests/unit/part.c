@@ -5,6 +5,7 @@
  */
 #include "lib/session.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "lib/cut.h"
@@ -178,6 +179,31 @@ static void a_value_crosses_once(void **state)
     close_small(&s);
 }
 
+/* To nearest even; what 16 bits can hold exactly stays, and a NaN is one. */
+static void values_cross_in_16_bits(void **state)
+{
+    static const double sent[] = {1, 1.00390625, 1.01171875, -3.1415927, 65280, NAN};
+    static const double bf16[] = {1, 1, 1.015625, -3.140625, 65280, NAN};
+    static const double fp16[] = {1, 1.00390625, 1.01171875, -3.140625, 65280, NAN};
+    (void)state;
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            struct small s;
+            char text[512];
+            snprintf(text, sizeof text,
+                     "c = Const() {dtype=float32, value=%.9g}" ON(0) "x = Neg(c) {_wire=%s}" ON(
+                         0) "y = Neg(x)" ON(1) "z = Neg(x)" ON(0),
+                     sent[i], narrow ? "bfloat16" : "float16");
+            open_small(&s, text);
+            double expected = narrow ? bf16[i] : fp16[i], got = get(&s, "y");
+            assert_true(got == expected || (isnan(got) && isnan(expected)));
+            got = get(&s, "z"); /* where it was computed it has all its bits */
+            assert_true((float)got == (float)sent[i] || isnan(got));
+            assert_int_equal(s.cut.parts.crossings.items[0].bytes, 2);
+            close_small(&s);
+        }
+}
+
 #define VARIABLE                                                                                   \
     "v = Variable() {dtype=float32, shape=[]}" ON(0) "one = Const() {dtype=float32, value=1}" ON(  \
         1) "init = Assign(v, one)" ON(0)
@@ -260,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_crosses_once),
+        cmocka_unit_test(values_cross_in_16_bits),
         cmocka_unit_test(control_edges_order_effects),
         cmocka_unit_test(a_failure_ends_all_parts),
         cmocka_unit_test(what_cannot_be_cut),

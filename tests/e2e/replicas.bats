@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Workers that are killed in the middle of training, over processes.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    export TF_CLUSTER=c OMP_NUM_THREADS=1
+    printf 'task ps:0 unix:p0\ntask ps:1 unix:p1\ntask worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
+    for w in 0 1; do
+        (cd "$root/examples" &&
+            ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20 --shard $w/2) >f$w.rec
+    done
+}
+
+teardown() {
+    local pid
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+}
+
+serve() {
+    local i
+    for i in 0 1; do
+        tf-ps serve --task ps:$i 2>p$i.err 3>&- &
+        pids+=($!)
+    done
+}
+
+work() { # N: in the background, with its fetches to wN.rec
+    timeout -s KILL 60 tf-exec -g parts.tfg --task "worker:$1" --run train --fetch loss \
+        --feed "f$1.rec" -o "w$1.rec" 2>>"w$1.err" 3>&- &
+    worker=$!
+    pids+=($!)
+}
+
+train() { # MODE KILLS
+    local k i first
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode "$1" |
+        tf-place -c c | tf-part >parts.tfg
+    serve
+    work 0
+    first=$worker
+    for ((k = 0; k < $2; k++)); do
+        work 1
+        sleep 0.$((2 + k))
+        pkill -9 -P "$worker" || true # timeout's child
+        wait "$worker" || true
+    done
+    work 1
+    wait "$worker"
+    wait "$first"
+    for i in 0 1; do kill "${pids[$i]}"; done
+    wait
+    pids=()
+}
+
+@test "kill -9 of a worker, three times: synchronous training ends with the same bits" {
+    train sync 0
+    tf-show w0.rec >undisturbed
+    [ "$(wc -l <undisturbed)" = 460 ]
+    train sync 3
+    tf-show w0.rec | cmp undisturbed
+    grep -q 'joined again' w1.err
+}
+
+@test "kill -9 of a worker: asynchronous training goes on, and ends" {
+    train async 2
+    [ "$(tf-show w0.rec | wc -l)" = 460 ]
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-replicate: what goes where, what is new, and what it refuses.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    cat >m.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 4}}
+h = nn.dense(x, 3, {name = "h"})
+loss = Mean(Square(h), {0, 1})
+n = global_step()
+rate = schedule.inverse_time{step = n, rate = 0.1, steps = 10, decay = 0.5}
+entry.train = {minimize(loss, optim.momentum{rate = rate}, {global_step = n, clip = 1}), rate}
+LUA
+    tf-graph m.lua | tf-opt >m.tfg
+    printf 'task ps:0 unix:a\ntask ps:1 unix:b\ntask worker:0 unix:c\ntask worker:1 unix:d\ntask worker:2 unix:e\n' >c
+}
+
+device() { # NODE: what a replicated graph asks for
+    sed -n "s|^$1 = .* @?\([^ ]*\).*|\1|p" r.txt
+}
+
+@test "variables and updates to the shards, once; the rest to the workers" {
+    tf-replicate m.tfg | tf-show --text >r.txt
+    for node in h/W h/W/Assign h/W/read h/W/momentum update/h/W/ApplyMomentum h/W/take h/W/push; do
+        [ "$(device $node)" = /job:ps ]
+    done
+    for node in x h loss h/W/gradient clock/version; do
+        [ "$(device $node)" = /job:worker/task:* ]
+    done
+    for node in clock/join clock/push clock/round clock/advance clock/leave; do
+        [ "$(device $node)" = /job:ps/task:0 ]
+    done
+    [ "$(grep -c '= ApplyMomentum(' r.txt)" = 2 ]
+    grep -q '^entry update = ^clock/advance$' r.txt
+    grep -q '^entry join = clock/join, clock/join:1, ^clock/join/version$' r.txt
+    # the optimizer's rate is the update's; who fetches it has a copy
+    grep -q '^rate/update = ' r.txt || grep -q '^update/.*Mul(.*update' r.txt
+    # names and seeds are as they were
+    diff <(tf-show --text m.tfg | grep -o '^.* = Variable() {.*}' | sort) \
+        <(grep -o '^.* = Variable() {.*}' r.txt | grep -v '^clock/' | sort)
+}
+
+@test "the placer tells the clock how many workers there are" {
+    tf-replicate m.tfg | tf-place -c c | tf-show --text >r.txt
+    [ "$(grep -c 'workers=3' r.txt)" = 5 ]
+    tf-replicate --workers 7 m.tfg | tf-place -c c | tf-show --text >r.txt
+    [ "$(grep -c 'workers=7' r.txt)" = 5 ]
+    run bash -c 'tf-replicate m.tfg | tf-place -c c --report 2>&1 >/dev/null | grep -c "variable, by bytes"'
+    [ "$output" = 5 ]
+}
+
+@test "one graph for all workers; 16 bits halve what crosses" {
+    tf-replicate m.tfg | tf-place -c c | tf-part --report 2>full.txt | tf-show | grep -c '^graph' >n
+    [ "$(cat n)" = 3 ]
+    for type in bf16 fp16; do
+        tf-replicate --compress $type m.tfg | tf-place -c c | tf-part --report 2>half.txt >/dev/null
+        grep -q '^h/W/gradient .* 48 B$' full.txt
+        grep -q '^h/W/gradient .* 24 B$' half.txt
+        grep -q '^h/W/read .* 24 B$' half.txt
+    done
+}
+
+@test "every mode makes a graph that can be placed and cut" {
+    for mode in sync sync,backup=1 async ssp,bound=3 downpour,fetch=5,push=5,rate=0.1; do
+        tf-replicate --mode $mode m.tfg | tf-place -c c | tf-part | tf-show | grep -q '^graph'
+    done
+    tf-replicate --accumulate 4 m.tfg | tf-place -c c | tf-part >/dev/null
+    tf-replicate --mode allreduce m.tfg | tf-show --text >r.txt
+    [ "$(device h/W)" = /job:worker/task:* ]
+    ! grep -q /job:ps r.txt
+    grep -q '^allreduce/gradients = AllReduce(' r.txt
+}
+
+@test "an all-reduced graph trains alone as the graph that it was made of" {
+    tf-exec -g <(tf-place m.tfg) --run train --fetch loss --feed 'x=[[1,2,3,4]]' -n 9 >a.rec
+    tf-replicate --mode allreduce m.tfg >r.tfg
+    printf 'task worker:0 unix:c\n' >one
+    tf-place -c one r.tfg | tf-show --text | sed 's|@?[^ ]* ||; s|@/job:worker/task:\*/device:CPU:0||' |
+        tf-graph --text | tf-place | tf-exec --run train --fetch loss --feed 'x=[[1,2,3,4]]' -n 9 >b.rec
+    cmp <(tf-show a.rec) <(tf-show b.rec)
+}
+
+refused() { # CODE MESSAGE COMMAND...
+    local code=$1 message=$2
+    shift 2
+    run --separate-stderr bash -c "$* >/dev/null"
+    [ "$status" -eq "$code" ]
+    [ "$stderr" = "$message" ]
+}
+
+@test "nonsense is refused in a line" {
+    modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M; allreduce"
+    refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
+    refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
+    refused 64 "tf-replicate: --mode downpour takes fetch=N, push=N and rate=X, not 'pull=3'" \
+        "tf-replicate --mode downpour,pull=3 m.tfg"
+    refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
+        "tf-replicate --compress int8 m.tfg"
+    refused 65 "tf-replicate: stdin: no entry trains: there is no gradient that minimize() has handed over" \
+        "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
+    refused 65 "tf-replicate: stdin: node 'clock/leave': ClockLeave: the graph was replicated before" \
+        "tf-replicate m.tfg | tf-replicate"
+}

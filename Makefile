@@ -26,7 +26,7 @@ BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-reco
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
-LIB_LIBS := -llua5.4 -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lz -lm -ldl
+LIB_LIBS := -llua5.4 -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lisal -lz -lm -ldl
 # clang reads the pragmas and calls nothing: its own runtime would be a second pool of threads.
 OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/bundle.h"
 #include "checkpoint/command.h"
 #include "checkpoint/export.h"
 #include "cli/output.h"
@@ -62,7 +63,8 @@ static const struct option_table table = {
         "space of what was forgotten.\n"
         "copy NAME STORE: that checkpoint, or of a store all that the other one lacks.\n"
         "cat NAME TENSOR: as a record, or with -o FILE.npy. export NAME FILE, import FILE STORE: "
-        ".npz, .safetensors, .ckpt. salvage NAME FILE: of a damaged store what is intact.\n"
+        ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt. salvage NAME FILE: of "
+        "a damaged store what is intact.\n"
         "A job may save while these run; of those that write, one works at a time (exit 75: "
         "locked).",
     .examples = "tf-ckpt list ckpt\n"
@@ -145,27 +147,45 @@ static int run_cat(struct job *job, struct error *err)
     return err->code;
 }
 
+/* One file of an export; the streams are copies, as output_commit wants the descriptor. */
+static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
+{
+    int fd;
+    if (output_open(path, output, &fd, err))
+        return err->code;
+    *file = fdopen(dup(fd), "wb");
+    return *file ? 0 : error_set_errno(err, ERR_OS, "%s", path);
+}
+
+static int close_file(const char *path, FILE *file, struct error *err)
+{
+    if (file && fclose(file) && !err->code)
+        error_set_errno(err, ERR_IO, "%s", path);
+    return err->code;
+}
+
+/* The data of a bundle gets its name before the index that refers to it. */
 static int write_file(struct job *job, struct source *source, const char *path, struct error *err)
 {
+    struct arena arena = ARENA_INIT;
+    struct output *output = NULL, *data_output = NULL;
+    struct export_files files = {0};
     enum export_form form = export_form_of(path);
-    struct output *output;
-    int fd;
     if (form == EXPORT_NONE)
         return error_set(err, ERR_USAGE,
-                         "%s: its name ends in none of .npz, .safetensors and .ckpt", path);
-    if (output_open(path, &output, &fd, err))
-        return err->code;
-    FILE *file = fdopen(dup(fd), "wb");
-    if (!file) {
-        error_set_errno(err, ERR_OS, "%s", path);
-    } else {
-        source_export(source, form, file, tool_provenance(job->tool), err);
-        if (fclose(file) && !err->code)
-            error_set_errno(err, ERR_IO, "%s", path);
-    }
-    if (!err->code)
-        return output_commit(output, err);
+                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
+    const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
+    if (!open_file(path, &output, &files.file, err) &&
+        !(data_path && open_file(data_path, &data_output, &files.data, err)))
+        source_export(source, form, &files, tool_provenance(job->tool), err);
+    close_file(path, files.file, err);
+    if (data_path)
+        close_file(data_path, files.data, err);
+    if (!err->code && !output_commit(data_output, err))
+        output_commit(output, err);
+    output_discard(data_output);
     output_discard(output);
+    arena_release(&arena);
     return err->code;
 }
 

@@ -2,6 +2,7 @@
 #include "checkpoint/export.h"
 
 #include "base/memory.h"
+#include "checkpoint/bundle.h"
 #include "wire/npy.h"
 #include "wire/npz.h"
 
@@ -9,6 +10,7 @@ enum export_form export_form_of(const char *path)
 {
     return str_ends(path, ".npz")           ? EXPORT_NPZ
            : str_ends(path, ".safetensors") ? EXPORT_SAFETENSORS
+           : str_ends(path, ".index")       ? EXPORT_BUNDLE
            : str_ends(path, ".ckpt")        ? EXPORT_RECORDS
                                             : EXPORT_NONE;
 }
@@ -48,21 +50,33 @@ static int write_records(struct source *s, FILE *file, const char *producer, str
     return err->code;
 }
 
-int source_export(struct source *s, enum export_form form, FILE *file, const char *producer,
-                  struct error *err)
+static int write_archive(enum export_form form, const struct export_files *files,
+                         const struct archive_input *input, struct error *err)
+{
+    switch (form) {
+    case EXPORT_NPZ:
+        return npz_write(files->file, input, err);
+    case EXPORT_SAFETENSORS:
+        return safetensors_write(files->file, input, err);
+    default:
+        return bundle_write(files->file, files->data, input, err);
+    }
+}
+
+int source_export(struct source *s, enum export_form form, const struct export_files *files,
+                  const char *producer, struct error *err)
 {
     size_t n = s->tensors.n;
     error_clear(err);
     if (form == EXPORT_RECORDS)
-        return write_records(s, file, producer, err);
+        return write_records(s, files->file, producer, err);
     struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
     for (size_t i = 0; i < n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
         entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
     }
     const struct archive_input input = {entries, n, read_entry, s};
-    int code =
-        form == EXPORT_NPZ ? npz_write(file, &input, err) : safetensors_write(file, &input, err);
+    int code = write_archive(form, files, &input, err);
     mem_free(entries);
     return code ? error_prefix(err, "%s: ", s->name) : 0;
 }
@@ -104,8 +118,10 @@ int archive_read(const char *path, struct archive *archive, struct error *err)
         return read_npz(path, archive, err);
     case EXPORT_SAFETENSORS:
         return safetensors_read(path, archive, err);
+    case EXPORT_BUNDLE:
+        return bundle_read(path, archive, err);
     default:
-        return error_set(err, ERR_USAGE, "%s: its name ends neither in .npz nor in .safetensors",
-                         path);
+        return error_set(err, ERR_USAGE,
+                         "%s: its name ends in none of .npz, .safetensors and .index", path);
     }
 }

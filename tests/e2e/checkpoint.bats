@@ -205,6 +205,7 @@ print(next(data.find(part[k:k + 64]) for k in range(i + 200, len(part), 512)
     [[ $stderr == *"base@20: variable 'first/W' is not in it"* ]]
     a=$(./feed --rows 641-700 --batch 60 |
         tf-exec -g renamed.tfg --run eval --restore base --restore-as first/=hidden/ | tf-show)
-    b=$(./feed --rows 641-700 --batch 60 | tf-exec -g digits.tfg --run eval --restore base | tf-show)
+    b=$(./feed --rows 641-700 --batch 60 |
+        tf-exec -g digits.tfg --run eval --restore base | tf-show)
     [ "$a" = "$b" ]
 }

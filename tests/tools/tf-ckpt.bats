@@ -221,3 +221,20 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     [ "$(tf-ckpt cat of-npz s | tf-show)" = "s  float64[]  3.25" ]
     [ "$(tf-ckpt cat of-safetensors u8 | tf-show)" = "u8  uint8[5]  0 1 2 3 4" ]
 }
+
+@test "TensorFlow's checkpoints, there and back" {
+    data=$BATS_TEST_DIRNAME/../data/checkpoint # written by TensorFlow 2.21
+    tf-ckpt init store
+    tf-ckpt import "$data/small-tf.index" store
+    [ "$(tf-ckpt show store | awk 'NR > 5 {print $1, $2}' | xargs)" = "a/b float32[9] b bool[7]\
+ bf bfloat16[4] f16 float16[3,5] i64 int64[2,0,3] s float64[] words string[3]" ]
+    [ "$(tf-ckpt cat store s | tf-show)" = "s  float64[]  3.25" ]
+    tf-ckpt cat store words | tf-show | grep -q '"one"'
+    tf-ckpt export store back.index
+    tf-ckpt init other
+    tf-ckpt import back.index other
+    tf-ckpt diff store other
+    rm back.data-00000-of-00001
+    run --separate-stderr tf-ckpt import back.index other
+    [ "$status" -eq 66 ]
+}

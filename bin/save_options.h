@@ -112,7 +112,7 @@ static inline int saving_read_store(struct saving *s, const char *path, int64_t 
 {
     const struct restore_request request = {.graph = s->driver->graph,
                                             .names = {restore_names.items, restore_names.n},
-                                                 .device = s->driver->device};
+                                            .device = s->driver->device};
     struct store *store;
     if (store_open(path, NULL, &store, err))
         return err->code;

@@ -30,7 +30,8 @@ tf_config_cluster() {
                 sub(/^[^[]*\[/, "", one); sub(/\]$/, "", one); gsub(/"/, "", one)
                 n = split(one, address, ",")
                 if (job == "chief") job = "worker"
-                for (i = 1; i <= n; i++) print "task " job ":" count[job]++ " " address[i] " device=CPU:0"
+                for (i = 1; i <= n; i++)
+                    print "task " job ":" count[job]++ " " address[i] " device=CPU:0"
             }
         }'
 }
@@ -38,7 +39,8 @@ tf_config_cluster() {
 # Tasks are dealt to the nodes of the allocation in turn, shards first.
 slurm_cluster() {
     port=${TF_PORT:-7000}
-    scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v ps="$opt_ps" -v workers="$opt_workers" -v port="$port" '
+    scontrol show hostnames "$SLURM_JOB_NODELIST" |
+        awk -v ps="$opt_ps" -v workers="$opt_workers" -v port="$port" '
         { node[n++] = $1 }
         END {
             for (i = 0; i < ps + workers; i++) {

@@ -40,7 +40,7 @@ TABLE
 modes() {
     cat <<'MODES'
 sync                    every worker counts in every step: same seed, same bits
-sync,backup=1           of n workers the first n-1 count in a step; what comes later is late, and shown
+sync,backup=1           the first n-1 of n workers count in a step; the last is late
 async                   a push is applied when it comes
 downpour,fetch=5,push=5 every 5 steps
 ssp,bound=3             nobody reads a value staler than 3 clocks
@@ -48,25 +48,30 @@ allreduce               the workers sum among themselves, without shards
 MODES
 }
 
+description() {
+    echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command is run'
+    echo 'for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.'
+}
+
 print_help() {
     echo 'usage: tf-run [OPTION]... [GRAPH] [-- FEED COMMAND...]'
-    echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command is run for'
-    echo 'each worker, with TF_SHARD=0/2 and so on in its environment, and writes what the worker is fed.'
+    description
     echo
     option_table | while IFS='|' read -r name argument text; do
         printf '  --%-18s %s\n' "$name${argument:+ $argument}" "$text"
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'Signals: INT and TERM end the job, after a checkpoint where there is --save; a second one kills.'
+    echo 'Signals: INT and TERM end the job, after a checkpoint where there is --save; the second kills.'
     echo 'Exit: 0, or the code of the first task that failed for good.'
 }
 
 print_man() {
-    printf '.TH TF-RUN 1 "" "tf-tools" "User Commands"\n.SH NAME\ntf-run \\- runs a distributed training job\n'
+    printf '.TH TF-RUN 1 "" "tf-tools" "User Commands"\n'
+    printf '.SH NAME\ntf-run \\- runs a distributed training job\n'
     printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n'
-    printf '.SH DESCRIPTION\nTrains a graph (a file, or stdin) on parameter shards and workers. The feed command is run\n'
-    printf 'for each worker, with TF_SHARD=0/2 and so on in its environment, and writes what the worker is fed.\n'
+    printf '.SH DESCRIPTION\n'
+    description
     printf '.SH OPTIONS\n'
     option_table | while IFS='|' read -r name argument text; do
         printf '.TP\n\\fB\\-\\-%s\\fR %s\n%s\n' "$name" "$argument" "$text"
@@ -125,7 +130,8 @@ parse_long() {
     name=${1#--} taken=1
     value=
     case $name in *=*) value=${name#*=} && name=${name%%=*} && taken=0 ;; esac
-    row=$(option_table | grep "^$name|") || die 64 "no such option --$name; tf-run --help lists them"
+    row=$(option_table | grep "^$name|") ||
+        die 64 "no such option --$name; tf-run --help lists them"
     argument=$(printf '%s' "$row" | cut -d'|' -f2)
     if [ -z "$argument" ]; then
         [ "$taken" = 1 ] || die 64 "--$name takes no value"
@@ -152,7 +158,8 @@ is_count() {
 }
 
 check_options() {
-    : "${opt_mode:=sync}" "${opt_run:=train}" "${opt_max_restarts:=5}" "${opt_lease:=3s}" "${opt_timeout:=30s}"
+    : "${opt_mode:=sync}" "${opt_run:=train}" "${opt_max_restarts:=5}"
+    : "${opt_lease:=3s}" "${opt_timeout:=30s}"
     : "${opt_workers:=1}"
     case $opt_mode in allreduce*) : "${opt_ps:=0}" ;; *) : "${opt_ps:=1}" ;; esac
     for name in ps workers max-restarts; do
@@ -163,7 +170,12 @@ check_options() {
     if [ -z "$graph_file" ] && [ -t 0 ]; then
         die 64 "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | tf-run ..."
     fi
-    case $opt_save in '' | */) ;; *) die 64 "--save $opt_save: a folder is wanted, as in $opt_save/" ;; esac
-    [ -z "$opt_resume" ] || [ -n "$opt_save" ] || die 64 "--resume goes on from what --save DIR/ holds"
-    [ -z "$graph_file" ] || [ "$graph_file" = - ] || [ -r "$graph_file" ] || die 66 "$graph_file: cannot be read"
+    case $opt_save in
+    '' | */) ;;
+    *) die 64 "--save $opt_save: a folder is wanted, as in $opt_save/" ;;
+    esac
+    [ -z "$opt_resume" ] || [ -n "$opt_save" ] ||
+        die 64 "--resume goes on from what --save DIR/ holds"
+    [ -z "$graph_file" ] || [ "$graph_file" = - ] || [ -r "$graph_file" ] ||
+        die 66 "$graph_file: cannot be read"
 }

@@ -16,7 +16,8 @@ run_remote() {
         case $1 in worker:*) [ -z "$feed" ] || feed_of "$1" ;; esac
         echo
         cat <"$job/lifeline"
-    } 7>&- | ssh ${TF_SSH_OPTIONS:-} -o BatchMode=yes "$2" "cd $(quote "$PWD") && $(quote "${TF_REMOTE_RUN:-tf-run}")--agent $1" \
+    } 7>&- | ssh ${TF_SSH_OPTIONS:-} -o BatchMode=yes "$2" \
+        "cd $(quote "$PWD") && $(quote "${TF_REMOTE_RUN:-tf-run}")--agent $1" \
         >"$(file_of "$1").rec" 7>&-
 }
 

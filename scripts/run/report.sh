@@ -70,6 +70,7 @@ counters_of() {
 
 table_row() {
     while read -r task pid steps counted late restarts how; do
-        printf '%-10s %-7s %-6s %-8s %-5s %-9s %s\n' "$task" "$pid" "$steps" "$counted" "$late" "$restarts" "$how"
+        printf '%-10s %-7s %-6s %-8s %-5s %-9s %s\n' \
+            "$task" "$pid" "$steps" "$counted" "$late" "$restarts" "$how"
     done
 }

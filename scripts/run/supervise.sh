@@ -158,7 +158,8 @@ restart_all() {
         say "$lost; restored from ${opt_save%/}@$newest, $repeat steps to repeat" \
             "(restart $restarts of $opt_max_restarts)"
     else
-        say "$lost; nothing was saved: all $step steps to repeat (restart $restarts of $opt_max_restarts)"
+        say "$lost; nothing was saved: all $step steps to repeat" \
+            "(restart $restarts of $opt_max_restarts)"
     fi
     restarted=1
     start_tasks

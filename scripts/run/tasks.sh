@@ -67,7 +67,8 @@ print_commands() {
 
 # Becomes the command, out of reach of the terminal's signals, and says under which pid.
 become() {
-    echo "exec setsid sh -c 'echo started $1 \$\$ $generation >&7; exec 7>&- \"\$@\"' sh $(command_of "$1" "$job") --lifeline 8"
+    tell="echo started $1 \$\$ $generation >&7; exec 7>&- \"\$@\""
+    echo "exec setsid sh -c '$tell' sh $(command_of "$1" "$job") --lifeline 8"
 }
 
 # Runs in a background process of its own, which outlives the task only to tell how it ended.

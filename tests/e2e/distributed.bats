@@ -70,7 +70,8 @@ digits() { # the parts of the example, for the cluster
         cluster $n 1
         digits
         shards $n
-        work 0 -g parts.tfg --run train --fetch loss --save "$n.ckpt" <f.rec | tf-show --json >$n.txt
+        work 0 -g parts.tfg --run train --fetch loss --save "$n.ckpt" <f.rec |
+            tf-show --json >$n.txt
         cmp one.txt $n.txt
         tf-show $n.ckpt | sort | cmp one.vars
         for ((i = 0; i < n; i++)); do
@@ -99,7 +100,8 @@ digits() { # the parts of the example, for the cluster
         for w in 1 0; do
             (cd "$root/examples" &&
                 feed --rows 1-1437 --shuffle --batch 32 --epochs 2 --shard $w/2 --steps 40) >f$w.rec
-            work $w -g parts.tfg --run train --fetch loss <f$w.rec 2>w$w.err | tf-show >w$w.$round 3>&- &
+            work $w -g parts.tfg --run train --fetch loss <f$w.rec 2>w$w.err |
+                tf-show >w$w.$round 3>&- &
             eval "worker$w=\$!"
         done
         sleep 1.2

@@ -87,10 +87,11 @@ static void rows_and_whole_tables_add_up(void **state)
 
 static void what_has_no_path_gets_nothing(void **state)
 {
-    static const char *const ys[] = {"y = Const() {dtype=float32, value=1}\n",
-                                     "s = StopGradient(x)\ny = Square(s)\n",
-                                     "z = Const() {dtype=float32, value=0}\nb = Less(x, z)\n"
-                                     "y = Cast(b) {DstT=float32}\n"};
+    static const char *const ys[] = {
+        "y = Const() {dtype=float32, value=1}\n",
+        "s = StopGradient(x)\ny = Square(s)\n",
+        "z = Const() {dtype=float32, value=0}\nb = Less(x, z)\ny = Cast(b) {DstT=float32}\n",
+    };
     (void)state;
     for (size_t i = 0; i < sizeof ys / sizeof *ys; i++) {
         struct fixture f;

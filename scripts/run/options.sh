@@ -49,7 +49,7 @@ MODES
 }
 
 description() {
-    echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command is run'
+    echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs'
     echo 'for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.'
 }
 
@@ -62,7 +62,7 @@ print_help() {
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'Signals: INT and TERM end the job, after a checkpoint where there is --save; the second kills.'
+    echo 'Signals: INT and TERM end the job, after a checkpoint if there is --save; two kill it.'
     echo 'Exit: 0, or the code of the first task that failed for good.'
 }
 

@@ -57,7 +57,9 @@ same_bits() { # CHECKPOINT CHECKPOINT
 }
 
 accuracy() { # FOLDER: of the newest checkpoint, on images that were not trained on
-    cat "$1"/"$(ls "$1" | sort -n | tail -1)"/ps-*.ckpt >"$BATS_TEST_TMPDIR/all.ckpt"
+    local newest
+    newest=$(cd "$1" && printf '%s\n' * | sort -n | tail -1)
+    cat "$1/$newest"/ps-*.ckpt >"$BATS_TEST_TMPDIR/all.ckpt"
     ./feed --rows 1438- --batch 360 |
         tf-exec -g one.tfg --run eval --restore "$BATS_TEST_TMPDIR/all.ckpt" |
         tf-show | sed -n 's/^step 1  accuracy //p'
@@ -159,7 +161,6 @@ soon() {
 }
 
 @test "bad input" {
-    local out
     fails() { # STATUS TEXT OPTION...
         local status_wanted=$1 text=$2
         shift 2

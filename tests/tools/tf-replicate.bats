@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # tf-replicate: what goes where, what is new, and what it refuses.
-# shellcheck disable=SC2154  # stderr is of run
+# shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -17,7 +17,8 @@ rate = schedule.inverse_time{step = n, rate = 0.1, steps = 10, decay = 0.5}
 entry.train = {minimize(loss, optim.momentum{rate = rate}, {global_step = n, clip = 1}), rate}
 LUA
     tf-graph m.lua | tf-opt >m.tfg
-    printf 'task ps:0 unix:a\ntask ps:1 unix:b\ntask worker:0 unix:c\ntask worker:1 unix:d\ntask worker:2 unix:e\n' >c
+    printf 'task %s\n' 'ps:0 unix:a' 'ps:1 unix:b' >c
+    printf 'task worker:%s\n' '0 unix:c' '1 unix:d' '2 unix:e' >>c
 }
 
 device() { # NODE: what a replicated graph asks for
@@ -30,7 +31,7 @@ device() { # NODE: what a replicated graph asks for
         [ "$(device $node)" = /job:ps ]
     done
     for node in x h loss h/W/gradient clock/version; do
-        [ "$(device $node)" = /job:worker/task:* ]
+        [ "$(device $node)" = "/job:worker/task:*" ]
     done
     for node in clock/join clock/push clock/round clock/advance clock/leave; do
         [ "$(device $node)" = /job:ps/task:0 ]
@@ -50,8 +51,8 @@ device() { # NODE: what a replicated graph asks for
     [ "$(grep -c 'workers=3' r.txt)" = 5 ]
     tf-replicate --workers 7 m.tfg | tf-place -c c | tf-show --text >r.txt
     [ "$(grep -c 'workers=7' r.txt)" = 5 ]
-    run bash -c 'tf-replicate m.tfg | tf-place -c c --report 2>&1 >/dev/null | grep -c "variable, by bytes"'
-    [ "$output" = 5 ]
+    tf-replicate m.tfg | tf-place -c c --report 2>report.txt >/dev/null
+    [ "$(grep -c 'variable, by bytes' report.txt)" = 5 ]
 }
 
 @test "one graph for all workers; 16 bits halve what crosses" {
@@ -71,8 +72,8 @@ device() { # NODE: what a replicated graph asks for
     done
     tf-replicate --accumulate 4 m.tfg | tf-place -c c | tf-part >/dev/null
     tf-replicate --mode allreduce m.tfg | tf-show --text >r.txt
-    [ "$(device h/W)" = /job:worker/task:* ]
-    ! grep -q /job:ps r.txt
+    [ "$(device h/W)" = "/job:worker/task:*" ]
+    [ "$(grep -c /job:ps r.txt)" = 0 ]
     grep -q '^allreduce/gradients = AllReduce(' r.txt
 }
 
@@ -80,8 +81,9 @@ device() { # NODE: what a replicated graph asks for
     tf-exec -g <(tf-place m.tfg) --run train --fetch loss --feed 'x=[[1,2,3,4]]' -n 9 >a.rec
     tf-replicate --mode allreduce m.tfg >r.tfg
     printf 'task worker:0 unix:c\n' >one
-    tf-place -c one r.tfg | tf-show --text | sed 's|@?[^ ]* ||; s|@/job:worker/task:\*/device:CPU:0||' |
-        tf-graph --text | tf-place | tf-exec --run train --fetch loss --feed 'x=[[1,2,3,4]]' -n 9 >b.rec
+    tf-place -c one r.tfg | tf-show --text |
+        sed 's|@?[^ ]* ||; s|@/job:worker/task:\*/device:CPU:0||' | tf-graph --text | tf-place |
+        tf-exec --run train --fetch loss --feed 'x=[[1,2,3,4]]' -n 9 >b.rec
     cmp <(tf-show a.rec) <(tf-show b.rec)
 }
 
@@ -101,8 +103,10 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
-    refused 65 "tf-replicate: stdin: no entry trains: there is no gradient that minimize() has handed over" \
+    why="no entry trains: there is no gradient that minimize() has handed over"
+    refused 65 "tf-replicate: stdin: $why" \
         "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
-    refused 65 "tf-replicate: stdin: node 'clock/leave': ClockLeave: the graph was replicated before" \
+    why="node 'clock/leave': ClockLeave: the graph was replicated before"
+    refused 65 "tf-replicate: stdin: $why" \
         "tf-replicate m.tfg | tf-replicate"
 }

@@ -91,9 +91,8 @@ static struct clock *the_clock(struct replicas *job)
 
 static void one_of_mine(float *x, int worker, int64_t seq)
 {
-    (void)seq;
     for (int i = 0; i < W; i++)
-        x[i] = i == worker ? -1 : 0;
+        x[i] = seq && i == worker ? -1 : 0;
 }
 
 /* No two sums of these in different orders are equal. */
@@ -242,8 +241,8 @@ static void the_first_ones_count(void **state)
 #define KILLS_MAX 60
 
 struct killer {
-    pthread_mutex_t lock; /* guards step and ends */
-    struct step *step;    /* that may be killed now */
+    pthread_mutex_t lock; /* guards step, that may be killed now, and ends */
+    struct step *step;
     bool ends;
     uint64_t seed;
 };
@@ -253,8 +252,7 @@ static void *kill_at_random(void *argument)
     struct killer *killer = argument;
     struct error reason = ERROR_INIT;
     error_set(&reason, ERR_CANCELLED, "killed");
-    int kills = 0;
-    for (bool ends = false; !ends;) {
+    for (int ends = 0, kills = 0; !ends;) {
         long us = 50 + (long)(unit_random(&killer->seed) % 3000);
         nanosleep(&(struct timespec){0, us * 1000}, NULL);
         pthread_mutex_lock(&killer->lock);
@@ -285,9 +283,9 @@ static int live(struct worker *w, gradient_fn *gradient, int64_t steps)
     for (int64_t i = worker_join(w); i < steps; i++) {
         struct step step = {.number = i + 1};
         show_victim(&killer, &step);
-        int code = run_step(&run, &step);
+        bool lives = !run_step(&run, &step);
         show_victim(&killer, NULL);
-        if (!code)
+        if (lives)
             continue;
         assert_string_equal(run.err.text, "killed");
         struct worker old = *w;

@@ -118,6 +118,13 @@ void answer_error(struct peer *peer, uint64_t id, const struct error *err)
     answer_end(peer, NULL, 0);
 }
 
+void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n)
+{
+    struct error err = ERROR_INIT;
+    if (begin_reply(peer, id, 0, 0) && peer_end(peer, tensors, n, &err))
+        answer_error(peer, id, &err);
+}
+
 void answer_done(struct peer *peer, uint64_t id)
 {
     if (begin_reply(peer, id, 0, 0))

@@ -87,6 +87,8 @@ void hub_verb(struct hub *hub, const char *name, verb_function *function, void *
 /* NULL: the peer is gone, and there is nothing to end. */
 msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields);
 void answer_end(struct peer *peer, const struct named_tensor *tensors, int n);
+/* An answer that is tensors and no fields; an error instead if they cannot be carried. */
+void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n);
 void answer_error(struct peer *peer, uint64_t id, const struct error *err);
 void answer_done(struct peer *peer, uint64_t id);
 

@@ -138,9 +138,10 @@ static void answer_step(struct served_step *step)
     size_t n = step->handle->fetches.n;
     struct named_tensor *named = mem_array(n + 1, sizeof *named);
     for (size_t i = 0; i < n; i++)
-        named[i] = (struct named_tensor){"", step->fetches[i]};
-    if (answer_begin(step->asker, step->query, 0))
-        answer_end(step->asker, named, (int)n);
+        named[i] = (struct named_tensor){
+            graph_node(step->served->graph, step->handle->fetches.items[i].node)->name,
+            step->fetches[i]};
+    answer_tensors(step->asker, step->query, named, (int)n);
     for (size_t i = 0; i < n; i++)
         tensor_release(&step->fetches[i]);
     mem_free(named);

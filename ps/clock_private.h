@@ -50,7 +50,9 @@ struct clock {
     VEC(struct member) members; /* by rank */
     bool under_way;             /* a round was handed out */
     int pauses;                 /* while there are any, no round begins */
-    int64_t stop_at;            /* the version at which none begins; 0: none */
+    _Atomic int64_t *counts;    /* of pushes that counted, by worker, for others; or NULL */
+    int n_counts;
+    int64_t stop_at; /* the version at which none begins; 0: none */
     push_vec dropped, round_members, round_dropped;
     struct clock_waiter *waiters;
     struct error failure; /* no code: none */

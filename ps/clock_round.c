@@ -39,6 +39,8 @@ static void apply(struct clock *clock, struct member *member)
         member->last_counted = true;
         member->clock++;
         member->counted++;
+        if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
+            atomic_store(&clock->counts[member->worker], member->counted);
     } else if (member->state == PUSH_WAITS && policy_is_late(clock, member)) {
         clock_decide_late(clock, member);
     }
@@ -83,6 +85,14 @@ void clock_resume(struct clock *clock)
     BUG_ON(!clock->pauses);
     clock->pauses--;
     clock_unlock(clock);
+}
+
+void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->counts = counts;
+    clock->n_counts = n;
+    pthread_mutex_unlock(&clock->lock);
 }
 
 void clock_stop_at(struct clock *clock, int64_t version)

@@ -110,6 +110,31 @@ static void verb_stop(void *context, const struct query *query)
 
 /* ---- the shard ---- */
 
+/* A new clock has counted nothing; one that is restored is given its counts then. */
+static void resource_made(struct resource_watcher *watcher, const struct resource *resource)
+{
+    struct shard *shard = (struct shard *)watcher;
+    if (resource->kind != &clock_kind || !shard->pushes.counts)
+        return;
+    for (int i = 0; i < PUSHES_WORKERS; i++)
+        atomic_store(&shard->pushes.counts[i], 0);
+    clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
+}
+
+/* Best effort: without the file a restore cannot say what it undoes, which is no reason not to
+ * serve. */
+static void open_pushes(struct shard *shard)
+{
+    struct error err = ERROR_INIT;
+    const struct shard_options *options = &shard->options;
+    shard->watcher.made = resource_made;
+    if (!options->save_folder || !str_ends(options->task, ":0"))
+        return;
+    if (pushes_open(&shard->pushes, options->save_folder, &err) && options->tell)
+        options->tell(options->context, err.text);
+    resource_watch(options->variables, &shard->watcher);
+}
+
 struct shard_and_rows {
     struct shard shard; /* first */
     struct registered registered[N_VERBS];
@@ -124,6 +149,7 @@ struct shard *shard_new(const struct shard_options *options)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = -1;
     shard->began = loop_now();
+    open_pushes(shard);
     pthread_mutex_init(&shard->lock, NULL);
     shard->quick = clerk_new();
     shard->slow = clerk_new();
@@ -147,6 +173,10 @@ void shard_free(struct shard *shard)
     clerk_free(shard->quick);
     clerk_free(shard->slow);
     snapshot_free(shard->snapshot);
+    resource_watch(shard->options.variables, NULL);
+    if (shard_clock(shard))
+        clock_count_in(shard_clock(shard), NULL, 0);
+    pushes_close(&shard->pushes);
     pthread_mutex_destroy(&shard->lock);
     mem_free(shard);
 }

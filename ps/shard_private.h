@@ -9,6 +9,7 @@
 
 #include "exec/aggregate.h"
 #include "ps/clerk.h"
+#include "ps/pushes.h"
 #include "ps/shard.h"
 #include "ps/snapshot.h"
 
@@ -18,6 +19,8 @@
 #define SHARD_WORKERS_MAX 1024 /* that a manifest and statistics tell of */
 
 struct shard {
+    struct resource_watcher watcher; /* first */
+    struct pushes pushes;            /* of the first shard, with a folder to save to */
     struct shard_options options;
     struct clerk *quick, *slow; /* for holds; for disks */
     double began;

@@ -30,6 +30,8 @@
 #ifndef TF_EXEC_AGGREGATE_H
 #define TF_EXEC_AGGREGATE_H
 
+#include <stdatomic.h>
+
 #include "exec/resource.h"
 
 struct push_id {
@@ -134,6 +136,10 @@ void clock_fail(struct clock *clock, const struct error *reason);
  * followed by one clock_resume. */
 void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
 void clock_resume(struct clock *clock);
+
+/* From now on the number of a worker's pushes that count is written to counts[worker], before the
+ * worker is told; NULL: nowhere. Of workers below n. */
+void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n);
 
 /* No round begins at that version or later, as if it were paused from then on; 0: none is held
  * back. */

@@ -28,6 +28,8 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
         r->container = mem_strdup(container);
         r->name = mem_strdup(name);
         r->object = kind->make(r->name);
+        if (table->watcher)
+            table->watcher->made(table->watcher, r);
         if (table->last)
             table->last->next = r;
         else
@@ -36,6 +38,14 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
     }
     pthread_mutex_unlock(&table->lock);
     return r->object;
+}
+
+void resource_watch(struct variable_store *store, struct resource_watcher *watcher)
+{
+    struct resource_table *table = variable_store_resources(store);
+    pthread_mutex_lock(&table->lock);
+    table->watcher = watcher;
+    pthread_mutex_unlock(&table->lock);
 }
 
 struct resource *resource_next(struct variable_store *store, const struct resource *resource)

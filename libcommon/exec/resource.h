@@ -40,6 +40,13 @@ struct resource {
 };
 struct resource *resource_next(struct variable_store *store, const struct resource *resource);
 
+/* Told of each resource that is made from now on, before anybody gets it; one for a store. Lives
+ * longer than the store is used. Not from within `made`. */
+struct resource_watcher {
+    void (*made)(struct resource_watcher *watcher, const struct resource *resource);
+};
+void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
+
 /* Gives all parts of all resources to `put`, under names like "clock:train/members" that no
  * variable has. */
 struct resource_writer {

@@ -10,6 +10,7 @@
 struct resource_table {
     pthread_mutex_t lock; /* guards the list */
     struct resource *first, *last;
+    struct resource_watcher *watcher; /* NULL: nobody */
 };
 
 void resource_table_init(struct resource_table *table);

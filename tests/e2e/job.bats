@@ -211,6 +211,38 @@ values() { # of all variables, as records
     tf-ps list --json | jq -r .name | while read -r name; do tf-ps get "$name"; done
 }
 
+counted() { # pushes, of all workers
+    tf-ps stats --json --task ps:0 | jq '[.workers[].counted] | add // 0'
+}
+
+@test "pushes that a lost shard undoes are counted to the last one" {
+    local workers=() before after
+    printf 'task ps:0 unix:p0\ntask ps:1 unix:p1\ntask worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
+    tf-ps init -c c
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode async |
+        tf-place -c c | tf-part >parts.tfg
+    serve 0 --save ckpt --save-every 50
+    serve 1
+    both_work
+    soon test -e ckpt/100
+    kill -9 "$(cat run/worker-0.pid)" "$(cat run/worker-1.pid)"
+    wait "${workers[@]}" || true
+    sleep 0.3
+    before=$(counted)
+    kill -9 "$(cat run/ps-0.pid)" "$(cat run/ps-1.pid)"
+    : >run/ps-0.err
+    : >run/ps-1.err
+    soon serve 0 --save ckpt --resume
+    soon serve 1 --save ckpt --resume
+    after=$(counted)
+    ((before >= 100 && after >= 50 && after % 50 == 0))
+    if ((before > after)); then
+        grep -qE "ckpt@$after; $((before - after)) push(es)? that had counted (is|are) undone" \
+            run/ps-0.err
+    fi
+    [ "$(tf-ps get hidden/b --container default | tf-show | cut -d' ' -f1)" = hidden/b ]
+}
+
 @test "all shards killed in a synchronous run, and resumed: the same bits as undisturbed" {
     local workers=() run
     for run in calm killed; do

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/pushes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "ps/durable.h"
+
+#define BYTES (PUSHES_WORKERS * sizeof(int64_t))
+
+/* The space is taken first: a page that the disk has no room for would end the process. */
+static int map(struct pushes *pushes, int fd, const char *path, struct error *err)
+{
+    int failed = posix_fallocate(fd, 0, BYTES);
+    if (failed) {
+        errno = failed;
+        return durable_fail(path, err);
+    }
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return durable_fail(path, err);
+    pushes->counts = memory;
+    return 0;
+}
+
+int pushes_open(struct pushes *pushes, const char *folder, struct error *err)
+{
+    struct str path = STR_INIT;
+    pushes->counts = NULL;
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return durable_fail(folder, err);
+    str_printf(&path, "%s/pushes", folder);
+    int fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int code = fd < 0 ? durable_fail(path.data, err) : map(pushes, fd, path.data, err);
+    if (fd >= 0)
+        close(fd);
+    str_release(&path);
+    return code;
+}
+
+void pushes_close(struct pushes *pushes)
+{
+    if (pushes->counts)
+        munmap((void *)(uintptr_t)pushes->counts, BYTES);
+    pushes->counts = NULL;
+}

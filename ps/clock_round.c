@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "base/failpoint.h"
 #include "ps/clock_private.h"
 
 static bool someone_drives(const struct clock *clock)
@@ -49,6 +50,8 @@ static void apply(struct clock *clock, struct member *member)
 int clock_advance(struct clock *clock, int64_t version, struct error *err)
 {
     int code = 0;
+    if (FAILPOINT("clock.advance"))
+        return error_set(err, ERR_IO, "failpoint clock.advance");
     pthread_mutex_lock(&clock->lock);
     if (!clock->under_way || version != clock->version + 1) {
         code = error_set(err, ERR_DATA, "round %" PRId64 " of the clock '%s' is not under way",

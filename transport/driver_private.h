@@ -47,6 +47,7 @@ struct driver_session {
     pthread_cond_t changed;
     struct driver_step *running;
     struct error dial_error; /* a task cannot be reached */
+    struct error cancelled;  /* for good */
 };
 
 /* Requests that are on their way to several tasks. */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "transport/driver_private.h"
 
@@ -113,7 +114,10 @@ static int register_all(struct driver_session *session, const struct session_cal
     for (size_t i = 0; i < session->tasks.n; i++)
         if (!share_is_idle(&program->shares[session->tasks.items[i].task]))
             register_share(session, &all, &asked[i], i, call, program);
+    bool fails = FAILPOINT("driver.register");
     int code = asking_wait(&all, err);
+    if (fails && !code)
+        code = error_set(err, ERR_UNAVAILABLE, "failpoint driver.register");
     mem_free(asked);
     return code;
 }

@@ -44,7 +44,7 @@ void driver_session_close(struct driver_session *session);
 int driver_session_run(struct driver_session *session, const struct session_call *call,
                        struct step *step, struct tensor *fetches, struct error *err);
 
-/* Ends the step that runs now, from any thread. */
+/* Ends the step that runs now, and any later one as soon as it starts; from any thread. */
 void driver_session_cancel(struct driver_session *session, const struct error *why);
 
 /* The variables of the driver's own task. */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "exec/step.h"
 #include "transport/driver_private.h"
@@ -114,16 +115,20 @@ static struct driver_step *running(struct driver_session *session)
 
 void driver_step_lost(struct driver_session *session, const struct error *why)
 {
-    driver_session_cancel(session, why);
-}
-
-void driver_session_cancel(struct driver_session *session, const struct error *why)
-{
     struct driver_step *step = running(session);
     if (!step)
         return;
     fail(step, why);
     count_down(step);
+}
+
+void driver_session_cancel(struct driver_session *session, const struct error *why)
+{
+    pthread_mutex_lock(&session->lock);
+    if (!session->cancelled.code)
+        session->cancelled = *why;
+    pthread_mutex_unlock(&session->lock);
+    driver_step_lost(session, why);
 }
 
 /* ---- what runs elsewhere ---- */
@@ -153,8 +158,11 @@ static void remote_over(struct call *call, const struct record *reply, const str
     struct remote_run *run = (struct remote_run *)call;
     struct driver_step *step = run->step;
     struct error err = ERROR_INIT;
+    bool fails = step->step->number && FAILPOINT("driver.reply");
     if (failure)
         err = *failure;
+    else if (fails)
+        error_set(&err, ERR_UNAVAILABLE, "failpoint driver.reply");
     else
         take_fetches(run, reply, &err);
     if (err.code)
@@ -257,6 +265,7 @@ static void begin(struct driver_step *step, const struct program *program)
     bool local = step->local_runs;
     pthread_mutex_lock(&session->lock);
     session->running = step;
+    step->first = session->cancelled; /* between two steps, perhaps */
     pthread_mutex_unlock(&session->lock);
     for (size_t i = 0; i < session->tasks.n; i++)
         if (step->runs[i].step)
@@ -304,6 +313,8 @@ int driver_session_run(struct driver_session *session, const struct session_call
     struct driver_step s = {.session = session, .call = call, .step = step, .fetches = fetches};
     if (!program)
         return err->code;
+    if (step->number && FAILPOINT("driver.step"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint driver.step");
     int code = exchange_begin(session->exchange, ++session->last_step, &s.rendezvous, err);
     if (code)
         return code;

@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "transport/link_private.h"
 
+#define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
 #define LOOP_BYTES ((size_t)4 << 20) /* that the loop writes before it looks at other links */
 
 static void can_write_posted(void *argument)
@@ -85,6 +86,8 @@ static void write_out(struct link *link)
             outbox_advance(&link->out, (size_t)written);
             atomic_fetch_add_explicit(&link->bytes_out, (uint64_t)written, memory_order_relaxed);
             total += (size_t)written;
+            if ((size_t)written >= BODY_BYTES && FAILPOINT("link.body"))
+                shutdown(link->fd, SHUT_RDWR);
             if (!in_loop || total < LOOP_BYTES)
                 continue;
             pause_writing(link);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 static double timeout_of(const struct member *member)
@@ -64,6 +65,8 @@ int member_open(struct member *member, const struct member_options *options, str
 {
     memset(member, 0, sizeof *member);
     member->options = *options;
+    if (FAILPOINT("member.open"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
     if (read_cluster(member, err) || find_self(member, options->task, err) ||
         take_seat(member, err))
         return err->code;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "exec/device_set.h"
 #include "exec/variable.h"
 
@@ -86,6 +87,8 @@ int serve(const struct serve_options *options, struct error *err)
     if (!code) {
         options->ready(options->context, s.member.task, bound.text);
         code = loop_run(hub_loop(s.member.hub), err);
+        if (!code && FAILPOINT("serve.end"))
+            code = error_set(err, ERR_UNAVAILABLE, "failpoint serve.end");
     }
     close_all(&s);
     variable_store_free(s.variables);

@@ -14,7 +14,10 @@ struct served *server_find(struct server *server, const struct query *query)
     for (struct served *served = server->sessions; served; served = served->next)
         if (served->id == id && served->owner == query->peer && !served->is_closing)
             return served;
-    error_set(&err, ERR_PROTOCOL, "there is no such session");
+    if (server->ends)
+        error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);
+    else
+        error_set(&err, ERR_PROTOCOL, "there is no such session");
     answer_error(query->peer, query->id, &err);
     return NULL;
 }
@@ -111,6 +114,7 @@ void server_free(struct server *server)
     struct served *next;
     if (!server)
         return;
+    server->ends = true;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", server->options.task);
     drives_free(server->drives);
     for (struct served *served = server->sessions; served; served = next) {

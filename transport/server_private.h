@@ -17,6 +17,7 @@ struct server {
     struct drives *drives;
     struct served *sessions; /* of the loop's thread */
     int n_sessions;
+    bool ends;
     atomic_uint_fast64_t steps; /* that were run */
 };
 

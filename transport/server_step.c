@@ -4,6 +4,7 @@
  * that ends a step answers.
  */
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "exec/step.h"
 #include "transport/server_private.h"
@@ -54,8 +55,10 @@ void server_verb_register(void *context, const struct query *query)
         return;
     struct handle *handle = mem_alloc(sizeof *handle);
     edge_vec *feeds = (edge_vec *)&handle->feeds, *fetches = (edge_vec *)&handle->fetches;
-    int code = 0;
-    if (served->handles.n >= SERVER_HANDLES_MAX)
+    int code = FAILPOINT("server.register")
+                   ? error_set(&err, ERR_RETRY, "failpoint server.register")
+                   : 0;
+    if (!code && served->handles.n >= SERVER_HANDLES_MAX)
         code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
                          served->handles.n);
     if (!code)
@@ -247,7 +250,10 @@ void server_verb_step(void *context, const struct query *query)
     step->query = query->id;
     step->asker = peer_hold(query->peer);
     atomic_init(&step->holders, 1);
-    if (!read_step(step, query, &err)) {
+    int code = read_step(step, query, &err);
+    if (!code && step->step.number && FAILPOINT("server.step"))
+        code = error_set(&err, ERR_RETRY, "failpoint server.step");
+    if (!code) {
         run(step);
         return;
     }

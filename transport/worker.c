@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "graph/task.h"
 #include "transport/worker_private.h"
@@ -283,5 +284,7 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
 {
     bool leaves = worker->has_joined && graph_entry(driver->graph, "leave");
     worker->has_joined = false;
+    if (FAILPOINT("worker.leave"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
     return leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
 }

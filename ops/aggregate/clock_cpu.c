@@ -129,6 +129,7 @@ const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_
 /* What the step owes the clock: that the round is applied before it ends. */
 struct debt {
     struct clock *clock;
+    struct step *step;
     int64_t version;
 };
 
@@ -137,8 +138,9 @@ static void settle(void *object)
     struct debt *debt = object;
     struct error reason = ERROR_INIT;
     if (clock_version(debt->clock) < debt->version) {
-        error_set(&reason, ERR_UNAVAILABLE, "the update of round %" PRId64 " failed",
-                  debt->version);
+        if (!step_stopped(debt->step, &reason))
+            error_set(&reason, ERR_UNAVAILABLE, "it was not applied");
+        error_prefix(&reason, "the update of round %" PRId64 ": ", debt->version);
         clock_fail(debt->clock, &reason);
     }
     mem_free(debt);
@@ -162,7 +164,7 @@ static int put_ids(struct kernel_call *call, int i, struct push_list list)
 static int round_answer(struct waiting *w, const struct clock_result *result)
 {
     struct debt *debt = mem_alloc(sizeof *debt);
-    *debt = (struct debt){w->clock, result->version};
+    *debt = (struct debt){w->clock, w->pending.call->step, result->version};
     step_resource_add(w->pending.call->step, debt, settle);
     int code = put_scalar(w->pending.call, 0, result->version);
     if (!code)

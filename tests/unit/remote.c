@@ -252,6 +252,34 @@ static void values_beyond_the_credit_are_announced(void **state)
     test_cluster_stop(&small);
 }
 
+/* ---- the end ---- */
+
+/* Otherwise who cancels between two steps would wait for the next one for ever. */
+static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
+{
+    static const char text[] = "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON(
+        "worker/task:0");
+    struct cut cut;
+    struct graph *whole;
+    struct error err = ERROR_INIT, why = ERROR_INIT;
+    (void)state;
+    const struct graph *graph = parse_cut(&cut, &whole, text);
+    struct driver_session *session = test_session(&cluster, graph);
+    struct edge fetch = {graph_find(graph, "y")->id, 0};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct step first = {.number = 1}, second = {.number = 2};
+    struct tensor value = TENSOR_INIT;
+    assert_int_equal(driver_session_run(session, &call, &first, &value, &err), 0);
+    tensor_release(&value);
+    error_set(&why, ERR_CANCELLED, "that was all");
+    driver_session_cancel(session, &why);
+    assert_int_equal(driver_session_run(session, &call, &second, &value, &err), ERR_CANCELLED);
+    assert_string_equal(err.text, "that was all");
+    driver_session_close(session);
+    cut_close(&cut);
+    graph_free(whole);
+}
+
 /* ---- many ---- */
 
 #define MANY 100
@@ -303,6 +331,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(random_graphs_compute_the_same, start, stop),
         cmocka_unit_test_setup_teardown(a_hundred_sessions_at_once, start, stop),
         cmocka_unit_test(values_beyond_the_credit_are_announced),
+        cmocka_unit_test_setup_teardown(what_is_cancelled_between_two_steps_stays_cancelled, start,
+                                        stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   all tests                             make lint    style, headers, shellcheck
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
+#   make soak    hours of damage and kills for the checkpoint store
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -68,7 +69,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 # Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
-.PHONY: docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
+.PHONY: soak docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -166,6 +167,11 @@ fuzz:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
+# Hours: 10,000 flipped bits, 10,000 kills of a writer, kills and failures at every system call.
+soak: all unit
+	STORE_DAMAGES=10000 $(BUILD)/tests/unit/store_damage
+	STORE_KILLS=10000 $(BUILD)/tests/unit/store_kill
+	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 bench: all $(BENCHES)
 	@scripts/bench
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/autosave.h"
+#include "checkpoint/files.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/retain.h"
 #include "checkpoint/source.h"
@@ -144,6 +145,11 @@ static inline int saving_pass_over(struct saving *s, int64_t step, struct error 
     return 0;
 }
 
+static inline const char *saving_producer(struct saving *s)
+{
+    return arena_strdup(&s->arena, tool_provenance(s->tool));
+}
+
 /* *done tells whether the variables have their values now. */
 static inline int saving_restore(struct saving *s, bool *done, struct error *err)
 {
@@ -151,6 +157,9 @@ static inline int saving_restore(struct saving *s, bool *done, struct error *err
     const char *path;
     int64_t step;
     *done = true;
+    if (s->driver->session)
+        variable_store_set_files(session_variables(s->driver->session),
+                                 checkpoint_files(saving_producer(s)));
     if (resume && store_exists(saving_name(s))) {
         int code = saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, &restored, err);
         if (!code)
@@ -207,7 +216,7 @@ static inline int saving_open(struct saving *s, struct error *err)
         return 0;
     options.variables = session_variables(s->driver->session);
     options.path = saving_name(s);
-    options.producer = arena_strdup(&s->arena, tool_provenance(s->tool));
+    options.producer = saving_producer(s);
     options.best = saving_metric(s, &options.best_is_low);
     if ((save_every &&
          autosave_parse_interval(save_every, &options.every_steps, &options.every_seconds, err)) ||

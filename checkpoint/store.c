@@ -215,8 +215,10 @@ static int open_new(struct store *store, struct store **result, struct error *er
         destroy(store);
         return 0;
     }
+    store->opening = true;
     if (open_checked(store, err))
         return err->code;
+    store->opening = false;
     store->holders = 1;
     store->next = opened;
     opened = store;

@@ -21,6 +21,7 @@ struct store {
     int fd, lock_fd;
     size_t page_bytes;
     bool writes;
+    bool opening; /* nobody else knows it yet: its locks are not taken */
     struct pages_count pages;
     pthread_rwlock_t mapping; /* held for reading while a transaction lives */
     dev_t device;             /* of data.mdb, with inode: what is open already */

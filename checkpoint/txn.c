@@ -44,21 +44,35 @@ int store_failed(const struct store *store, int status, const char *what, struct
 
 /* ---- transactions ---- */
 
+/* A store that is being opened is known to its thread only. */
+static void lock_mapping(struct store *store)
+{
+    if (!store->opening)
+        pthread_rwlock_rdlock(&store->mapping);
+}
+
+static void unlock_mapping(struct store *store)
+{
+    if (!store->opening)
+        pthread_rwlock_unlock(&store->mapping);
+}
+
 /* Another process has made the map larger. */
 static int adopt_map(struct store *store)
 {
-    pthread_rwlock_unlock(&store->mapping);
-    pthread_rwlock_wrlock(&store->mapping);
+    unlock_mapping(store);
+    if (!store->opening)
+        pthread_rwlock_wrlock(&store->mapping);
     int status = mdb_env_set_mapsize(store->env, 0);
-    pthread_rwlock_unlock(&store->mapping);
-    pthread_rwlock_rdlock(&store->mapping);
+    unlock_mapping(store);
+    lock_mapping(store);
     return status;
 }
 
 int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err)
 {
     int cleared;
-    pthread_rwlock_rdlock(&store->mapping);
+    lock_mapping(store);
     if (write)
         mdb_reader_check(store->env, &cleared);
     int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
@@ -69,14 +83,14 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
     while (status == MDB_MAP_RESIZED && !(status = adopt_map(store)))
         status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
     if (status)
-        pthread_rwlock_unlock(&store->mapping);
+        unlock_mapping(store);
     return store_failed(store, status, "starting a transaction", err);
 }
 
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     int status = mdb_txn_commit(txn);
-    pthread_rwlock_unlock(&store->mapping);
+    unlock_mapping(store);
     return store_failed(store, status, "committing", err);
 }
 
@@ -85,7 +99,7 @@ void store_abort(struct store *store, MDB_txn *txn)
     if (!txn)
         return;
     mdb_txn_abort(txn);
-    pthread_rwlock_unlock(&store->mapping);
+    unlock_mapping(store);
 }
 
 /* ---- keys and values ---- */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "exec/device.h"
+#include "exec/files.h"
 #include "exec/mark.h"
 #include "exec/resource_table.h"
 #include "exec/turn.h"
@@ -14,6 +15,7 @@ struct variable_store {
     pthread_mutex_t lock;
     struct variable *first, *last;
     struct resource_table resources;
+    struct checkpoint_files *files;
 };
 
 /* ---- holds ---- */
@@ -302,4 +304,14 @@ struct variable *variable_store_first(struct variable_store *store)
     struct variable *v = store->first;
     pthread_mutex_unlock(&store->lock);
     return v;
+}
+
+void variable_store_set_files(struct variable_store *store, struct checkpoint_files *files)
+{
+    store->files = files;
+}
+
+struct checkpoint_files *variable_store_files(struct variable_store *store)
+{
+    return store->files;
 }

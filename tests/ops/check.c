@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/ops/check.h"
+#include "tests/ops/files.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,9 @@ struct session *check_session(const struct checker *checker, const struct graph 
 {
     struct session_options options = {
         .plan = {.kernels = ops_kernels(), .device = checker->device, .dynamic = dynamic}};
-    return session_new(graph, &options);
+    struct session *session = session_new(graph, &options);
+    variable_store_set_files(session_variables(session), case_files());
+    return session;
 }
 
 struct step check_step(int64_t number)

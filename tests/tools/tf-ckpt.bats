@@ -238,3 +238,25 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     run --separate-stderr tf-ckpt import back.index other
     [ "$status" -eq 66 ]
 }
+
+@test "Save and Restore are ops of the graph" {
+    tf-ckpt init s
+    cat >g.txt <<'TEXT'
+entry save = ^sv
+x = Placeholder() {dtype=float32, shape=[2]}
+n = Neg(x)
+path = Const() {dtype=string, value="s"}
+names = Const() {dtype=string, value=["x","n"]}
+sv = Save(path, names, x, n)
+name = Const() {dtype=string, value="n"}
+r = Restore(path, name) {dt=float32}
+TEXT
+    tf-graph --text g.txt >g.tfg
+    tf-exec -g g.tfg --run save --feed 'x=[1,2]' -n 2 >/dev/null
+    [ "$(tf-ckpt list s | awk 'NR > 1 {print $1, $4}' | xargs)" = "1 2 2 2" ]
+    [ "$(tf-exec -g g.tfg --fetch r | tf-show)" = "step 1  r -1 -2" ]
+    rm -r s
+    run --separate-stderr tf-exec -g g.tfg --run save --feed 'x=[1,2]' -o out.rec
+    [ "$status" -eq 66 ]
+    [[ $stderr == *"node 'sv': Save: s: no store there; tf-ckpt init makes one" ]]
+}

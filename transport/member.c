@@ -2,21 +2,25 @@
 #include "transport/member.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "graph/cluster_config.h"
 
 static double timeout_of(const struct member *member)
 {
     return member->options.timeout > 0 ? member->options.timeout : 30;
 }
 
-/* A file that is named counts more than a job's directory. */
-static int read_cluster(struct member *member, struct error *err)
+/* The first of them that is named: a file, a job's directory, TF_CONFIG, which names the task, too.
+ */
+static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
 {
     const struct member_options *options = &member->options;
+    const char *config = getenv("TF_CONFIG");
     if (options->job_folder) {
         int code = job_open(&member->job, options->job_folder, err);
         if (code)
@@ -26,6 +30,8 @@ static int read_cluster(struct member *member, struct error *err)
         return cluster_read(&member->cluster, options->cluster_path, err);
     if (options->job_folder)
         return job_cluster(&member->job, &member->cluster, err);
+    if (config && *config)
+        return cluster_from_config(&member->cluster, config, task, err);
     return error_set(err, ERR_USAGE,
                      "which cluster? name its file by -c, or a running job's directory by --job");
 }
@@ -63,11 +69,13 @@ static void dial_waits(void *context, const char *task, const char *text)
 
 int member_open(struct member *member, const struct member_options *options, struct error *err)
 {
+    char task[TASK_TEXT_BYTES] = "";
     memset(member, 0, sizeof *member);
     member->options = *options;
     if (FAILPOINT("member.open"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
-    if (read_cluster(member, err) || find_self(member, options->task, err) ||
+    if (read_cluster(member, task, err) ||
+        find_self(member, options->task || !*task ? options->task : task, err) ||
         take_seat(member, err))
         return err->code;
     struct hub_options hub = {

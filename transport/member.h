@@ -14,7 +14,7 @@
 struct member_options {
     const char *cluster_path; /* NULL: the job's, */
     const char *job_folder;   /* NULL: none */
-    const char *task;         /* "worker:0" */
+    const char *task;         /* "worker:0"; NULL: TF_CONFIG's */
     const char *key_file;     /* NULL: the job's */
     const char *producer;     /* "tf-ps 1.0" */
     bool no_key;

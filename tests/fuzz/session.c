@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A peer that has the key and means no good: the bytes choose requests, values and grants with
+ * fields of every kind, which a shard gets over a link. Whatever comes, the shard must answer or
+ * end the link, and keep nothing of the sessions when the peer is gone.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/graph_io.h"
+#include "graph/text.h"
+#include "ops/ops.h"
+#include "transport/server_private.h"
+
+#define RECORDS_MAX 24
+#define PATIENCE 5.0 /* seconds */
+#define ON " @/job:ps/task:0/device:CPU:0\n"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char graph_text[] =
+    "x = Placeholder() {dtype=float32, shape=[2]}" ON
+    "r = Recv() {tensor_type=float32, tensor_name=\"s\", shape=[2], "
+    "send_device=\"/job:worker/task:0/device:CPU:0\", "
+    "recv_device=\"/job:ps/task:0/device:CPU:0\"}" ON "v = Variable() {dtype=float32, shape=[2]}" ON
+    "a = Assign(v, x)" ON "y = Neg(r)" ON "z = Neg(x)" ON;
+
+static const char *const words[] = {"x", "r", "s", "v", "a", "y", "z", "^a", "^y", "y:1", "", "?"};
+static const char *const verbs[] = {"open",  "register", "step",  "cancel", "read",
+                                    "write", "drive",    "close", "info",   "?"};
+static const char *const fields[] = {"session", "handle",      "step",  "number",  "seed",
+                                     "replica", "incarnation", "feeds", "fetches", "name",
+                                     "updates", "cluster",     "code",  "text",    "targets"};
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static struct {
+    char folder[32];
+    struct hub *hub;
+    struct server *server;
+    struct device *device;
+    struct variable_store *variables;
+    struct stream_writer *graph;
+    uint64_t started;
+} shard;
+
+struct input {
+    const uint8_t *data;
+    size_t size;
+};
+
+static unsigned draw(struct input *in, size_t below)
+{
+    if (!in->size)
+        return 0;
+    in->size--;
+    return *in->data++ % (unsigned)below;
+}
+
+static struct hub *make_hub(const char *task)
+{
+    struct error err = ERROR_INIT;
+    struct hub_options options = {.peers = {.task = task,
+                                            .incarnation = ++shard.started,
+                                            .producer = "fuzz",
+                                            .folder = shard.folder,
+                                            .no_shared_memory = true,
+                                            .lease = 60},
+                                  .window = 4096};
+    struct hub *hub = hub_new(&options, &err);
+    if (!hub)
+        abort();
+    return hub;
+}
+
+static void start(void)
+{
+    struct error err = ERROR_INIT;
+    struct graph *graph;
+    snprintf(shard.folder, sizeof shard.folder, "/tmp/tf-fuzz-XXXXXX");
+    if (!mkdtemp(shard.folder) ||
+        graph_parse_text(graph_text, strlen(graph_text), "fuzz", ops_registry(), &graph, &err))
+        abort();
+    shard.graph = stream_writer_new_memory("fuzz", 1);
+    graph_write(shard.graph, graph, &err);
+    stream_finish(shard.graph, &err);
+    graph_free(graph);
+    shard.hub = make_hub("ps:0");
+    shard.variables = variable_store_new();
+    shard.device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    if (!shard.device || peers_listen(hub_peers(shard.hub), "unix:p0", NULL, &err))
+        abort();
+    struct server_options options = {.hub = shard.hub,
+                                     .task = "ps:0",
+                                     .registry = ops_registry(),
+                                     .kernels = ops_kernels(),
+                                     .devices = &shard.device,
+                                     .n_devices = 1,
+                                     .threads = 1,
+                                     .variables = shard.variables,
+                                     .timeout = 1};
+    shard.server = server_new(&options);
+}
+
+/* Both loops are of this thread: each in turn. */
+static bool pump(struct hub *peer, bool (*until)(void *context), void *context)
+{
+    double end = loop_now() + PATIENCE;
+    while (!until(context) && loop_now() < end) {
+        loop_run_until(hub_loop(shard.hub), until, context, 0);
+        if (peer)
+            loop_run_until(hub_loop(peer), until, context, 0);
+    }
+    return until(context);
+}
+
+/* ---- what is sent ---- */
+
+static void pack_field(struct input *in, msgpack_packer *packer, const char *name)
+{
+    unsigned n;
+    pack_key(packer, name);
+    switch (draw(in, 6)) {
+    case 0:
+        msgpack_pack_int64(packer, (int64_t)draw(in, 256) - 128);
+        break;
+    case 1:
+        pack_text(packer, words[draw(in, COUNT(words))]);
+        break;
+    case 2:
+        n = draw(in, 4);
+        msgpack_pack_array(packer, n);
+        for (unsigned i = 0; i < n; i++)
+            pack_text(packer, words[draw(in, COUNT(words))]);
+        break;
+    case 3:
+        msgpack_pack_uint64(packer, UINT64_MAX - draw(in, 2));
+        break;
+    default:
+        msgpack_pack_uint64(packer, draw(in, 4));
+    }
+}
+
+static int draw_tensor(struct input *in, struct named_tensor *named)
+{
+    static float numbers[4] = {1, 2, 3, 4};
+    size_t n = 2 + draw(in, 2);
+    const void *bytes = numbers;
+    enum dtype type = FLOAT32;
+    switch (draw(in, 4)) {
+    case 0:
+        return 0;
+    case 1:
+        bytes = stream_writer_bytes(shard.graph, &n);
+        type = UINT8;
+        break;
+    case 2:
+        bytes = in->data;
+        n = in->size < 64 ? in->size : 64;
+        type = UINT8;
+        break;
+    default:
+        break;
+    }
+    struct shape shape = shape_vector((int64_t)n);
+    *named = (struct named_tensor){"", tensor_borrow(type, &shape, (void *)(uintptr_t)bytes)};
+    return 1;
+}
+
+/* Any record of any kind that a session knows; requests have an id, so that answers come. */
+static void send_record(struct input *in, struct peer *peer, uint64_t id)
+{
+    static const enum record_kind kinds[] = {RECORD_VALUE, RECORD_ANNOUNCE, RECORD_GRANT};
+    struct error err = ERROR_INIT;
+    struct named_tensor named;
+    bool asks = draw(in, 4) > 0;
+    int n_fields = asks ? (int)draw(in, 9) : 4, n = draw_tensor(in, &named);
+    msgpack_packer *packer =
+        peer_begin(peer, asks ? RECORD_REQUEST : kinds[draw(in, 3)], n_fields + 2 * asks, &err);
+    if (!packer)
+        return;
+    if (asks) {
+        pack_key(packer, "id");
+        msgpack_pack_uint64(packer, id);
+        pack_key(packer, "verb");
+        pack_text(packer, verbs[draw(in, COUNT(verbs))]);
+    }
+    unsigned first = draw(in, 2) ? 0 : draw(in, COUNT(fields));
+    for (int i = 0; i < n_fields && asks; i++) /* in a row from the first, or from anywhere */
+        pack_field(in, packer, fields[(first + (unsigned)i) % COUNT(fields)]);
+    for (int i = 0; i < 4 && !asks; i++)
+        pack_field(in, packer, ((const char *const[]){"session", "step", "key", "iteration"})[i]);
+    peer_end(peer, &named, n, &err);
+}
+
+static void pack_names(msgpack_packer *packer, const char *name, const char *word)
+{
+    pack_key(packer, name);
+    msgpack_pack_array(packer, word != NULL);
+    if (word)
+        pack_text(packer, word);
+}
+
+/* Session 1 with a graph and two handles, so that what comes then meets something. */
+static void open_session(struct peer *peer)
+{
+    struct error err = ERROR_INIT;
+    size_t n;
+    const void *bytes = stream_writer_bytes(shard.graph, &n);
+    struct shape shape = shape_vector((int64_t)n);
+    struct named_tensor graph = {"", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
+    for (uint64_t i = 0; i < 3; i++) {
+        msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, i ? 6 : 3, &err);
+        if (!packer)
+            return;
+        pack_key(packer, "id");
+        msgpack_pack_uint64(packer, i);
+        pack_key(packer, "verb");
+        pack_text(packer, i ? "register" : "open");
+        pack_key(packer, "session");
+        msgpack_pack_uint64(packer, 1);
+        if (i) {
+            pack_names(packer, "feeds", i == 1 ? "x" : NULL);
+            pack_names(packer, "fetches", i == 1 ? "z" : "y");
+            pack_names(packer, "targets", i == 1 ? "^a" : NULL);
+        }
+        peer_end(peer, &graph, !i, &err);
+    }
+}
+
+struct talk {
+    struct hub *hub;
+    struct peer *peer;
+    struct hub_watcher watcher;
+    bool answered, lost;
+    struct call call;
+};
+
+static void opened(struct hub_watcher *watcher, struct peer *peer)
+{
+    struct talk *talk = (struct talk *)((char *)watcher - offsetof(struct talk, watcher));
+    talk->peer = peer_hold(peer);
+}
+
+static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+{
+    struct talk *talk = (struct talk *)((char *)watcher - offsetof(struct talk, watcher));
+    (void)peer, (void)why;
+    talk->lost = true;
+}
+
+static void replied(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct talk *talk = (struct talk *)((char *)call - offsetof(struct talk, call));
+    (void)reply, (void)failure;
+    talk->answered = true;
+}
+
+static bool is_linked(void *context)
+{
+    return ((struct talk *)context)->peer != NULL;
+}
+
+static bool is_over(void *context)
+{
+    const struct talk *talk = context;
+    return talk->answered || talk->lost;
+}
+
+static bool is_empty(void *context)
+{
+    (void)context;
+    return !shard.server->sessions;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {data, size};
+    struct talk talk = {.watcher = {opened, lost, NULL, NULL}};
+    struct error err = ERROR_INIT;
+    if (!shard.hub)
+        start();
+    talk.hub = make_hub("worker:0");
+    hub_watch(talk.hub, &talk.watcher);
+    if (peers_connect(hub_peers(talk.hub), "ps:0", "unix:p0", PATIENCE, &err) ||
+        !pump(talk.hub, is_linked, &talk))
+        abort();
+    if (draw(&in, 4))
+        open_session(talk.peer);
+    for (uint64_t i = 0; i < RECORDS_MAX && in.size; i++)
+        send_record(&in, talk.peer, 1000 + i);
+    talk.call.replied = replied;
+    if (!talk.lost && hub_call_begin(talk.hub, talk.peer, "info", 0, &talk.call, &err) &&
+        hub_call(talk.hub, &talk.call, NULL, 0, &err))
+        talk.lost = true;
+    if (!err.code && !pump(talk.hub, is_over, &talk))
+        abort();
+    hub_free(talk.hub);
+    peer_release(talk.peer);
+    if (!pump(NULL, is_empty, NULL))
+        abort();
+    return 0;
+}

@@ -227,6 +227,15 @@ static int open_worker(struct execution *job, struct error *err)
     return code;
 }
 
+/* Also when it was asked to end: the others go on without it. The code that it ends with. */
+static int leave(struct execution *job, int code, struct error *err)
+{
+    struct error left = ERROR_INIT;
+    if (worker_leave(&job->worker, &job->driver, &left) && !code)
+        *err = left;
+    return err->code;
+}
+
 /* What was counted before this worker was started again is passed over. */
 static int start_worker(struct execution *job, struct stream_reader *reader, struct error *err)
 {
@@ -401,13 +410,13 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if (!code) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
         code = run_steps(&job, err);
-        if (!code && cluster_task)
-            code = worker_leave(&job.worker, &job.driver, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
     bool asked = code == ERR_CANCELLED && !cancelled; /* to end, while it waited for feeds */
     if (cancelled || (code && !asked && job.driver.step))
         add_advice(&job, err);
+    if (cluster_task && (!code || asked))
+        code = leave(&job, code, err);
     if (!code || asked)
         code = save(&job, err);
     code = finish_trace(&job, code, err);

@@ -140,6 +140,28 @@ digits() { # the parts of the example, for the cluster
     done
 }
 
+@test "a worker that is told to end leaves, and the other goes on without it" {
+    cluster 1 2
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode sync |
+        tf-place -c c | tf-part >parts.tfg
+    shards 1
+    mkfifo pipe
+    (cd "$root/examples" && feed --rows 1-1437 --batch 32 --steps 5 && sleep 60) >pipe 3>&- &
+    pids+=($!)
+    tf-exec --task worker:1 -g parts.tfg --run train --feed pipe 2>w1.err 3>&- &
+    worker1=$!
+    pids+=("$worker1")
+    (cd "$root/examples" && feed --rows 1-1437 --batch 32 --steps 20) |
+        work 0 -g parts.tfg --run train --fetch loss -o w0.rec 3>&- &
+    worker0=$!
+    sleep 2
+    kill "$worker1"
+    wait "$worker1" || status=$?
+    [ "$status" -eq 143 ]
+    wait "$worker0"
+    [ "$(tf-show w0.rec | wc -l)" = 20 ]
+}
+
 # A loop whose body is on another process than its condition, and branches on two.
 @test "loops and conditionals over processes" {
     cat >loop.lua <<'LUA'

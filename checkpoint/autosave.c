@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "checkpoint/save.h"
 #include "exec/mark.h"
+#include "exec/resource.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 #define NICENESS 10           /* of the thread in the background */
@@ -23,6 +24,7 @@ struct job { /* one save */
     struct autosave *autosave;
     int64_t step;
     struct variable_marks marks;
+    VEC(struct save_tensor) parts; /* of the other resources: few and small, copied at once */
     VEC(struct manifest_scalar) scalars;
     VEC(struct manifest_blob) blobs;
     struct arena arena;
@@ -106,12 +108,26 @@ static bool is_better(const struct autosave *a, double value)
 
 /* ---- one save ---- */
 
-static struct job *job_new(struct autosave *a, int64_t step)
+struct part_writer {
+    struct resource_writer writer; /* first */
+    struct job *job;
+};
+
+static int take_part(struct resource_writer *writer, const char *container, const char *name,
+                     const struct tensor *value, struct error *err)
 {
-    struct job *job = mem_alloc(sizeof *job);
-    job->autosave = a;
-    job->step = step;
-    variable_marks_place(a->options.variables, &job->marks);
+    struct job *job = ((struct part_writer *)writer)->job;
+    struct save_tensor part = {.container = arena_strdup(&job->arena, container),
+                               .name = arena_strdup(&job->arena, name)};
+    if (tensor_copy(&part.value, value, err))
+        return err->code;
+    vec_push(&job->parts, part);
+    return 0;
+}
+
+static void copy_scalars_and_blobs(struct job *job)
+{
+    const struct autosave *a = job->autosave;
     for (size_t i = 0; i < a->scalars.n; i++) {
         struct manifest_scalar scalar = a->scalars.items[i];
         scalar.name = arena_strdup(&job->arena, scalar.name);
@@ -123,12 +139,26 @@ static struct job *job_new(struct autosave *a, int64_t step)
         blob.data = arena_copy(&job->arena, blob.data, blob.n);
         vec_push(&job->blobs, blob);
     }
+}
+
+static struct job *job_new(struct autosave *a, int64_t step)
+{
+    struct job *job = mem_alloc(sizeof *job);
+    struct part_writer parts = {{take_part}, job};
+    job->autosave = a;
+    job->step = step;
+    variable_marks_place(a->options.variables, &job->marks);
+    resources_save(a->options.variables, &parts.writer, &job->err);
+    copy_scalars_and_blobs(job);
     return job;
 }
 
 static void job_free(struct job *job)
 {
     variable_marks_release(&job->marks);
+    for (size_t i = 0; i < job->parts.n; i++)
+        tensor_release(&job->parts.items[i].value);
+    vec_release(&job->parts);
     vec_release(&job->scalars);
     vec_release(&job->blobs);
     arena_release(&job->arena);
@@ -143,7 +173,7 @@ static int write_job(struct job *job, const struct save_tensor *tensors, struct 
     struct save_request request = {.step = job->step,
                                    .producer = options->producer,
                                    .tensors = tensors,
-                                   .n_tensors = job->marks.n,
+                                   .n_tensors = job->marks.n + job->parts.n,
                                    .scalars = job->scalars.items,
                                    .n_scalars = job->scalars.n,
                                    .blobs = job->blobs.items,
@@ -161,13 +191,19 @@ static int write_job(struct job *job, const struct save_tensor *tensors, struct 
 
 static int job_run(struct job *job, struct error *err)
 {
-    struct save_tensor *tensors = mem_array(job->marks.n + 1, sizeof *tensors);
+    if (job->err.code) { /* a resource could not be copied */
+        *err = job->err;
+        return err->code;
+    }
+    struct save_tensor *tensors = mem_array(job->marks.n + job->parts.n + 1, sizeof *tensors);
     if (!variable_marks_collect(&job->marks, err)) {
         for (size_t i = 0; i < job->marks.n; i++) {
             const struct variable_mark *mark = &job->marks.items[i];
             tensors[i] = (struct save_tensor){mark->variable->container, mark->variable->name,
                                               mark->updates, mark->value};
         }
+        for (size_t i = 0; i < job->parts.n; i++)
+            tensors[job->marks.n + i] = job->parts.items[i];
         write_job(job, tensors, err);
     }
     mem_free(tensors);

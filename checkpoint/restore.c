@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/aggregate.h"
+#include "exec/resource.h"
 
 int restore_check_names(const struct restore_names *names, struct error *err)
 {
@@ -85,6 +87,26 @@ static int apply(const struct restore_request *request, const saved_variables *s
     return 0;
 }
 
+/* What aggregates updates and counts workers, where there is such. */
+static int load_resources(struct checkpoint *c, struct variable_store *variables, struct error *err)
+{
+    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
+    for (size_t i = 0; i < c->entries.n; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        struct tensor value;
+        if (!resource_is_part(t->name))
+            continue;
+        if (checkpoint_read(c, (int)i, &value, err))
+            return err->code;
+        if (resource_load(variables, kinds, t->container, t->name, &value, err))
+            error_prefix(err, "%s: ", c->name);
+        tensor_release(&value);
+        if (err->code)
+            return err->code;
+    }
+    return 0;
+}
+
 static int restore_step(struct store *store, int64_t step, const struct restore_request *request,
                         struct restored *restored, struct error *err)
 {
@@ -97,7 +119,8 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
     restored->fits = !load(c, request->graph, &request->names, NULL, err);
-    if (restored->fits && !load(c, request->graph, &request->names, &saved, err))
+    if (restored->fits && !load(c, request->graph, &request->names, &saved, err) &&
+        !load_resources(c, request->variables, err))
         apply(request, &saved, err);
     saved_release(&saved);
     checkpoint_close(c);

@@ -6,8 +6,13 @@
 #include <string.h>
 
 #include "checkpoint/autosave.h"
+#include "checkpoint/restore.h"
+#include "exec/aggregate.h"
 #include "exec/mark.h"
+#include "exec/resource.h"
+#include "graph/text.h"
 #include "lib/stores.h"
+#include "ops/ops.h"
 
 #define VARIABLES 4
 #define SIZE 100000 /* int64 */
@@ -235,6 +240,44 @@ static void the_best_is_saved_when_it_comes(void **state)
     variable_store_free(variables);
 }
 
+/* What was pushed and not yet applied is part of a checkpoint. */
+static void resources_are_saved_and_restored(void **state)
+{
+    struct variable_store *variables = variable_store_new(), *back = variable_store_new();
+    struct variable *v[VARIABLES];
+    struct error err = ERROR_INIT;
+    struct graph *graph;
+    struct restored restored;
+    int64_t value = 7, bytes, pushes;
+    const struct push_id id = {.worker = 1, .incarnation = 2, .seq = 3};
+    const struct tensor pushed = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
+    struct tensor copy;
+    (void)state;
+    make_variables(variables, v);
+    write_all(v, 5);
+    assert_int_equal(tensor_copy(&copy, &pushed, &err), 0);
+    aggregator_push(resource_get(variables, &aggregator_kind, "default", "sum"), &id, &copy, 1);
+    tensor_release(&copy);
+    struct autosave *a = open_autosave(&(struct autosave_options){0}, variables);
+    if (autosave_finish(a, 5, &err))
+        fail_msg("%s", err.text);
+    autosave_close(a);
+    const char *text = "n = NoOp()\n";
+    assert_int_equal(graph_parse_text(text, strlen(text), "test", ops_registry(), &graph, &err), 0);
+    const struct restore_request request = {.graph = graph, .variables = back};
+    struct store *store = stores_open(path, false);
+    if (store_restore(store, CHECKPOINT_NEWEST, &request, &restored, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(restored.step, 5);
+    aggregator_size(resource_get(back, &aggregator_kind, "default", "sum"), &bytes, &pushes);
+    assert_int_equal(pushes, 1);
+    assert_int_equal(bytes, sizeof value);
+    store_close(store);
+    graph_free(graph);
+    variable_store_free(variables);
+    variable_store_free(back);
+}
+
 static void intervals_are_steps_or_times(void **state)
 {
     int64_t steps;
@@ -258,6 +301,7 @@ int main(void)
         cmocka_unit_test(marks_that_nobody_collects_are_taken_away),
         cmocka_unit_test_setup_teardown(every_save_is_of_one_step, setup, teardown),
         cmocka_unit_test_setup_teardown(the_best_is_saved_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(resources_are_saved_and_restored, setup, teardown),
         cmocka_unit_test(intervals_are_steps_or_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

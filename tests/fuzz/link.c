@@ -84,8 +84,8 @@ static size_t take(const uint8_t **data, size_t *size, const uint8_t **part)
 
 static void assemble(struct str *stream, const uint8_t *data, size_t size)
 {
-    static const char greeting[] = "\x87\xa4kind\xa5hello\xa5major\x01\xa5minor\x00\xa3job\xa0"
-                                   "\xa4task\xa4ps:0\xabincarnation\x01";
+    static const char greeting[] = "\x88\xa4kind\xa5hello\xa5major\x01\xa5minor\x00\xa3job\xa0"
+                                   "\xa4task\xa4ps:0\xabincarnation\x01\xa4sums\xc2";
     static const char ping[] = "\x82\xa4kind\xa4ping";
     append_header(stream, greeting, sizeof greeting - 1);
     append_header(stream, ping, sizeof ping - 1);
@@ -106,8 +106,7 @@ static void receive(struct loop *loop, const struct link_config *config, const v
         abort();
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     n_closed = 0;
-    struct link *link =
-        link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, n % 2 == 0);
+    struct link *link = link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, true);
     link_hold(link);
     if (write(pair[1], bytes, n) < 0 && n)
         abort();

@@ -171,8 +171,7 @@ static struct shared *shared_new(int socket)
 static int map_rings(struct shared *shared, int fd, size_t bytes, bool accepted, struct error *err)
 {
     shared->bytes = 2 * ring_bytes(bytes);
-    void *memory =
-        mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void *memory = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         return error_set_errno(err, ERR_OS, "%zu bytes of shared memory", shared->bytes);
     shared->memory = memory;

@@ -125,6 +125,7 @@ static void drain(struct link *link)
     link->state = LINK_DRAINING;
     loop_timer_set(link->timer, link->config->lease);
     send_end(link);
+    link->drained = atomic_load(&link->bytes_out);
     if (link_has_written(link))
         shutdown(link->fd, SHUT_WR);
 }
@@ -194,8 +195,13 @@ static void timed(void *context)
             link_fail(link, &err);
         }
         return;
-    case LINK_DRAINING: /* it was told, and had its time */
-        link_ended(link);
+    case LINK_DRAINING: /* as long as something is written, it goes on */
+        if (link->drained == atomic_load(&link->bytes_out)) {
+            link_ended(link);
+        } else {
+            link->drained = atomic_load(&link->bytes_out);
+            loop_timer_set(link->timer, link->config->lease);
+        }
         return;
     case LINK_CLOSED:
         return;

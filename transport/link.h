@@ -62,10 +62,10 @@ int link_send(struct link *link, const struct named_tensor *tensors, int n_tenso
 /* Bytes that wait to be written: a sender that has its own limits asks. Any thread. */
 uint64_t link_waiting(const struct link *link);
 
-/* Ends the link. why NULL: in an orderly way, behind what was sent before, which is given a lease
- * to get through. With an error: at once, and the peer is told its code and text where it can be.
- * `closed` follows from the loop, never from within this call. Any thread; only the first call
- * counts. */
+/* Ends the link. why NULL: in an orderly way, behind what was sent before, as long as some of
+ * that gets through within each lease. With an error: at once, and the peer is told its code and
+ * text where it can be. `closed` follows from the loop, never from within this call. Any thread;
+ * only the first call counts. */
 void link_close(struct link *link, const struct error *why);
 
 void link_hold(struct link *link);

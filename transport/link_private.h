@@ -66,6 +66,7 @@ struct link {
     double checked, silence;  /* when the lease was checked last, and for how long there was nothing
                                */
     uint64_t heard;           /* bytes_in then */
+    uint64_t drained;         /* bytes_out when it was last looked whether draining gets on */
 
     struct decoder decoder;
     struct record record;

@@ -64,7 +64,10 @@ static bool leave(struct link *link, enum outbox_state state)
 /* Lets the loop serve others and come back. */
 static void pause_writing(struct link *link)
 {
-    leave(link, OUTBOX_FULL);
+    pthread_mutex_lock(&link->out.lock);
+    link->out.state = OUTBOX_FULL; /* whoever comes by may go on */
+    link->out.again = false;
+    pthread_mutex_unlock(&link->out.lock);
     link_hold(link);
     loop_post(link->loop, can_write_posted, link);
 }

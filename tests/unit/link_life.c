@@ -183,33 +183,41 @@ static double notice(const char *address, int number, struct error *why)
     return seconds;
 }
 
-/* Over TCP, and through shared memory beside a Unix socket. */
-static void notice_both(int number, double most, const char *first, const char *second)
+/* In time, in one of three attempts: the machine may have had other things to do. */
+static void notice_in_time(const char *address, int number, double most, const char *text)
 {
     struct error why;
-    char folder[64], address[128];
-    double seconds = notice("127.0.0.1:0", number, &why);
+    double seconds = most;
+    for (int i = 0; i < 3 && seconds >= most; i++) {
+        seconds = notice(address, number, &why);
+        assert_non_null(strstr(why.text, text));
+        if (!strncmp(address, "unix:", 5))
+            unlink(address + 5);
+    }
     assert_true(seconds < most);
-    assert_true(strstr(why.text, first) || strstr(why.text, second));
+}
+
+/* Over TCP, and through shared memory beside a Unix socket. */
+static void notice_both(int number, double most, const char *text)
+{
+    char folder[64], address[128];
+    notice_in_time("127.0.0.1:0", number, most, text);
     end_folder(folder);
     snprintf(address, sizeof address, "unix:%s/s", folder);
-    seconds = notice(address, number, &why);
-    assert_true(seconds < most);
-    assert_true(strstr(why.text, first) || strstr(why.text, second));
-    unlink(address + 5);
+    notice_in_time(address, number, most, text);
     assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_peer_is_killed(void **state)
 {
     (void)state;
-    notice_both(SIGKILL, 0.2, ": connection closed", ": connection reset");
+    notice_both(SIGKILL, 0.2, ": connection ");
 }
 
 static void test_peer_freezes(void **state)
 {
     (void)state;
-    notice_both(SIGSTOP, LEASE * 1.05, "silent for 0.6 s", "silent for 0.6 s");
+    notice_both(SIGSTOP, LEASE * 1.05, "silent for 0.6 s");
 }
 
 /* A process that does not run its loop for several leases is alive: its keeper says so. */
@@ -337,7 +345,7 @@ static void test_loop(void **state)
 static void test_spin(void **state)
 {
     (void)state;
-    struct loop_spin spin;
+    struct loop_spin spin = {0};
     int tried = 0;
     spin_init(&spin);
     spin_release(&spin);

@@ -30,6 +30,7 @@ max-restarts|N|how often something that died is started again (5)
 lease|TIME|how long a task may be silent (3s)
 timeout|TIME|how long to wait for tasks, and for what others have to send (30s)
 dry-run||print the commands instead of running them
+json||with --version: as JSON
 quiet||say nothing but errors
 help||print this
 version||print the version
@@ -48,13 +49,25 @@ allreduce               the workers sum among themselves, without shards
 MODES
 }
 
+examples() {
+    cat <<'EXAMPLES'
+tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32
+tf-run -c lab.cluster --key-file lab.key --mode async --resume --save ckpt/ m.tfg -- ./feed
+EXAMPLES
+}
+
 description() {
     echo 'Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs'
     echo 'for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.'
 }
 
 print_help() {
+    echo 'tf-run: run a distributed training job'
+    echo
+    examples | sed 's/^/  /'
+    echo
     echo 'usage: tf-run [OPTION]... [GRAPH] [-- FEED COMMAND...]'
+    echo
     description
     echo
     option_table | while IFS='|' read -r name argument text; do
@@ -62,8 +75,7 @@ print_help() {
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'Signals: INT and TERM end the job, after a checkpoint if there is --save; two kill it.'
-    echo 'Exit: 0, or the code of the first task that failed for good.'
+    echo 'INT and TERM end the job, after a checkpoint if there is --save; two kill it.'
 }
 
 print_man() {
@@ -74,11 +86,63 @@ print_man() {
     description
     printf '.SH OPTIONS\n'
     option_table | while IFS='|' read -r name argument text; do
-        printf '.TP\n\\fB\\-\\-%s\\fR %s\n%s\n' "$name" "$argument" "$text"
+        printf '.TP\n\\fB\\-\\-%s\\fR %s\n%s\n' "$(printf '%s' "$name" | sed 's/-/\\-/g')" \
+            "$argument" "$text"
     done
     printf '.SH MODES\n.nf\n'
     modes
-    printf '.fi\n.SH SEE ALSO\ntf\\-ps(1), tf\\-exec(1), tf\\-replicate(1)\n'
+    printf '.fi\n.SH EXAMPLES\n.nf\n'
+    examples
+    printf '.fi\n.SH EXIT STATUS\n'
+    printf '0, or that of the first task that failed for good, as of tf\\-exec(1);\n'
+    printf '128+n when signal n ended the job.\n'
+    printf '.SH SEE ALSO\ntf\\-ps(1), tf\\-exec(1), tf\\-replicate(1)\n'
+}
+
+# Writes what a function prints, and says when that cannot be.
+emit() {
+    (exec 3>&1) 2>/dev/null || die 74 'stdout: Bad file descriptor'
+    text=$("$1")
+    exec 3>&1
+    why=$(printf '%s\n' "$text" | cat 2>&1 >&3) && exit 0
+    [ -n "$why" ] || exit 141 # the reader has gone
+    die 74 "stdout: ${why##*: }"
+}
+
+# The option nearest to a word, if one is near: by edit distance (Damerau 1964).
+nearest_option() {
+    option_table | awk -F'|' -v word="$1" '
+        function least(a, b) { return a < b ? a : b }
+        function distance(a, b,   i, j, d, swapped) {
+            for (i = 0; i <= length(a); i++) d[i, 0] = i
+            for (j = 0; j <= length(b); j++) d[0, j] = j
+            for (i = 1; i <= length(a); i++)
+                for (j = 1; j <= length(b); j++) {
+                    d[i, j] = least(least(d[i - 1, j], d[i, j - 1]) + 1,
+                        d[i - 1, j - 1] + (substr(a, i, 1) != substr(b, j, 1)))
+                    swapped = substr(b, j, 1) substr(b, j - 1, 1)
+                    if (i > 1 && j > 1 && substr(a, i - 1, 2) == swapped)
+                        d[i, j] = least(d[i, j], d[i - 2, j - 2] + 1)
+                }
+            return d[length(a), length(b)]
+        }
+        { n = distance(word, $1); if (!best || n < best) { best = n; name = $1 } }
+        END { if (best <= 2) print name }'
+}
+
+unknown_option() {
+    near=$(nearest_option "$1")
+    [ -z "$near" ] || die 64 "no such option --$1; did you mean --$near?"
+    die 64 "no such option --$1; see tf-run --help"
+}
+
+print_version() {
+    version=$(tf-exec --version)
+    if [ -n "$opt_json" ]; then
+        printf '{"tool":"tf-run","version":"%s"}\n' "${version##* }"
+    else
+        echo "tf-run ${version##* }"
+    fi
 }
 
 # An option's value lives in opt_NAME, with '_' for '-'. The environment has TF_NAME.
@@ -94,8 +158,20 @@ defaults_from_environment() {
     for name in $(option_table | cut -d'|' -f1); do
         from=TF_$(printf '%s' "$name" | tr 'a-z-' 'A-Z_')
         eval "$(option_variable "$name")=\${$from:-}"
+        check_switch "$name" "$from"
     done
     unset TF_JOB TF_CLUSTER # what is started is told by its command line
+}
+
+# A switch in the environment says yes or no.
+check_switch() {
+    eval "value=\$$(option_variable "$1")"
+    [ -z "$(option_table | sed -n "s/^$1|\([^|]*\)|.*/\1/p")" ] || return
+    case $value in
+    '' | 1 | true | yes) ;;
+    0 | false | no) set_option "$1" '' ;;
+    *) die 64 "$2=$value: it is a switch: 1 or 0" ;;
+    esac
 }
 
 parse_options() {
@@ -107,10 +183,9 @@ parse_options() {
         -c) shift && set -- --cluster "$@" ;;
         -q) opt_quiet=1 && shift && continue ;;
         -h) opt_help=1 && shift && continue ;;
-        -n) die 64 "no such option -n; tf-run --help lists them" ;;
         --agent) agent=$2 && shift 2 && continue ;;
         --*) ;;
-        -?*) die 64 "no such option $1; tf-run --help lists them" ;;
+        -?*) die 64 "no such option $1; see tf-run --help" ;;
         *)
             [ -z "$graph_file" ] || die 64 "one graph at a time: $graph_file, $1"
             graph_file=$1 && shift && continue
@@ -120,9 +195,9 @@ parse_options() {
         shift "$taken"
     done
     quiet=$opt_quiet
-    [ -z "$opt_help" ] || { print_help && exit 0; }
-    [ -z "$opt_man" ] || { print_man && exit 0; }
-    [ -z "$opt_version" ] || { tf-exec --version | sed 's/^tf-exec/tf-run/' && exit 0; }
+    [ -z "$opt_help" ] || emit print_help
+    [ -z "$opt_man" ] || emit print_man
+    [ -z "$opt_version" ] || emit print_version
 }
 
 # Sets taken to how many words the option was.
@@ -130,8 +205,7 @@ parse_long() {
     name=${1#--} taken=1
     value=
     case $name in *=*) value=${name#*=} && name=${name%%=*} && taken=0 ;; esac
-    row=$(option_table | grep "^$name|") ||
-        die 64 "no such option --$name; tf-run --help lists them"
+    row=$(option_table | grep "^$name|") || unknown_option "$name"
     argument=$(printf '%s' "$row" | cut -d'|' -f2)
     if [ -z "$argument" ]; then
         [ "$taken" = 1 ] || die 64 "--$name takes no value"
@@ -178,4 +252,5 @@ check_options() {
         die 64 "--resume goes on from what --save DIR/ holds"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || [ -r "$graph_file" ] ||
         die 66 "$graph_file: cannot be read"
+    [ ! -d "$graph_file" ] || die 65 "$graph_file: is a directory"
 }

@@ -55,9 +55,8 @@ void server_verb_register(void *context, const struct query *query)
         return;
     struct handle *handle = mem_alloc(sizeof *handle);
     edge_vec *feeds = (edge_vec *)&handle->feeds, *fetches = (edge_vec *)&handle->fetches;
-    int code = FAILPOINT("server.register")
-                   ? error_set(&err, ERR_RETRY, "failpoint server.register")
-                   : 0;
+    int code =
+        FAILPOINT("server.register") ? error_set(&err, ERR_RETRY, "failpoint server.register") : 0;
     if (!code && served->handles.n >= SERVER_HANDLES_MAX)
         code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
                          served->handles.n);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Several processes: shards that serve, workers that drive. Unix sockets in the test's own folder.
-# shellcheck disable=SC2154  # stderr is of run
+# shellcheck disable=SC2154,SC2030,SC2031  # stderr is of run; a test and its teardown share a shell
 bats_require_minimum_version 1.5.0
 
 setup() {

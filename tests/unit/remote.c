@@ -257,8 +257,8 @@ static void values_beyond_the_credit_are_announced(void **state)
 /* Otherwise who cancels between two steps would wait for the next one for ever. */
 static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
 {
-    static const char text[] = "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON(
-        "worker/task:0");
+    static const char text[] =
+        "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
     struct cut cut;
     struct graph *whole;
     struct error err = ERROR_INIT, why = ERROR_INIT;

@@ -104,7 +104,10 @@ digits() { # the parts of the example, for the cluster
                 tf-show >w$w.$round 3>&- &
             eval "worker$w=\$!"
         done
-        sleep 1.2
+        for ((i = 0; i < 200; i++)); do
+            ! grep -q 'waiting for' w1.err || break
+            sleep 0.05
+        done
         shards 2
         wait "$worker0" && wait "$worker1"
         for i in 0 1; do

@@ -17,6 +17,7 @@
 #include "checkpoint/source.h"
 #include "cli/record_file.h"
 #include "exec/driver.h"
+#include "ps/saves.h"
 
 static const char *save_path, *save_every, *save_best, *restore_path;
 static int64_t save_rate;
@@ -50,13 +51,19 @@ static inline const char *saving_name(struct saving *s)
     return arena_strndup(&s->arena, save_path, n);
 }
 
-/* Where --restore is a store: its path and step. */
-static inline bool restoring_from_store(struct saving *s, const char **path, int64_t *step)
+/* Where --restore is a folder of either form: its path and step. */
+static inline bool restoring_from_folder(struct saving *s, const char **path, int64_t *step)
 {
     if (!restore_path)
         return false;
     source_split(restore_path, &s->arena, path, step);
     return *step != CHECKPOINT_NEWEST || saving_is_folder(*path);
+}
+
+/* Where --restore is a store. What the shards of a job have saved is none. */
+static inline bool restoring_from_store(struct saving *s, const char **path, int64_t *step)
+{
+    return restoring_from_folder(s, path, step) && !saves_exist(*path);
 }
 
 static inline bool saving_fetches(const struct driver *driver, const char *name)
@@ -122,6 +129,38 @@ static inline int saving_read_store(struct saving *s, const char *path, int64_t 
                  restored->step);
     store_close(store);
     return err->code;
+}
+
+struct saving_teller {
+    struct saves_skipped skipped; /* first */
+    struct saving *saving;
+};
+
+static inline void saving_tell_skipped(struct saves_skipped *skipped, const char *why)
+{
+    tool_say(((struct saving_teller *)skipped)->saving->tool, "passed over: %s", why);
+}
+
+/* What --restore names, as one stream: a file, or what the shards of a job have saved. */
+static inline int saving_open_reader(struct saving *s, struct stream_reader **reader,
+                                     struct error *err)
+{
+    struct saving_teller teller = {{saving_tell_skipped}, s};
+    const char *path;
+    int64_t step;
+    if (!restoring_from_folder(s, &path, &step))
+        return tool_open_reader(s->tool, restore_path, reader, err);
+    return saves_read(path, step, &teller.skipped, reader, err);
+}
+
+static inline void saving_close_reader(struct saving *s, struct stream_reader *reader)
+{
+    const char *path;
+    int64_t step;
+    if (restoring_from_folder(s, &path, &step))
+        stream_reader_free(reader);
+    else
+        tool_close_reader(reader);
 }
 
 /* The feeds of the steps that were run already are passed over. */

@@ -253,13 +253,13 @@ static int restore(struct execution *job, struct error *err)
 {
     struct stream_reader *reader;
     int64_t step = 0;
-    int code = tool_open_reader(job->tool, restore_path, &reader, err);
+    int code = saving_open_reader(&job->saving, &reader, err);
     if (code)
         return code;
     code = cluster_task ? start_worker(job, reader, err)
                         : variables_restore(session_variables(job->driver.session),
                                             job->joined.graph, &job->devices, reader, &step, err);
-    tool_close_reader(reader);
+    saving_close_reader(&job->saving, reader);
     return code;
 }
 

@@ -197,6 +197,22 @@ static bool is_intact(const char *folder, int64_t step, struct saves_skipped *sk
     return false;
 }
 
+bool saves_exist(const char *folder)
+{
+    step_vec steps = VEC_INIT;
+    struct error ignored = ERROR_INIT;
+    struct stat status;
+    bool found = false;
+    list(folder, "", &steps, &ignored);
+    for (size_t i = 0; !found && i < steps.n; i++) {
+        char *manifest = path_of(folder, steps.items[i], "/manifest");
+        found = !stat(manifest, &status);
+        mem_free(manifest);
+    }
+    vec_release(&steps);
+    return found;
+}
+
 int saves_find(const char *folder, int64_t step, struct saves_skipped *skipped,
                struct manifest *manifest, char **path, struct error *err)
 {

@@ -15,6 +15,7 @@
 #define TF_PS_SAVES_H
 
 #include "ps/manifest.h"
+#include "wire/record.h"
 
 struct saves {
     char *folder;
@@ -45,5 +46,13 @@ struct saves_skipped {
 };
 int saves_find(const char *folder, int64_t step, struct saves_skipped *skipped,
                struct manifest *manifest, char **path, struct error *err);
+
+/* Whether the folder holds a checkpoint of this form at all. */
+bool saves_exist(const char *folder);
+
+/* The same, to be read: the files of all shards one after the other. The reader is the caller's to
+ * free, and named after folder and step: "ckpt@300". */
+int saves_read(const char *folder, int64_t step, struct saves_skipped *skipped,
+               struct stream_reader **reader, struct error *err);
 
 #endif

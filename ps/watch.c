@@ -33,6 +33,12 @@ static int64_t step_of(const struct watch *watch)
     return watch->state.step > 0 ? watch->state.step : 0;
 }
 
+/* Of another host: it has no pid file here, and is known by its links alone. */
+static bool is_elsewhere(const struct watched *task)
+{
+    return !task->process.incarnation && !task->lacks;
+}
+
 /* Told once; what became of it is the next look's. */
 static void see_end(struct watch *watch, struct watched *task, const struct job_process *now)
 {
@@ -67,7 +73,8 @@ static void see_answers(struct watch *watch, struct watched *task, double before
 {
     double lease = watch->options.lease, now = loop_now();
     bool heard = task->heard > before;
-    if (!task->process.alive || !(task->is_shard || task->is_worker))
+    bool here = task->process.alive || is_elsewhere(task);
+    if (!here || !(task->is_shard || task->is_worker))
         return;
     if (heard && (!task->ready || task->silent)) {
         say_of(watch, "ready", task);
@@ -118,7 +125,8 @@ static void look_at_all(struct watch *watch)
         struct watched *task = watched_of(watch, from);
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
-        if (!task->is_shard || !task->process.alive || task->lacks)
+        bool here = task->process.alive || is_elsewhere(task);
+        if (!task->is_shard || !here || task->lacks)
             continue;
         watch_link(watch, task, from->address);
         watch_ask(watch, task);
@@ -158,7 +166,8 @@ static void update_state(struct watch *watch)
     for (size_t i = 0; i < watch->tasks.n; i++) {
         const struct watched *task = watch->tasks.items[i];
         state->workers += task->is_worker;
-        state->workers_here += task->is_worker && task->process.alive && !task->silent;
+        bool here = task->process.alive || (is_elsewhere(task) && task->ready);
+        state->workers_here += task->is_worker && here && !task->silent;
         if (task->has_clock) {
             state->late += task->late;
             state->stale = task->stale;
@@ -186,7 +195,7 @@ static void say_who_is_missing(const struct watch *watch)
 {
     for (size_t i = 0; i < watch->tasks.n; i++) {
         const struct watched *task = watch->tasks.items[i];
-        if (task->process.incarnation && task->ready)
+        if (task->ready || task->silent)
             continue;
         if (task->process.incarnation && !task->process.alive)
             continue; /* it has died or ended, which was said */
@@ -213,9 +222,11 @@ static void speak(struct watch *watch)
 /* Whoever was there has ended well. */
 static bool is_over(const struct watch *watch)
 {
-    for (size_t i = 0; i < watch->tasks.n; i++)
-        if (watch->tasks.items[i]->process.pid)
+    for (size_t i = 0; i < watch->tasks.n; i++) {
+        const struct watched *task = watch->tasks.items[i];
+        if (task->process.pid || (is_elsewhere(task) && task->ready && !task->silent))
             return false;
+    }
     return watch->anyone;
 }
 

@@ -162,11 +162,19 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 
+/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. */
+static bool is_own(void *context, const struct node *node)
+{
+    const struct worker *worker = context;
+    return driver_session_tasks(worker->session) > 0 && worker_task_of(worker, node) < 0;
+}
+
 static int restore(struct worker *worker, struct stream_reader *reader, struct error *err)
 {
+    const struct variables_wanted wanted = {worker->options.graph, is_own, worker};
     saved_variables all = VEC_INIT;
     int64_t step;
-    int code = variables_load(worker->options.graph, reader, &all, &step, err);
+    int code = variables_load(&wanted, reader, &all, &step, err);
     for (size_t i = 0; !code && i < all.n; i++)
         code = put(worker, &all.items[i], err);
     saved_release(&all);

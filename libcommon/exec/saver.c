@@ -139,6 +139,17 @@ static const struct saved *find(const saved_vec *all, const struct variable *lik
     return NULL;
 }
 
+static bool has(const saved_vec *all, const struct node *node)
+{
+    struct variable like = variable_of_node(node, NULL);
+    return find(all, &like) != NULL;
+}
+
+static bool may_lack(const struct variables_wanted *wanted, const struct node *node)
+{
+    return wanted->may_lack && wanted->may_lack(wanted->context, node);
+}
+
 /* Finds the node's value among all and moves it to *saved. */
 static int pick(const saved_vec *all, const struct node *node, const char *from,
                 struct saved_variable *picked, struct error *err)
@@ -163,15 +174,16 @@ static struct device *device_of(const struct device_set *set, const struct node 
     return i < 0 ? NULL : set->devices.items[i];
 }
 
-int variables_load(const struct graph *graph, struct stream_reader *reader, saved_variables *saved,
-                   int64_t *step, struct error *err)
+int variables_load(const struct variables_wanted *wanted, struct stream_reader *reader,
+                   saved_variables *saved, int64_t *step, struct error *err)
 {
+    const struct graph *graph = wanted->graph;
     saved_vec all = VEC_INIT;
     int code = read_all(reader, &all, step, err);
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         struct saved_variable one;
-        if (!node_is(node, "Variable"))
+        if (!node_is(node, "Variable") || (!has(&all, node) && may_lack(wanted, node)))
             continue;
         code = pick(&all, node, stream_reader_name(reader), &one, err);
         if (!code)
@@ -220,8 +232,9 @@ int variables_restore(struct variable_store *store, const struct graph *graph,
                       const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err)
 {
+    const struct variables_wanted wanted = {.graph = graph};
     saved_variables saved = VEC_INIT;
-    int code = variables_load(graph, reader, &saved, step, err);
+    int code = variables_load(&wanted, reader, &saved, step, err);
     for (size_t i = 0; !code && i < saved.n; i++) {
         struct device *device = device_of(devices, saved.items[i].node, err);
         code = device ? variable_put(store, &saved.items[i], device, err) : err->code;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/vec.h"
 #include "wire/decoder.h"
 #include "wire/header.h"
 #include "wire/input.h"
@@ -14,6 +16,8 @@ struct stream_reader {
     bool cut;   /* the decoder was told that the input is too short */
     int failed; /* code of the error that ended reading */
     int64_t expected, count;
+    VEC(int) files; /* ours to close */
+    size_t next;    /* the file to be read after this one */
 };
 
 /* A record behind the hello, before memory is taken for its tensors. */
@@ -57,10 +61,22 @@ struct stream_reader *stream_reader_new_memory(const void *data, size_t n, const
     return reader;
 }
 
+struct stream_reader *stream_reader_new_files(const int *fds, int n, const char *name)
+{
+    struct stream_reader *reader = stream_reader_new(fds[0], name);
+    for (int i = 0; i < n; i++)
+        vec_push(&reader->files, fds[i]);
+    reader->next = 1;
+    return reader;
+}
+
 void stream_reader_free(struct stream_reader *reader)
 {
     if (!reader)
         return;
+    for (size_t i = 0; i < reader->files.n; i++)
+        close(reader->files.items[i]);
+    vec_release(&reader->files);
     input_release(&reader->in);
     decoder_release(&reader->decoder);
     mem_free(reader->name);
@@ -134,6 +150,17 @@ static int not_a_record(struct stream_reader *reader, struct error *err)
     size_t n = in->end - in->start;
     return error_set(err, ERR_DATA, "not a tf-tools stream%s",
                      guess(in->data + in->start, n < 64 ? n : 64));
+}
+
+/* False: this was the last file. */
+static bool begin_next_file(struct stream_reader *reader)
+{
+    if (reader->next >= reader->files.n)
+        return false;
+    input_release(&reader->in);
+    input_init(&reader->in, reader->files.items[reader->next++]);
+    reader->seen = false;
+    return true;
 }
 
 /* Whether a record starts here; *more is false where the input may end. */
@@ -231,6 +258,8 @@ static int read_next(struct stream_reader *reader, struct record *record, bool *
     for (;;) {
         if (read_one(reader, record, more, err))
             return err->code;
+        if (!*more && begin_next_file(reader))
+            continue;
         if (!*more)
             return 0;
         int status = 0;

@@ -87,6 +87,8 @@ struct stream_reader;
  * ("stdin", "digits.tfg"). Never fails. */
 struct stream_reader *stream_reader_new(int fd, const char *name);
 struct stream_reader *stream_reader_new_memory(const void *data, size_t n, const char *name);
+/* Reads one file after the other, n > 0, and closes them when it is freed. */
+struct stream_reader *stream_reader_new_files(const int *fds, int n, const char *name);
 void stream_reader_free(struct stream_reader *reader);
 
 /* Called before the reader blocks for input: a filter flushes its output there, which keeps pipes

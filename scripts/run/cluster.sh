@@ -122,7 +122,7 @@ address_of() {
 host_of() {
     host=$(address_of "$1")
     case $host in
-    unix:* | 127.* | localhost:* | '[::1]:'*) host= ;;
+    unix:* | 127.0.0.1:* | localhost:* | '[::1]:'*) host= ;;
     *)
         host=${host%:*}
         for name in "$(hostname)" "$(hostname -f 2>/dev/null)" $(hostname -I 2>/dev/null); do

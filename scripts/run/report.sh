@@ -34,15 +34,25 @@ save_last() {
     [ "$code" = 0 ] || [ "$result" != 0 ] || result=$code
 }
 
+shards_live() {
+    for shard in $shards; do
+        [ -n "$(recall alive "$shard" '')" ] || return
+    done
+    [ -n "$shards" ]
+}
+
 finish() {
-    counters=$([ -z "$shards" ] || tf-ps stats --by worker --job "$job" 2>/dev/null)
-    [ -z "$shards" ] || [ -z "$opt_save" ] || [ "$stopping" = FAIL ] || save_last
+    counters=$(! shards_live || tf-ps stats --by worker --job "$job" --timeout 5s 2>/dev/null)
+    [ -z "$opt_save" ] || [ "$stopping" = FAIL ] || ! shards_live || save_last
     stopping=${stopping:-END}
     # shellcheck disable=SC2086
     signal_tasks TERM $shards
     while [ "$running" -gt 0 ]; do
         read -r what task value rest <&7 || continue
-        [ "$what" != ended ] || on_ended "$task" "$value" "$rest"
+        case $what in
+        started) on_started "$task" "$value" && signal_tasks TERM "$task" ;;
+        ended) on_ended "$task" "$value" "$rest" ;;
+        esac
     done
     kill "$watch" 2>/dev/null
     wait "$watch" 2>/dev/null

@@ -23,7 +23,8 @@ remove_when_gone() {
 }
 
 start_all() {
-    running=0 restarts=0
+    running=0 restarts=0 started_at=$(date +%s)
+    n_tasks=$(printf '%s\n' "$tasks" | wc -l)
     workers_left=$n_workers result=0 stopping='' step=0
     trap 'on_signal INT 130' INT
     trap 'on_signal TERM 143' TERM
@@ -43,6 +44,7 @@ start_tasks() {
 start_watch() {
     set -- --job "$job" --lease "$opt_lease"
     [ -z "$quiet" ] || set -- "$@" -q
+    [ -z "$opt_no_key" ] || set -- "$@" --no-key
     (exec 9>&- && exec setsid tf-ps watch "$@" >&7 7>&-) &
     watch=$!
 }
@@ -52,19 +54,96 @@ supervise() {
     while [ "$workers_left" -gt 0 ]; do
         read -r what task value rest <&7 || continue
         case $what in
-        started) remember pid "$task" "$value" ;;
+        started) on_started "$task" "$value" ;;
+        feeder) remember feeder "$task" "$value" ;;
         ended) on_ended "$task" "$value" "$rest" ;;
-        silent) on_silent "$task" "$value" ;;
-        step) step=$task ;;
-        missing) say "$task: $value $rest" ;;
+        ready) remember ready "$task" 1 ;;
+        waiting) on_waiting "$task" "${value#why=}${rest:+ $rest}" ;;
+        silent) on_silent "$task" "${value%s}" "$rest" ;;
+        step) take_step "step=$task" ;;
         esac
     done
 }
 
+# The newest step that anybody told of, among words like step=211.
+take_step() {
+    for word in "$@"; do
+        case $word in step=*) word=${word#step=} ;; *) continue ;; esac
+        [ "$word" -le "$step" ] || step=$word
+    done
+}
+
+# How far training was when a task died: the watcher is about to say it. A tick ends the wait, and
+# what others say meanwhile goes back into the pipe.
+await_step() {
+    kept=''
+    (sleep 0.3 && echo tick >&7) 9>&- &
+    while read -r what task value rest <&7 || continue; do
+        # shellcheck disable=SC2086
+        case "$what $task" in
+        "died $1" | "left $1") take_step $value $rest && break ;;
+        "step "*) take_step "step=$task" ;;
+        "tick "*) break ;;
+        *) kept="$kept$what $task $value $rest
+" ;;
+        esac
+    done
+    [ -z "$kept" ] || printf '%s' "$kept" >&7
+}
+
+# "5 of 6 ready; waiting for worker:3 on node4: ssh: connection timed out, 22 s left", when it is
+# news. A worker of others without shards is ready when it runs: nobody else can tell.
+on_waiting() {
+    why=$2
+    [ -n "$shards" ] || [ "$why" != 'no answer yet' ] || return
+    [ -z "$(recall ready "$1" '')" ] || return
+    host_of "$1"
+    [ -z "$host" ] || why=$(ssh_failure "$1" "$why")
+    left=$((started_at + $(seconds_of "$opt_timeout") - $(date +%s)))
+    text="$(count_ready) of $n_tasks ready; waiting for $1${host:+ on $host}: $why"
+    [ "$why" = "$(recall told "$1" '')" ] || say "$text, $left s left"
+    remember told "$1" "$why"
+    [ "$left" -gt 0 ] || [ "$why" != 'not started' ] || give_up_waiting "$1"
+}
+
+count_ready() {
+    for task in $tasks; do
+        recall ready "$task" ''
+    done | wc -c
+}
+
+# Whole seconds of 30s, 1500ms, 2m.
+seconds_of() {
+    case $1 in
+    *ms) echo $((${1%ms} / 1000 + 1)) ;;
+    *m) echo $((${1%m} * 60)) ;;
+    *h) echo $((${1%h} * 3600)) ;;
+    *) number=${1%s} && echo "${number%.*}" ;;
+    esac
+}
+
+give_up_waiting() {
+    say "$1 is not there after $opt_timeout; the job ends"
+    stopping=FAIL result=69
+    # shellcheck disable=SC2086
+    signal_tasks KILL $workers
+}
+
+on_started() {
+    remember pid "$1" "$2"
+    remember alive "$1" 1
+    case $stopping in
+    '' | END) ;;
+    *) signal_tasks TERM "$1" ;; # it was not there when the others were told
+    esac
+}
+
 on_ended() {
     [ "$3" = "$generation" ] || return
+    remember alive "$1" ''
     running=$((running - 1))
     set_ended "$1" "$(ending "$2")"
+    remember ready "$1" ''
     if [ "$2" = 0 ] || [ -n "$stopping" ]; then
         case $1 in worker:*) workers_left=$((workers_left - 1)) ;; esac
         [ "$2" = 0 ] && [ "${1%:*}" = ps ] && [ -z "$stopping" ] && on_death "$1" "$2"
@@ -72,6 +151,7 @@ on_ended() {
     fi
     case $2 in
     64 | 65 | 66 | 70 | 77 | 78) give_up "$1" "$2" ;;
+    255) give_up "$1" 69 ;; # ssh
     *) on_death "$1" "$2" ;;
     esac
 }
@@ -97,9 +177,9 @@ on_death() {
         fi
         [ -n "$shards" ] || { restart_all "$1" "$2" && return; }
         may_restart "$1" "$2" || return
+        lost=$(loss "$1" "$2") next=$(($(incarnation "$1") + 1))
         start_task "$1"
-        say "$1 (pid $(old_pid "$1")) $(cause "$1" "$2") at step $step; started again as" \
-            "incarnation $(($(incarnation "$1") + 1)) (restart $restarts of $opt_max_restarts)"
+        say "$lost started again as incarnation $next (restart $restarts of $opt_max_restarts)"
         ;;
     esac
 }
@@ -108,7 +188,7 @@ shard_is_dead() {
     sleep 0.3
     for shard in $shards; do
         pid=$(pid_of "$shard")
-        if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
+        if [ -n "$pid" ] && ! kill -0 "$pid" 2>/dev/null; then
             return 0
         fi
     done
@@ -121,15 +201,23 @@ old_pid() {
 }
 
 incarnation() {
-    cat "$(file_of "$1").starts" 2>/dev/null || echo 0
+    cat "$(file_of "$1").starts" 2>/dev/null || cat "$(file_of "$1").tries" 2>/dev/null || echo 0
+}
+
+# "worker:1 (pid 4123) killed by signal 9 at step 211;"
+loss() {
+    echo "$1 (pid $(old_pid "$1")) $(cause "$1" "$2") at step $step;$(was_killed "$1")"
+}
+
+was_killed() {
+    [ -z "$(get_silent "$1")" ] || echo " killed,"
 }
 
 # "killed by signal 9", or the last thing that it said.
 cause() {
     why=$(get_silent "$1")
     if [ -n "$why" ]; then
-        set_silent "$1" ''
-        echo "silent for $why"
+        echo "silent for $why s"
     elif [ "$2" -gt 128 ]; then
         ending "$2"
     else
@@ -138,6 +226,7 @@ cause() {
 }
 
 may_restart() {
+    await_step "$1"
     restarts=$((restarts + 1))
     count_restart "$1"
     [ "$restarts" -gt "$opt_max_restarts" ] || return 0
@@ -149,18 +238,20 @@ may_restart() {
 # A lost shard, or any loss without shards, takes everything back to the newest checkpoint.
 restart_all() {
     may_restart "$1" "$2" || return
-    lost="$1 (pid $(old_pid "$1")) $(cause "$1" "$2") at step $step"
+    lost=$(loss "$1" "$2")
     stop_generation
     newest=$(newest_step)
     if [ -n "$newest" ]; then
         repeat=$((step - newest))
         [ "$repeat" -ge 0 ] || repeat=0
-        say "$lost; restored from ${opt_save%/}@$newest, $repeat steps to repeat" \
+        say "$lost restored from ${opt_save%/}@$newest, $repeat steps to repeat" \
             "(restart $restarts of $opt_max_restarts)"
     else
-        say "$lost; nothing was saved: all $step steps to repeat" \
+        say "$lost nothing was saved: all $step steps to repeat" \
             "(restart $restarts of $opt_max_restarts)"
     fi
+    [ -z "$newest" ] || step=$newest
+    [ -n "$newest" ] || step=0
     restarted=1
     start_tasks
 }
@@ -182,11 +273,17 @@ stop_generation() {
     generation=$((generation + 1))
     while [ "$running" -gt 0 ]; do
         read -r what task value rest <&7 || continue
-        [ "$what" != ended ] || running=$((running - 1))
+        case $what in
+        started) on_started "$task" "$value" && signal_tasks KILL "$task" ;;
+        ended) running=$((running - 1)) && remember alive "$task" '' ;;
+        esac
     done
 }
 
 on_silent() {
+    [ -n "$(recall alive "$1" '')" ] || return
+    # shellcheck disable=SC2086
+    take_step $3
     set_silent "$1" "$2"
     signal_tasks KILL "$1"
 }

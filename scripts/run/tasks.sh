@@ -25,6 +25,17 @@ common_words() {
     [ -z "$opt_deterministic" ] || quote --deterministic
 }
 
+# It is worker 0 that gives the shards their first values. Later they have better ones.
+first_worker_words() {
+    [ -n "$shards" ] || [ -z "$opt_save" ] || quote --save "$opt_save"
+    [ -z "$opt_restore" ] || [ "$(incarnation worker:0)" != 0 ] || is_resumed ||
+        quote --restore "$opt_restore"
+}
+
+is_resumed() {
+    [ -n "$opt_resume$restarted" ] && [ -n "$(newest_step)" ]
+}
+
 # The command of a task, given the job's directory there.
 command_of() {
     case $1 in
@@ -34,7 +45,6 @@ command_of() {
         [ -z "$opt_save" ] || quote --save "$opt_save"
         [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
         [ -z "$opt_keep" ] || quote --keep "$opt_keep"
-        [ -z "$opt_restore" ] || quote --restore "$opt_restore"
         [ -z "$opt_resume$restarted" ] || [ -z "$opt_save" ] || quote --resume
         ;;
     worker:*)
@@ -44,7 +54,7 @@ command_of() {
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
         [ -z "$opt_steps" ] || quote --steps "$opt_steps"
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
-        [ -n "$shards" ] || [ "$1" != worker:0 ] || [ -z "$opt_save" ] || quote --save "$opt_save"
+        [ "$1" != worker:0 ] || first_worker_words
         ;;
     esac
 }
@@ -90,6 +100,7 @@ run_task() {
 }
 
 start_task() {
+    set_silent "$1" ''
     run_task "$1" 2>>"$(file_of "$1").err" &
     running=$((running + 1))
 }
@@ -99,11 +110,14 @@ pid_of() {
     recall pid "$1" ''
 }
 
+# On another host it is the end of its stdin that ends a task in good order.
 signal_tasks() {
     signal=$1
     shift
     for task in "$@"; do
+        [ -n "$(recall alive "$task" '')" ] || continue
         pid=$(pid_of "$task")
-        [ -z "$pid" ] || kill -s "$signal" "$pid" 2>/dev/null
+        [ "$signal" = KILL ] || pid=$(recall feeder "$task" "$pid")
+        kill -s "$signal" "$pid" 2>/dev/null
     done
 }

@@ -57,12 +57,12 @@ same_bits() { # CHECKPOINT CHECKPOINT
 }
 
 accuracy() { # FOLDER: of the newest checkpoint, on images that were not trained on
-    local newest
-    newest=$(cd "$1" && printf '%s\n' * | sort -n | tail -1)
-    cat "$1/$newest"/ps-*.ckpt >"$BATS_TEST_TMPDIR/all.ckpt"
-    ./feed --rows 1438- --batch 360 |
-        tf-exec -g one.tfg --run eval --restore "$BATS_TEST_TMPDIR/all.ckpt" |
+    ./feed --rows 1438- --batch 360 | tf-exec -g one.tfg --run eval --restore "$1" |
         tf-show | sed -n 's/^step 1  accuracy //p'
+}
+
+says() { # LINE RESTART: the line is there, N being numbers
+    grep -E "^tf-run: ${1//N/[0-9]+} \(restart $2 of 5\)$" err
 }
 
 is_good() { # ACCURACY
@@ -103,7 +103,7 @@ soon() {
     soon 30 test -s "$job/worker-1.rec"
     kill -9 "$(cat "$job/worker-1.pid")"
     wait "$tf_run"
-    grep -E 'worker:1 \(pid [0-9]+\) killed by signal 9 .*started again as incarnation 2 ' err
+    says 'worker:1 \(pid N\) killed by signal 9 at step N; started again as incarnation 2' 1
     same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
 }
 
@@ -113,8 +113,31 @@ soon() {
     soon 30 test -e "$BATS_TEST_TMPDIR/ck/20/manifest"
     kill -9 "$(cat "$job/ps-1.pid")"
     wait "$tf_run"
-    grep -E 'ps:1 \(pid [0-9]+\) killed by signal 9 .*restored from .*ck@[0-9]+, [0-9]+ steps ' err
+    says 'ps:1 \(pid N\) killed by signal 9 at step N; restored from .*ck@N, N steps to repeat' 1
+    cat "$job"/worker-?.err >&2
+    grep -E "^tf-exec: worker:.: step .*: ps:1 at unix:ps-1.link, incarnation 1: connection " \
+        "$job"/worker-?.err
     same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+}
+
+@test "a worker that is frozen is found by its lease, killed and started again" {
+    start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --lease 1s --job "$job" digits.tfg
+    local tf_run=$!
+    soon 30 test -s "$job/worker-1.rec"
+    kill -STOP "$(cat "$job/worker-1.pid")"
+    wait "$tf_run"
+    says 'worker:1 \(pid N\) silent for N.N s at step N; killed, started again as incarnation 2' 1
+    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+}
+
+@test "values to begin with come from what another job has saved, or a step of it" {
+    train 2 1 1 --restore whole --run eval --fetch accuracy --steps 1 --job "$job" digits.tfg
+    tf-show "$job/worker-0.rec" >from
+    ./feed --rows 1-1437 --shuffle --batch 64 --epochs 1 --steps 1 |
+        tf-exec -g one.tfg --run eval --fetch accuracy --restore whole@460 | tf-show | diff - from
+    run --separate-stderr tf-exec -g one.tfg --run eval --restore whole@7
+    [ "$status" -eq 66 ]
+    [ "$stderr" = "tf-exec: whole: no intact checkpoint of step 7" ]
 }
 
 @test "TERM saves; the same command with --resume goes on to the same bits" {

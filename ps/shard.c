@@ -6,14 +6,15 @@
 
 struct verb_row {
     const char *name;
-    bool slow;
+    enum { QUICK, SLOW, WRITER } clerk;
     shard_work *work;
 };
 
 static const struct verb_row verbs[] = {
-    {"list", false, shard_list},   {"get", false, shard_get},           {"put", false, shard_put},
-    {"reset", false, shard_reset}, {"snapshot", false, shard_snapshot}, {"keep", true, shard_write},
-    {"save", true, shard_save},    {"restore", true, shard_restore},
+    {"list", QUICK, shard_list},         {"get", QUICK, shard_get},
+    {"put", QUICK, shard_put},           {"reset", QUICK, shard_reset},
+    {"snapshot", QUICK, shard_snapshot}, {"keep", WRITER, shard_write},
+    {"save", SLOW, shard_save},          {"restore", SLOW, shard_restore},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 
@@ -82,7 +83,8 @@ static void verb(void *context, const struct query *from)
     struct shard *shard = registered->shard;
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){query_new(shard, from), registered->row->work};
-    if (!clerk_do(registered->row->slow ? shard->slow : shard->quick, work, errand)) {
+    struct clerk *const clerks[] = {shard->quick, shard->slow, shard->writer};
+    if (!clerk_do(clerks[registered->row->clerk], work, errand)) {
         shard_query_free(errand->query); /* the links have ended, too */
         mem_free(errand);
     }
@@ -153,6 +155,7 @@ struct shard *shard_new(const struct shard_options *options)
     pthread_mutex_init(&shard->lock, NULL);
     shard->quick = clerk_new();
     shard->slow = clerk_new();
+    shard->writer = clerk_new();
     for (size_t i = 0; i < N_VERBS; i++) {
         all->registered[i] = (struct registered){shard, &verbs[i]};
         hub_verb(options->hub, verbs[i].name, verb, &all->registered[i]);
@@ -172,7 +175,9 @@ void shard_free(struct shard *shard)
     atomic_store(&shard->ends, true);
     clerk_free(shard->quick);
     clerk_free(shard->slow);
+    clerk_free(shard->writer);
     snapshot_free(shard->snapshot);
+    mem_free(shard->snapshot_for);
     resource_watch(shard->options.variables, NULL);
     if (shard_clock(shard))
         clock_count_in(shard_clock(shard), NULL, 0);

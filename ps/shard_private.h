@@ -22,7 +22,8 @@ struct shard {
     struct resource_watcher watcher; /* first */
     struct pushes pushes;            /* of the first shard, with a folder to save to */
     struct shard_options options;
-    struct clerk *quick, *slow; /* for holds; for disks */
+    struct clerk *quick, *slow; /* for holds; for what waits for other shards, too */
+    struct clerk *writer;       /* for disks: leaders wait for it, so it never leads */
     double began;
     atomic_bool ends; /* waits are given up */
     int64_t
@@ -30,6 +31,7 @@ struct shard {
 
     pthread_mutex_t lock; /* guards what follows */
     struct snapshot *snapshot;
+    char *snapshot_for;  /* the folder that it is to be written to */
     int64_t saved_step;  /* of the last checkpoint; -1: none */
     char save_text[256]; /* how the last save went wrong; "": it did not */
 };

@@ -25,7 +25,9 @@ void shard_file_name(const char *task, char *name, size_t n)
 
 /* ---- one shard's part ---- */
 
-static int take(struct shard *shard, int64_t step, double seconds, struct error *err)
+/* Of two that lead a save at once the later one has the copies. */
+static int take(struct shard *shard, const char *folder, int64_t step, double seconds,
+                struct error *err)
 {
     struct snapshot *snapshot;
     int code = snapshot_take(shard->options.variables, step, seconds, &snapshot, err);
@@ -33,7 +35,9 @@ static int take(struct shard *shard, int64_t step, double seconds, struct error 
         return code;
     pthread_mutex_lock(&shard->lock);
     struct snapshot *old = shard->snapshot;
+    mem_free(shard->snapshot_for);
     shard->snapshot = snapshot;
+    shard->snapshot_for = mem_strdup(folder);
     pthread_mutex_unlock(&shard->lock);
     snapshot_free(old);
     return 0;
@@ -42,12 +46,15 @@ static int take(struct shard *shard, int64_t step, double seconds, struct error 
 static int write_part(struct shard *shard, const char *folder, struct manifest_file *file,
                       char name[80], struct error *err)
 {
+    struct snapshot *snapshot = NULL;
     pthread_mutex_lock(&shard->lock);
-    struct snapshot *snapshot = shard->snapshot;
-    shard->snapshot = NULL;
+    if (shard->snapshot && !strcmp(shard->snapshot_for, folder)) {
+        snapshot = shard->snapshot;
+        shard->snapshot = NULL;
+    }
     pthread_mutex_unlock(&shard->lock);
     if (!snapshot)
-        return error_set(err, ERR_PROTOCOL, "a request to write before one to take a snapshot");
+        return error_set(err, ERR_RETRY, "%s: another save began meanwhile", folder);
     shard_file_name(shard->options.task, name, 80);
     int code = snapshot_write(snapshot, folder, name, file, err);
     snapshot_free(snapshot);
@@ -57,7 +64,10 @@ static int write_part(struct shard *shard, const char *folder, struct manifest_f
 void shard_snapshot(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    take(query->shard, query->step, query->seconds, &err);
+    if (!query->folder)
+        error_set(&err, ERR_PROTOCOL, "a request for a snapshot needs a folder");
+    else
+        take(query->shard, query->folder, query->step, query->seconds, &err);
     shard_query_end(query, &err);
 }
 
@@ -102,6 +112,8 @@ struct save {
 static void pack_snapshot(void *context, msgpack_packer *packer)
 {
     const struct save *save = context;
+    pack_key(packer, "folder");
+    pack_text(packer, save->part);
     pack_key(packer, "step");
     msgpack_pack_int64(packer, save->manifest.step);
     pack_key(packer, "seconds");
@@ -144,12 +156,12 @@ static int ask(struct save *save, const struct request *request, double seconds,
 static int copy_all(struct save *save, struct error *err)
 {
     struct request request = {.verb = "snapshot",
-                              .n_fields = 2,
+                              .n_fields = 3,
                               .pack = pack_snapshot,
                               .cancelled = &save->shard->ends,
                               .about = "a copy of what it keeps",
                               .context = save};
-    int code = take(save->shard, save->manifest.step, save->seconds, err);
+    int code = take(save->shard, save->part, save->manifest.step, save->seconds, err);
     return code ? code : ask(save, &request, save->seconds + 1, err);
 }
 
@@ -208,7 +220,8 @@ static int copy_between_rounds(struct save *save, const struct shard_save_reques
     save->manifest.step = wanted->step >= 0 ? wanted->step : next_step(save->saves.folder);
     if (wanted->clock)
         count_pushes(save, wanted->clock);
-    return copy_all(save, err);
+    int code = saves_begin(&save->saves, save->manifest.step, &save->part, err);
+    return code ? code : copy_all(save, err);
 }
 
 static int copy_and_write(struct save *save, const struct shard_save_request *wanted,
@@ -217,8 +230,6 @@ static int copy_and_write(struct save *save, const struct shard_save_request *wa
     int code = copy_between_rounds(save, wanted, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
-    if (!code)
-        code = saves_begin(&save->saves, save->manifest.step, &save->part, err);
     if (!code)
         code = write_all(save, err);
     if (!code)

@@ -172,6 +172,73 @@ static void who_does_not_answer_is_named(void **unused)
     shards_end();
 }
 
+/* Fields of other types than those that belong there, and tensors that nobody asked for. */
+static void pack_nonsense(void *context, msgpack_packer *packer)
+{
+    uint64_t *random = context;
+    static const char *const names[] = {"container", "name", "folder", "step", "seconds"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        pack_key(packer, names[i]);
+        switch (unit_random(random) % 7) {
+        case 0:
+            msgpack_pack_int64(packer, (int64_t)unit_random(random));
+            break;
+        case 1:
+            msgpack_pack_double(packer, unit_random(random) & 1 ? -1e300 : 0.0 / 0.0);
+            break;
+        case 2:
+            msgpack_pack_nil(packer);
+            break;
+        case 3:
+            msgpack_pack_array(packer, 1);
+            msgpack_pack_true(packer);
+            break;
+        case 4:
+            pack_text(packer, "");
+            break;
+        case 5:
+            pack_text(packer, "../../../none/there");
+            break;
+        default:
+            pack_text(packer, "default");
+        }
+    }
+}
+
+static void nonsense_is_answered_and_changes_nothing(void **unused)
+{
+    (void)unused;
+    static const char *const verbs[] = {"list", "get",  "put",     "reset",  "snapshot",
+                                        "keep", "save", "restore", "status", "stats"};
+    uint64_t random = 1;
+    struct gathered g = {0};
+    int64_t number = 7;
+    struct shape scalar = {.rank = 0};
+    struct named_tensor tensors[] = {{"v", tensor_borrow(INT64, &scalar, &number)},
+                                     {"w", tensor_borrow(INT64, &scalar, &number)}};
+    struct client client;
+    shards_start(0);
+    open_client(&client, NULL);
+    for (int i = 0; i < 300; i++) {
+        struct error err = ERROR_INIT;
+        struct request request = {.verb = verbs[unit_random(&random) % 10],
+                                  .n_fields = 5,
+                                  .pack = pack_nonsense,
+                                  .tensors = tensors,
+                                  .n_tensors = 2,
+                                  .context = &random};
+        client_ask(&client, &request, &err);
+        assert_true(err.code == 0 || err.code == ERR_PROTOCOL || err.code == ERR_NOINPUT ||
+                    err.code == ERR_DENIED || err.code == ERR_IO || err.code == ERR_RETRY ||
+                    err.code == ERR_DATA);
+    }
+    client_close(&client);
+    struct request status = {.verb = "status"};
+    struct error err = ERROR_INIT;
+    assert_int_equal(ask(NULL, &status, &g, &err), 0);
+    shards_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +246,7 @@ int main(void)
         cmocka_unit_test(a_value_goes_there_and_back),
         cmocka_unit_test(a_container_is_reset),
         cmocka_unit_test(who_does_not_answer_is_named),
+        cmocka_unit_test(nonsense_is_answered_and_changes_nothing),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

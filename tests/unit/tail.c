@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/unit.h"
+#include "ps/tail.h"
+#include "wire/record.h"
+
+/* A stream of `n` fetch records: step i, loss i / 2, three numbers that are no scalar. */
+static struct stream_writer *make_stream(int n)
+{
+    struct stream_writer *writer = stream_writer_new_memory("test", n);
+    struct error err = ERROR_INIT;
+    for (int i = 1; i <= n; i++) {
+        float loss = (float)i / 2, many[3] = {1, 2, 3};
+        struct shape scalar = {.rank = 0}, three = {.rank = 1, .dims = {3}};
+        struct named_tensor tensors[] = {{"loss", tensor_borrow(FLOAT32, &scalar, &loss)},
+                                         {"many", tensor_borrow(FLOAT32, &three, many)}};
+        assert_int_equal(stream_write_feed(writer, RECORD_FETCH, i, NULL, tensors, 2, &err), 0);
+    }
+    assert_int_equal(stream_finish(writer, &err), 0);
+    return writer;
+}
+
+static char path[64];
+
+static void write_bytes(const void *bytes, size_t n, int flags)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | flags, 0600);
+    assert_int_equal(write(fd, bytes, n), n);
+    close(fd);
+}
+
+static int set_up(void **unused)
+{
+    (void)unused;
+    snprintf(path, sizeof path, "/tmp/tf-tail-%ld", (long)getpid());
+    return 0;
+}
+
+static int clean_up(void **unused)
+{
+    (void)unused;
+    return unlink(path);
+}
+
+/* Whatever pieces it comes in, the last whole record is what counts. */
+static void a_file_that_grows(void **unused)
+{
+    (void)unused;
+    struct stream_writer *writer = make_stream(5);
+    struct tail tail;
+    size_t n;
+    const char *bytes = stream_writer_bytes(writer, &n);
+    tail_init(&tail, path);
+    tail_read(&tail);
+    assert_int_equal(tail.step, -1);
+    for (size_t i = 0; i < n; i++) {
+        int64_t before = tail.step;
+        write_bytes(bytes + i, 1, O_APPEND);
+        tail_read(&tail);
+        assert_true(tail.step == before || tail.step == (before < 0 ? 1 : before + 1));
+    }
+    assert_int_equal(tail.step, 5);
+    assert_int_equal(tail.total, 5);
+    assert_string_equal(str_text(&tail.values), "loss=2.5");
+    tail_release(&tail);
+    stream_writer_free(writer);
+}
+
+static void a_file_that_is_begun_again(void **unused)
+{
+    (void)unused;
+    struct stream_writer *longer = make_stream(9), *shorter = make_stream(2);
+    struct tail tail;
+    size_t n;
+    const void *bytes = stream_writer_bytes(longer, &n);
+    write_bytes(bytes, n, 0);
+    tail_init(&tail, path);
+    tail_read(&tail);
+    assert_int_equal(tail.step, 9);
+    bytes = stream_writer_bytes(shorter, &n);
+    write_bytes(bytes, n, O_TRUNC);
+    tail_read(&tail);
+    assert_int_equal(tail.step, 2);
+    assert_string_equal(str_text(&tail.values), "loss=1");
+    write_bytes("what is this", 12, O_APPEND);
+    tail_read(&tail);
+    assert_int_equal(tail.step, 2); /* no guess beyond damage */
+    tail_release(&tail);
+    stream_writer_free(longer);
+    stream_writer_free(shorter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_file_that_grows, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(a_file_that_is_begun_again, set_up, clean_up),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

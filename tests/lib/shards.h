@@ -28,6 +28,7 @@ struct server {
     struct variable_store *store;
     struct shard *shard;
     pthread_t thread;
+    pthread_mutex_t lock; /* guards told */
     char told[512];
 };
 
@@ -43,7 +44,9 @@ static inline int find_cluster(void *context, struct cluster *cluster, struct er
 static inline void tell(void *context, const char *line)
 {
     struct server *server = context;
+    pthread_mutex_lock(&server->lock);
     snprintf(server->told, sizeof server->told, "%s", line);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static inline void *run(void *argument)
@@ -58,6 +61,7 @@ static inline void start(struct server *server, int i, int64_t save_every)
 {
     struct error err = ERROR_INIT;
     char address[32];
+    pthread_mutex_init(&server->lock, NULL);
     snprintf(server->task, sizeof server->task, "ps:%d", i);
     snprintf(address, sizeof address, "unix:ps-%d", i);
     struct hub_options hub = {.peers = {.task = server->task, .producer = "test"}};
@@ -136,6 +140,23 @@ static inline void shards_end(void)
     }
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(chdir("/") | system(command), 0);
+}
+
+static inline void assert_told(struct server *server, const char *line)
+{
+    pthread_mutex_lock(&server->lock);
+    assert_string_equal(server->told, line);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static inline bool has_value(struct server *server, const char *container, const char *name)
+{
+    struct container_list list = {0};
+    struct error err = ERROR_INIT;
+    assert_int_equal(containers_list(server->store, container, name, 1, &list, &err), 0);
+    bool has = list.rows.n == 1 && list.rows.items[0].initialized;
+    container_list_release(&list);
+    return has;
 }
 
 static inline void open_client(struct client *client, const char *task)

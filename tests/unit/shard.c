@@ -138,7 +138,7 @@ static void a_container_is_reset(void **unused)
     open_client(&client, "ps:0");
     assert_int_equal(client_ask(&client, &reset, &err), 0);
     client_close(&client);
-    assert_false(variable_store_find(servers[0].store, "scratch", "s")->initialized);
+    assert_false(has_value(&servers[0], "scratch", "s"));
     assert_int_equal(get(&servers[0], "v"), 1);
     (void)g;
     shards_end();

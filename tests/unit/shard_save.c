@@ -35,8 +35,8 @@ static void all_shards_are_saved_and_taken_back(void **unused)
         fail_msg("%s", err.text);
     assert_int_equal(get(&servers[0], "v"), 1);
     assert_int_equal(get(&servers[1], "w"), 3);
-    assert_false(variable_store_find(servers[1].store, "default", "new")->initialized);
-    assert_string_equal(servers[1].told, "restored from saved@2");
+    assert_false(has_value(&servers[1], "default", "new"));
+    assert_told(&servers[1], "restored from saved@2");
     client_close(&client);
     shards_end();
 }

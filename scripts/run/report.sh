@@ -27,10 +27,11 @@ count_restart() {
     remember restarts_of "$1" $(($(recall restarts_of "$1" 0) + 1))
 }
 
-# What the shards have at the end, whether the data ended or a signal came.
-save_last() {
-    tf-ps save "$opt_save" --job "$job" --timeout "$opt_timeout"
+# What the shards have at the end: when the data has ended, or when a signal came.
+save_now() {
+    setsid -w tf-ps save "$opt_save" --job "$job" --timeout "$opt_timeout"
     code=$?
+    [ "$code" != 0 ] || saved=1
     [ "$code" = 0 ] || [ "$result" != 0 ] || result=$code
 }
 
@@ -43,7 +44,7 @@ shards_live() {
 
 finish() {
     counters=$(! shards_live || tf-ps stats --by worker --job "$job" --timeout 5s 2>/dev/null)
-    [ -z "$opt_save" ] || [ "$stopping" = FAIL ] || ! shards_live || save_last
+    [ -z "$opt_save" ] || [ -n "$saved" ] || [ "$stopping" = FAIL ] || ! shards_live || save_now
     stopping=${stopping:-END}
     # shellcheck disable=SC2086
     signal_tasks TERM $shards

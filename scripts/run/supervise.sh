@@ -23,7 +23,7 @@ remove_when_gone() {
 }
 
 start_all() {
-    running=0 restarts=0 started_at=$(date +%s)
+    running=0 restarts=0 saved='' started_at=$(date +%s)
     n_tasks=$(printf '%s\n' "$tasks" | wc -l)
     workers_left=$n_workers result=0 stopping='' step=0
     trap 'on_signal INT 130' INT
@@ -295,6 +295,8 @@ on_signal() {
         return
     fi
     stopping=$1 result=$2
+    # Before the first worker leaves: what the others do without it is no round of all.
+    [ -z "$opt_save" ] || ! shards_live || save_now
     # shellcheck disable=SC2086
     signal_tasks TERM $workers
 }

@@ -21,6 +21,8 @@ struct hub {
     struct exchanges *exchanges;
     VEC(struct verb) verbs;
     struct hub_watcher *watchers;
+    reduce_function *reduce;
+    void *reduce_context;
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct peer *) open;
@@ -138,6 +140,12 @@ void hub_verb(struct hub *hub, const char *name, verb_function *function, void *
     vec_push(&hub->verbs, ((struct verb){name, function, context}));
 }
 
+void hub_reduce(struct hub *hub, reduce_function *function, void *context)
+{
+    hub->reduce = function;
+    hub->reduce_context = context;
+}
+
 static const struct verb *find_verb(const struct hub *hub, const char *name)
 {
     for (size_t i = 0; i < hub->verbs.n; i++)
@@ -197,10 +205,15 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
         return exchanges_announce(hub->exchanges, peer, record, err);
     case RECORD_GRANT:
         return flow_granted(peer, record, err);
+    case RECORD_REDUCE:
+        if (hub->reduce)
+            return hub->reduce(hub->reduce_context, peer, record, err);
+        break;
     default:
-        return error_set(err, ERR_PROTOCOL, "a %s record has no place here",
-                         record_kind_name(record->kind));
+        break;
     }
+    return error_set(err, ERR_PROTOCOL, "a %s record has no place here",
+                     record_kind_name(record->kind));
 }
 
 /* ---- links ---- */

@@ -68,6 +68,14 @@ msgpack_packer *hub_call_begin(struct hub *hub, struct peer *peer, const char *v
 int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tensors, int n,
              struct error *err);
 
+/* ---- collectives ---- */
+
+/* Takes the records `reduce` of all peers, in the loop's thread; NULL: they have no place here.
+ * ERR_PROTOCOL ends the peer's link. Set it before there are links. */
+typedef int reduce_function(void *context, struct peer *peer, const struct record *record,
+                            struct error *err);
+void hub_reduce(struct hub *hub, reduce_function *function, void *context);
+
 /* ---- answering ---- */
 
 struct query {

@@ -3,12 +3,18 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 static int check(enum collective_kind kind, const struct tensor *const *values, int n,
                  struct error *err)
 {
     const struct tensor *first = values[0];
     if (kind == COLLECTIVE_ROWS && first->shape.rank < 1)
         return error_set(err, ERR_DATA, "a scalar has no rows");
+    if (kind == COLLECTIVE_SUM && !collective_has_sum(first->type))
+        return error_set(err, ERR_DATA, "there is no sum of %s", dtype_name(first->type));
+    if (kind == COLLECTIVE_ROWS && first->type == STRING)
+        return error_set(err, ERR_DATA, "rows of strings are not gathered");
     for (int k = 1; k < n; k++) {
         struct shape like = first->shape;
         if (kind == COLLECTIVE_ROWS && values[k]->shape.rank > 0)
@@ -21,49 +27,17 @@ static int check(enum collective_kind kind, const struct tensor *const *values, 
     return 0;
 }
 
-#define DEFINE_ADD(type)                                                                           \
-    static void add_##type(type *sum, const type *value, int64_t n)                                \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            sum[i] += value[i];                                                                    \
-    }
-DEFINE_ADD(float)
-DEFINE_ADD(double)
-DEFINE_ADD(int32_t)
-DEFINE_ADD(int64_t)
-#undef DEFINE_ADD
-
-/* Narrow floats are added wide and rounded once. */
-static void sum_slowly(struct tensor *sum, const struct tensor *const *values, int n)
-{
-    for (int64_t i = 0; i < tensor_count(sum); i++) {
-        double total = 0;
-        for (int k = 0; k < n; k++)
-            total += tensor_get_float64(values[k], i);
-        tensor_set_float64(sum, i, total);
-    }
-}
-
 static int sum(const struct tensor *const *values, int n, struct tensor *result, struct error *err)
 {
-    if (tensor_copy(result, values[0], err))
+    const struct tensor *first = values[0];
+    const void **data;
+    if (tensor_alloc(result, first->type, &first->shape, err))
         return err->code;
-    int64_t count = tensor_count(result);
-    if (result->type != FLOAT32 && result->type != FLOAT64 && result->type != INT32 &&
-        result->type != INT64) {
-        sum_slowly(result, values, n);
-        return 0;
-    }
-    for (int k = 1; k < n; k++) {
-        if (result->type == FLOAT32)
-            add_float(result->data, values[k]->data, count);
-        else if (result->type == FLOAT64)
-            add_double(result->data, values[k]->data, count);
-        else if (result->type == INT32)
-            add_int32_t(result->data, values[k]->data, count);
-        else
-            add_int64_t(result->data, values[k]->data, count);
-    }
+    data = mem_array((size_t)n, sizeof *data);
+    for (int k = 0; k < n; k++)
+        data[k] = values[k]->data;
+    collective_sum(first->type, data, n, result->data, tensor_count(first));
+    mem_free(data);
     return 0;
 }
 

@@ -11,7 +11,7 @@ static const char *const kind_names[] = {
     [RECORD_PLAN] = "plan",   [RECORD_TRACE] = "trace",       [RECORD_ERROR] = "error",
     [RECORD_END] = "end",     [RECORD_REQUEST] = "request",   [RECORD_REPLY] = "reply",
     [RECORD_VALUE] = "value", [RECORD_ANNOUNCE] = "announce", [RECORD_GRANT] = "grant",
-    [RECORD_PING] = "ping",
+    [RECORD_PING] = "ping",   [RECORD_REDUCE] = "reduce",
 };
 
 #define N_KINDS (int)(sizeof kind_names / sizeof kind_names[0])

@@ -41,6 +41,7 @@ enum record_kind {
     RECORD_ANNOUNCE,
     RECORD_GRANT,
     RECORD_PING,
+    RECORD_REDUCE,
 };
 
 const char *record_kind_name(enum record_kind kind); /* "feed" */

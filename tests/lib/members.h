@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Members of a collective within a test: each has a hub of its own, whose loop runs in a thread, and
+ * Unix sockets in a folder of the test's.
+ */
+#ifndef TF_TESTS_MEMBERS_H
+#define TF_TESTS_MEMBERS_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/links.h"
+#include "transport/collective.h"
+
+#define MEMBERS_MAX 8
+
+struct members;
+
+struct member_end {
+    struct members *all;
+    int rank;
+    struct hub *hub;
+    struct collective *collective;
+    pthread_t thread;
+    struct error met;
+};
+
+struct members {
+    int n;
+    char folder[64];
+    char tasks[MEMBERS_MAX][16], addresses[MEMBERS_MAX][16];
+    struct member_end ends[MEMBERS_MAX];
+    pthread_barrier_t listening, there;
+};
+
+/* A call of one member, and what became of it. */
+struct answer {
+    struct collective_waiter waiter; /* first */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    int n, members;
+    struct tensor results[8];
+    struct error err;
+};
+
+static inline void *member_run(void *argument)
+{
+    struct member_end *end = argument;
+    struct members *all = end->all;
+    struct error err = ERROR_INIT;
+    const char *addresses[MEMBERS_MAX];
+    for (int k = 0; k < all->n; k++)
+        addresses[k] = all->addresses[k];
+    must(peers_listen(hub_peers(end->hub), addresses[end->rank], NULL, &err), &err);
+    pthread_barrier_wait(&all->listening);
+    struct collective_meet meet = {.addresses = addresses, .seconds = 20};
+    collective_links_meet(end->collective, &meet, &end->met);
+    pthread_barrier_wait(&all->there);
+    must(loop_run(hub_loop(end->hub), &err), &err);
+    return NULL;
+}
+
+static inline void members_start(struct members *all, int n)
+{
+    struct error err = ERROR_INIT;
+    const char *tasks[MEMBERS_MAX];
+    memset(all, 0, sizeof *all);
+    all->n = n;
+    end_folder(all->folder);
+    pthread_barrier_init(&all->listening, NULL, (unsigned)n);
+    pthread_barrier_init(&all->there, NULL, (unsigned)n + 1);
+    for (int k = 0; k < n; k++) {
+        snprintf(all->tasks[k], sizeof all->tasks[k], "worker:%d", k);
+        snprintf(all->addresses[k], sizeof all->addresses[k], "unix:w%d", k);
+        tasks[k] = all->tasks[k];
+    }
+    for (int k = 0; k < n; k++) {
+        struct member_end *end = &all->ends[k];
+        struct hub_options options = {
+            .peers = {.task = all->tasks[k], .folder = all->folder, .incarnation = 7, .lease = 1}};
+        end->all = all;
+        end->rank = k;
+        end->hub = hub_new(&options, &err);
+        assert_non_null(end->hub);
+        end->collective = collective_links_new(end->hub, tasks, n, k);
+        assert_int_equal(pthread_create(&end->thread, NULL, member_run, end), 0);
+    }
+    pthread_barrier_wait(&all->there);
+    for (int k = 0; k < n; k++)
+        must(all->ends[k].met.code, &all->ends[k].met);
+}
+
+/* As if its process ended; harmless when it did before. */
+static inline void member_kill(struct member_end *end)
+{
+    if (!end->hub)
+        return;
+    loop_stop(hub_loop(end->hub));
+    pthread_join(end->thread, NULL);
+    end->collective->free(end->collective);
+    hub_free(end->hub);
+    end->hub = NULL;
+}
+
+static inline void members_stop(struct members *all)
+{
+    for (int k = 0; k < all->n; k++)
+        member_kill(&all->ends[k]);
+    assert_int_equal(rmdir(all->folder), 0);
+    pthread_barrier_destroy(&all->listening);
+    pthread_barrier_destroy(&all->there);
+}
+
+static inline void answer_came(struct collective_waiter *waiter, const struct tensor *values,
+                               int members, const struct error *failure)
+{
+    struct answer *answer = (struct answer *)waiter;
+    pthread_mutex_lock(&answer->lock);
+    assert_false(answer->done);
+    for (int i = 0; i < answer->n && !failure; i++)
+        tensor_share(&answer->results[i], &values[i]);
+    if (failure)
+        answer->err = *failure;
+    answer->members = members;
+    answer->done = true;
+    pthread_cond_signal(&answer->changed);
+    pthread_mutex_unlock(&answer->lock);
+}
+
+static inline void member_call(struct members *all, int rank, const struct collective_call *call,
+                               struct answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    pthread_mutex_init(&answer->lock, NULL);
+    pthread_cond_init(&answer->changed, NULL);
+    answer->n = call->n;
+    answer->waiter.done = answer_came;
+    all->ends[rank].collective->reduce(all->ends[rank].collective, call, &answer->waiter);
+}
+
+static inline void answer_wait(struct answer *answer)
+{
+    pthread_mutex_lock(&answer->lock);
+    while (!answer->done)
+        pthread_cond_wait(&answer->changed, &answer->lock);
+    pthread_mutex_unlock(&answer->lock);
+}
+
+static inline void answer_release(struct answer *answer)
+{
+    for (int i = 0; i < answer->n; i++)
+        tensor_release(&answer->results[i]);
+    pthread_mutex_destroy(&answer->lock);
+    pthread_cond_destroy(&answer->changed);
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How members find each other, wait for each other, and part. All of it runs the loop.
+ */
+#include <stdio.h>
+
+#include "transport/collective_private.h"
+
+#define LOOK_SECONDS 0.1 /* between questions whether to give up */
+
+/* The first member that is not there; -1: all are. */
+static int find_missing(struct group *group)
+{
+    int missing = -1;
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < group->interface.size && missing < 0; k++)
+        if (k != group->interface.rank && !group->peers[k] && !group->left[k])
+            missing = k;
+    pthread_mutex_unlock(&group->lock);
+    return missing;
+}
+
+static bool has_met(void *context)
+{
+    struct group *group = context;
+    return find_missing(group) < 0 || group->dial.code || group->failed.code;
+}
+
+static int dial(struct group *group, const struct collective_meet *meet, struct error *err)
+{
+    struct peers *peers = hub_peers(group->hub);
+    int code = 0;
+    for (int k = group->interface.rank + 1; !code && k < group->interface.size; k++)
+        code = peers_connect(peers, group->tasks[k], meet->addresses[k], meet->seconds, err);
+    return code;
+}
+
+static void say(const struct collective_meet *meet, const char *task, double left)
+{
+    char text[256];
+    snprintf(text, sizeof text, "waiting for %s, %.0f s left", task, left);
+    if (meet->waiting)
+        meet->waiting(meet->context, text);
+}
+
+int collective_links_meet(struct collective *collective, const struct collective_meet *meet,
+                          struct error *err)
+{
+    struct group *group = (struct group *)collective;
+    double end = loop_now() + meet->seconds, told = loop_now();
+    if (dial(group, meet, err))
+        return err->code;
+    while (!loop_run_until(hub_loop(group->hub), has_met, group, LOOK_SECONDS)) {
+        int missing = find_missing(group);
+        double left = end - loop_now();
+        if (missing < 0)
+            break;
+        if (meet->given_up && meet->given_up(meet->context))
+            return error_set(err, ERR_CANCELLED, "given up while waiting for %s",
+                             group->tasks[missing]);
+        if (left < 0)
+            return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
+                             group->tasks[missing], meet->seconds);
+        if (missing < collective->rank && loop_now() - told >= 1) {
+            say(meet, group->tasks[missing], left);
+            told = loop_now();
+        }
+    }
+    const struct error *why = group->failed.code ? &group->failed : &group->dial;
+    if (why->code && find_missing(group) >= 0)
+        *err = *why;
+    return err->code;
+}
+
+/* ---- a call that is waited for ---- */
+
+struct awaited {
+    struct collective_waiter waiter; /* first */
+    pthread_mutex_t lock;
+    struct loop *loop;
+    struct tensor *results;
+    int n;
+    struct error err;
+    bool done;
+};
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+static void answered(struct collective_waiter *waiter, const struct tensor *values, int members,
+                     const struct error *failure)
+{
+    struct awaited *a = (struct awaited *)waiter;
+    struct loop *loop = a->loop;
+    (void)members;
+    for (int i = 0; i < a->n && !failure; i++)
+        tensor_share(&a->results[i], &values[i]);
+    if (failure)
+        a->err = *failure;
+    pthread_mutex_lock(&a->lock);
+    a->done = true;
+    pthread_mutex_unlock(&a->lock);
+    loop_post(loop, nothing, NULL); /* who waits looks again, and may be gone */
+}
+
+static bool is_answered(void *context)
+{
+    struct awaited *a = context;
+    pthread_mutex_lock(&a->lock);
+    bool done = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
+int collective_links_run(struct collective *collective, const struct collective_call *call,
+                         struct tensor *results, struct error *err)
+{
+    struct group *group = (struct group *)collective;
+    struct awaited a = {.waiter = {.done = answered},
+                        .loop = hub_loop(group->hub),
+                        .results = results,
+                        .n = call->n};
+    pthread_mutex_init(&a.lock, NULL);
+    collective->reduce(collective, call, &a.waiter);
+    while (!loop_run_until(a.loop, is_answered, &a, -1))
+        ;
+    pthread_mutex_destroy(&a.lock);
+    if (a.err.code)
+        *err = a.err;
+    return a.err.code;
+}
+
+/* ---- the end ---- */
+
+struct waited {
+    struct group *group;
+    bool closing; /* not only that all is written, but that the links have ended */
+};
+
+static bool is_through(void *context)
+{
+    const struct waited *w = context;
+    struct group *group = w->group;
+    bool through = true;
+    for (int k = 0; k < group->interface.size && through; k++) {
+        struct link *link = k == group->interface.rank
+                                ? NULL
+                                : peers_find(hub_peers(group->hub), group->tasks[k]);
+        through = !link || (!w->closing && !link_waiting(link));
+        if (link)
+            link_drop(link);
+    }
+    return through;
+}
+
+void collective_links_end(struct collective *collective, double seconds)
+{
+    struct group *group = (struct group *)collective;
+    struct waited waited = {group, false};
+    collective->leave(collective);
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < collective->size; k++)
+        group->left[k] = true; /* whoever ends from here on is no loss */
+    pthread_mutex_unlock(&group->lock);
+    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
+    collective_close_links(group, NULL);
+    waited.closing = true;
+    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
+}

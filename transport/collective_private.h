@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of collectives between processes share. Private to transport.
+ */
+#ifndef TF_TRANSPORT_COLLECTIVE_PRIVATE_H
+#define TF_TRANSPORT_COLLECTIVE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "transport/collective.h"
+#include "transport/recycle.h"
+
+#define BLOCK_BYTES ((int64_t)1 << 20)
+#define SMALL_BYTES ((int64_t)64 << 10) /* at most: all members send it to all */
+
+enum reduce_what {
+    REDUCE_BRING, /* a member has called; what is small */
+    REDUCE_PART,  /* of a block, for its owner */
+    REDUCE_SUM,   /* of a block, from its owner */
+    REDUCE_LEAVE, /* the member takes no part in anything later */
+};
+
+struct block { /* of a large value */
+    int value;
+    int64_t first, count; /* elements */
+    int owner;            /* rank; known when the meeting is settled */
+    struct tensor *parts; /* by rank */
+    int n_parts;
+    bool claimed; /* somebody adds the parts */
+    bool done;    /* the result has it */
+};
+
+struct brought {
+    bool here;
+    uint64_t signature; /* of types, shapes and kinds */
+    struct tensor *values;
+    int n;
+};
+
+/* A call of all members. It is made by the first that is heard of, in the list until it is over,
+ * and is freed by the last who holds it: the list, or a thread that works on it. */
+struct meeting {
+    struct meeting *next;
+    int holders;
+    char *name;
+    struct collective_key key;
+
+    /* Since the call here. */
+    bool called;
+    struct collective_waiter *waiter; /* NULL: not called, or over */
+    int n;
+    enum collective_kind *kinds;
+    struct tensor *own, *results;
+    uint64_t signature;
+    struct block *blocks;
+    size_t n_blocks, n_missing;
+
+    struct brought *brought; /* by rank */
+    bool announced;          /* the others were sent what is brought here */
+    int *members;            /* ranks of those that take part, and */
+    int n_members;           /* how many: all are known since it is settled */
+    bool settled, combined;  /* combined: what is small is there */
+    bool over;
+};
+
+struct group {
+    struct collective interface; /* first */
+    struct hub *hub;
+    char **tasks; /* by rank */
+    struct hub_watcher watcher;
+    struct recycle *memory; /* of results */
+
+    pthread_mutex_t lock; /* guards what follows, and meetings; held briefly, never while calling */
+    struct peer **peers;  /* by rank; NULL: no link, or it is this member */
+    bool *left;
+    struct error failed;    /* a member is lost; nothing can meet any more */
+    struct error dial;      /* of a dial that was given up */
+    struct meeting *meetings;
+    size_t n_uncalled;
+};
+
+/* Ends the links to all members; NULL: in an orderly way. Any thread. */
+void collective_close_links(struct group *group, const struct error *why);
+
+/* ---- meetings (collective_meeting.c) ---- */
+
+/* With the lock: the one of that key; NULL: there is none. */
+struct meeting *meeting_find(struct group *group, const struct collective_key *key);
+/* With the lock: as meeting_find, made if need be. Not held for the caller. */
+struct meeting *meeting_get(struct group *group, const struct collective_key *key);
+void meeting_drop(struct group *group, struct meeting *meeting);
+/* With the lock: takes it off the list, and gives its waiter; it is over. */
+struct collective_waiter *meeting_end(struct group *group, struct meeting *meeting);
+
+/* With the lock: this member's call. ERR_OS: no memory. */
+int meeting_call(struct group *group, struct meeting *meeting, const struct collective_call *call,
+                 struct error *err);
+/* Whether a value travels in what is brought, rather than in blocks. */
+bool meeting_is_small(const struct meeting *meeting, int value);
+/* With the lock: if everybody was heard of, who takes part and who owns what; true: since now. */
+bool meeting_settle(const struct group *group, struct meeting *meeting);
+/* ERR_DATA when a member brings other types, shapes or kinds. */
+int meeting_check(const struct group *group, const struct meeting *meeting, struct error *err);
+
+/* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
+
+/* Says what is brought here to all others. */
+void reduce_bring(struct group *group, struct meeting *meeting);
+/* It was settled: combines what is small, and sends what is large. */
+void reduce_begin(struct group *group, struct meeting *meeting);
+/* The block's parts are there, and the caller has claimed it. */
+void reduce_sum(struct group *group, struct meeting *meeting, size_t index);
+void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err);
+/* Answers the call if all is there. */
+void reduce_conclude(struct group *group, struct meeting *meeting);
+/* Elements of a tensor as one of its own; shares the memory. */
+struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
+
+/* ---- records (collective_record.c) ---- */
+
+/* What is sent to a member that is gone is dropped. `index`: a block, or the signature. */
+void reduce_send(struct group *group, int rank, enum reduce_what what,
+                 const struct meeting *meeting, uint64_t index, const struct tensor *tensors,
+                 int n);
+reduce_function reduce_take;
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The records `reduce`. What comes for a meeting that is over here is dropped.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/collective_private.h"
+
+#define UNCALLED_MAX 4096 /* meetings that others came to, and this member not yet */
+
+static struct peer *peer_of(struct group *group, int rank)
+{
+    pthread_mutex_lock(&group->lock);
+    struct peer *peer = group->peers[rank];
+    if (peer)
+        peer_hold(peer);
+    pthread_mutex_unlock(&group->lock);
+    return peer;
+}
+
+void reduce_send(struct group *group, int rank, enum reduce_what what,
+                 const struct meeting *meeting, uint64_t index, const struct tensor *tensors, int n)
+{
+    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
+    struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
+    struct peer *peer = peer_of(group, rank);
+    for (int i = 0; i < n; i++)
+        named[i] = (struct named_tensor){"", tensors[i]};
+    msgpack_packer *packer =
+        peer ? peer_begin(peer, RECORD_REDUCE, meeting ? 5 : 1, &ignored) : NULL;
+    if (packer) {
+        pack_key(packer, "what");
+        msgpack_pack_int(packer, what);
+    }
+    if (packer && meeting) {
+        pack_key(packer, "name");
+        pack_text(packer, meeting->name);
+        pack_key(packer, "step");
+        msgpack_pack_int64(packer, meeting->key.step);
+        pack_key(packer, "iteration");
+        msgpack_pack_uint64(packer, meeting->key.iteration);
+        pack_key(packer, "index");
+        msgpack_pack_uint64(packer, index);
+    }
+    if (packer)
+        peer_end(peer, named, n, &ignored);
+    peer_release(peer);
+    mem_free(named);
+}
+
+/* ---- taking ---- */
+
+struct taken {
+    int rank; /* of the sender */
+    struct collective_key key;
+    uint64_t index;
+    const struct record *record;
+};
+
+/* Works on what is settled since something came. */
+static void begin_settled(struct group *group)
+{
+    for (;;) {
+        pthread_mutex_lock(&group->lock);
+        struct meeting *m = group->meetings;
+        while (m && !meeting_settle(group, m))
+            m = m->next;
+        if (m)
+            m->holders++;
+        pthread_mutex_unlock(&group->lock);
+        if (!m)
+            break;
+        reduce_begin(group, m);
+        meeting_drop(group, m);
+    }
+}
+
+static int take_leave(struct group *group, int rank)
+{
+    pthread_mutex_lock(&group->lock);
+    group->left[rank] = true;
+    pthread_mutex_unlock(&group->lock);
+    begin_settled(group);
+    return 0;
+}
+
+static int take_bring(struct group *group, const struct taken *taken, struct error *err)
+{
+    const struct record *record = taken->record;
+    int code = 0;
+    pthread_mutex_lock(&group->lock);
+    struct brought *brought = &meeting_get(group, &taken->key)->brought[taken->rank];
+    if (brought->here || group->left[taken->rank] || group->n_uncalled > UNCALLED_MAX) {
+        code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
+                         taken->key.name);
+    } else {
+        brought->here = true;
+        brought->signature = taken->index;
+        brought->n = record->n_tensors;
+        brought->values = mem_array((size_t)record->n_tensors + 1, sizeof *brought->values);
+        for (int i = 0; i < record->n_tensors; i++)
+            tensor_share(&brought->values[i], &record->tensors[i].tensor);
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (!code)
+        begin_settled(group);
+    return code;
+}
+
+/* The meeting, held, and its block that the record fits to; *m NULL: it is over. */
+static int find_block(struct group *group, const struct taken *taken, struct meeting **found,
+                      struct error *err)
+{
+    const struct record *record = taken->record;
+    const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    int code = 0;
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = *found = meeting_find(group, &taken->key);
+    if (m) {
+        const struct block *block = taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
+        if (!block || !t || t->type != m->own[block->value].type || t->shape.rank != 1 ||
+            t->shape.dims[0] != block->count)
+            code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                             taken->key.name);
+        m->holders += !code;
+    }
+    pthread_mutex_unlock(&group->lock);
+    return code;
+}
+
+static int take_part(struct group *group, const struct taken *taken, struct meeting *m,
+                     struct error *err)
+{
+    struct block *block = &m->blocks[taken->index];
+    struct tensor *part = &block->parts[taken->rank];
+    bool complete = false;
+    int code = 0;
+    pthread_mutex_lock(&group->lock);
+    if (part->data || block->claimed || block->done || !m->brought[taken->rank].here ||
+        m->kinds[block->value] != COLLECTIVE_SUM) {
+        code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
+    } else {
+        tensor_share(part, &taken->record->tensors[0].tensor);
+        block->n_parts++;
+        complete = m->settled && block->owner == group->interface.rank &&
+                   block->n_parts == m->n_members - 1;
+        block->claimed |= complete;
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (complete) {
+        reduce_sum(group, m, taken->index);
+        reduce_conclude(group, m);
+    }
+    return code;
+}
+
+/* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
+static int take_sum(struct group *group, const struct taken *taken, struct meeting *m,
+                    struct error *err)
+{
+    struct block *block = &m->blocks[taken->index];
+    bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    pthread_mutex_lock(&group->lock);
+    bool good = !block->done && m->brought[taken->rank].here &&
+                (m->settled ? block->owner == taken->rank : first);
+    pthread_mutex_unlock(&group->lock);
+    if (!good)
+        return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
+    struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
+    memcpy(piece.data, taken->record->tensors[0].tensor.data, tensor_bytes(&piece));
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    pthread_mutex_unlock(&group->lock);
+    reduce_conclude(group, m);
+    return 0;
+}
+
+static int rank_of(struct group *group, const struct peer *peer)
+{
+    int rank = -1;
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < group->interface.size; k++)
+        if (group->peers[k] == peer)
+            rank = k;
+    pthread_mutex_unlock(&group->lock);
+    return rank;
+}
+
+static int take(struct group *group, int64_t what, const struct taken *taken, struct error *err)
+{
+    struct meeting *meeting;
+    if (what == REDUCE_BRING)
+        return take_bring(group, taken, err);
+    int code = find_block(group, taken, &meeting, err);
+    if (code || !meeting)
+        return code;
+    code = what == REDUCE_PART ? take_part(group, taken, meeting, err)
+                               : take_sum(group, taken, meeting, err);
+    meeting_drop(group, meeting);
+    return code;
+}
+
+int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
+{
+    struct group *group = context;
+    const msgpack_object *header = &record->header;
+    struct arena arena = ARENA_INIT;
+    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    int64_t what;
+    int code = 0;
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 ||
+        what > REDUCE_LEAVE)
+        return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    if (what == REDUCE_LEAVE)
+        return take_leave(group, taken.rank);
+    if (record_get_text(header, "name", &arena, &taken.key.name) &&
+        record_get_int(header, "step", &taken.key.step) &&
+        record_get_uint(header, "iteration", &taken.key.iteration) &&
+        record_get_uint(header, "index", &taken.index))
+        code = take(group, what, &taken, err);
+    else
+        code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
+    arena_release(&arena);
+    return code;
+}

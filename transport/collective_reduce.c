@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What members do about a meeting: send, add, answer.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/collective_private.h"
+
+struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
+{
+    struct shape shape = shape_vector(count);
+    struct tensor piece =
+        tensor_borrow(t->type, &shape, (char *)t->data + (size_t)first * dtype_bytes(t->type));
+    piece.buffer = t->buffer; /* who keeps the piece counts it there */
+    return piece;
+}
+
+/* ---- small values ---- */
+
+void reduce_bring(struct group *group, struct meeting *meeting)
+{
+    struct tensor *small = mem_array((size_t)meeting->n + 1, sizeof *small);
+    int n = 0;
+    for (int i = 0; i < meeting->n; i++)
+        if (meeting_is_small(meeting, i))
+            small[n++] = meeting->own[i];
+    for (int k = 0; k < group->interface.size; k++)
+        if (k != group->interface.rank)
+            reduce_send(group, k, REDUCE_BRING, meeting, meeting->signature, small, n);
+    mem_free(small);
+}
+
+static int combine_small(const struct group *group, struct meeting *m, struct error *err)
+{
+    const struct tensor **values = mem_array((size_t)m->n_members, sizeof *values);
+    int code = 0, at = 0;
+    for (int i = 0; !code && i < m->n; i++) {
+        if (!meeting_is_small(m, i))
+            continue;
+        for (int k = 0; !code && k < m->n_members; k++) {
+            const struct brought *brought = &m->brought[m->members[k]];
+            bool is_own = m->members[k] == group->interface.rank;
+            if (!is_own && at >= brought->n)
+                code = error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", m->name,
+                                 group->tasks[m->members[k]]);
+            else
+                values[k] = is_own ? &m->own[i] : &brought->values[at];
+        }
+        at++;
+        if (!code && collective_combine(m->kinds[i], values, m->n_members, &m->results[i], err))
+            code = error_prefix(err, "'%s': ", m->name);
+    }
+    mem_free(values);
+    return code;
+}
+
+/* ---- blocks ---- */
+
+static void send_to_all(struct group *group, struct meeting *m, size_t index,
+                        const struct tensor *piece)
+{
+    for (int i = 0; i < m->n_members; i++)
+        if (m->members[i] != group->interface.rank)
+            reduce_send(group, m->members[i], REDUCE_SUM, m, index, piece, 1);
+}
+
+/* The value of the first member: its own. */
+static void give_first(struct group *group, struct meeting *m, size_t index)
+{
+    struct block *block = &m->blocks[index];
+    struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
+    send_to_all(group, m, index, &piece);
+    if (!block->first) {
+        tensor_release(&m->results[block->value]);
+        tensor_share(&m->results[block->value], &m->own[block->value]);
+    }
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    pthread_mutex_unlock(&group->lock);
+}
+
+void reduce_sum(struct group *group, struct meeting *m, size_t index)
+{
+    struct block *block = &m->blocks[index];
+    const void **data = mem_array((size_t)m->n_members, sizeof *data);
+    struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
+    struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
+    for (int i = 0; i < m->n_members; i++)
+        data[i] = m->members[i] == group->interface.rank ? own.data
+                                                         : block->parts[m->members[i]].data;
+    collective_sum(sum.type, data, m->n_members, sum.data, block->count);
+    mem_free(data);
+    for (int k = 0; k < group->interface.size; k++)
+        tensor_release(&block->parts[k]);
+    send_to_all(group, m, index, &sum);
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    pthread_mutex_unlock(&group->lock);
+}
+
+static bool claim(struct group *group, struct meeting *m, size_t index)
+{
+    struct block *block = &m->blocks[index];
+    pthread_mutex_lock(&group->lock);
+    bool mine = !block->claimed && block->n_parts == m->n_members - 1;
+    block->claimed |= mine;
+    pthread_mutex_unlock(&group->lock);
+    return mine;
+}
+
+static void begin_block(struct group *group, struct meeting *m, size_t index)
+{
+    struct block *block = &m->blocks[index];
+    struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
+    if (m->kinds[block->value] == COLLECTIVE_FIRST) {
+        if (block->owner == group->interface.rank)
+            give_first(group, m, index);
+    } else if (block->owner != group->interface.rank) {
+        reduce_send(group, block->owner, REDUCE_PART, m, index, &piece, 1);
+    } else if (claim(group, m, index)) {
+        reduce_sum(group, m, index);
+    }
+}
+
+void reduce_begin(struct group *group, struct meeting *meeting)
+{
+    struct error err = ERROR_INIT;
+    if (meeting_check(group, meeting, &err) || combine_small(group, meeting, &err)) {
+        reduce_fail(group, meeting, &err);
+        return;
+    }
+    for (size_t i = 0; i < meeting->n_blocks; i++)
+        begin_block(group, meeting, i);
+    pthread_mutex_lock(&group->lock);
+    meeting->combined = true;
+    pthread_mutex_unlock(&group->lock);
+    reduce_conclude(group, meeting);
+}
+
+/* ---- answers ---- */
+
+void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err)
+{
+    pthread_mutex_lock(&group->lock);
+    struct collective_waiter *waiter = meeting_end(group, meeting);
+    pthread_mutex_unlock(&group->lock);
+    if (waiter)
+        waiter->done(waiter, NULL, 0, err);
+}
+
+void reduce_conclude(struct group *group, struct meeting *meeting)
+{
+    struct collective_waiter *waiter = NULL;
+    pthread_mutex_lock(&group->lock);
+    if (meeting->combined && !meeting->n_missing)
+        waiter = meeting_end(group, meeting);
+    pthread_mutex_unlock(&group->lock);
+    if (waiter)
+        waiter->done(waiter, meeting->results, meeting->n_members, NULL);
+}

@@ -72,7 +72,9 @@ static const struct option_table table = {
         "\n"
         "With --task it is that task of the cluster: it runs what is on its own devices and drives "
         "the other tasks, which serve. The first worker gives the variables their values, the "
-        "others wait for them. --save gathers, --restore spreads.\n"
+        "others wait for them. --save gathers, --restore spreads. Workers of a graph that "
+        "tf-replicate --mode allreduce made meet and go on together only; the first one restores "
+        "for all, and saves.\n"
         "\n"
         "serve: waits for other drivers, and runs what is on the devices of this task.",
     .examples =
@@ -361,7 +363,7 @@ static int save(struct execution *job, struct error *err)
 {
     struct record_file file;
     const struct driver *driver = &job->driver;
-    if (!save_path || dump_plan)
+    if (!save_path || dump_plan || (cluster_task && !worker_writes(&job->worker)))
         return 0;
     if (job->saving.autosave)
         return autosave_finish(job->saving.autosave, driver->step, err);

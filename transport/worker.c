@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "graph/task.h"
+#include "transport/collective.h"
 #include "transport/worker_private.h"
 
 /* ---- opening ---- */
@@ -59,6 +60,8 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
     if (!code)
         code = open_devices(worker, &table, err);
     if (!code)
+        code = worker_open_collective(worker, err);
+    if (!code)
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)
         code = open_session(worker, err);
@@ -70,6 +73,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
 void worker_close(struct worker *worker)
 {
     driver_session_close(worker->session);
+    worker_close_collective(worker);
     member_close(&worker->member);
     device_set_release(&worker->devices);
 }
@@ -78,7 +82,11 @@ static int run(void *context, const struct session_call *call, struct step *step
                struct tensor *fetches, struct error *err)
 {
     struct worker *worker = context;
-    return driver_session_run(worker->session, call, step, fetches, err);
+    step->collective = worker->collective;
+    int code = driver_session_run(worker->session, call, step, fetches, err);
+    if (code && worker->collective)
+        collective_links_abort(worker->collective, err);
+    return code;
 }
 
 void worker_drive(struct worker *worker, struct driver *driver)
@@ -118,7 +126,7 @@ int worker_task_of(const struct worker *worker, const struct node *node)
     return -1;
 }
 
-static int take(struct worker *worker, struct saved_variable *saved, struct error *err)
+int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     int task = worker_task_of(worker, saved->node);
     struct driver_ask ask = {
@@ -127,7 +135,7 @@ static int take(struct worker *worker, struct saved_variable *saved, struct erro
                     : driver_session_ask(worker->session, task, &ask, take_value, err);
 }
 
-static int put(struct worker *worker, struct saved_variable *saved, struct error *err)
+int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     struct named_tensor value = {"", saved->value};
     int task = worker_task_of(worker, saved->node);
@@ -154,7 +162,7 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
         struct saved_variable saved = {.node = graph_node(graph, (int)i)};
         if (!node_is(saved.node, "Variable"))
             continue;
-        code = take(worker, &saved, err);
+        code = worker_take(worker, &saved, err);
         if (!code && saved.value.type != DTYPE_INVALID)
             code = variable_write(&saved, step, writer, err);
         tensor_release(&saved.value);
@@ -169,14 +177,14 @@ static bool is_own(void *context, const struct node *node)
     return driver_session_tasks(worker->session) > 0 && worker_task_of(worker, node) < 0;
 }
 
-static int restore(struct worker *worker, struct stream_reader *reader, struct error *err)
+int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err)
 {
     const struct variables_wanted wanted = {worker->options.graph, is_own, worker};
     saved_variables all = VEC_INIT;
     int64_t step;
     int code = variables_load(&wanted, reader, &all, &step, err);
     for (size_t i = 0; !code && i < all.n; i++)
-        code = put(worker, &all.items[i], err);
+        code = worker_put(worker, &all.items[i], err);
     saved_release(&all);
     return code;
 }
@@ -206,7 +214,7 @@ static const struct node *first_without_value(struct worker *worker)
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct saved_variable saved = {.node = graph_node(graph, (int)i)};
         struct error ignored = ERROR_INIT;
-        bool lacks = node_is(saved.node, "Variable") && !take(worker, &saved, &ignored) &&
+        bool lacks = node_is(saved.node, "Variable") && !worker_take(worker, &saved, &ignored) &&
                      saved.value.type == DTYPE_INVALID;
         tensor_release(&saved.value);
         if (lacks)
@@ -252,10 +260,12 @@ static int initialize(struct worker *worker, struct driver *driver, struct strea
                       struct error *err)
 {
     bool ready;
+    if (worker->collective)
+        return worker_start_collective(worker, driver, reader, err);
     if (worker->member.index)
         return wait_until_ready(worker, driver, err);
     if (reader)
-        return restore(worker, reader, err);
+        return worker_restore(worker, reader, err);
     int code = is_ready(driver, &ready, err);
     return code || ready ? code : driver_initialize(driver, err);
 }
@@ -294,5 +304,8 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
     worker->has_joined = false;
     if (FAILPOINT("worker.leave"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
-    return leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
+    int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
+    if (!code)
+        worker_leave_collective(worker);
+    return code;
 }

@@ -25,7 +25,8 @@ struct worker {
     struct member member;
     struct device_set devices;
     struct driver_session *session;
-    bool has_joined;
+    struct collective *collective; /* of the job's workers; NULL: there is nothing they share */
+    bool has_joined, has_left;
 };
 
 /* worker_close in any case. Errors as of member_open and driver_session_open. */
@@ -35,15 +36,21 @@ void worker_close(struct worker *worker);
 /* Has the driver run its steps here. */
 void worker_drive(struct worker *worker, struct driver *driver);
 
-/* Before the first step. The first worker of its job gives the variables their values: from the
- * reader, if there is one, else by the entry init, if the entry ready says that they have none.
- * The others wait until ready says so. Then, if the graph has it, the entry join is run: *counted
- * steps of this worker count already. ERR_UNAVAILABLE naming what is not initialized. */
+/* Before the first step. Workers that have all variables each (--mode allreduce) run the entry init,
+ * or get what the first one's reader has, and make sure that they agree. Else the first worker of its
+ * job gives the variables their values: from the reader, if there is one, else by the entry init, if
+ * the entry ready says that they have none; the others wait until ready says so. Then, if the graph
+ * has it, the entry join is run: *counted steps of this worker count already. ERR_UNAVAILABLE naming
+ * what is not initialized; ERR_CONFIG, ERR_DATA naming what workers disagree about. */
 int worker_start(struct worker *worker, struct driver *driver, struct stream_reader *restore,
                  int64_t *counted, struct error *err);
 
 /* After the last step: runs the entry leave, if it has joined. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
+
+/* Whether the variables are for this worker to write: not where each has all, and it is not the
+ * first. */
+bool worker_writes(const struct worker *worker);
 
 /* Writes all variables of the graph that have a value; the caller finishes the stream. */
 int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,

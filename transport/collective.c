@@ -59,9 +59,8 @@ static bool fail(struct group *group, const struct error *why)
 void collective_close_links(struct group *group, const struct error *why)
 {
     for (int k = 0; k < group->interface.size; k++) {
-        struct link *link = k == group->interface.rank
-                                ? NULL
-                                : peers_find(hub_peers(group->hub), group->tasks[k]);
+        struct link *link =
+            k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
         if (!link)
             continue;
         link_close(link, why);
@@ -177,10 +176,10 @@ static bool links_cancel(struct collective *collective, struct collective_waiter
 
 static void links_leave(struct collective *collective)
 {
-    struct group *group = (struct group *)collective;
+    const struct reduce leave = {.what = REDUCE_LEAVE};
     for (int k = 0; k < collective->size; k++)
         if (k != collective->rank)
-            reduce_send(group, k, REDUCE_LEAVE, NULL, 0, NULL, 0);
+            reduce_send((struct group *)collective, k, &leave);
 }
 
 static void links_free(struct collective *collective)

@@ -145,9 +145,8 @@ static bool is_through(void *context)
     struct group *group = w->group;
     bool through = true;
     for (int k = 0; k < group->interface.size && through; k++) {
-        struct link *link = k == group->interface.rank
-                                ? NULL
-                                : peers_find(hub_peers(group->hub), group->tasks[k]);
+        struct link *link =
+            k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
         through = !link || (!w->closing && !link_waiting(link));
         if (link)
             link_drop(link);

@@ -73,8 +73,8 @@ struct group {
     pthread_mutex_t lock; /* guards what follows, and meetings; held briefly, never while calling */
     struct peer **peers;  /* by rank; NULL: no link, or it is this member */
     bool *left;
-    struct error failed;    /* a member is lost; nothing can meet any more */
-    struct error dial;      /* of a dial that was given up */
+    struct error failed; /* a member is lost; nothing can meet any more */
+    struct error dial;   /* of a dial that was given up */
     struct meeting *meetings;
     size_t n_uncalled;
 };
@@ -118,10 +118,16 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 /* ---- records (collective_record.c) ---- */
 
-/* What is sent to a member that is gone is dropped. `index`: a block, or the signature. */
-void reduce_send(struct group *group, int rank, enum reduce_what what,
-                 const struct meeting *meeting, uint64_t index, const struct tensor *tensors,
-                 int n);
+struct reduce {
+    enum reduce_what what;
+    const struct meeting *meeting; /* NULL: REDUCE_LEAVE */
+    uint64_t index;                /* of a block; the signature of what is brought */
+    const struct tensor *tensors;
+    int n;
+};
+
+/* What is sent to a member that is gone is dropped. */
+void reduce_send(struct group *group, int rank, const struct reduce *reduce);
 reduce_function reduce_take;
 
 #endif

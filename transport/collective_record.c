@@ -19,32 +19,36 @@ static struct peer *peer_of(struct group *group, int rank)
     return peer;
 }
 
-void reduce_send(struct group *group, int rank, enum reduce_what what,
-                 const struct meeting *meeting, uint64_t index, const struct tensor *tensors, int n)
+static void pack(msgpack_packer *packer, const struct reduce *reduce)
+{
+    const struct meeting *meeting = reduce->meeting;
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, reduce->what);
+    if (!meeting)
+        return;
+    pack_key(packer, "name");
+    pack_text(packer, meeting->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, meeting->key.step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, meeting->key.iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, reduce->index);
+}
+
+void reduce_send(struct group *group, int rank, const struct reduce *reduce)
 {
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
+    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
     struct peer *peer = peer_of(group, rank);
-    for (int i = 0; i < n; i++)
-        named[i] = (struct named_tensor){"", tensors[i]};
+    for (int i = 0; i < reduce->n; i++)
+        named[i] = (struct named_tensor){"", reduce->tensors[i]};
     msgpack_packer *packer =
-        peer ? peer_begin(peer, RECORD_REDUCE, meeting ? 5 : 1, &ignored) : NULL;
+        peer ? peer_begin(peer, RECORD_REDUCE, reduce->meeting ? 5 : 1, &ignored) : NULL;
     if (packer) {
-        pack_key(packer, "what");
-        msgpack_pack_int(packer, what);
+        pack(packer, reduce);
+        peer_end(peer, named, reduce->n, &ignored);
     }
-    if (packer && meeting) {
-        pack_key(packer, "name");
-        pack_text(packer, meeting->name);
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, meeting->key.step);
-        pack_key(packer, "iteration");
-        msgpack_pack_uint64(packer, meeting->key.iteration);
-        pack_key(packer, "index");
-        msgpack_pack_uint64(packer, index);
-    }
-    if (packer)
-        peer_end(peer, named, n, &ignored);
     peer_release(peer);
     mem_free(named);
 }
@@ -210,8 +214,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 ||
-        what > REDUCE_LEAVE)
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_LEAVE)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     if (what == REDUCE_LEAVE)
         return take_leave(group, taken.rank);

@@ -25,9 +25,10 @@ void reduce_bring(struct group *group, struct meeting *meeting)
     for (int i = 0; i < meeting->n; i++)
         if (meeting_is_small(meeting, i))
             small[n++] = meeting->own[i];
+    struct reduce bring = {REDUCE_BRING, meeting, meeting->signature, small, n};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
-            reduce_send(group, k, REDUCE_BRING, meeting, meeting->signature, small, n);
+            reduce_send(group, k, &bring);
     mem_free(small);
 }
 
@@ -60,9 +61,10 @@ static int combine_small(const struct group *group, struct meeting *m, struct er
 static void send_to_all(struct group *group, struct meeting *m, size_t index,
                         const struct tensor *piece)
 {
+    struct reduce sum = {REDUCE_SUM, m, index, piece, 1};
     for (int i = 0; i < m->n_members; i++)
         if (m->members[i] != group->interface.rank)
-            reduce_send(group, m->members[i], REDUCE_SUM, m, index, piece, 1);
+            reduce_send(group, m->members[i], &sum);
 }
 
 /* The value of the first member: its own. */
@@ -88,8 +90,8 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
     struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
     for (int i = 0; i < m->n_members; i++)
-        data[i] = m->members[i] == group->interface.rank ? own.data
-                                                         : block->parts[m->members[i]].data;
+        data[i] =
+            m->members[i] == group->interface.rank ? own.data : block->parts[m->members[i]].data;
     collective_sum(sum.type, data, m->n_members, sum.data, block->count);
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
@@ -115,11 +117,12 @@ static void begin_block(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
+    struct reduce part = {REDUCE_PART, m, index, &piece, 1};
     if (m->kinds[block->value] == COLLECTIVE_FIRST) {
         if (block->owner == group->interface.rank)
             give_first(group, m, index);
     } else if (block->owner != group->interface.rank) {
-        reduce_send(group, block->owner, REDUCE_PART, m, index, &piece, 1);
+        reduce_send(group, block->owner, &part);
     } else if (claim(group, m, index)) {
         reduce_sum(group, m, index);
     }

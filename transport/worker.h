@@ -36,12 +36,13 @@ void worker_close(struct worker *worker);
 /* Has the driver run its steps here. */
 void worker_drive(struct worker *worker, struct driver *driver);
 
-/* Before the first step. Workers that have all variables each (--mode allreduce) run the entry init,
- * or get what the first one's reader has, and make sure that they agree. Else the first worker of its
- * job gives the variables their values: from the reader, if there is one, else by the entry init, if
- * the entry ready says that they have none; the others wait until ready says so. Then, if the graph
- * has it, the entry join is run: *counted steps of this worker count already. ERR_UNAVAILABLE naming
- * what is not initialized; ERR_CONFIG, ERR_DATA naming what workers disagree about. */
+/* Before the first step. Workers that have all variables each (--mode allreduce) run the entry
+ * init, or get what the first one's reader has, and make sure that they agree. Else the first
+ * worker of its job gives the variables their values: from the reader, if there is one, else by the
+ * entry init, if the entry ready says that they have none; the others wait until ready says so.
+ * Then, if the graph has it, the entry join is run: *counted steps of this worker count already.
+ * ERR_UNAVAILABLE naming what is not initialized; ERR_CONFIG, ERR_DATA naming what workers disagree
+ * about. */
 int worker_start(struct worker *worker, struct driver *driver, struct stream_reader *restore,
                  int64_t *counted, struct error *err);
 

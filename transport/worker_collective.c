@@ -43,12 +43,12 @@ static int meet(struct worker *worker, const char *const *tasks, const int *indi
     struct member *member = &worker->member;
     const struct member_options *options = &member->options;
     const char **addresses = mem_array((size_t)n, sizeof *addresses);
-    struct collective_meet meeting = {
-        .addresses = addresses,
-        .seconds = options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
-        .waiting = options->waiting,
-        .given_up = options->given_up,
-        .context = options->context};
+    struct collective_meet meeting = {.addresses = addresses,
+                                      .seconds =
+                                          options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
+                                      .waiting = options->waiting,
+                                      .given_up = options->given_up,
+                                      .context = options->context};
     struct address bound;
     int code = member_listen(member, &bound, err);
     if (!code)
@@ -151,8 +151,7 @@ static int agree(struct worker *worker, const struct driver *driver, bool *resto
         if (rows[3 * k + 2] != rows[2])
             code = error_set(err, ERR_CONFIG, "the workers %d and 0 run different graphs", k);
         else if (rows[3 * k + 1] != rows[1])
-            code = error_set(err, ERR_CONFIG,
-                             "worker %d has --seed %lld, worker 0 --seed %lld", k,
+            code = error_set(err, ERR_CONFIG, "worker %d has --seed %lld, worker 0 --seed %lld", k,
                              (long long)rows[3 * k + 1], (long long)rows[1]);
     }
     if (!code)
@@ -196,8 +195,7 @@ static int take_over(struct worker *worker, const struct node *node, const struc
     return worker_put(worker, &saved, err);
 }
 
-static int spread(struct worker *worker, const struct node *node, uint64_t which,
-                  struct error *err)
+static int spread(struct worker *worker, const struct node *node, uint64_t which, struct error *err)
 {
     static const enum collective_kind kinds[2] = {COLLECTIVE_ROWS, COLLECTIVE_ROWS};
     struct saved_variable saved = {.node = node};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Members of a collective within a test: each has a hub of its own, whose loop runs in a thread, and
- * Unix sockets in a folder of the test's.
+ * Members of a collective within a test: each has a hub of its own, whose loop runs in a thread,
+ * and Unix sockets in a folder of the test's.
  */
 #ifndef TF_TESTS_MEMBERS_H
 #define TF_TESTS_MEMBERS_H

@@ -20,7 +20,8 @@ static void fill(struct tensor *t, enum dtype type, const struct shape *shape, i
     }
 }
 
-/* All members call with the values; each gets what collective_combine makes of them, bit for bit. */
+/* All members call with the values; each gets what collective_combine makes of them, bit for bit.
+ */
 static void check_call(struct members *all, const struct collective_key *key,
                        struct tensor (*values)[8], const enum collective_kind *kinds, int n)
 {
@@ -98,8 +99,8 @@ static void test_all_types(void **state)
     members_stop(&all);
 }
 
-/* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1 (added
- * in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). */
+/* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
+ * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). */
 static void test_values(void **state)
 {
     struct members all;
@@ -355,11 +356,16 @@ static void test_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums_of_all_sizes),    cmocka_unit_test(test_all_types),
-        cmocka_unit_test(test_values),               cmocka_unit_test(test_other_kinds),
-        cmocka_unit_test(test_several_in_flight),    cmocka_unit_test(test_a_member_leaves),
-        cmocka_unit_test(test_a_member_is_lost),     cmocka_unit_test(test_a_member_fails),
-        cmocka_unit_test(test_members_that_disagree), cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_sums_of_all_sizes),
+        cmocka_unit_test(test_all_types),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_other_kinds),
+        cmocka_unit_test(test_several_in_flight),
+        cmocka_unit_test(test_a_member_leaves),
+        cmocka_unit_test(test_a_member_is_lost),
+        cmocka_unit_test(test_a_member_fails),
+        cmocka_unit_test(test_members_that_disagree),
+        cmocka_unit_test(test_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

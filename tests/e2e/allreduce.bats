@@ -27,7 +27,8 @@ cluster() { # WORKERS
 parts() { # SCRIPT OPTION...: the script's graph for the cluster
     local script=$1
     shift
-    tf-graph "$@" "$script" | tf-opt | tf-replicate --mode allreduce | tf-place -c c | tf-part >parts.tfg
+    tf-graph "$@" "$script" | tf-opt | tf-replicate --mode allreduce |
+        tf-place -c c | tf-part >parts.tfg
 }
 
 feed() { # OPTION...
@@ -39,7 +40,8 @@ declare -ga worker
 start() {
     local n=$1
     shift
-    tf-exec --task "worker:$n" -g parts.tfg --run train --fetch loss "$@" >"w$n.rec" 2>"w$n.err" 3>&- &
+    tf-exec --task "worker:$n" -g parts.tfg --run train --fetch loss "$@" \
+        >"w$n.rec" 2>"w$n.err" 3>&- &
     worker[n]=$!
     pids+=($!)
 }
@@ -62,13 +64,15 @@ all_good() { # N
 # close FILE FILE STEPS: numbers of two files, to 1e-6 in the first step and to 1e-4 in all
 close() {
     paste "$1" "$2" | head -n "$3" | awk -v n="$3" '
-        { d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4)) bad = bad " " NR ":" d }
+        { d = ($1 - $2) / $2; if (d < 0) d = -d
+          if (d > (NR == 1 ? 1e-6 : 1e-4)) bad = bad " " NR ":" d }
         END { if (NR != n || bad) { print NR " steps; beyond:" bad; exit 1 } }'
 }
 
 @test "two workers with half of each batch: the losses are PyTorch's, and one process', to 1e-4" {
     cluster 2
-    feed --rows 1-1408 --batch 64 --epochs 5 --steps 100 >f.rec # whole batches only: halves alike
+    # whole batches only, so that both halves weigh the same
+    feed --rows 1-1408 --batch 64 --epochs 5 --steps 100 >f.rec
     for optimizer in sgd momentum adam; do
         tf-graph -D "optimizer=$optimizer" "$root/tests/e2e/perceptron.lua" | tf-opt |
             TF_CLUSTER='' tf-place | tf-exec --run train --fetch loss --feed f.rec |
@@ -79,7 +83,8 @@ close() {
             start $i --feed f$i.rec
         done
         all_good 2
-        paste <(jq .loss w0.txt) <(jq .loss w1.txt) | awk '{ printf "%.9g\n", ($1 + $2) / 2 }' >both
+        paste <(jq .loss w0.txt) <(jq .loss w1.txt) |
+            awk '{ printf "%.9g\n", ($1 + $2) / 2 }' >both
         close both one 100
         close both "$root/tests/data/perceptron/$optimizer.txt" 22 # the first epoch, without its end
     done
@@ -149,7 +154,7 @@ close() {
     start 1 --feed f.rec --timeout 1s
     finish 1
     [ "$status" -eq 69 ]
-    grep -qE '^tf-exec: worker:1: (worker:0 did not come in 1 s|worker:2 at unix:w2: no such file.*)$' w1.err
+    grep -qE '^tf-exec: worker:1: worker:[02] (did not come in|at unix:w2: no such)' w1.err
 }
 
 # endless N: starts N workers that train until one is stopped
@@ -170,7 +175,8 @@ endless() {
         finish $i
         [ "$status" -eq 69 ]
         cat w$i.err
-        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:1 at unix:w[12], incarnation [0-9]+: .*, waiting for 'allreduce/gradients" w$i.err
+        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:1 at unix:w[12], incarnation" w$i.err
+        grep -q "waiting for 'allreduce/gradients" w$i.err
     done
     took=$((($(date +%s%N) - before) / 1000000))
     echo "$took ms"

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Time of an all-reduce of float32 among processes of this machine, the median over calls of rank
+ * 0, in microseconds. usage: allreduce shared|unix|tcp RANKS BYTES CALLS
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "transport/collective.h"
+
+#define RANKS_MAX 16
+#define WARM 3
+
+static const char *kind;
+static int n_ranks, n_calls;
+static int64_t n_elements;
+static char folder[] = "/tmp/allreduceXXXXXX";
+static char tasks[RANKS_MAX][32], addresses[RANKS_MAX][32];
+
+static void must(int code, const struct error *err)
+{
+    if (!code)
+        return;
+    fprintf(stderr, "allreduce: %s\n", err->text);
+    _exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct collective *join(struct hub **hub, int rank)
+{
+    struct error err = ERROR_INIT;
+    const char *names[RANKS_MAX], *places[RANKS_MAX];
+    for (int k = 0; k < n_ranks; k++) {
+        names[k] = tasks[k];
+        places[k] = addresses[k];
+    }
+    struct hub_options options = {.peers = {.task = tasks[rank],
+                                            .folder = folder,
+                                            .no_key = true,
+                                            .no_shared_memory = strcmp(kind, "shared") != 0}};
+    *hub = hub_new(&options, &err);
+    must(!*hub, &err);
+    struct collective *collective = collective_links_new(*hub, names, n_ranks, rank);
+    must(peers_listen(hub_peers(*hub), addresses[rank], NULL, &err), &err);
+    struct collective_meet meet = {.addresses = places, .seconds = 20};
+    must(collective_links_meet(collective, &meet, &err), &err);
+    return collective;
+}
+
+/* One call; the sum is checked at its ends. */
+static double reduce(struct collective *collective, const struct tensor *value, int64_t step)
+{
+    static const enum collective_kind sum = COLLECTIVE_SUM;
+    struct error err = ERROR_INIT;
+    struct tensor result = TENSOR_INIT;
+    struct collective_call call = {{"bench", step, 0}, value, &sum, 1};
+    double start = loop_now();
+    must(collective_links_run(collective, &call, &result, &err), &err);
+    double took = loop_now() - start;
+    const float *first = result.data, expected = (float)(n_ranks * (n_ranks + 1) / 2);
+    if (first[0] != expected || first[n_elements - 1] != expected)
+        must(error_set(&err, 1, "a wrong sum"), &err);
+    tensor_release(&result);
+    return took;
+}
+
+static void run(int rank)
+{
+    struct error err = ERROR_INIT;
+    struct hub *hub;
+    struct collective *collective = join(&hub, rank);
+    struct shape shape = shape_vector(n_elements);
+    struct tensor value;
+    double *times = mem_array((size_t)n_calls, sizeof *times);
+    must(tensor_alloc(&value, FLOAT32, &shape, &err), &err);
+    for (int64_t i = 0; i < n_elements; i++)
+        ((float *)value.data)[i] = (float)(rank + 1);
+    for (int i = 0; i < WARM + n_calls; i++) {
+        double took = reduce(collective, &value, i);
+        if (i >= WARM)
+            times[i - WARM] = took;
+    }
+    qsort(times, (size_t)n_calls, sizeof *times, by_value);
+    if (!rank)
+        printf("%.1f\n", 1e6 * times[n_calls / 2]);
+    mem_free(times);
+    tensor_release(&value);
+    collective_links_end(collective, 5);
+    collective->free(collective);
+    hub_free(hub);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0, status;
+    if (argc != 5)
+        return fprintf(stderr, "usage: allreduce shared|unix|tcp RANKS BYTES CALLS\n"), 64;
+    kind = argv[1];
+    n_ranks = atoi(argv[2]);
+    n_elements = atoll(argv[3]) / 4;
+    n_calls = atoi(argv[4]);
+    if (n_ranks < 1 || n_ranks > RANKS_MAX || n_elements < 1 || n_calls < 1 || !mkdtemp(folder))
+        return 64;
+    for (int k = 0; k < n_ranks; k++) {
+        snprintf(tasks[k], sizeof tasks[k], "worker:%d", k);
+        if (strcmp(kind, "tcp") != 0)
+            snprintf(addresses[k], sizeof addresses[k], "unix:w%d", k);
+        else
+            snprintf(addresses[k], sizeof addresses[k], "127.0.0.1:%d",
+                     20000 + (int)(getpid() * 16L % 30000) + k);
+    }
+    for (int k = 0; k < n_ranks; k++) {
+        if (!fork()) {
+            run(k);
+            fflush(stdout);
+            _exit(0);
+        }
+    }
+    while (wait(&status) > 0)
+        failed |= status;
+    rmdir(folder);
+    return failed ? 1 : 0;
+}

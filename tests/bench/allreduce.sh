@@ -16,7 +16,7 @@ if "$PYTHON" -c 'import torch' 2>/dev/null; then
 else
     echo "gloo: skipped, no torch (set PYTHON)"
 fi
-if command -v mpicc >/dev/null && mpicc -O2 tests/bench/mpi/allreduce.c -o "$work/mpi"; then
+if command -v mpicc >/dev/null && mpicc -O2 -x c tests/bench/peer_allreduce.mpi -o "$work/mpi"; then
     columns+=(mpi-tcp mpi-shared)
 else
     echo "OpenMPI: skipped, no mpicc"

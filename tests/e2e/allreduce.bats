@@ -86,7 +86,7 @@ close() {
         paste <(jq .loss w0.txt) <(jq .loss w1.txt) |
             awk '{ printf "%.9g\n", ($1 + $2) / 2 }' >both
         close both one 100
-        close both "$root/tests/data/perceptron/$optimizer.txt" 22 # the first epoch, without its end
+        close both "$root/tests/data/perceptron/$optimizer.txt" 22 # the first epoch
     done
 }
 
@@ -103,7 +103,8 @@ close() {
     [ ! -e 1.ckpt ] # the first one writes
     # a mean of three equal numbers is not always the number
     paste <(jq .loss one.txt) <(jq .loss w0.txt) |
-        awk '{ d = ($1 - $2) / $1; if (d > 1e-4 || d < -1e-4) bad = 1 } END { exit bad || NR != 60 }'
+        awk '{ d = ($1 - $2) / $1; if (d > 1e-4 || d < -1e-4) bad = 1 }
+             END { exit bad || NR != 60 }'
     [ "$(tf-show one.ckpt | cut -d" " -f1 | sort)" = "$(tf-show 0.ckpt | cut -d" " -f1 | sort)" ]
 }
 

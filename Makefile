@@ -1,6 +1,7 @@
 # tf-tools: one Makefile, no recursion. Programs are whatever bin/*.c holds; outputs go to $(BUILD).
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   all tests                             make lint    style, headers, shellcheck
+#   make chaos   faults in every phase of a job, crowds, networks: half an hour
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make soak    hours of damage and kills for the checkpoint store
 #   make install PREFIX=/usr/local DESTDIR=            make clean
@@ -69,7 +70,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 # Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
-.PHONY: soak docs golden all lib unit thread-tests fuzzers demo check check-headers lint fuzz bench install clean
+.PHONY: soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -160,6 +161,10 @@ check:
 	@$(MAKE) -s $(JOBS) SANITIZE=thread thread-tests
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/check
+chaos:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/backup
+	@scripts/chaos
 lint check-headers:
 	@scripts/setup build check
 	@scripts/$(@:check-headers=lint headers)

@@ -197,8 +197,8 @@ static void say_who_is_missing(const struct watch *watch)
         const struct watched *task = watch->tasks.items[i];
         if (task->ready || task->silent)
             continue;
-        if (task->process.incarnation && !task->process.alive)
-            continue; /* it has died or ended, which was said */
+        if (task->process.incarnation && !task->process.pid)
+            continue; /* it has ended, which was said */
         watch_say(watch, "waiting %s why=%s", task->name,
                   !task->process.incarnation      ? "not started"
                   : task->is_shard && task->lacks ? task->lacks

@@ -195,8 +195,12 @@ static void an_ended_job_leaves_what_it_wrote(void **unused)
     assert_int_equal(status.st_mode & 07777, 0600);
     assert_int_equal(status.st_size, 65);
     mem_free(path);
-    assert_true(exists("ps-0.pid") && exists("cluster"));
+    path = job_path(&job, "ps:0", ".link"); /* of a listener that was killed */
+    assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
+    mem_free(path);
+    assert_true(exists("ps-0.pid") && exists("cluster") && exists("ps-0.link"));
     assert_int_equal(job_end(&job, &err), 0);
+    assert_false(exists("ps-0.link"));
     assert_false(exists("ps-0.pid") || exists("cluster") || exists("key") || exists("ps-0.starts"));
     assert_true(exists("ps-0.err"));
     job_close(&job);

@@ -10,7 +10,7 @@
 #include "transport/link_private.h"
 
 #define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
-#define LOOP_BYTES ((size_t)4 << 20) /* that the loop writes before it looks at other links */
+#define LOOP_BYTES ((size_t)4 << 20)  /* that the loop writes before it looks at other links */
 
 static void can_write_posted(void *argument)
 {

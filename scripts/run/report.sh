@@ -49,11 +49,7 @@ finish() {
     # shellcheck disable=SC2086
     signal_tasks TERM $shards
     while [ "$running" -gt 0 ]; do
-        read -r what task value rest <&7 || continue
-        case $what in
-        started) on_started "$task" "$value" && signal_tasks TERM "$task" ;;
-        ended) on_ended "$task" "$value" "$rest" ;;
-        esac
+        hear
     done
     kill "$watch" 2>/dev/null
     wait "$watch" 2>/dev/null

@@ -50,18 +50,22 @@ start_watch() {
 }
 
 # Every event is a line: what, which task, and more. A signal ends `read`, and its trap has run.
+hear() {
+    read -r what task value rest <&7 || return
+    case $what in
+    started) on_started "$task" "$value" ;;
+    feeder) remember feeder "$task" "$value" ;;
+    ended) on_ended "$task" "$value" "$rest" ;;
+    ready) remember ready "$task" 1 ;;
+    waiting) on_waiting "$task" "${value#why=}${rest:+ $rest}" ;;
+    silent) on_silent "$task" "${value%s}" "$rest" ;;
+    step) take_step "step=$task" ;;
+    esac
+}
+
 supervise() {
     while [ "$workers_left" -gt 0 ]; do
-        read -r what task value rest <&7 || continue
-        case $what in
-        started) on_started "$task" "$value" ;;
-        feeder) remember feeder "$task" "$value" ;;
-        ended) on_ended "$task" "$value" "$rest" ;;
-        ready) remember ready "$task" 1 ;;
-        waiting) on_waiting "$task" "${value#why=}${rest:+ $rest}" ;;
-        silent) on_silent "$task" "${value%s}" "$rest" ;;
-        step) take_step "step=$task" ;;
-        esac
+        hear
     done
 }
 
@@ -95,6 +99,8 @@ await_step() {
 # news. A worker of others without shards is ready when it runs: nobody else can tell.
 on_waiting() {
     why=$2
+    [ -z "$(recall alive "$1" '')" ] || kill_overdue "$1" "$why"
+    [ -z "$stopping" ] || return
     [ -n "$shards" ] || [ "$why" != 'no answer yet' ] || return
     [ -z "$(recall ready "$1" '')" ] || return
     host_of "$1"
@@ -103,7 +109,17 @@ on_waiting() {
     text="$(count_ready) of $n_tasks ready; waiting for $1${host:+ on $host}: $why"
     [ "$why" = "$(recall told "$1" '')" ] || say "$text, $left s left"
     remember told "$1" "$why"
-    [ "$left" -gt 0 ] || [ "$why" != 'not started' ] || give_up_waiting "$1"
+    [ "$left" -gt 0 ] || [ "$why" != 'not started' ] || [ -n "$(recall alive "$1" '')" ] ||
+        give_up_waiting "$1"
+}
+
+# A process that stands still before anybody heard of it is missed by no lease. One that took its
+# place may still be making its variables.
+kill_overdue() {
+    limit=$(seconds_of "$opt_timeout")
+    [ "$2" != 'no answer yet' ] || limit=$((limit * 4))
+    [ "$(($(recall since "$1" "$started_at") + limit))" -gt "$(date +%s)" ] ||
+        on_silent "$1" "$limit" ''
 }
 
 count_ready() {
@@ -132,10 +148,8 @@ give_up_waiting() {
 on_started() {
     remember pid "$1" "$2"
     remember alive "$1" 1
-    case $stopping in
-    '' | END) ;;
-    *) signal_tasks TERM "$1" ;; # it was not there when the others were told
-    esac
+    remember since "$1" "$(date +%s)"
+    [ -z "$stopping" ] || signal_tasks TERM "$1" # it was not there when the others were told
 }
 
 on_ended() {

@@ -23,7 +23,7 @@ remove_when_gone() {
 }
 
 start_all() {
-    running=0 restarts=0 saved='' started_at=$(date +%s)
+    running=0 restarts=0 saved='' stopped_at='' started_at=$(date +%s)
     n_tasks=$(printf '%s\n' "$tasks" | wc -l)
     workers_left=$n_workers result=0 stopping='' step=0
     trap 'on_signal INT 130' INT
@@ -304,11 +304,14 @@ on_silent() {
 
 on_signal() {
     if [ -n "$stopping" ]; then
+        # timeout(1) sends one and the same to tf-run and to its process group
+        [ -n "$stopped_at" ] && [ $(($(date +%s) - stopped_at)) -ge 2 ] || return
         # shellcheck disable=SC2086
         signal_tasks KILL $tasks
         return
     fi
     stopping=$1 result=$2
+    stopped_at=$(date +%s)
     # Before the first worker leaves: what the others do without it is no round of all.
     [ -z "$opt_save" ] || ! shards_live || save_now
     # shellcheck disable=SC2086

@@ -91,7 +91,7 @@ run_task() {
     if [ -n "$host" ]; then
         run_remote "$1" "$host" 2>>"$file.err"
     elif [ "${1%:*}" = worker ] && [ -n "$feed" ]; then
-        (eval "$(feed_of "$1")") 7>&- 2>>"$file.err" </dev/null |
+        setsid -w sh -c "$(feed_of "$1")" 7>&- 2>>"$file.err" </dev/null |
             (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
     else
         (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err" </dev/null

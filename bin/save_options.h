@@ -118,7 +118,8 @@ static inline int saving_check(struct saving *s, bool in_cluster, struct error *
 static inline int saving_read_store(struct saving *s, const char *path, int64_t step,
                                     struct restored *restored, struct error *err)
 {
-    const struct restore_request request = {.graph = s->driver->graph,
+    const struct restore_request request = {.variables = session_variables(s->driver->session),
+                                            .graph = s->driver->graph,
                                             .names = {restore_names.items, restore_names.n},
                                             .device = s->driver->device};
     struct store *store;

@@ -16,7 +16,6 @@ static struct watch {
     struct tool *tool;
     struct timespec time;
     struct error reason;
-    pthread_t thread;
     atomic_int state;
 } watch;
 
@@ -37,6 +36,7 @@ static void *watch_thread(void *unused)
 int tool_limit_time(struct tool *tool, double seconds, const struct error *reason,
                     struct error *err)
 {
+    pthread_t thread;
     sigset_t all, old;
     watch.tool = tool;
     watch.reason = *reason;
@@ -45,8 +45,10 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
     atomic_store(&watch.state, WATCHING);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that works */
-    bool failed = pthread_create(&watch.thread, NULL, watch_thread, NULL);
+    bool failed = pthread_create(&thread, NULL, watch_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!failed)
+        pthread_detach(thread); /* it may sleep on: it has nothing to say any more */
     return failed ? error_set(err, ERR_OS, "cannot start a thread") : 0;
 }
 
@@ -54,6 +56,4 @@ void tool_end_limit(void)
 {
     while (!decide(ENDED)) /* the other one ends the process */
         pause();
-    pthread_cancel(watch.thread);
-    pthread_join(watch.thread, NULL);
 }

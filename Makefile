@@ -77,7 +77,7 @@ TEST_DEVICE := $(BUILD)/tests/lib/test.so
 PROXY := $(BUILD)/tests/lib/proxy
 unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
 thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
-fuzzers: $(FUZZERS)
+fuzzers: $(FUZZERS) $(CPU_MODULES)
 
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
 $(BUILD)/obj/%.o: %.c

@@ -63,6 +63,9 @@ struct test_context {
     atomic_long copies_in, copies_out, copies, kernels, enqueued;
 };
 
+/* Set while the thread is in a kernel of the CPU's, to which what it allocates has to be plain. */
+extern _Thread_local bool test_allocates_plain;
+
 /* ---- device_test_kernel.c ---- */
 
 extern const struct kernel_code test_kernel, test_relayout;

@@ -213,12 +213,11 @@ static void plain_free(struct plain *p)
 /* The variables of a call, as the kernel is to see them, and as all others do. */
 static void plain_variables(struct kernel_call *call, bool plain)
 {
-    struct test_context *context = call->device->context;
+    test_allocates_plain = plain;
     for (int i = 0; call->refs && i < call->n_in; i++) {
         struct variable *variable = call->refs[i];
         if (!variable)
             continue;
-        variable->device = plain ? &context->raw : &context->device;
         variable->value.data =
             plain ? test_to_host(variable->value.data) : test_to_device(variable->value.data);
     }

@@ -213,8 +213,10 @@ static void *run_entries(void *argument)
     char target[16];
     for (int i = 0; i < N_STEPS; i++) {
         snprintf(target, sizeof target, "^e%d", (i * 5 + i / 7) % N_ENTRIES);
-        if (fixture_run(&own, target, NULL, NULL, NULL))
+        if (fixture_run(&own, target, NULL, NULL, NULL)) {
+            print_message("%s: %s\n", target, own.err.text);
             return "failed";
+        }
     }
     return NULL;
 }

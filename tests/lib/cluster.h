@@ -55,12 +55,17 @@ static inline struct hub *test_hub(const struct test_cluster *c, const char *tas
     return hub;
 }
 
+/* Who stops a loop is done with it before it is freed. */
+static pthread_mutex_t test_stopping = PTHREAD_MUTEX_INITIALIZER;
+
 static inline void *test_shard_run(void *argument)
 {
     struct test_shard *shard = argument;
     struct error err = ERROR_INIT;
     if (loop_run(hub_loop(shard->hub), &err))
         fail_msg("%s", err.text);
+    pthread_mutex_lock(&test_stopping);
+    pthread_mutex_unlock(&test_stopping);
     server_free(shard->server);
     hub_free(shard->hub);
     return NULL;
@@ -98,7 +103,9 @@ static inline void test_shard_stop(struct test_shard *shard)
 {
     if (!shard->is_up)
         return;
+    pthread_mutex_lock(&test_stopping);
     loop_stop(hub_loop(shard->hub));
+    pthread_mutex_unlock(&test_stopping);
     pthread_join(shard->thread, NULL);
     variable_store_free(shard->variables);
     device_free(shard->device);

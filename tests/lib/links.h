@@ -23,8 +23,8 @@ struct end {
     struct address at; /* where it listens */
     char folder[64];
     struct link *link; /* the one that was opened last */
-    int n_opened, n_closed, n_failed, n_waiting;
-    atomic_int n_records;
+    int n_opened, n_failed, n_waiting;
+    atomic_int n_records, n_closed;
     int64_t last_id;
     struct error why; /* of the one that was closed last, or of the dial that failed */
     char said[512];
@@ -178,6 +178,13 @@ static inline bool end_has_closed(void *context)
 {
     struct end_count *count = context;
     return count->end->n_closed + count->end->n_failed >= count->n;
+}
+
+/* Of an end with a thread of its own, at most 10 s. */
+static inline void end_wait_closed(struct end *end)
+{
+    for (int i = 0; i < 1000 && !atomic_load(&end->n_closed); i++)
+        usleep(10000);
 }
 
 static inline bool end_pump(struct end *end, bool (*until)(void *), int n, double timeout)

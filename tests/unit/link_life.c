@@ -131,6 +131,7 @@ static void test_reason_travels(void **state)
     assert_int_equal(client.why.code, ERR_DATA);
     assert_string_equal(client.why.text, "node 'loss': NaN");
     end_stop(&client);
+    end_wait_closed(&server);
     end_stop(&server);
     assert_int_equal(server.why.code, ERR_DATA);
     assert_int_equal(strncmp(server.why.text, "worker:0 at 127.0.0.1:", 22), 0);

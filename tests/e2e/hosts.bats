@@ -122,7 +122,7 @@ no_agents() {
     two_hosts --timeout 3s
     sed -i 's/127.0.0.2:\([0-9]*\)$/127.0.0.3:\1/' "$BATS_TEST_TMPDIR/c"
     run --separate-stderr "${line[@]}" 3>&-
-    [ "$status" -eq 69 ]
+    [ "$status" -eq 69 ] || { echo "$status: $stderr"; false; }
     grep -E '^tf-run: [0-3] of 4 ready; waiting for .* on 127.0.0.3: ssh: .* refused, [0-9] s' \
         <<<"$stderr"
 }

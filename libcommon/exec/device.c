@@ -74,16 +74,32 @@ static void catch_failing_new(void)
         set(out_of_memory);
 }
 
+/* How often a thread of a team looks before it sleeps. libgomp's own choice, 300,000 times, is many
+ * milliseconds: on a busy machine it burns the time that the thread it waits for would need (a
+ * small model took 20 times longer beside other processes). This is some tenths of a millisecond,
+ * more than what lies between two parallel kernels of a step. */
+#define SPIN_COUNT "4000"
+
+/* A setting that the library to be loaded reads; false: it is none, or the user's own. */
+static bool set_default(const char *name, const char *value)
+{
+    if (!value || getenv(name))
+        return false;
+    setenv(name, value, 0);
+    return true;
+}
+
 static void *load(const char *path, const char *blas)
 {
     catch_failing_new();
-    bool set = blas && !getenv("OPENBLAS_CORETYPE");
-    if (set)
-        setenv("OPENBLAS_CORETYPE", blas, 0);
+    bool has_blas = set_default("OPENBLAS_CORETYPE", blas);
+    bool has_spin = !getenv("OMP_WAIT_POLICY") && set_default("GOMP_SPINCOUNT", SPIN_COUNT);
     /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
     void *module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-    if (set)
+    if (has_blas)
         unsetenv("OPENBLAS_CORETYPE");
+    if (has_spin)
+        unsetenv("GOMP_SPINCOUNT");
     return module;
 }
 
@@ -240,25 +256,11 @@ void device_free(struct device *device)
 
 /* ---- host memory ---- */
 
-static void host_free(struct buffer *buffer)
-{
-    mem_free(buffer->data);
-    mem_free(buffer);
-}
-
 struct buffer *device_alloc_host(struct device *device, size_t bytes)
 {
     if (device->is_host)
         return device->alloc(device, bytes);
     if (device->alloc_host)
         return device->alloc_host(device, bytes);
-    void *data = mem_try(bytes);
-    if (!data)
-        return NULL;
-    struct buffer *buffer = mem_alloc(sizeof *buffer);
-    atomic_init(&buffer->holders, 1);
-    buffer->bytes = bytes;
-    buffer->data = data;
-    buffer->free = host_free;
-    return buffer;
+    return buffer_new(bytes);
 }

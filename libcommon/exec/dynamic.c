@@ -107,25 +107,25 @@ static void distribute(struct run *run, struct activation *ready, bool computes,
 /* ---- activations ---- */
 
 /* The first failure stops the step: those for whom kernels wait are told, without the lock. */
-static void fail(struct run *run, struct activation *a)
+static void fail(struct run *run, const struct error *err)
 {
     run->failed = true;
-    run->err = a->err;
+    run->err = *err;
     pthread_mutex_unlock(&run->lock);
     step_stop(run->step, &run->err);
     pthread_mutex_lock(&run->lock);
 }
 
 /* An activation is over: what became ready by it is distributed. */
-static void finish(struct run *run, struct activation *a, int code, bool computes,
+static void finish(struct run *run, struct launch *launch, int code, bool computes,
                    struct activation **mine)
 {
-    struct activation *ready = NULL;
+    struct activation *a = launch->activation, *ready = NULL;
     const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
-    kernel_release_inputs(run, a);
+    kernel_release_inputs(run, launch);
     pthread_mutex_lock(&run->lock);
     if (code && !run->failed)
-        fail(run, a);
+        fail(run, &launch->err);
     if (di->role == ROLE_RECV && !a->iteration->outputs[di->first_output].type)
         a->is_dead = true;
     if (!run->failed)
@@ -138,40 +138,45 @@ static void finish(struct run *run, struct activation *a, int code, bool compute
         run_conclude(run);
 }
 
-static int dead_fetch(struct activation *a)
+static int dead_fetch(struct launch *launch)
 {
+    const struct activation *a = launch->activation;
     const struct item *item = &a->run->plan->items.items[a->item];
     if (!a->is_dead || item->code != &plan_fetch_code)
         return 0;
-    return error_set(&a->err, ERR_DATA,
+    return error_set(&launch->err, ERR_DATA,
                      "a fetched value is dead: it is in a branch that was not taken");
 }
 
 /* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
-static int run_one(struct run *run, struct activation *a)
+static int run_one(struct run *run, struct launch *launch)
 {
+    struct activation *a = launch->activation;
     bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
     if (run->failed)
         return 0;
     if (a->is_dead && !sends)
-        return dead_fetch(a);
+        return dead_fetch(launch);
     if (!kernel_take_holds(run, a))
         return KERNEL_PENDING;
-    int code = kernel_run(run, a);
-    return code ? code : step_stopped(run->step, &a->err);
+    int code = kernel_run(run, launch);
+    return code ? code : step_stopped(run->step, &launch->err);
 }
 
 void run_execute(struct run *run, struct activation *list, bool computes)
 {
+    struct launch own = {.err = ERROR_INIT};
     while (list) {
         struct activation *a = list;
         list = a->next;
         if (computes && !is_short(run, a))
             turn_before_long();
-        int code = run_one(run, a);
+        struct launch *launch = kernel_launch(run, a, &own);
+        int code = run_one(run, launch);
         if (code != KERNEL_PENDING)
-            finish(run, a, code, computes, &list);
+            finish(run, launch, code, computes, &list);
     }
+    vec_release(&own.temporaries);
 }
 
 /* A device that is not the host's has to know of each thread. */
@@ -254,19 +259,21 @@ static void async_over(struct turn *turn)
 {
     struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
     struct activation *mine = NULL;
+    struct launch *launch = a->launch;
     struct run *run = a->run;
     enter(run);
-    int code = kernel_finish(run, a, a->result);
+    int code = kernel_finish(run, launch, launch->result);
     if (!code)
-        code = step_stopped(run->step, &a->err);
-    finish(run, a, code, false, &mine);
+        code = step_stopped(run->step, &launch->err);
+    finish(run, launch, code, false, &mine);
     run_execute(run, mine, false);
 }
 
 void run_async_done(struct call_host *host, int result)
 {
-    struct activation *a = (struct activation *)host;
-    a->result = result;
+    struct launch *launch = (struct launch *)host;
+    struct activation *a = launch->activation;
+    launch->result = result;
     a->turn.run = async_over;
     turn_take(&a->turn);
 }

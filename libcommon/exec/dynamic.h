@@ -135,22 +135,29 @@ struct frame {
     VEC(struct deferred) invariants;
 };
 
-struct activation {
+/* What a kernel needs while it runs: of the thread that runs it, and used for one after the other,
+ * so that it stays in the cache; of the activation where the kernel may go on by itself. */
+struct launch {
     struct call_host host; /* first: what call->executor points to */
-    struct variable_waiter waiter;
-    struct turn turn;
-    int result; /* of an asynchronous kernel */
     struct kernel_call call;
-    struct run *run;
-    struct iteration *iteration;
-    int item;
-    bool is_dead;
-    int n_held; /* holds taken so far */
+    struct activation *activation;
     VEC(void *) temporaries;
     struct buffer *scratch;
     int64_t start; /* for the trace */
-    struct activation *next;
+    int result;    /* of an asynchronous kernel */
     struct error err;
+};
+
+struct activation {
+    struct variable_waiter waiter;
+    struct turn turn;
+    struct run *run;
+    struct iteration *iteration;
+    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    int item;
+    bool is_dead;
+    int n_held; /* holds taken so far */
+    struct activation *next;
 };
 
 struct run {
@@ -203,12 +210,14 @@ void run_conclude(struct run *run);
 
 /* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
 bool kernel_take_holds(struct run *run, struct activation *a);
+/* What it is run with: `own` of the thread, or the activation's. */
+struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
-int kernel_run(struct run *run, struct activation *a);
+int kernel_run(struct run *run, struct launch *launch);
 /* After the kernel: 0 or an error code. */
-int kernel_finish(struct run *run, struct activation *a, int result);
+int kernel_finish(struct run *run, struct launch *launch, int result);
 /* Lets go of inputs, temporary memory and holds. */
-void kernel_release_inputs(struct run *run, struct activation *a);
+void kernel_release_inputs(struct run *run, struct launch *launch);
 
 /* dynamic_memory.c; with run->lock held. */
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);

@@ -43,11 +43,24 @@ static void give_holds(struct run *run, struct activation *a)
 
 /* ---- one kernel ---- */
 
+struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own)
+{
+    struct launch *launch = own;
+    if (run->plan->items.items[a->item].flags & KERNEL_ASYNC) {
+        if (!a->launch)
+            a->launch = mem_alloc(sizeof *a->launch);
+        launch = a->launch;
+        launch->err.code = 0;
+    }
+    launch->activation = a;
+    return launch;
+}
+
 /* A variable's own memory; a copy for kernels that may take long without computing. */
-static int gather_variable(struct run *run, struct activation *a, int i, struct token *input)
+static int gather_variable(struct run *run, struct launch *launch, int i, struct token *input)
 {
     const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
+    const struct item *item = &plan->items.items[launch->activation->item];
     struct device *device = plan->options.device;
     const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
     input->tensor = *value;
@@ -56,16 +69,17 @@ static int gather_variable(struct run *run, struct activation *a, int i, struct 
         return 0;
     struct buffer *buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(value));
     if (!buffer)
-        return error_set(&a->err, ERR_OS, "no memory for %s",
+        return error_set(&launch->err, ERR_OS, "no memory for %s",
                          shape_text_typed(value->type, &value->shape));
     input->tensor.buffer = buffer;
     input->tensor.data = buffer->data;
-    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &a->err);
+    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &launch->err);
 }
 
 /* Points to each input's value, wherever it is. */
-static int gather(struct run *run, struct activation *a, struct tensor **in)
+static int gather(struct run *run, struct launch *launch, struct tensor **in)
 {
+    struct activation *a = launch->activation;
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
@@ -77,7 +91,7 @@ static int gather(struct run *run, struct activation *a, struct tensor **in)
         if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
             in[i] = &value->variable->value;
         } else if (value->kind == VALUE_VARIABLE) {
-            int failed = gather_variable(run, a, i, input);
+            int failed = gather_variable(run, launch, i, input);
             code = code ? code : failed;
         } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
             in[i] = &value->constant;
@@ -93,8 +107,9 @@ static int gather(struct run *run, struct activation *a, struct tensor **in)
     return code;
 }
 
-static int make_call(struct run *run, struct activation *a)
+static int make_call(struct run *run, struct launch *launch)
 {
+    struct activation *a = launch->activation;
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
@@ -103,30 +118,30 @@ static int make_call(struct run *run, struct activation *a)
     struct tensor **out = in + item->n_in;
     for (int i = 0; i < item->n_out; i++)
         out[i] = &it->outputs[di->first_output + i];
-    int code = gather(run, a, in);
-    a->host = (struct call_host){.plan = run->plan,
-                                 .item = item,
-                                 .fetches = run->fetches,
-                                 .out_refs = it->out_refs + di->first_output,
-                                 .pool = plan->dynamic->pool,
-                                 .host_pool = plan->dynamic->host_pool,
-                                 .copies_reads = !plan->dynamic->keeps_reads,
-                                 .done = run_async_done};
-    a->host.temporaries = (void *)&a->temporaries;
+    int code = gather(run, launch, in);
+    launch->host = (struct call_host){.plan = run->plan,
+                                      .item = item,
+                                      .fetches = run->fetches,
+                                      .out_refs = it->out_refs + di->first_output,
+                                      .pool = plan->dynamic->pool,
+                                      .host_pool = plan->dynamic->host_pool,
+                                      .copies_reads = !plan->dynamic->keeps_reads,
+                                      .done = run_async_done};
+    launch->host.temporaries = (void *)&launch->temporaries;
     int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
-    a->call = (struct kernel_call){.node = item->node,
-                                   .state = item->state,
-                                   .n_in = item->n_in,
-                                   .n_out = item->n_out,
-                                   .in = in,
-                                   .out = out,
-                                   .refs = item->refs,
-                                   .device = plan->options.device,
-                                   .step = run->step,
-                                   .iteration = it->tag,
-                                   .threads = threads,
-                                   .err = &a->err,
-                                   .executor = &a->host};
+    launch->call = (struct kernel_call){.node = item->node,
+                                        .state = item->state,
+                                        .n_in = item->n_in,
+                                        .n_out = item->n_out,
+                                        .in = in,
+                                        .out = out,
+                                        .refs = item->refs,
+                                        .device = plan->options.device,
+                                        .step = run->step,
+                                        .iteration = it->tag,
+                                        .threads = threads,
+                                        .err = &launch->err,
+                                        .executor = &launch->host};
     return code;
 }
 
@@ -138,44 +153,46 @@ static void set_constant(struct run *run, struct activation *a)
     out->buffer = NULL; /* the plan's */
 }
 
-int kernel_run(struct run *run, struct activation *a)
+int kernel_run(struct run *run, struct launch *launch)
 {
+    struct activation *a = launch->activation;
     const struct item *item = &run->plan->items.items[a->item];
     if (!item->code) {
         set_constant(run, a);
         return 0;
     }
-    if (make_call(run, a))
-        return item_fail(item, &a->err);
-    if (item_check_variables(item, &a->err))
-        return a->err.code;
+    if (make_call(run, launch))
+        return item_fail(item, &launch->err);
+    if (item_check_variables(item, &launch->err))
+        return launch->err.code;
     if (item->scratch_bytes) {
-        a->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
-        if (!a->scratch)
-            return error_set(&a->err, ERR_OS, "no memory for %zu bytes of scratch",
+        launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
+        if (!launch->scratch)
+            return error_set(&launch->err, ERR_OS, "no memory for %zu bytes of scratch",
                              item->scratch_bytes);
-        a->call.scratch = a->scratch->data;
+        launch->call.scratch = launch->scratch->data;
     }
-    a->start = run->step->trace ? trace_now() : 0;
-    int result = item->code->run(&a->call);
+    launch->start = run->step->trace ? trace_now() : 0;
+    int result = item->code->run(&launch->call);
     if (result == KERNEL_PENDING) /* it may be done, and the step over */
         return result;
-    return kernel_finish(run, a, result);
+    return kernel_finish(run, launch, result);
 }
 
-int kernel_finish(struct run *run, struct activation *a, int result)
+int kernel_finish(struct run *run, struct launch *launch, int result)
 {
-    const struct item *item = &run->plan->items.items[a->item];
-    item_trace(item, run->step, a->start);
+    const struct item *item = &run->plan->items.items[launch->activation->item];
+    item_trace(item, run->step, launch->start);
     if (result > 0)
-        return item_fail(item, &a->err);
+        return item_fail(item, &launch->err);
     if (!run->plan->options.check_numerics)
         return 0;
-    return item_check_numerics(run->plan, item, &a->call, &a->err);
+    return item_check_numerics(run->plan, item, &launch->call, &launch->err);
 }
 
-void kernel_release_inputs(struct run *run, struct activation *a)
+void kernel_release_inputs(struct run *run, struct launch *launch)
 {
+    struct activation *a = launch->activation;
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
@@ -185,10 +202,10 @@ void kernel_release_inputs(struct run *run, struct activation *a)
         input->is_live = false;
     }
     give_holds(run, a);
-    for (size_t i = 0; i < a->temporaries.n; i++)
-        mem_free(a->temporaries.items[i]);
-    a->temporaries.n = 0;
-    if (a->scratch)
-        a->scratch->free(a->scratch);
-    a->scratch = NULL;
+    for (size_t i = 0; i < launch->temporaries.n; i++)
+        mem_free(launch->temporaries.items[i]);
+    launch->temporaries.n = 0;
+    if (launch->scratch)
+        launch->scratch->free(launch->scratch);
+    launch->scratch = NULL;
 }

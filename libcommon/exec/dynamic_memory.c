@@ -23,8 +23,11 @@ static struct iteration *iteration_alloc(struct run *run, int index)
 
 static void iteration_free(struct iteration *it, int n_items)
 {
-    for (int i = 0; i < n_items; i++)
-        vec_release(&it->activations[i].temporaries);
+    for (int i = 0; i < n_items; i++) {
+        if (it->activations[i].launch)
+            vec_release(&it->activations[i].launch->temporaries);
+        mem_free(it->activations[i].launch);
+    }
     mem_free(it->counters);
     mem_free(it->inputs);
     mem_free(it->outputs);

@@ -2,7 +2,8 @@
 #include "exec/mark.h"
 
 #include "base/memory.h"
-#include "exec/saver.h"
+
+#define LOOK_SECONDS 0.1
 
 void variable_marks_place(struct variable_store *store, struct variable_marks *marks)
 {
@@ -26,7 +27,7 @@ void variable_marks_place(struct variable_store *store, struct variable_marks *m
 void variable_mark_copy(struct variable_mark *mark)
 {
     mark->variable->mark = NULL;
-    variable_copy(mark->variable, &mark->value, &mark->err);
+    variable_copy_out(mark->variable, &mark->value, &mark->err);
 }
 
 /* False when a writer was quicker. */
@@ -41,14 +42,32 @@ static bool take_away(struct variable_mark *mark)
     return placed;
 }
 
+static bool is_placed(struct variable_mark *mark)
+{
+    struct variable *v = mark->variable;
+    pthread_mutex_lock(&v->lock);
+    bool placed = v->mark == mark;
+    pthread_mutex_unlock(&v->lock);
+    return placed;
+}
+
+/* Who holds it as a writer has copied it, so that nobody waits for a step that does not end. */
+static void collect_one(struct variable_mark *mark)
+{
+    while (is_placed(mark)) {
+        if (!variable_hold_until(mark->variable, false, LOOK_SECONDS))
+            continue;
+        if (take_away(mark)) /* no writer comes before the hold is given back */
+            variable_copy_out(mark->variable, &mark->value, &mark->err);
+        variable_unhold(mark->variable, false);
+    }
+}
+
 int variable_marks_collect(struct variable_marks *marks, struct error *err)
 {
     for (size_t i = 0; i < marks->n; i++) {
         struct variable_mark *mark = &marks->items[i];
-        variable_hold_wait(mark->variable, false);
-        if (take_away(mark)) /* no writer comes before the hold is given back */
-            variable_copy(mark->variable, &mark->value, &mark->err);
-        variable_unhold(mark->variable, false);
+        collect_one(mark);
         if (mark->err.code) {
             *err = mark->err;
             return error_prefix(err, "'%s': ", mark->variable->name);

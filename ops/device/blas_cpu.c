@@ -13,6 +13,10 @@
 #define BLOCK_ROWS 128
 #define BLOCK_COLUMNS 512
 
+/* Multiplications that occupy a thread: with less than that for each, sharing takes longer than it
+ * saves, and on a busy machine, where the other thread may have to wait for a core, far longer. */
+#define GEMM_GRAIN (1 << 19)
+
 struct operands {
     const char *a, *b;
     char *c;
@@ -103,7 +107,7 @@ static dnnl_status_t gemm_blocks(const struct gemm *g, const struct operands *o,
 {
     dnnl_status_t status = dnnl_success;
     int64_t n = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
-    if (threads <= 1 || n <= 1 || g->m * g->n * g->k < 32768) {
+    if (threads <= 1 || n <= 1) {
         for (int64_t i = 0; i < n && !status; i++)
             status = gemm_one_block(g, o, i);
         return status;
@@ -157,6 +161,14 @@ static dnnl_status_t gemm_skinny(const struct gemm *g, const float *a, const flo
     return status;
 }
 
+static int useful_threads(const struct gemm *g, int threads)
+{
+    double useful = (double)g->m * (double)g->n * (double)g->k / GEMM_GRAIN;
+    if (threads > useful)
+        threads = (int)useful;
+    return threads > 0 ? threads : 1;
+}
+
 int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int threads,
              struct error *err)
 {
@@ -172,7 +184,8 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
     }
     struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
     bool library_threads = dtype_is_floating(g->type) && !g->deterministic;
-    cpu_set_team(library_threads && threads > 0 ? threads : 1);
+    threads = useful_threads(g, threads);
+    cpu_set_team(library_threads ? threads : 1);
     dnnl_status_t status;
     if (library_threads && g->scratch && is_skinny(g))
         status = gemm_skinny(g, a, b, c, threads);

@@ -39,24 +39,10 @@ static const struct code codes[] = {
 #define ISA "base"
 #endif
 
-static void buffer_free(struct buffer *buffer)
-{
-    mem_free(buffer->data);
-    mem_free(buffer);
-}
-
 static struct buffer *alloc(struct device *device, size_t bytes)
 {
-    void *data = mem_try(bytes);
-    if (!data)
-        return NULL;
-    struct buffer *buffer = mem_alloc(sizeof *buffer);
-    atomic_init(&buffer->holders, 1);
-    buffer->bytes = bytes;
-    buffer->data = data;
-    buffer->free = buffer_free;
-    buffer->owner = device;
-    return buffer;
+    (void)device;
+    return buffer_new(bytes);
 }
 
 static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)

@@ -31,7 +31,9 @@ static const struct option_table table = {
     .description =
         "Reads a graph in which every node has a device and writes a stream with a graph for each "
         "device. A value that another device needs is sent to it once, whatever needs it there, by "
-        "a Send and a Recv; a control edge becomes a pair, too. Loops and conditionals may be on "
+        "a Send and a Recv; control edges from one device to a node become a pair, too. Constants "
+        "are "
+        "made where they are needed. Loops and conditionals may be on "
         "several devices.\n"
         "\n"
         "tf-exec runs the parts together, each on its device.",
@@ -55,6 +57,8 @@ static void print_crossing(const struct graph *graph, const struct parts *parts,
 {
     struct str name = STR_INIT, bytes = STR_INIT;
     graph_print_edge(&name, graph, crossing->edge);
+    for (int i = 0; i < crossing->n_also; i++)
+        str_printf(&name, ", ^%s", graph_node(graph, crossing->also[i])->name);
     if (crossing->edge.slot == CONTROL_SLOT)
         str_append(&bytes, "order only");
     else if (crossing->bytes < 0)

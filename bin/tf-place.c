@@ -9,6 +9,7 @@
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/place.h"
+#include "pass/slice.h"
 
 static struct option_list devices;
 static const char *cluster_file, *costs_file;
@@ -50,7 +51,9 @@ static const struct option_table table = {
         "\n"
         "If the cluster has a job ps, variables that asked for no other job go to its tasks, "
         "balanced by bytes, with what shares a device with them; what has no variable does not. "
-        "A node that asks for task:* is one in each task of its job.\n"
+        "A node that asks for task:* is one in each task of its job. A variable that no task has "
+        "the "
+        "memory for, or that asks for it, is cut into slices of rows, NAME/part_0 and so on.\n"
         "\n"
         "A cluster file has a statement a line:\n"
         "    task NAME:N ADDRESS device=CPU:0,CPU:1 memory=1G speed=1.5\n"
@@ -168,9 +171,15 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
                                     .result = &result,
                                     .note = reports ? note : NULL,
                                     .context = &r};
-    struct graph *graph = NULL;
-    int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = place_graph(graph, &options, err)))
+    struct graph *whole = NULL, *sliced = NULL;
+    int code = graph_read_whole(reader, ops_registry(), &whole, err);
+    if (code)
+        return code;
+    code = slice_variables(whole, &world->placement, &sliced, err);
+    struct graph *graph = sliced ? sliced : whole;
+    if (!code)
+        code = place_graph(graph, &options, err);
+    if (code)
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         print_report(&r);
@@ -181,7 +190,8 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
     }
     vec_release(&r.lines);
     arena_release(&r.arena);
-    graph_free(graph);
+    graph_free(sliced);
+    graph_free(whole);
     return code;
 }
 

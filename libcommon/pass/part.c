@@ -9,31 +9,6 @@
 #include "base/memory.h"
 #include "pass/part_private.h"
 
-bool part_is_variable(const struct graph *graph, struct edge edge)
-{
-    const struct node *from = graph_node(graph, edge.node);
-    return edge.slot >= 0 && !from->n_inputs && from->outputs[edge.slot].is_ref;
-}
-
-bool part_takes_ref(const struct node *node, int input)
-{
-    int at = 0;
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].is_ref) /* it hands the variable on */
-            return true;
-    for (int i = 0; i < node->op->n_inputs && at <= input; i++) {
-        const struct op_arg *arg = &node->op->inputs[i];
-        if (arg->type_list_attr >= 0)
-            return false;
-        int n =
-            arg->number_attr < 0 ? 1 : (int)node_int(node, node->op->attrs[arg->number_attr].name);
-        if (input < at + n)
-            return arg->is_ref;
-        at += n;
-    }
-    return false;
-}
-
 /* ---- parts and copies ---- */
 
 static int find_part(struct cutter *c, const char *device)
@@ -82,18 +57,23 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
 
 /* ---- crossings ---- */
 
-/* An empty tensor that is there when the node is over. */
-static struct edge add_over(struct cutter *c, int part, const struct node *node)
+/* An empty tensor that is there when the nodes are over. */
+static struct edge add_over(struct cutter *c, const struct part_crossing *crossing)
 {
+    const struct node *node = graph_node(c->from, crossing->edge.node);
+    int *after = arena_array(&c->arena, (size_t)crossing->n_also + 1, sizeof *after);
+    after[0] = c->copy[node->id];
+    for (int i = 0; i < crossing->n_also; i++)
+        after[i + 1] = c->copy[crossing->also[i]];
     struct shape empty = shape_vector(0);
     struct tensor nothing = tensor_borrow(FLOAT32, &empty, NULL);
     struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&nothing)}};
     struct node_spec spec = {.op = "Const",
                              .attrs = attrs,
                              .n_attrs = 2,
-                             .controls = &c->copy[node->id],
-                             .n_controls = 1};
-    return (struct edge){part_add(c, part, node, &spec), 0};
+                             .controls = after,
+                             .n_controls = crossing->n_also + 1};
+    return (struct edge){part_add(c, crossing->from, node, &spec), 0};
 }
 
 /* A read of a variable where it is, when everything else that the reader needs is there. */
@@ -128,7 +108,7 @@ static struct edge sent_value(struct cutter *c, const struct part_crossing *cros
     const struct node *node = graph_node(c->from, crossing->edge.node);
     struct edge value = {c->copy[node->id], crossing->edge.slot};
     if (value.slot == CONTROL_SLOT)
-        return add_over(c, crossing->from, node);
+        return add_over(c, crossing);
     if (crossing->reader >= 0)
         return add_read(c, crossing->from, value, crossing->reader);
     return value;
@@ -228,7 +208,8 @@ static const struct part_crossing *find_crossing(const struct cutter *c, struct 
 {
     for (int i = c->head[edge.node]; i >= 0; i = c->parts->crossings.items[i].next) {
         const struct part_crossing *known = &c->parts->crossings.items[i];
-        if (known->edge.slot == edge.slot && known->to == to && known->reader == reader)
+        if (known->edge.slot == edge.slot && known->to == to && known->reader == reader &&
+            !known->n_also)
             return known;
     }
     return NULL;
@@ -238,6 +219,16 @@ static bool is_end(const struct node *node)
 {
     return node_is(node, "NextIteration") ||
            (node_is(node, "Enter") && !node_bool(node, "is_constant"));
+}
+
+static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
+{
+    if (cross(c, crossing) < 0)
+        return EDGE_NONE;
+    crossing->next = c->head[crossing->edge.node]; /* by now others may have crossed */
+    c->head[crossing->edge.node] = (int)c->parts->crossings.n;
+    vec_push(&c->parts->crossings, *crossing);
+    return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
 }
 
 static struct edge receive(struct cutter *c, struct edge edge, int to, const struct node *reader)
@@ -259,12 +250,25 @@ static struct edge receive(struct cutter *c, struct edge edge, int to, const str
                                      .to = to,
                                      .frame = variable ? frame : frames_output(c->frames, node),
                                      .reader = alone ? reader->id : -1};
-    if (cross(c, &crossing) < 0)
-        return EDGE_NONE;
-    crossing.next = c->head[edge.node]; /* by now others may have crossed */
-    c->head[edge.node] = (int)c->parts->crossings.n;
-    vec_push(&c->parts->crossings, crossing);
-    return (struct edge){crossing.value, slot};
+    return add_crossing(c, &crossing);
+}
+
+static bool same_also(const struct part_crossing *a, const struct part_crossing *b)
+{
+    return a->edge.slot == b->edge.slot && a->to == b->to && a->n_also == b->n_also &&
+           !memcmp(a->also, b->also, (size_t)a->n_also * sizeof *a->also);
+}
+
+struct edge part_receive_over(struct cutter *c, const struct part_crossing *over)
+{
+    struct part_crossing crossing = *over;
+    const struct part_crossing *crossings = c->parts->crossings.items;
+    for (int i = c->head[over->edge.node]; i >= 0; i = crossings[i].next)
+        if (crossings[i].n_also && same_also(&crossings[i], over))
+            return (struct edge){crossings[i].value, CONTROL_SLOT};
+    crossing.also = arena_copy(&part_at(c, over->to)->arena, over->also,
+                               (size_t)over->n_also * sizeof *over->also);
+    return add_crossing(c, &crossing);
 }
 
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader)
@@ -272,6 +276,8 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
     const struct node *node = graph_node(c->from, edge.node);
     if (c->part[edge.node] == part)
         return (struct edge){c->copy[edge.node], edge.slot};
+    if (part_is_copied(node))
+        return (struct edge){part_constant(c, node, part).node, edge.slot};
     if (node_is(node, "LoopCond")) {
         struct part_loop *loop = part_loop(c, c->frames->frame[edge.node], part);
         if (edge_exists(loop->condition))
@@ -296,13 +302,7 @@ static int connect(struct cutter *c, const struct node *node)
         if (!edge_exists(copy->inputs[i]))
             return c->err->code;
     }
-    for (int i = 0; i < node->n_controls; i++) {
-        struct edge over = part_edge(c, (struct edge){node->controls[i], CONTROL_SLOT}, part, node);
-        if (!edge_exists(over))
-            return c->err->code;
-        graph_add_control(part_at(c, part), copy, over.node);
-    }
-    return 0;
+    return part_connect_controls(c, node);
 }
 
 static int copy_names(struct cutter *c)
@@ -345,7 +345,7 @@ static int cut(struct cutter *c)
     for (size_t i = 0; i < from->nodes.n; i++)
         if (connect(c, graph_node(from, (int)i)))
             return c->err->code;
-    if (part_order_writes(c) || copy_names(c))
+    if (part_delay(c) || part_order_writes(c) || copy_names(c))
         return c->err->code;
     for (int part = 0; part < c->n; part++)
         if (graph_check(part_at(c, part), c->err))
@@ -361,6 +361,7 @@ int part_graph(const struct graph *graph, struct parts *parts, struct error *err
     c.part = arena_array(&c.arena, n + 1, sizeof *c.part);
     c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
     c.head = arena_array(&c.arena, n + 1, sizeof *c.head);
+    c.constants = arena_array(&c.arena, n + 1, sizeof *c.constants);
     memset(c.head, -1, n * sizeof *c.head);
     int code = frames_new(graph, &c.frames, err);
     if (!code) {

@@ -168,10 +168,13 @@ static int tell_receivers(struct writes *w, const int_vec *before)
     struct cutter *c = w->c;
     for (size_t i = 0; i < c->parts->crossings.n; i++) {
         const struct part_crossing *crossing = &c->parts->crossings.items[i];
-        const char **names = arena_array(&c->arena, before[i].n + 1, sizeof *names);
-        for (size_t k = 0; k < before[i].n; k++)
-            names[k] = graph_node(c->from, before[i].items[k])->name;
-        if (before[i].n && set_after(c, crossing->to, crossing->recv, names, before[i].n))
+        const char **names = arena_array(&c->arena, before[i].n + 2, sizeof *names);
+        size_t n = 0;
+        for (; n < before[i].n; n++)
+            names[n] = graph_node(c->from, before[i].items[n])->name;
+        if (crossing->wait >= 0)
+            names[n++] = graph_node(c->from, crossing->wait)->name;
+        if (n && set_after(c, crossing->to, crossing->recv, names, n))
             return c->err->code;
     }
     return 0;
@@ -185,7 +188,10 @@ static void find_received(struct writes *w, int writer, int frame, int_vec *befo
     for (size_t k = 0; k < c->parts->crossings.n; k++) {
         const struct part_crossing *crossing = &c->parts->crossings.items[k];
         int common = common_frame(c->frames, c->frames->frame[writer], crossing->frame);
-        if (crossing->to == c->part[writer] && common == frame && w->reached[crossing->edge.node])
+        bool reached = w->reached[crossing->edge.node];
+        for (int i = 0; i < crossing->n_also; i++)
+            reached |= w->reached[crossing->also[i]];
+        if (crossing->to == c->part[writer] && common == frame && reached)
             vec_push(&before[k], writer);
     }
 }

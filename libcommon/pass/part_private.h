@@ -22,6 +22,7 @@ struct cutter {
     int n;                   /* parts */
     int *part, *copy, *head; /* by node: its part, its copy there, its first crossing or -1 */
     struct part_loop *loops; /* by frame and part */
+    int **constants;         /* by node and part: its copy, less 1; NULL: there is none */
     char *late;              /* by node: it reads a variable after a write */
     int n_made;              /* nodes that were added, for names */
     struct arena arena;
@@ -46,9 +47,19 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
  * to wait for. EDGE_NONE on failure. */
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader);
 
+/* What stands for the end of nodes of one part in another: one crossing for all of them. */
+struct edge part_receive_over(struct cutter *c, const struct part_crossing *over);
+
+/* part_control.c: constants that each part has, and control edges. */
+struct edge part_constant(struct cutter *c, const struct node *node, int part);
+int part_connect_controls(struct cutter *c, const struct node *node);
+
 /* part_loop.c: finds loops that are on several devices; makes the control loops. */
 int part_find_loops(struct cutter *c);
 int part_make_loops(struct cutter *c);
+
+/* part_delay.c: chooses what each Recv waits for. */
+int part_delay(struct cutter *c);
 
 /* part_order.c: finds nodes that read a variable after a write of it. */
 void part_find_late(struct cutter *c);
@@ -57,7 +68,7 @@ void part_find_late(struct cutter *c);
  * part is told. To be called last. */
 int part_order_writes(struct cutter *c);
 
-/* Whether the edge is a variable itself, which is there in every loop. */
+/* part_ref.c. Whether the edge is a variable itself, which is there in every loop. */
 bool part_is_variable(const struct graph *graph, struct edge edge);
 
 /* Whether the node has the variable itself as that input, not its value. */

@@ -34,7 +34,7 @@ int place_root(struct placer *p, int node)
     return node;
 }
 
-static void join(struct placer *p, int a, int b)
+void place_join(struct placer *p, int a, int b)
 {
     vec_push(&p->links, ((struct place_link){a, b}));
     a = place_root(p, a);
@@ -59,14 +59,14 @@ static void join_references(struct placer *p, const struct node *node)
         const struct op_arg *arg = &node->op->inputs[i];
         int n = count_inputs(node, arg);
         for (int k = 0; arg->is_ref && k < n; k++)
-            join(p, node->inputs[at + k].node, node->id);
+            place_join(p, node->inputs[at + k].node, node->id);
         at += n;
     }
     /* What hands a reference on (a Switch of a variable) stays with it, too. */
     for (int i = 0; i < node->n_outputs; i++)
         for (int k = 0; node->outputs[i].is_ref && k < node->n_inputs; k++)
             if (graph_node(p->graph, node->inputs[k].node)->outputs[node->inputs[k].slot].is_ref)
-                join(p, node->inputs[k].node, node->id);
+                place_join(p, node->inputs[k].node, node->id);
 }
 
 static void join_classes(struct placer *p, const struct node *node)
@@ -77,7 +77,7 @@ static void join_classes(struct placer *p, const struct node *node)
             continue;
         const struct node *leader = graph_find(p->graph, groups->strings[i] + 5);
         if (leader && leader != node)
-            join(p, leader->id, node->id);
+            place_join(p, leader->id, node->id);
     }
 }
 
@@ -168,6 +168,8 @@ static int decide(struct placer *p)
         join_references(p, node);
         join_classes(p, node);
     }
+    if (place_join_near(p))
+        return p->err->code;
     for (int i = 0; i < n; i++) /* the root has the smallest id, and comes first */
         if (merge_into_group(p, i))
             return p->err->code;

@@ -115,6 +115,8 @@ static void measure_node(struct place_model *m, const struct node *node,
     for (int i = 0; i < node->n_outputs; i++) {
         double bytes = cost_bytes(&node->outputs[i], m->assume);
         m->bytes[m->first_output[node->id] + i] = bytes;
+        if (m->initial[node->id] && !node_is(node, "Variable"))
+            continue;
         if (stays(node))
             m->held[node->id] += bytes;
         else if (!node->outputs[i].is_ref && !cost_is_view(node))
@@ -280,6 +282,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     int code = find_weights(m);
     if (code)
         return code;
+    m->initial = place_find_initial(p->graph, &m->arena);
     measure_nodes(m, costs->measured);
     return find_order(m);
 }

@@ -36,6 +36,15 @@ struct placer {
 
 int place_root(struct placer *p, int node);
 
+/* They must share a device. */
+void place_join(struct placer *p, int a, int b);
+
+/* place_join.c: on a cluster, puts near a variable what would otherwise travel for it. */
+int place_join_near(struct placer *p);
+
+/* By node: only initial values need it. */
+char *place_find_initial(const struct graph *graph, struct arena *arena);
+
 /* By kernels and by name. */
 bool place_is_feasible(const struct placer *p, int root, const struct place_device *device);
 

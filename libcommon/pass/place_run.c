@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "pass/part.h"
 #include "pass/place_private.h"
 
 #define GAPS_MAX 32 /* of a device that are remembered */
@@ -53,7 +54,7 @@ static double send(struct place_run *run, struct edge edge, int to)
     const struct place_model *m = run->model;
     int from = run->device[edge.node];
     double ready = run->finish[edge.node];
-    if (from == to || from < 0)
+    if (from == to || from < 0 || part_is_copied(graph_node(m->placer->graph, edge.node)))
         return ready;
     for (int i = run->first_copy[edge.node]; i >= 0; i = run->copies.items[i].next)
         if (run->copies.items[i].slot == edge.slot && run->copies.items[i].device == to)
@@ -69,8 +70,9 @@ static double send(struct place_run *run, struct edge edge, int to)
     }
     double time = ready + weight * (bytes * wire->per_byte + wire->latency);
     bool moves = device_at(run, from)->host != device_at(run, to)->host;
-    run->incoming += moves ? bytes : 0;
-    vec_push(&run->copies, ((struct place_copy){edge.node, edge.slot, to, time, moves ? bytes : 0,
+    double held = moves && !m->initial[edge.node] ? bytes : 0;
+    run->incoming += held;
+    vec_push(&run->copies, ((struct place_copy){edge.node, edge.slot, to, time, held,
                                                 run->first_copy[edge.node]}));
     run->first_copy[edge.node] = (int)run->copies.n - 1;
     return time;

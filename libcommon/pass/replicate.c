@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/aggregate.h"
+#include "exec/policy.h"
 #include "pass/replicate_private.h"
 
 /* ---- modes ---- */
@@ -54,6 +54,7 @@ static int parse_downpour(struct replicate_options *options, const char *text, s
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct error why = ERROR_INIT;
+    struct policy policy;
     options->rate = -1;
     options->mode = REPLICATE_POLICY;
     options->policy = mode;
@@ -63,7 +64,7 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
     }
     if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
-    if (clock_check_policy(mode, &why))
+    if (policy_parse(&policy, mode, &why))
         return error_set(err, ERR_USAGE,
                          "--mode '%s' is none of sync; sync,backup=B; async; ssp,bound=S; "
                          "downpour,fetch=N,push=M; allreduce",
@@ -107,6 +108,11 @@ static int copy_names(struct replicator *r)
 static int build(struct replicator *r)
 {
     if (r->options->mode == REPLICATE_ALLREDUCE) {
+        if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
+            return error_set(r->err, ERR_USAGE,
+                             "--%s is for what is pushed to shards; with --mode allreduce "
+                             "there are none",
+                             r->options->accumulate > 1 ? "accumulate" : "compress");
         if (replicate_allreduce(r) || copy_names(r))
             return r->err->code;
         return graph_check(r->to, r->err);

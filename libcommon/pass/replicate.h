@@ -53,7 +53,8 @@ struct replicate_options {
  * "allreduce". ERR_USAGE with what there is. The policy's text must outlive the options. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
-/* The new graph, which borrows from `from`. ERR_DATA when there is nothing that trains, or naming
+/* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes;
+ * ERR_DATA when there is nothing that trains, or naming
  * what cannot be replicated. */
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err);

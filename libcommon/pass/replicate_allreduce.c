@@ -63,16 +63,6 @@ static int put(struct replicator *r, struct bucket *bucket, struct edge edge, co
     return bucket->bytes >= BUCKET_BYTES ? add_reduce(r, name, bucket, false) : 0;
 }
 
-static bool is_pushed(const struct replicator *r, struct edge edge)
-{
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
-            if (r->pushes.items[i].edges.items[k].node == edge.node &&
-                r->pushes.items[i].edges.items[k].slot == edge.slot)
-                return true;
-    return false;
-}
-
 /* In topological order: as they become known. */
 static int reduce_pushed(struct replicator *r)
 {
@@ -81,7 +71,7 @@ static int reduce_pushed(struct replicator *r)
     for (size_t i = 0; !code && i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         for (int slot = 0; !code && slot < node->n_outputs; slot++)
-            if (is_pushed(r, (struct edge){node->id, slot}))
+            if (replicate_is_pushed(r, (struct edge){node->id, slot}))
                 code = put(r, &bucket, (struct edge){node->id, slot}, "allreduce/gradients");
     }
     if (!code)
@@ -137,7 +127,7 @@ static void find_late(struct replicator *r)
         bool late = is_initializer(r, node);
         for (int k = 0; k < node->n_inputs; k++)
             late |= has(r, node->inputs[k].node, FACT_AFTER) ||
-                    (has(r, node->id, FACT_UPDATE) && is_pushed(r, node->inputs[k]));
+                    (has(r, node->id, FACT_UPDATE) && replicate_is_pushed(r, node->inputs[k]));
         for (int k = 0; k < node->n_controls; k++)
             late |= has(r, node->controls[k], FACT_AFTER);
         r->facts[node->id] &= ~(unsigned)FACT_AFTER;

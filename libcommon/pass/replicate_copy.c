@@ -193,7 +193,7 @@ void replicate_copy(struct replicator *r, const struct node *node)
     r->copy[node->id] = copy->id;
     if (open)
         vec_push(&r->open, node->id);
-    if (is_read(r, node))
+    if (is_read(r, node) || (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node)))
         replicate_narrow(r, copy->id);
 }
 

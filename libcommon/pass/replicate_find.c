@@ -122,7 +122,7 @@ static struct push *push_of(struct replicator *r, const char *variable)
     return &r->pushes.items[r->pushes.n - 1];
 }
 
-static bool is_pushed(const struct replicator *r, struct edge edge)
+bool replicate_is_pushed(const struct replicator *r, struct edge edge)
 {
     for (size_t i = 0; i < r->pushes.n; i++)
         for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
@@ -134,7 +134,7 @@ static bool is_pushed(const struct replicator *r, struct edge edge)
 
 static void add_pushed(struct replicator *r, struct edge edge, const char *variable)
 {
-    if (is_pushed(r, edge))
+    if (replicate_is_pushed(r, edge))
         return;
     const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
     struct push *push = push_of(r, mark ? mark->s : variable);
@@ -226,10 +226,23 @@ static void find_after(struct replicator *r)
     }
 }
 
-/* Beside a variable: what has the variable itself, and what the script put with such. */
+bool replicate_is_lookup(const struct replicator *r, const struct node *node)
+{
+    if (!node_is(node, "Gather") || *node->device || r->options->fetch > 1)
+        return false;
+    const struct node *read = graph_node(r->from, node->inputs[0].node);
+    const struct node *table =
+        node_is(read, "Identity") ? graph_node(r->from, read->inputs[0].node) : read;
+    return node_is(table, "Variable") &&
+           shape_bytes(&node->outputs[0].shape, node->outputs[0].type) <=
+               shape_bytes(&table->outputs[0].shape, table->outputs[0].type);
+}
+
+/* Beside a variable: what has the variable itself, looks rows of it up, and what the script put
+ * with such. */
 static bool is_beside(const struct replicator *r, const struct node *node)
 {
-    if (node_is(node, "Variable"))
+    if (node_is(node, "Variable") || replicate_is_lookup(r, node))
         return true;
     for (int i = 0; i < node->n_inputs; i++)
         if (part_takes_ref(node, i) &&

@@ -83,6 +83,9 @@ const struct node *replicate_written(const struct graph *graph, const struct nod
 
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
+bool replicate_is_pushed(const struct replicator *r, struct edge edge);
+/* A Gather of a variable, which finds less than there is. */
+bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);        /* outside the update */

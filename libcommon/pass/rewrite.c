@@ -318,20 +318,33 @@ static struct edge map_end(const struct rewrite *r, struct edge edge)
                                      : rewrite_edge(r, edge);
 }
 
+/* A node that runs is all the nodes that came of it. */
+static void copy_entry(struct rewrite *r, const struct entry *entry)
+{
+    VEC(struct edge) edges = VEC_INIT;
+    for (int i = 0; i < entry->n_edges; i++) {
+        const int *after = r->after[entry->edges[i].node];
+        if (entry->edges[i].slot != CONTROL_SLOT)
+            vec_push(&edges, rewrite_edge(r, entry->edges[i]));
+        else
+            for (; *after >= 0; after++)
+                vec_push(&edges, ((struct edge){*after, CONTROL_SLOT}));
+    }
+    graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
+    vec_release(&edges);
+}
+
+/* A name goes when nothing stands for what had it. */
 static int copy_names(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
-        struct edge *edges = arena_array(&r->arena, (size_t)entry->n_edges, sizeof *edges);
-        for (int k = 0; k < entry->n_edges; k++)
-            edges[k] = map_end(r, entry->edges[k]);
-        graph_add_entry(r->to, entry->name, edges, entry->n_edges);
-    }
-    for (size_t i = 0; i < from->aliases.n; i++)
-        if (graph_add_alias(r->to, from->aliases.items[i].name,
-                            map_end(r, from->aliases.items[i].edge), err))
+    for (size_t i = 0; i < from->entries.n; i++)
+        copy_entry(r, &from->entries.items[i]);
+    for (size_t i = 0; i < from->aliases.n; i++) {
+        struct edge edge = map_end(r, from->aliases.items[i].edge);
+        if (edge_exists(edge) && graph_add_alias(r->to, from->aliases.items[i].name, edge, err))
             return err->code;
+    }
     for (size_t i = 0; i < r->lost.n; i++)
         if (graph_add_alias(r->to, r->lost.items[i].name, r->lost.items[i].edge, err))
             return err->code;

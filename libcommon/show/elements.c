@@ -83,7 +83,7 @@ static void json_element(struct str *line, const struct tensor *t, int64_t i)
         if (isfinite(v))
             tensor_print_element(line, t, i);
         else
-            str_append(line, isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+            show_json_float(line, v);
     }
 }
 

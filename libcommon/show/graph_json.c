@@ -2,7 +2,6 @@
 #include "show/graph_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,14 +11,6 @@
 static void print_text(struct str *out, const char *text)
 {
     show_json_text(out, text, strlen(text));
-}
-
-static void print_float(struct str *out, double value)
-{
-    if (isfinite(value))
-        str_append_float64(out, value);
-    else
-        str_append(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
 }
 
 static void print_shape(struct str *out, const struct shape *shape)
@@ -37,7 +28,7 @@ static void print_item(struct str *out, const struct attr_value *v, int i)
         str_printf(out, "%" PRId64, v->ints[i]);
         break;
     case ATTR_LIST_FLOAT:
-        print_float(out, v->floats[i]);
+        show_json_float(out, v->floats[i]);
         break;
     case ATTR_LIST_BOOL:
         str_append(out, v->bools[i] ? "true" : "false");
@@ -71,7 +62,7 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
         str_printf(out, "%" PRId64, v->i);
         break;
     case ATTR_FLOAT:
-        print_float(out, v->f);
+        show_json_float(out, v->f);
         break;
     case ATTR_BOOL:
         str_append(out, v->b ? "true" : "false");

@@ -4,7 +4,7 @@
 
 #include "show/show.h"
 
-static void print_float(struct str *line, double value)
+void show_json_float(struct str *line, double value)
 {
     if (isfinite(value))
         str_append_float64(line, value);
@@ -55,7 +55,7 @@ void show_json_value(struct str *line, const msgpack_object *value)
         break;
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64:
-        print_float(line, value->via.f64);
+        show_json_float(line, value->via.f64);
         break;
     case MSGPACK_OBJECT_STR:
         show_json_text(line, value->via.str.ptr, value->via.str.size);

@@ -70,9 +70,10 @@ void show_summary(struct str *line, const struct tensor *t);
 /* Elements with blanks between them, six digits of floats; beyond `limit` elements "...". */
 void show_elements(struct str *line, const struct tensor *t, int64_t limit);
 
-/* Nested arrays with exact numbers. What JSON has no numbers for is "NaN", "Infinity" and
- * "-Infinity". */
+/* Nested arrays with exact numbers. */
 void show_json_tensor(struct str *line, const struct tensor *t);
+/* What JSON has no number for is "NaN", "Infinity" and "-Infinity". */
+void show_json_float(struct str *line, double value);
 /* A byte that is no UTF-8 becomes the character of its number. */
 void show_json_text(struct str *line, const char *text, size_t n);
 

@@ -22,7 +22,7 @@ static void free_apart(struct buffer *buffer)
     mem_free(buffer);
 }
 
-static struct buffer *buffer_new(size_t bytes)
+struct buffer *buffer_new(size_t bytes)
 {
     struct buffer *buffer;
     void *data = mem_try(bytes <= JOINT_BYTES ? MEM_ALIGNMENT + bytes : bytes);

@@ -32,6 +32,9 @@ struct buffer {
     void *owner;                         /* for `free`: the device, the mapping, ... */
 };
 
+/* Host memory, not zeroed, held once; no owner. NULL without memory. */
+struct buffer *buffer_new(size_t bytes);
+
 /* A device's private arrangement of a tensor's elements (a blocked convolution layout, say). Opaque
  * but for its owner; NULL means row-major. Lives as long as the plan that made it. */
 struct layout;

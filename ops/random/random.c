@@ -12,42 +12,56 @@
     "and "                                                                                         \
     "the element's index, and on nothing else."
 
+/* A slice of a tensor draws what the whole would have drawn there. */
+#define RANDOM_ATTRS                                                                               \
+    "seed: int = 0, seed2: int = 0, offset: int = 0, dtype: floating, T: int32|int64"
+#define OFFSET_MAX (INT64_C(1) << 62)
+#define RANDOM_SLICE " The first element counts as number `offset`."
+
 static int shaped(struct infer *infer)
 {
     return infer_dims(infer, 0, &infer->out[0]);
+}
+
+static int sliced(struct infer *infer)
+{
+    int64_t offset = node_int(infer->node, "offset");
+    if (offset < 0 || offset > OFFSET_MAX)
+        return infer_fail(infer, "offset %" PRId64 " is not in [0, 2^62]", offset);
+    return shaped(infer);
 }
 
 const struct op_def op_RandomUniform = {
     .name = "RandomUniform",
     .inputs = "shape: T",
     .outputs = "output: dtype",
-    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, uniform in [0, 1).",
-    .detail = RANDOM_DETAIL,
+    .detail = RANDOM_DETAIL RANDOM_SLICE,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .shape = shaped,
+    .shape = sliced,
 };
 
 const struct op_def op_RandomStandardNormal = {
     .name = "RandomStandardNormal",
     .inputs = "shape: T",
     .outputs = "output: dtype",
-    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, normal with mean 0 and standard deviation 1.",
-    .detail = RANDOM_DETAIL,
+    .detail = RANDOM_DETAIL RANDOM_SLICE,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .shape = shaped,
+    .shape = sliced,
 };
 
 const struct op_def op_TruncatedNormal = {
     .name = "TruncatedNormal",
     .inputs = "shape: T",
     .outputs = "output: dtype",
-    .attrs = "seed: int = 0, seed2: int = 0, dtype: floating, T: int32|int64",
+    .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, standard normal, drawn again when beyond two standard deviations.",
-    .detail = RANDOM_DETAIL,
+    .detail = RANDOM_DETAIL RANDOM_SLICE,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .shape = shaped,
+    .shape = sliced,
 };
 
 static int uniform_int_shape(struct infer *infer)

@@ -12,12 +12,13 @@
 struct draw {
     struct philox_stream stream;
     void *out;
-    int64_t low;   /* integers: the first */
-    uint64_t size; /* and how many there are */
+    int64_t offset; /* number of the first element */
+    int64_t low;    /* integers: the first */
+    uint64_t size;  /* and how many there are */
 };
 
-/* Writes elements [first, last) of which `n` come from PHILOX_LANES blocks; first is a multiple of
- * n. CONVERT(words, k) is element k of the words. */
+/* Writes elements [first, last); `n` come from PHILOX_LANES blocks. CONVERT(words, k) is element k
+ * of the words. */
 #define DRAW(name, type, n, convert)                                                               \
     static void name(void *context, int64_t first, int64_t last)                                   \
     {                                                                                              \
@@ -25,11 +26,12 @@ struct draw {
         type *out = d->out;                                                                        \
         uint32_t words[PHILOX_WORDS];                                                              \
         type values[n];                                                                            \
-        for (int64_t i = first; i < last; i += (n)) {                                              \
-            int64_t count = last - i < (n) ? last - i : (n);                                       \
-            philox_blocks(&d->stream, (uint64_t)(i / (n)) * PHILOX_LANES, words);                  \
+        for (int64_t i = first, count; i < last; i += count) {                                     \
+            int64_t skip = (d->offset + i) % (n), left = (n)-skip;                                 \
+            count = last - i < left ? last - i : left;                                             \
+            philox_blocks(&d->stream, (uint64_t)((d->offset + i) / (n)) * PHILOX_LANES, words);    \
             convert(d, words, values);                                                             \
-            memcpy(out + i, values, (size_t)count * sizeof *out);                                  \
+            memcpy(out + i, values + skip, (size_t)count * sizeof *out);                           \
         }                                                                                          \
     }
 
@@ -109,14 +111,14 @@ static void draw_truncated32(void *context, int64_t first, int64_t last)
 {
     const struct draw *d = context;
     for (int64_t i = first; i < last; i++)
-        ((float *)d->out)[i] = (float)truncated_at(&d->stream, i, true);
+        ((float *)d->out)[i] = (float)truncated_at(&d->stream, d->offset + i, true);
 }
 
 static void draw_truncated64(void *context, int64_t first, int64_t last)
 {
     const struct draw *d = context;
     for (int64_t i = first; i < last; i++)
-        ((double *)d->out)[i] = truncated_at(&d->stream, i, false);
+        ((double *)d->out)[i] = truncated_at(&d->stream, d->offset + i, false);
 }
 
 typedef void draw_fn(void *context, int64_t first, int64_t last);
@@ -147,17 +149,18 @@ static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct
 
 static int uniform_run(struct kernel_call *call)
 {
-    return run(call, draw_uniform32, draw_uniform64, &(struct draw){0});
+    return run(call, draw_uniform32, draw_uniform64, &(struct draw){.offset = random_offset(call)});
 }
 
 static int normal_run(struct kernel_call *call)
 {
-    return run(call, draw_normal32, draw_normal64, &(struct draw){0});
+    return run(call, draw_normal32, draw_normal64, &(struct draw){.offset = random_offset(call)});
 }
 
 static int truncated_run(struct kernel_call *call)
 {
-    return run(call, draw_truncated32, draw_truncated64, &(struct draw){0});
+    return run(call, draw_truncated32, draw_truncated64,
+               &(struct draw){.offset = random_offset(call)});
 }
 
 static int uniform_int_run(struct kernel_call *call)

@@ -8,11 +8,14 @@
 #include "exec/kernel.h"
 #include "ops/random/philox.h"
 
-/* prepare: remembers the node's seeds. */
+/* prepare: remembers the node's seeds, and its offset if it has one. */
 int random_prepare(struct kernel_setup *setup);
 
 /* The node's stream in this execution. */
 struct philox_stream random_stream(const struct kernel_call *call);
+
+/* The number of its first element: not 0 in a slice of what another node would draw. */
+int64_t random_offset(const struct kernel_call *call);
 
 /* Calls draw for parts of [0, n) whose bounds are multiples of `grain`, by several threads if it is
  * worth while. */

@@ -8,6 +8,7 @@
 
 struct seeds {
     uint64_t seed, seed2;
+    int64_t offset;
 };
 
 int random_prepare(struct kernel_setup *setup)
@@ -15,6 +16,8 @@ int random_prepare(struct kernel_setup *setup)
     struct seeds *seeds = mem_alloc(sizeof *seeds);
     seeds->seed = (uint64_t)node_int(setup->node, "seed");
     seeds->seed2 = (uint64_t)node_int(setup->node, "seed2");
+    const struct attr_value *offset = node_attr(setup->node, "offset");
+    seeds->offset = offset ? offset->i : 0;
     setup->state = seeds;
     return 0;
 }
@@ -29,6 +32,11 @@ struct philox_stream random_stream(const struct kernel_call *call)
                               .iteration = call->iteration,
                               .replica = call->step->replica};
     return philox_stream_at(&at);
+}
+
+int64_t random_offset(const struct kernel_call *call)
+{
+    return ((const struct seeds *)call->state)->offset;
 }
 
 void random_parallel(struct kernel_call *call, int64_t n, int64_t grain,

@@ -18,6 +18,14 @@
 
 #define CUT_DEVICES 4
 
+static inline bool same_bits(const struct tensor *a, const struct tensor *b)
+{
+    if (a->type != b->type || !shape_equal(&a->shape, &b->shape))
+        return false;
+    return a->type == STRING ? tensor_equal(a, b)
+                             : !tensor_bytes(a) || !memcmp(a->data, b->data, tensor_bytes(a));
+}
+
 struct cut {
     struct parts parts;
     struct graph *joined;

@@ -24,11 +24,10 @@ TEXT
 @test "a graph for each device, and what crosses" {
     run --separate-stderr bash -c 'tf-part --report m.tfg | tf-show | grep -c "^graph"'
     [ "$output" = 3 ]
-    [ "$stderr" = "zero  CPU:0 -> CPU:1  8 B
-x  CPU:0 -> CPU:2  8 B
+    [ "$stderr" = "x  CPU:0 -> CPU:2  8 B
 n  CPU:2 -> CPU:1  8 B
 add  CPU:1 -> CPU:2  8 B
-tf-part: 3 graphs, 4 tensors cross, 32 B a step" ]
+tf-part: 3 graphs, 3 tensors cross, 24 B a step" ]
 }
 
 @test "parts run together: feeds, fetches and entries are found in whichever has them" {
@@ -62,4 +61,39 @@ step 3  y 3 6" ]
     [ "$status" -eq 66 ] || [ "$status" -eq 65 ]
     run bash -c 'tf-graph --text m.txt | tf-part | tf-show'
     [ "${lines[0]}" = "tf-part: stdin: node 'x': has no device; tf-place gives it one" ]
+}
+
+# FILE...: runs the parts and prints how many values at most were received and not used yet: u1 to
+# u12 are all there before h1 begins, and each is used by one h
+waiting() {
+    cat "$@" | tf-exec --run r --trace trace.rec | tf-show --json | cmp one.json
+    tf-show --json trace.rec | awk -F '[":,]+' '
+        $11 ~ /^u[0-9]+\/Recv/ { print $5 + $7, 1 }
+        $11 ~ /^h[1-9]/ { print $5 + $7, -1 }' | sort -n |
+        awk '{ n += $2; most = n > most ? n : most } END { print most }'
+}
+
+@test "what is needed late is received late" {
+    {
+        echo 'entry r = h12'
+        echo 'shape = Const() {dtype=int32, value=[256,256]} @?/device:CPU:0'
+        echo 'h0 = RandomUniform(shape, ^u12) {dtype=float32} @?/device:CPU:1'
+        before=
+        for i in $(seq 12); do
+            echo "u$i = RandomUniform(shape$before) {dtype=float32, seed=$i} @?/device:CPU:0"
+            before=", ^u$i"
+            # the values come faster than they are used
+            echo "f$i = MatMul(h$((i - 1)), u$i) @?/device:CPU:1"
+            echo "g$i = MatMul(f$i, u$i) @?/device:CPU:1"
+            echo "h$i = MatMul(g$i, u$i) @?/device:CPU:1"
+        done
+    } >u.txt
+    tf-graph --text u.txt | tf-exec --run r | tf-show --json >one.json
+    tf-graph --text u.txt | tf-place --devices CPU:0,CPU:1 | tf-part -o parts/
+    [ "$(waiting parts/*.tfg)" -le 4 ]
+    for part in parts/*.tfg; do # for comparison: nothing waits
+        tf-show --text "$part" | sed 's/_after=\[[^]]*\], //' |
+            tf-graph --text >"${part%.tfg}.early"
+    done
+    [ "$(waiting parts/*.early)" -ge 8 ]
 }

@@ -97,6 +97,11 @@ refused() { # CODE MESSAGE COMMAND...
 
 @test "nonsense is refused in a line" {
     modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M; allreduce"
+    local pushed='is for what is pushed to shards; with --mode allreduce there are none'
+    refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
+        "tf-replicate --mode allreduce --accumulate 2 m.tfg"
+    refused 64 "tf-replicate: m.tfg: --compress $pushed" \
+        "tf-replicate --mode allreduce --compress bf16 m.tfg"
     refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
     refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
     refused 64 "tf-replicate: --mode downpour takes fetch=N, push=N and rate=X, not 'pull=3'" \

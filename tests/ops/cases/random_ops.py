@@ -121,6 +121,12 @@ def tensors(g):
                          for step in (1, 2)]
                     g.graph(f"{op.lower()}/{t}", text, [("", {}, {"y": v}) for v in y], ops=op,
                             tol=1e-6 if t == "float32" else 1e-13)
+            for offset in (1, 63, 130):
+                text = const("shape", "int32", "[101]") + \
+                    f"y = {op}(shape) {{dtype={t}, seed=7, seed2=9, offset={offset}}}\n"
+                y = np.array(f(Stream(7, 9, 1), offset + 101, t)[offset:]).astype(t)
+                g.graph(f"{op.lower()}/offset", text, [("", {}, {"y": y})], ops=op,
+                        tol=1e-6 if t == "float32" else 1e-13)
         for value, message in (("[2,-3]", "negative|impossible"), ("[2,-1]", "negative|impossible"),
                                ("2", "must be a vector")):
             g.graph(f"{op.lower()}/bad-shape", const("shape", "int32", value) +

@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tables that are cut into slices: what trains over several shards ends with the bits of the whole.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    export OMP_NUM_THREADS=1
+    # 1001 rows: no number of slices divides them
+    cat >m.lua <<'LUA'
+ids = Placeholder{dtype = int32, shape = {-1}}
+pairs_ = Placeholder{dtype = int64, shape = {-1, 2}}
+y = Placeholder{dtype = float32, shape = {-1}}
+local how = {uniform = init.uniform{min = -1, max = 1}, normal = init.normal{},
+             truncated = init.truncated_normal{}, ones = init.ones}
+local e = nn.embedding(ids, 1001, 8,
+                       {name = "table", init = how[D.init or "uniform"], partitions = D.n})
+local table = trainable()[1]
+local f = Sum(Cast(pairs_, {DstT = float32}), {1}, {keep_dims = true}) * 0.001
+if D.rows ~= 1 then f = Sum(Gather(table, pairs_), {1}) end
+if D.dense == 1 then f = f + Sum(table, {0}) * 0.001 end
+local v = variable{name = "v", shape = {8, 1}, init = init.normal{}}
+loss = nn.mse(Reshape(MatMul(e * f, v), {-1}), y)
+entry.train = minimize(loss, optim[D.opt or "sgd"]{rate = 0.01}, {clip = D.clip})
+entry.whole = table
+LUA
+    awk 'BEGIN { srand(7); for (i = 0; i < 120; i++)
+        print int(1001 * rand()) "," int(40 * rand()) "," int(1001 * rand()) "," rand() }' >x.csv
+    tf-data csv x.csv ids=1:int32 pairs_=2-3:int64 y=4 --batch 6 -o f.rec
+}
+
+teardown() {
+    local pid
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+}
+
+graph() { # OPTION...
+    tf-graph m.lua "$@" | tf-opt
+}
+
+serve() { # TASK
+    local i
+    tf-ps serve -c c --task "$1" 2>"$1.err" 3>&- &
+    pids+=($!)
+    for ((i = 0; i < 200; i++)); do
+        ! grep -q "$1: ready on" "$1.err" || return 0
+        sleep 0.05
+    done
+    cat "$1.err"
+    return 1
+}
+
+work() { # N OPTION...
+    local n=$1
+    shift
+    timeout 60 tf-exec -c c --task "worker:$n" -g p.tfg "$@"
+}
+
+stop() {
+    local pid
+    for pid in "${pids[@]}"; do kill "$pid" && wait "$pid"; done
+    pids=()
+}
+
+@test "slices on the devices of a process compute the same, whatever the optimizer and the init" {
+    for how in "sgd uniform" "adagrad normal" "momentum truncated" "adam ones" \
+        "adagrad uniform -D rows=1" "sgd normal -D dense=1" "rmsprop uniform -D clip=0.5"; do
+        read -r opt init more <<<"$how"
+        # shellcheck disable=SC2086  # options
+        graph -D opt="$opt" -D init="$init" $more |
+            tf-exec --run train --fetch loss --feed f.rec --save one.ckpt | tf-show --json >one.txt
+        for n in 2 5; do
+            # shellcheck disable=SC2086
+            graph -D opt="$opt" -D init="$init" $more -D n=$n |
+                tf-place --devices CPU:0,CPU:1,CPU:2 | tf-part |
+                tf-exec --run train --fetch loss --feed f.rec --save p.ckpt |
+                tf-show --json | cmp one.txt
+            [ "$(tf-show p.ckpt | grep -c '^table/W/part_')" = $n ]
+            graph -D n=$n | tf-place --devices CPU:0,CPU:1,CPU:2 | tf-part |
+                tf-exec --run whole --restore p.ckpt | tf-show --json >p.whole
+            graph | tf-exec --run whole --restore one.ckpt | tf-show --json | cmp p.whole
+        done
+    done
+}
+
+@test "a slice says what it is a slice of" {
+    graph -D n=4 | tf-place --devices CPU:0,CPU:1 | tf-show --text |
+        grep '^table/W/part_3 = Variable' >slice.txt
+    grep -q '_slice_of="table/W"' slice.txt
+    grep -q '_slice_offset=751' slice.txt # 251, 250, 250, 250 rows
+    grep -q '_slice_shape:shape=\[1001,8\]' slice.txt
+    grep -q ' shape=\[250,8\]' slice.txt
+}
+
+@test "on one device nothing is cut, and the whole table can be fetched when it is" {
+    graph -D n=4 | tf-place | tf-show --text | grep '^table/W = Variable' >/dev/null
+    graph | tf-exec --run whole | tf-show --json >one.txt
+    graph -D n=4 | tf-place --devices CPU:0,CPU:1 | tf-part | tf-exec --run whole |
+        tf-show --json | cmp one.txt
+}
+
+@test "a row that is not in the table is an error before anything is changed" {
+    graph -D n=4 | tf-place --devices CPU:0,CPU:1 | tf-part >p.tfg
+    for bad in -1 1001; do
+        run bash -c "tf-exec -g p.tfg --run train --feed 'ids=[$bad]' --feed 'pairs_=[[1,2]]' \
+            --feed 'y=[0]'"
+        [ "$status" -eq 65 ]
+        [[ $output == *DynamicPartition* ]]
+    done
+}
+
+@test "a table larger than the memory of any shard trains over two, as it does in one process" {
+    # 1001 rows of 8 floats are 32032 bytes; adagrad's slot is as large
+    for how in "sgd 20K" "adagrad 40K"; do
+        read -r opt memory <<<"$how"
+        graph -D rows=1 -D opt="$opt" >one.tfg
+        tf-exec -g one.tfg --run train --fetch loss --feed f.rec --save one.ckpt |
+            tf-show --json >one.txt
+        printf 'task ps:%d unix:p%d memory=%s\n' 0 0 "$memory" 1 1 "$memory" >c
+        echo 'task worker:0 unix:w0' >>c
+        graph -D rows=1 -D opt="$opt" | tf-place -c c --report 2>report.txt | tf-part >p.tfg
+        [ "$(grep -c '^table/W/part_[01] .*by bytes' report.txt)" = 2 ]
+        serve ps:0
+        serve ps:1
+        work 0 --run train --fetch loss --feed f.rec | tf-show --json | cmp one.txt
+        tf-exec -g one.tfg --run whole --restore one.ckpt | tf-show --json >one.whole
+        work 0 --run whole | tf-show --json | cmp one.whole
+        stop
+    done
+}
+
+@test "the placer says so when not even slices fit" {
+    printf 'task ps:0 unix:p0 memory=10K\ntask ps:1 unix:p1 memory=10K\ntask worker:0 unix:w0\n' >c
+    run --separate-stderr bash -c 'tf-graph m.lua -D rows=1 | tf-opt | tf-place -c c >p.tfg'
+    [ "$status" -eq 65 ]
+    # shellcheck disable=SC2154  # of run
+    [[ $stderr == *"node 'table/W/part_"* ]]
+    [[ $stderr == *"bytes of variables share a device"* ]]
+}
+
+# Two workers that push at once: the same rounds, whether the table is in slices or not.
+@test "replicated training pushes each slice its own rows, and ends with the same bits" {
+    for opt in sgd adagrad; do
+        for memory in 1M 45K; do
+            printf 'task ps:%d unix:p%d memory=%s\n' 0 0 "$memory" 1 1 "$memory" >c
+            printf 'task worker:%d unix:w%d\n' 0 0 1 1 >>c
+                graph -D rows=1 -D opt=$opt | tf-replicate --mode sync | tf-place -c c |
+                tf-part >p.tfg
+            serve ps:0
+            serve ps:1
+            for w in 0 1; do
+                work $w --run train --fetch loss --feed f.rec 2>w$w.err |
+                    tf-show --json >w$w.$memory 3>&- &
+                eval "worker$w=\$!"
+            done
+            # shellcheck disable=SC2154
+            wait "$worker0" && wait "$worker1"
+            work 1 --run whole | tf-show --json >whole.$memory
+            stop
+        done
+        for w in 0 1; do
+            [ "$(wc -l <w$w.1M)" = 20 ]
+            cmp w$w.1M w$w.45K
+        done
+        cmp whole.1M whole.45K
+    done
+}

@@ -94,9 +94,12 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (k < 0)
         return;
     pthread_mutex_lock(&group->lock);
-    if (!group->peers[k] && !group->left[k])
+    bool is_new = !group->peers[k] && !group->left[k];
+    if (is_new)
         group->peers[k] = peer_hold(peer);
     pthread_mutex_unlock(&group->lock);
+    if (is_new)
+        lend_offer_to(group, k);
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
@@ -182,6 +185,39 @@ static void links_leave(struct collective *collective)
             reduce_send((struct group *)collective, k, &leave);
 }
 
+int64_t collective_links_last_step(struct collective *collective)
+{
+    struct group *group = (struct group *)collective;
+    pthread_mutex_lock(&group->lock);
+    int64_t step = group->last_step;
+    pthread_mutex_unlock(&group->lock);
+    return step;
+}
+
+int64_t collective_links_end_after(struct collective *collective, int64_t step)
+{
+    struct group *group = (struct group *)collective;
+    const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)step};
+    pthread_mutex_lock(&group->lock);
+    bool is_first = group->last_step == INT64_MAX;
+    if (is_first)
+        group->last_step = step;
+    pthread_mutex_unlock(&group->lock);
+    for (int k = 0; is_first && k < collective->size; k++)
+        if (k != collective->rank)
+            reduce_send(group, k, &last);
+    return collective_links_last_step(collective);
+}
+
+int collective_links_first(struct collective *collective)
+{
+    struct group *group = (struct group *)collective;
+    pthread_mutex_lock(&group->lock);
+    int first = group->first;
+    pthread_mutex_unlock(&group->lock);
+    return first;
+}
+
 static void links_free(struct collective *collective)
 {
     struct group *group = (struct group *)collective;
@@ -197,13 +233,18 @@ static void links_free(struct collective *collective)
     }
     for (int k = 0; k < collective->size; k++) {
         peer_release(group->peers[k]);
+        borrower_free(group->borrowers[k]);
         mem_free(group->tasks[k]);
     }
+    lender_free(group->lender);
     recycle_free(group->memory);
     pthread_mutex_destroy(&group->lock);
     mem_free(group->tasks);
     mem_free(group->peers);
     mem_free(group->left);
+    mem_free(group->offered);
+    mem_free(group->lends);
+    mem_free(group->borrowers);
     mem_free(group);
 }
 
@@ -214,9 +255,14 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     group->interface =
         (struct collective){rank, n, links_reduce, links_cancel, links_leave, links_free};
     group->hub = hub;
+    group->last_step = INT64_MAX;
     group->tasks = mem_array((size_t)n, sizeof *group->tasks);
     group->peers = mem_array((size_t)n, sizeof(struct peer *));
     group->left = mem_array((size_t)n, sizeof *group->left);
+    group->offered = mem_array((size_t)n, sizeof *group->offered);
+    group->lends = mem_array((size_t)n, sizeof *group->lends);
+    group->borrowers = mem_array((size_t)n, sizeof(struct borrower *));
+    group->lender = lender_new();
     for (int k = 0; k < n; k++)
         group->tasks[k] = mem_strdup(tasks[k]);
     group->memory = recycle_new(KEPT_BYTES);

@@ -48,6 +48,16 @@ int collective_links_run(struct collective *collective, const struct collective_
 /* Tells the others why this member fails, and ends the links to them. Any thread. */
 void collective_links_abort(struct collective *collective, const struct error *why);
 
+/* Asks all to end after that step, the next that this member runs, unless somebody has asked
+ * already; gives the step that all end after. When a member has finished a step it knows what
+ * anybody asked before that step: so all end after the same one. */
+int64_t collective_links_end_after(struct collective *collective, int64_t step);
+/* INT64_MAX: nobody has asked. */
+int64_t collective_links_last_step(struct collective *collective);
+
+/* The least rank among those that took part in the call before: the same for all of them. */
+int collective_links_first(struct collective *collective);
+
 /* Leaves, and runs the loop until the others have all that was sent, at most so long. */
 void collective_links_end(struct collective *collective, double seconds);
 

@@ -8,13 +8,15 @@
 
 #define LOOK_SECONDS 0.1 /* between questions whether to give up */
 
-/* The first member that is not there; -1: all are. */
+/* The first member that is not there, or has not said whether it can read what is lent; -1: none.
+ */
 static int find_missing(struct group *group)
 {
     int missing = -1;
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->interface.size && missing < 0; k++)
-        if (k != group->interface.rank && !group->peers[k] && !group->left[k])
+        if (k != group->interface.rank && !group->left[k] &&
+            (!group->peers[k] || group->offered[k]))
             missing = k;
     pthread_mutex_unlock(&group->lock);
     return missing;

@@ -169,7 +169,7 @@ int meeting_call(struct group *group, struct meeting *m, const struct collective
 
 /* ---- who takes part ---- */
 
-bool meeting_settle(const struct group *group, struct meeting *m)
+bool meeting_settle(struct group *group, struct meeting *m)
 {
     int size = group->interface.size, rank = group->interface.rank;
     if (!m->announced || m->settled || m->over)
@@ -185,6 +185,7 @@ bool meeting_settle(const struct group *group, struct meeting *m)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
                                  ? m->members[0]
                                  : m->members[i % (size_t)m->n_members];
+    group->first = m->members[0];
     m->settled = true;
     return true;
 }

@@ -8,16 +8,20 @@
 #include <pthread.h>
 
 #include "transport/collective.h"
+#include "transport/lend.h"
 #include "transport/recycle.h"
 
-#define BLOCK_BYTES ((int64_t)1 << 20)
+#define BLOCK_BYTES ((int64_t)LEND_BYTES)
 #define SMALL_BYTES ((int64_t)64 << 10) /* at most: all members send it to all */
 
 enum reduce_what {
-    REDUCE_BRING, /* a member has called; what is small */
-    REDUCE_PART,  /* of a block, for its owner */
-    REDUCE_SUM,   /* of a block, from its owner */
-    REDUCE_LEAVE, /* the member takes no part in anything later */
+    REDUCE_BRING,  /* a member has called; what is small */
+    REDUCE_PART,   /* of a block, for its owner */
+    REDUCE_SUM,    /* of a block, from its owner */
+    REDUCE_LEAVE,  /* the member takes no part in anything later */
+    REDUCE_LAST,   /* the member asks all to end after a step */
+    REDUCE_OFFER,  /* its memory, for blocks */
+    REDUCE_ANSWER, /* whether the other can read that */
 };
 
 struct block { /* of a large value */
@@ -70,6 +74,11 @@ struct group {
     struct hub_watcher watcher;
     struct recycle *memory; /* of results */
 
+    /* Since members have met; before, the loop's thread's own. */
+    struct lender *lender;       /* NULL: there is none */
+    bool *offered, *lends;       /* by rank: what is not answered; who reads the lender's blocks */
+    struct borrower **borrowers; /* by rank; NULL: its blocks come over the link */
+
     pthread_mutex_t lock; /* guards what follows, and meetings; held briefly, never while calling */
     struct peer **peers;  /* by rank; NULL: no link, or it is this member */
     bool *left;
@@ -77,6 +86,8 @@ struct group {
     struct error dial;   /* of a dial that was given up */
     struct meeting *meetings;
     size_t n_uncalled;
+    int64_t last_step; /* that anybody wants; INT64_MAX: nobody has said */
+    int first;         /* the least rank in the meeting that was settled last */
 };
 
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
@@ -98,7 +109,7 @@ int meeting_call(struct group *group, struct meeting *meeting, const struct coll
 /* Whether a value travels in what is brought, rather than in blocks. */
 bool meeting_is_small(const struct meeting *meeting, int value);
 /* With the lock: if everybody was heard of, who takes part and who owns what; true: since now. */
-bool meeting_settle(const struct group *group, struct meeting *meeting);
+bool meeting_settle(struct group *group, struct meeting *meeting);
 /* ERR_DATA when a member brings other types, shapes or kinds. */
 int meeting_check(const struct group *group, const struct meeting *meeting, struct error *err);
 
@@ -120,14 +131,28 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 struct reduce {
     enum reduce_what what;
-    const struct meeting *meeting; /* NULL: REDUCE_LEAVE */
-    uint64_t index;                /* of a block; the signature of what is brought */
+    const struct meeting *meeting; /* NULL: of none */
+    uint64_t index; /* of a block; the signature of what is brought; without a meeting a number */
     const struct tensor *tensors;
     int n;
+    bool is_lent; /* instead of tensors */
+    uint64_t lent;
 };
 
 /* What is sent to a member that is gone is dropped. */
 void reduce_send(struct group *group, int rank, const struct reduce *reduce);
 reduce_function reduce_take;
+
+/* ---- members on one host (collective_lend.c) ---- */
+
+/* The link to it is there. */
+void lend_offer_to(struct group *group, int rank);
+int lend_take_offer(struct group *group, int rank, const msgpack_object *header, struct error *err);
+int lend_take_answer(struct group *group, int rank, bool has_it, struct error *err);
+
+/* A block of so many bytes for so many readers, to be filled; -1: they are to be sent. */
+int lend_block(struct group *group, size_t bytes, int readers, void **data);
+/* The member's block as bytes, given back by the last who holds it. ERR_PROTOCOL. */
+int lend_borrow(struct group *group, int rank, uint64_t block, struct tensor *t, struct error *err);
 
 #endif

@@ -24,8 +24,11 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     const struct meeting *meeting = reduce->meeting;
     pack_key(packer, "what");
     msgpack_pack_int(packer, reduce->what);
-    if (!meeting)
+    if (!meeting) {
+        pack_key(packer, "number");
+        msgpack_pack_uint64(packer, reduce->index);
         return;
+    }
     pack_key(packer, "name");
     pack_text(packer, meeting->name);
     pack_key(packer, "step");
@@ -34,6 +37,10 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     msgpack_pack_uint64(packer, meeting->key.iteration);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, reduce->index);
+    if (!reduce->is_lent)
+        return;
+    pack_key(packer, "lent");
+    msgpack_pack_uint64(packer, reduce->lent);
 }
 
 void reduce_send(struct group *group, int rank, const struct reduce *reduce)
@@ -44,7 +51,8 @@ void reduce_send(struct group *group, int rank, const struct reduce *reduce)
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
     msgpack_packer *packer =
-        peer ? peer_begin(peer, RECORD_REDUCE, reduce->meeting ? 5 : 1, &ignored) : NULL;
+        peer ? peer_begin(peer, RECORD_REDUCE, reduce->meeting ? 5 + reduce->is_lent : 2, &ignored)
+             : NULL;
     if (packer) {
         pack(packer, reduce);
         peer_end(peer, named, reduce->n, &ignored);
@@ -60,6 +68,7 @@ struct taken {
     struct collective_key key;
     uint64_t index;
     const struct record *record;
+    struct tensor lent; /* a block of the sender's, instead of the record's tensor; or zeroed */
 };
 
 /* Works on what is settled since something came. */
@@ -89,6 +98,15 @@ static int take_leave(struct group *group, int rank)
     return 0;
 }
 
+static int take_last(struct group *group, int64_t step)
+{
+    pthread_mutex_lock(&group->lock);
+    if (step < group->last_step)
+        group->last_step = step;
+    pthread_mutex_unlock(&group->lock);
+    return 0;
+}
+
 static int take_bring(struct group *group, const struct taken *taken, struct error *err)
 {
     const struct record *record = taken->record;
@@ -112,19 +130,37 @@ static int take_bring(struct group *group, const struct taken *taken, struct err
     return code;
 }
 
+static bool fits(const struct taken *taken, const struct block *block, const struct tensor *own)
+{
+    const struct record *record = taken->record;
+    const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    if (taken->lent.data)
+        return !t && block->count <= (int64_t)(LEND_BYTES / dtype_bytes(own->type));
+    return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == block->count;
+}
+
+/* What came of a block that it fits to. */
+static struct tensor arrived(const struct taken *taken, const struct block *block,
+                             const struct meeting *m)
+{
+    struct tensor t = taken->lent;
+    if (!t.data)
+        return taken->record->tensors[0].tensor;
+    t.type = m->own[block->value].type;
+    t.shape = shape_vector(block->count);
+    return t;
+}
+
 /* The meeting, held, and its block that the record fits to; *m NULL: it is over. */
 static int find_block(struct group *group, const struct taken *taken, struct meeting **found,
                       struct error *err)
 {
-    const struct record *record = taken->record;
-    const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
     int code = 0;
     pthread_mutex_lock(&group->lock);
     struct meeting *m = *found = meeting_find(group, &taken->key);
     if (m) {
         const struct block *block = taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
-        if (!block || !t || t->type != m->own[block->value].type || t->shape.rank != 1 ||
-            t->shape.dims[0] != block->count)
+        if (!block || !fits(taken, block, &m->own[block->value]))
             code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
                              taken->key.name);
         m->holders += !code;
@@ -145,7 +181,8 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
         m->kinds[block->value] != COLLECTIVE_SUM) {
         code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
     } else {
-        tensor_share(part, &taken->record->tensors[0].tensor);
+        struct tensor t = arrived(taken, block, m);
+        tensor_share(part, &t);
         block->n_parts++;
         complete = m->settled && block->owner == group->interface.rank &&
                    block->n_parts == m->n_members - 1;
@@ -172,7 +209,7 @@ static int take_sum(struct group *group, const struct taken *taken, struct meeti
     if (!good)
         return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
     struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
-    memcpy(piece.data, taken->record->tensors[0].tensor.data, tensor_bytes(&piece));
+    memcpy(piece.data, arrived(taken, block, m).data, tensor_bytes(&piece));
     pthread_mutex_lock(&group->lock);
     block->done = true;
     m->n_missing--;
@@ -206,25 +243,46 @@ static int take(struct group *group, int64_t what, const struct taken *taken, st
     return code;
 }
 
+/* What belongs to no meeting. */
+static int take_number(struct group *group, int64_t what, const struct taken *taken,
+                       struct error *err)
+{
+    const msgpack_object *header = &taken->record->header;
+    uint64_t number;
+    if (what == REDUCE_OFFER)
+        return lend_take_offer(group, taken->rank, header, err);
+    if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
+        return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
+    return what == REDUCE_LAST ? take_last(group, (int64_t)number)
+                               : lend_take_answer(group, taken->rank, number != 0, err);
+}
+
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct group *group = context;
     const msgpack_object *header = &record->header;
     struct arena arena = ARENA_INIT;
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    uint64_t lent;
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_LEAVE)
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 ||
+        what > REDUCE_ANSWER)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     if (what == REDUCE_LEAVE)
         return take_leave(group, taken.rank);
-    if (record_get_text(header, "name", &arena, &taken.key.name) &&
-        record_get_int(header, "step", &taken.key.step) &&
-        record_get_uint(header, "iteration", &taken.key.iteration) &&
-        record_get_uint(header, "index", &taken.index))
-        code = take(group, what, &taken, err);
-    else
+    if (what > REDUCE_LEAVE)
+        return take_number(group, what, &taken, err);
+    if (!record_get_text(header, "name", &arena, &taken.key.name) ||
+        !record_get_int(header, "step", &taken.key.step) ||
+        !record_get_uint(header, "iteration", &taken.key.iteration) ||
+        !record_get_uint(header, "index", &taken.index))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
+    else if (record_get_uint(header, "lent", &lent))
+        code = lend_borrow(group, taken.rank, lent, &taken.lent, err);
+    if (!code)
+        code = take(group, what, &taken, err);
+    tensor_release(&taken.lent);
     arena_release(&arena);
     return code;
 }

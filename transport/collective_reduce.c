@@ -25,7 +25,11 @@ void reduce_bring(struct group *group, struct meeting *meeting)
     for (int i = 0; i < meeting->n; i++)
         if (meeting_is_small(meeting, i))
             small[n++] = meeting->own[i];
-    struct reduce bring = {REDUCE_BRING, meeting, meeting->signature, small, n};
+    const struct reduce bring = {.what = REDUCE_BRING,
+                                 .meeting = meeting,
+                                 .index = meeting->signature,
+                                 .tensors = small,
+                                 .n = n};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
             reduce_send(group, k, &bring);
@@ -58,13 +62,44 @@ static int combine_small(const struct group *group, struct meeting *m, struct er
 
 /* ---- blocks ---- */
 
-static void send_to_all(struct group *group, struct meeting *m, size_t index,
-                        const struct tensor *piece)
+/* As it is, or as the block that has it (-1: none has). */
+static void send_piece(struct group *group, int rank, const struct reduce *reduce, int lent)
 {
-    struct reduce sum = {REDUCE_SUM, m, index, piece, 1};
+    struct reduce where = *reduce;
+    if (lent >= 0 && group->lends[rank]) {
+        where.n = 0;
+        where.is_lent = true;
+        where.lent = (uint64_t)lent;
+    }
+    reduce_send(group, rank, &where);
+}
+
+static void send_to_all(struct group *group, struct meeting *m, size_t index,
+                        const struct tensor *piece, int lent)
+{
+    const struct reduce sum = {
+        .what = REDUCE_SUM, .meeting = m, .index = index, .tensors = piece, .n = 1};
     for (int i = 0; i < m->n_members; i++)
         if (m->members[i] != group->interface.rank)
-            reduce_send(group, m->members[i], &sum);
+            send_piece(group, m->members[i], &sum, lent);
+}
+
+/* A block for all who can read it. */
+static int lend_to_all(struct group *group, const struct meeting *m, const struct tensor *piece,
+                       void **data)
+{
+    int readers = 0;
+    for (int i = 0; i < m->n_members; i++)
+        readers += group->lends[m->members[i]];
+    return lend_block(group, tensor_bytes(piece), readers, data);
+}
+
+static void block_is_done(struct group *group, struct meeting *m, struct block *block)
+{
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    pthread_mutex_unlock(&group->lock);
 }
 
 /* The value of the first member: its own. */
@@ -72,15 +107,16 @@ static void give_first(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
-    send_to_all(group, m, index, &piece);
+    void *data;
+    int lent = lend_to_all(group, m, &piece, &data);
+    if (lent >= 0)
+        memcpy(data, piece.data, tensor_bytes(&piece));
+    send_to_all(group, m, index, &piece, lent);
     if (!block->first) {
         tensor_release(&m->results[block->value]);
         tensor_share(&m->results[block->value], &m->own[block->value]);
     }
-    pthread_mutex_lock(&group->lock);
-    block->done = true;
-    m->n_missing--;
-    pthread_mutex_unlock(&group->lock);
+    block_is_done(group, m, block);
 }
 
 void reduce_sum(struct group *group, struct meeting *m, size_t index)
@@ -89,18 +125,31 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     const void **data = mem_array((size_t)m->n_members, sizeof *data);
     struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
     struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
+    void *copy = NULL;
+    int lent = lend_to_all(group, m, &sum, &copy);
     for (int i = 0; i < m->n_members; i++)
         data[i] =
             m->members[i] == group->interface.rank ? own.data : block->parts[m->members[i]].data;
-    collective_sum(sum.type, data, m->n_members, sum.data, block->count);
+    collective_sum(sum.type, data, m->n_members, sum.data, copy, block->count);
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
         tensor_release(&block->parts[k]);
-    send_to_all(group, m, index, &sum);
-    pthread_mutex_lock(&group->lock);
-    block->done = true;
-    m->n_missing--;
-    pthread_mutex_unlock(&group->lock);
+    send_to_all(group, m, index, &sum, lent);
+    block_is_done(group, m, block);
+}
+
+/* To its owner. */
+static void send_part(struct group *group, struct meeting *m, size_t index,
+                      const struct tensor *piece)
+{
+    const struct reduce part = {
+        .what = REDUCE_PART, .meeting = m, .index = index, .tensors = piece, .n = 1};
+    int owner = m->blocks[index].owner;
+    void *data;
+    int lent = lend_block(group, tensor_bytes(piece), group->lends[owner], &data);
+    if (lent >= 0)
+        memcpy(data, piece->data, tensor_bytes(piece));
+    send_piece(group, owner, &part, lent);
 }
 
 static bool claim(struct group *group, struct meeting *m, size_t index)
@@ -117,12 +166,11 @@ static void begin_block(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
-    struct reduce part = {REDUCE_PART, m, index, &piece, 1};
     if (m->kinds[block->value] == COLLECTIVE_FIRST) {
         if (block->owner == group->interface.rank)
             give_first(group, m, index);
     } else if (block->owner != group->interface.rank) {
-        reduce_send(group, block->owner, &part);
+        send_part(group, m, index, &piece);
     } else if (claim(group, m, index)) {
         reduce_sum(group, m, index);
     }

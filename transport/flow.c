@@ -81,6 +81,14 @@ const char *peer_text(const struct peer *peer)
     return peer->text;
 }
 
+bool peer_shares_memory(struct peer *peer)
+{
+    pthread_mutex_lock(&peer->lock);
+    bool shares = peer->link && link_shares_memory(peer->link);
+    pthread_mutex_unlock(&peer->lock);
+    return shares;
+}
+
 void peer_close(struct peer *peer, const struct error *why)
 {
     pthread_mutex_lock(&peer->lock);

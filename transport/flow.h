@@ -43,6 +43,9 @@ uint64_t peer_incarnation(const struct peer *peer);
 /* "ps:0 at 127.0.0.1:7000, incarnation 1": for messages. */
 const char *peer_text(const struct peer *peer);
 
+/* Whether its link goes through shared memory. In the loop's thread. */
+bool peer_shares_memory(struct peer *peer);
+
 /* The link is gone: what waits for a grant is dropped, sending fails with this reason. */
 void peer_close(struct peer *peer, const struct error *why);
 

@@ -74,6 +74,7 @@ struct job_process {
     bool alive;
     pid_t pid;            /* 0: it never was there, or has ended well */
     uint64_t incarnation; /* 0: not started yet */
+    bool listens;         /* it lives and has its control socket: its loop is about to answer */
 };
 
 int job_look(const struct job *job, const char *task, struct job_process *process,

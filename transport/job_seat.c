@@ -80,9 +80,12 @@ int job_enter(struct job *job, const char *task, struct job_seat *seat, struct e
     int code = lock_file(job, name, seat, err);
     if (!code) {
         remove_file(job, task, ".sock"); /* of one that was killed */
-        code = count_start(job, seat, err);
+        if (ftruncate(seat->fd, 0))      /* first: its number is not that of the next incarnation */
+            code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
+        if (!code)
+            code = count_start(job, seat, err);
         int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-        if (!code && (ftruncate(seat->fd, 0) || pwrite(seat->fd, text, (size_t)n, 0) != n))
+        if (!code && pwrite(seat->fd, text, (size_t)n, 0) != n)
             code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
         if (code)
             close(seat->fd);
@@ -100,6 +103,20 @@ void job_leave(struct job *job, struct job_seat *seat)
 
 /* ---- looking ---- */
 
+static bool has_socket(const struct job *job, const char *name)
+{
+    struct stat status;
+    return !fstatat(job->fd, name, &status, 0) && S_ISSOCK(status.st_mode);
+}
+
+static bool has_control_socket(const struct job *job, const char *task)
+{
+    char *name = job_file(task, ".sock");
+    bool found = has_socket(job, name);
+    mem_free(name);
+    return found;
+}
+
 int job_look(const struct job *job, const char *task, struct job_process *process,
              struct error *err)
 {
@@ -110,16 +127,12 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
     *process = (struct job_process){.alive = fd >= 0 && job_is_locked(fd),
                                     .pid = (pid_t)read_number(job, task, ".pid"),
                                     .incarnation = (uint64_t)read_number(job, task, ".starts")};
+    process->alive = process->alive && process->pid; /* else it is about to take its place */
+    process->listens = process->alive && has_control_socket(job, task);
     if (fd >= 0)
         close(fd);
     mem_free(name);
     return code;
-}
-
-static bool has_socket(const struct job *job, const char *name)
-{
-    struct stat status;
-    return !fstatat(job->fd, name, &status, 0) && S_ISSOCK(status.st_mode);
 }
 
 const char *job_lacks(const struct job *job, const struct cluster_task *task)

@@ -88,6 +88,9 @@ struct loop *link_loop(const struct link *link);
 void link_set_user(struct link *link, void *user);
 void *link_user(const struct link *link);
 
+/* Whether its bytes go through shared memory. In the loop's thread. */
+bool link_shares_memory(const struct link *link);
+
 struct link_stats {
     uint64_t bytes_in, bytes_out, records_in, records_out; /* pings and hellos included */
 };

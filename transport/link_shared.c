@@ -12,6 +12,11 @@ bool link_asks_shared(const struct link *link)
     return link->config->shared_bytes && channel_has_rights(link->channel);
 }
 
+bool link_shares_memory(const struct link *link)
+{
+    return link->shared_bytes && !channel_has_rights(link->channel);
+}
+
 /* The largest ring that both sides want. */
 void link_agree_shared(struct link *link, int64_t theirs)
 {

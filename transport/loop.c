@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "transport/keeper.h"
 
+#define LOOKS_WITHOUT_ASKING 8
+
 struct loop_timer {
     struct event *event;
     struct loop *loop;
@@ -63,7 +65,6 @@ struct loop *loop_new(struct error *err)
     struct event_config *config = event_config_new();
     if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-        event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
         loop->base = event_base_new_with_config(config);
         event_config_free(config);
     }
@@ -182,15 +183,19 @@ static bool arm_pollers(struct loop *loop, bool sleeping)
     return found;
 }
 
-/* One look at everything without sleeping: whether something was there. EVLOOP_ONCE, or libevent
- * would go on for as long as a descriptor stays ready. */
+/* One look without sleeping: whether something was there. What comes through shared memory needs no
+ * system call, so that descriptors are asked only every so often while there is such. EVLOOP_ONCE,
+ * or libevent would go on for as long as a descriptor stays ready. */
 static bool look(struct loop *loop, int *failed)
 {
     loop->worked = false;
-    bool found = run_calls(loop);
-    found |= run_pollers(loop);
+    *failed = 0;
+    bool called = run_calls(loop), polled = run_pollers(loop);
+    if (polled && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
+        return true;
+    loop->unasked = 0;
     *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;
-    return found | loop->worked;
+    return called | polled | loop->worked;
 }
 
 static int sleep_once(struct loop *loop)

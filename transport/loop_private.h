@@ -50,6 +50,7 @@ struct loop {
     atomic_bool stopped;
     _Atomic(const void *) runner; /* identifies the thread that runs it; NULL: none */
     bool worked;                  /* an event was dealt with in this round */
+    int unasked;                  /* looks since descriptors were asked */
     struct loop_spin spin;
     struct loop_poller *pollers;
     struct keeper *keeper;

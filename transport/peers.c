@@ -232,9 +232,9 @@ void peers_free(struct peers *peers)
         listener_free(listener);
     }
     loop_run_posted(peers->loop); /* what links have left to do */
-    while (peers->links.n) {
+    while (peers->links.n)
         link_end_now(peers->links.items[0]);
-    }
+    loop_run_posted(peers->loop); /* what held them until now */
     loop_timer_free(peers->timer);
     recycle_free(peers->config.recycle);
     tls_free(peers->tls);

@@ -256,16 +256,19 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
     return code;
 }
 
-static int initialize(struct worker *worker, struct driver *driver, struct stream_reader *reader,
-                      struct error *err)
+static int initialize(struct worker *worker, struct driver *driver,
+                      const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
     bool ready;
     if (worker->collective)
-        return worker_start_collective(worker, driver, reader, err);
+        return worker_start_collective(worker, driver, origin, counted, err);
     if (worker->member.index)
         return wait_until_ready(worker, driver, err);
-    if (reader)
-        return worker_restore(worker, reader, err);
+    *counted = origin->step;
+    if (origin->is_restored)
+        return 0;
+    if (origin->reader)
+        return worker_restore(worker, origin->reader, err);
     int code = is_ready(driver, &ready, err);
     return code || ready ? code : driver_initialize(driver, err);
 }
@@ -288,14 +291,24 @@ static int join(struct worker *worker, struct driver *driver, int64_t *counted, 
     return code;
 }
 
-int worker_start(struct worker *worker, struct driver *driver, struct stream_reader *reader,
+int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
                  int64_t *counted, struct error *err)
 {
     *counted = 0;
-    int code = initialize(worker, driver, reader, err);
+    int code = initialize(worker, driver, origin, counted, err);
     if (!code)
         code = worker_ask_to_drive(worker, err);
     return code ? code : join(worker, driver, counted, err);
+}
+
+struct variable_store *worker_variables(struct worker *worker)
+{
+    return driver_session_variables(worker->session);
+}
+
+struct device *worker_device(struct worker *worker)
+{
+    return worker->devices.devices.n ? worker->devices.devices.items[0] : NULL;
 }
 
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)

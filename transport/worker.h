@@ -36,22 +36,38 @@ void worker_close(struct worker *worker);
 /* Has the driver run its steps here. */
 void worker_drive(struct worker *worker, struct driver *driver);
 
+/* What a worker has to begin with. */
+struct worker_origin {
+    struct stream_reader *reader; /* values of the variables; NULL: none */
+    bool is_restored;             /* they have their values already, */
+    int64_t step;                 /* as of that step */
+    int64_t seen; /* the newest step in the store that it was told to resume from; -1: none */
+};
+
 /* Before the first step. Workers that have all variables each (--mode allreduce) run the entry
- * init, or get what the first one's reader has, and make sure that they agree. Else the first
+ * init, or get what the first one has to begin with, and make sure that they agree. Else the first
  * worker of its job gives the variables their values: from the reader, if there is one, else by the
  * entry init, if the entry ready says that they have none; the others wait until ready says so.
  * Then, if the graph has it, the entry join is run: *counted steps of this worker count already.
  * ERR_UNAVAILABLE naming what is not initialized; ERR_CONFIG, ERR_DATA naming what workers disagree
  * about. */
-int worker_start(struct worker *worker, struct driver *driver, struct stream_reader *restore,
+int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
                  int64_t *counted, struct error *err);
+
+/* Whether to end after that step, the last that was run; `asked`: this worker was asked to. Workers
+ * that go on together run one more, so that all end after the same one. */
+bool worker_is_over(struct worker *worker, bool asked, int64_t step);
 
 /* After the last step: runs the entry leave, if it has joined. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
 
-/* Whether the variables are for this worker to write: not where each has all, and it is not the
- * first. */
+/* Whether the variables are for this worker to write. Where each has all, that is the first of
+ * those who took part in the last step. */
 bool worker_writes(const struct worker *worker);
+
+/* Where this worker's own variables are, and the device that new ones go to. */
+struct variable_store *worker_variables(struct worker *worker);
+struct device *worker_device(struct worker *worker);
 
 /* Writes all variables of the graph that have a value; the caller finishes the stream. */
 int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,

@@ -5,6 +5,7 @@
  * make sure of it, and go on only together: when one is lost all end, to be started again from a
  * checkpoint.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +105,17 @@ void worker_leave_collective(struct worker *worker)
 
 bool worker_writes(const struct worker *worker)
 {
-    return !worker->collective || !worker->collective->rank;
+    struct collective *collective = worker->collective;
+    return !collective || collective_links_first(collective) == collective->rank;
+}
+
+bool worker_is_over(struct worker *worker, bool asked, int64_t step)
+{
+    if (!worker->collective)
+        return asked;
+    int64_t last = asked ? collective_links_end_after(worker->collective, step + 1)
+                         : collective_links_last_step(worker->collective);
+    return step >= last;
 }
 
 /* ---- the start ---- */
@@ -139,23 +150,45 @@ static int64_t digest_graph(const struct graph *graph)
     return (int64_t)hash;
 }
 
-/* That all run the same graph with the same seed; *restores: the first has a checkpoint. */
-static int agree(struct worker *worker, const struct driver *driver, bool *restores,
-                 struct error *err)
+/* What the workers tell each other before they begin; the first one's counts. */
+struct start {
+    int64_t graph, seed;
+    int64_t restores, step; /* whether there are values to begin with, and of which step */
+    int64_t seen;           /* as in struct worker_origin */
+};
+
+#define START_COLUMNS ((int64_t)(sizeof(struct start) / sizeof(int64_t)))
+
+static int compare_start(int k, const struct start *start, const struct start *first,
+                         struct error *err)
 {
-    int64_t row[3] = {*restores, (int64_t)driver->seed, digest_graph(worker->options.graph)};
+    if (start->graph != first->graph)
+        return error_set(err, ERR_CONFIG, "the workers %d and 0 run different graphs", k);
+    if (start->seed != first->seed)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d has --seed %" PRId64 ", worker 0 --seed %" PRId64, k,
+                         start->seed, first->seed);
+    if (start->seen >= 0 && first->seen < 0)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d would resume at step %" PRId64 ", worker 0 at none", k,
+                         start->seen);
+    if (start->seen >= 0 && start->seen != first->seen)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d would resume at step %" PRId64 ", worker 0 at step %" PRId64, k,
+                         start->seen, first->seen);
+    return 0;
+}
+
+/* That all run the same graph with the same seed; *start becomes the first one's. */
+static int agree(struct worker *worker, struct start *start, struct error *err)
+{
     struct tensor all = TENSOR_INIT;
-    int code = gather(worker, "=start", row, 3, &all, err);
-    const int64_t *rows = all.data;
-    for (int k = 1; !code && k < worker->collective->size; k++) {
-        if (rows[3 * k + 2] != rows[2])
-            code = error_set(err, ERR_CONFIG, "the workers %d and 0 run different graphs", k);
-        else if (rows[3 * k + 1] != rows[1])
-            code = error_set(err, ERR_CONFIG, "worker %d has --seed %lld, worker 0 --seed %lld", k,
-                             (long long)rows[3 * k + 1], (long long)rows[1]);
-    }
+    int code = gather(worker, "=start", &start->graph, START_COLUMNS, &all, err);
+    const struct start *starts = all.data;
+    for (int k = 1; !code && k < worker->collective->size; k++)
+        code = compare_start(k, &starts[k], &starts[0], err);
     if (!code)
-        *restores = rows[0];
+        *start = starts[0];
     tensor_release(&all);
     return code;
 }
@@ -221,10 +254,11 @@ static bool is_own_variable(const struct worker *worker, const struct node *node
     return node_is(node, "Variable") && worker_task_of(worker, node) < 0;
 }
 
-static int restore_all(struct worker *worker, struct stream_reader *reader, struct error *err)
+static int restore_all(struct worker *worker, const struct worker_origin *origin, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
-    int code = worker->collective->rank ? 0 : worker_restore(worker, reader, err);
+    bool reads = !worker->collective->rank && !origin->is_restored;
+    int code = reads ? worker_restore(worker, origin->reader, err) : 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++)
         if (is_own_variable(worker, graph_node(graph, (int)i)))
             code = spread(worker, graph_node(graph, (int)i), i, err);
@@ -283,14 +317,19 @@ static int verify(struct worker *worker, struct error *err)
 }
 
 int worker_start_collective(struct worker *worker, struct driver *driver,
-                            struct stream_reader *reader, struct error *err)
+                            const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
-    bool restores = reader != NULL;
-    int code = agree(worker, driver, &restores, err);
+    struct start start = {.graph = digest_graph(worker->options.graph),
+                          .seed = (int64_t)driver->seed,
+                          .restores = origin->reader || origin->is_restored,
+                          .step = origin->step,
+                          .seen = origin->seen};
+    int code = agree(worker, &start, err);
     if (!code)
-        code = restores ? restore_all(worker, reader, err) : driver_initialize(driver, err);
+        code = start.restores ? restore_all(worker, origin, err) : driver_initialize(driver, err);
     if (!code)
         code = verify(worker, err);
+    *counted = start.step;
     if (code)
         collective_links_abort(worker->collective, err);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;

@@ -20,9 +20,11 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
 /* Listens, and meets the other workers. Before the session is opened. */
 int worker_open_collective(struct worker *worker, struct error *err);
 void worker_close_collective(struct worker *worker);
-/* All begin with the same variables, those of the first worker's reader if it has one. */
+/* All begin with the same variables, those that the first worker has if it has any, and go on after
+ * the same step. */
 int worker_start_collective(struct worker *worker, struct driver *driver,
-                            struct stream_reader *reader, struct error *err);
+                            const struct worker_origin *origin, int64_t *counted,
+                            struct error *err);
 void worker_leave_collective(struct worker *worker);
 
 /* worker_drive.c: where a graph has a ClockRound, has the shard that it is on drive its entry. */

@@ -80,9 +80,6 @@ extern const struct resource_kind clock_kind;
  * ERR_CONFIG when the clock has another one already. */
 int clock_configure(struct clock *clock, const char *policy, int workers, struct error *err);
 
-/* Whether that is a policy. */
-int clock_check_policy(const char *policy, struct error *err);
-
 struct clock_result {
     int64_t version; /* of the variables: rounds that were applied; of clock_round: the new one */
     int64_t seq;     /* join: the last of this worker that was decided; 0: none */
@@ -163,5 +160,9 @@ struct clock_worker {
 /* By rank; returns how many there are, of which at most `max` are stored. */
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
 int64_t clock_version(struct clock *clock);
+
+/* Whether an update has failed on its way: half of it may be in the variables, and nothing goes on
+ * with them. *reason says why. */
+bool clock_has_failed(struct clock *clock, struct error *reason);
 
 #endif

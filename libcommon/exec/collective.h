@@ -64,7 +64,9 @@ int collective_combine(enum collective_kind kind, const struct tensor *const *va
 bool collective_has_sum(enum dtype type); /* every number but complex ones */
 
 /* The same for `count` elements of n arrays, of a type that has a sum: added in the order of the
- * arrays, 16-bit floats in float32 and rounded once. `sum` may be values[0]. */
-void collective_sum(enum dtype type, const void *const *values, int n, void *sum, int64_t count);
+ * arrays, 16-bit floats in float32 and rounded once. `sum` may be values[0]; `copy` gets the same,
+ * or is NULL. */
+void collective_sum(enum dtype type, const void *const *values, int n, void *sum, void *copy,
+                    int64_t count);
 
 #endif

@@ -36,7 +36,7 @@ static int sum(const struct tensor *const *values, int n, struct tensor *result,
     data = mem_array((size_t)n, sizeof *data);
     for (int k = 0; k < n; k++)
         data[k] = values[k]->data;
-    collective_sum(first->type, data, n, result->data, tensor_count(first));
+    collective_sum(first->type, data, n, result->data, NULL, tensor_count(first));
     mem_free(data);
     return 0;
 }

@@ -63,7 +63,8 @@ static inline void *member_run(void *argument)
     return NULL;
 }
 
-static inline void members_start(struct members *all, int n)
+/* The first n_shared have shared memory. */
+static inline void members_start_some_shared(struct members *all, int n, int n_shared)
 {
     struct error err = ERROR_INIT;
     const char *tasks[MEMBERS_MAX];
@@ -79,8 +80,11 @@ static inline void members_start(struct members *all, int n)
     }
     for (int k = 0; k < n; k++) {
         struct member_end *end = &all->ends[k];
-        struct hub_options options = {
-            .peers = {.task = all->tasks[k], .folder = all->folder, .incarnation = 7, .lease = 1}};
+        struct hub_options options = {.peers = {.task = all->tasks[k],
+                                                .folder = all->folder,
+                                                .incarnation = 7,
+                                                .lease = 5,
+                                                .no_shared_memory = k >= n_shared}};
         end->all = all;
         end->rank = k;
         end->hub = hub_new(&options, &err);
@@ -91,6 +95,11 @@ static inline void members_start(struct members *all, int n)
     pthread_barrier_wait(&all->there);
     for (int k = 0; k < n; k++)
         must(all->ends[k].met.code, &all->ends[k].met);
+}
+
+static inline void members_start(struct members *all, int n)
+{
+    members_start_some_shared(all, n, n);
 }
 
 /* As if its process ended; harmless when it did before. */

@@ -2,77 +2,43 @@
  *
  * Collectives between processes, with members in threads that have nothing in common but links.
  */
-#include "lib/members.h"
+#include "lib/reductions.h"
 
-#include <math.h>
 #include <time.h>
 
-/* What member `rank` brings: values that no order of adding but one gives the same bits for. */
-static void fill(struct tensor *t, enum dtype type, const struct shape *shape, int rank)
+static void check_sums(struct members *all)
 {
-    struct error err = ERROR_INIT;
-    must(tensor_alloc(t, type, shape, &err), &err);
-    for (int64_t i = 0; i < tensor_count(t); i++) {
-        if (dtype_is_floating(type))
-            tensor_set_float64(t, i, sin((double)(i % 1000 * 7 + rank * 13)) * pow(10, rank));
-        else
-            tensor_set_int64(t, i, i * 3 + rank * 1000003);
-    }
-}
-
-/* All members call with the values; each gets what collective_combine makes of them, bit for bit.
- */
-static void check_call(struct members *all, const struct collective_key *key,
-                       struct tensor (*values)[8], const enum collective_kind *kinds, int n)
-{
-    struct answer answers[MEMBERS_MAX];
-    for (int k = 0; k < all->n; k++) {
-        struct collective_call call = {*key, values[k], kinds, n};
-        member_call(all, k, &call, &answers[k]);
-    }
-    for (int i = 0; i < n; i++) {
-        struct error err = ERROR_INIT;
-        struct tensor expected = TENSOR_INIT;
-        const struct tensor *each[MEMBERS_MAX];
+    static const int64_t sizes[] = {0, 1, 3, 1000, 16384, 16385, 100003, 700001};
+    static const enum collective_kind kinds[1] = {COLLECTIVE_SUM};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        struct tensor values[MEMBERS_MAX][8];
+        struct shape shape = shape_vector(sizes[s]);
+        struct collective_key key = {"gradients", (int64_t)s, 0};
         for (int k = 0; k < all->n; k++)
-            each[k] = &values[k][i];
-        must(collective_combine(kinds[i], each, all->n, &expected, &err), &err);
-        for (int k = 0; k < all->n; k++) {
-            answer_wait(&answers[k]);
-            must(answers[k].err.code, &answers[k].err);
-            assert_int_equal(answers[k].members, all->n);
-            assert_true(tensor_equal(&answers[k].results[i], &expected));
-        }
-        tensor_release(&expected);
+            fill(&values[k][0], FLOAT32, &shape, k);
+        check_call(all, &key, values, kinds, 1);
+        release_all(all, values, 1);
     }
-    for (int k = 0; k < all->n; k++)
-        answer_release(&answers[k]);
-}
-
-static void release_all(struct members *all, struct tensor (*values)[8], int n)
-{
-    for (int k = 0; k < all->n; k++)
-        for (int i = 0; i < n; i++)
-            tensor_release(&values[k][i]);
 }
 
 static void test_sums_of_all_sizes(void **state)
 {
-    static const int64_t sizes[] = {0, 1, 3, 1000, 16384, 16385, 100003, 700001};
-    static const enum collective_kind kinds[1] = {COLLECTIVE_SUM};
     (void)state;
     for (int n = 1; n <= 5; n++) {
         struct members all;
         members_start(&all, n);
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-            struct tensor values[MEMBERS_MAX][8];
-            struct shape shape = shape_vector(sizes[s]);
-            struct collective_key key = {"gradients", (int64_t)s, 0};
-            for (int k = 0; k < n; k++)
-                fill(&values[k][0], FLOAT32, &shape, k);
-            check_call(&all, &key, values, kinds, 1);
-            release_all(&all, values, 1);
-        }
+        check_sums(&all);
+        members_stop(&all);
+    }
+}
+
+static void test_sums_when_some_share_memory(void **state)
+{
+    (void)state;
+    for (int n_shared = 0; n_shared < 4; n_shared++) {
+        struct members all;
+        members_start_some_shared(&all, 4, n_shared);
+        check_sums(&all);
         members_stop(&all);
     }
 }
@@ -238,6 +204,7 @@ static void test_a_member_leaves(void **state)
         must(answers[k].err.code, &answers[k].err);
         answer_release(&answers[k]);
     }
+    assert_int_equal(collective_links_first(all.ends[3].collective), 1);
     tensor_release(&expected[0]);
     tensor_release(&expected[1]);
     release_all(&all, values, 2);
@@ -330,33 +297,11 @@ static void test_members_that_disagree(void **state)
     members_stop(&all);
 }
 
-static void test_cancelled(void **state)
-{
-    static const enum collective_kind kind = COLLECTIVE_SUM;
-    struct members all;
-    struct answer answer;
-    struct tensor values[MEMBERS_MAX][8];
-    (void)state;
-    members_start(&all, 2);
-    for (int k = 0; k < 2; k++)
-        fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-    struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1};
-    member_call(&all, 0, &call, &answer);
-    struct collective *collective = all.ends[0].collective;
-    assert_true(collective->cancel(collective, &answer.waiter));
-    assert_false(collective->cancel(collective, &answer.waiter));
-    assert_false(answer.done);
-    answer_release(&answer);
-    struct collective_key key = {"g", 2, 0};
-    check_call(&all, &key, values, &kind, 1);
-    release_all(&all, values, 1);
-    members_stop(&all);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_all_sizes),
+        cmocka_unit_test(test_sums_when_some_share_memory),
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_other_kinds),
@@ -365,7 +310,6 @@ int main(void)
         cmocka_unit_test(test_a_member_is_lost),
         cmocka_unit_test(test_a_member_fails),
         cmocka_unit_test(test_members_that_disagree),
-        cmocka_unit_test(test_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,28 @@ static void what_was_killed_is_recognised(void **unused)
     job_close(&job);
 }
 
+/* Between taking the lock and writing its pid a process is not there yet: a watcher that saw it
+ * without a pid, and nobody else, took the job for over. */
+static void who_takes_its_place_is_not_there_yet(void **unused)
+{
+    (void)unused;
+    struct job job;
+    struct job_process process;
+    struct error err = ERROR_INIT;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    create(&job);
+    int fd = openat(job.fd, "ps-0.pid", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    assert_int_equal(job_look(&job, "ps:0", &process, &err), 0);
+    assert_false(process.alive || process.pid || process.listens);
+    assert_int_equal(pwrite(fd, "77\n", 3, 0), 3);
+    assert_int_equal(job_look(&job, "ps:0", &process, &err), 0);
+    assert_true(process.alive && process.pid == 77 && !process.listens);
+    close(fd);
+    job_close(&job);
+}
+
 static bool exists(const char *name)
 {
     char path[128];
@@ -259,9 +281,13 @@ static void all_publish_at_once(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_folder(addresses_are_published),       in_folder(only_the_address_is_changed),
-        in_folder(what_was_killed_is_recognised), in_folder(an_ended_job_leaves_what_it_wrote),
-        in_folder(folders_that_are_no_job),       in_folder(all_publish_at_once),
+        in_folder(addresses_are_published),
+        in_folder(only_the_address_is_changed),
+        in_folder(what_was_killed_is_recognised),
+        in_folder(who_takes_its_place_is_not_there_yet),
+        in_folder(an_ended_job_leaves_what_it_wrote),
+        in_folder(folders_that_are_no_job),
+        in_folder(all_publish_at_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,6 @@
 #include "checkpoint/source.h"
 #include "cli/record_file.h"
 #include "exec/driver.h"
-#include "ps/saves.h"
 
 static const char *save_path, *save_every, *save_best, *restore_path;
 static int64_t save_rate;
@@ -27,7 +26,11 @@ static struct option_list restore_names;
 struct saving {
     struct tool *tool;
     struct driver *driver;
-    struct autosave *autosave; /* of a store; NULL: there is none */
+    struct variable_store *variables; /* set before anything is restored or saved */
+    struct device *device;            /* of variables that are not there yet */
+    bool has_all;                     /* no other task has variables */
+    int64_t resumed;                  /* the step; 0: none */
+    struct autosave *autosave;        /* of a store, since there was something to save there */
     struct arena arena;
 };
 
@@ -51,19 +54,13 @@ static inline const char *saving_name(struct saving *s)
     return arena_strndup(&s->arena, save_path, n);
 }
 
-/* Where --restore is a folder of either form: its path and step. */
-static inline bool restoring_from_folder(struct saving *s, const char **path, int64_t *step)
+/* Where --restore is a store: its path and step. */
+static inline bool restoring_from_store(struct saving *s, const char **path, int64_t *step)
 {
     if (!restore_path)
         return false;
     source_split(restore_path, &s->arena, path, step);
     return *step != CHECKPOINT_NEWEST || saving_is_folder(*path);
-}
-
-/* Where --restore is a store. What the shards of a job have saved is none. */
-static inline bool restoring_from_store(struct saving *s, const char **path, int64_t *step)
-{
-    return restoring_from_folder(s, path, step) && !saves_exist(*path);
 }
 
 static inline bool saving_fetches(const struct driver *driver, const char *name)
@@ -87,8 +84,8 @@ static inline const char *saving_metric(struct saving *s, bool *is_low)
     return name;
 }
 
-/* What can be known before anything is run. */
-static inline int saving_check(struct saving *s, bool in_cluster, struct error *err)
+/* What can be known before anything is run; has_all: all variables are in this process. */
+static inline int saving_check(struct saving *s, bool has_all, struct error *err)
 {
     const struct restore_names names = {restore_names.items, restore_names.n};
     const char *path, *metric;
@@ -100,10 +97,12 @@ static inline int saving_check(struct saving *s, bool in_cluster, struct error *
                          : save_best ? "save-best"
                          : save_rate ? "save-rate"
                                      : "save-every");
-    if (in_cluster && (store || restoring_from_store(s, &path, &step)))
-        return error_set(err, ERR_USAGE, "with --task, --save and --restore name files");
-    if (restore_names.n && !resume && !restoring_from_store(s, &path, &step))
-        return error_set(err, ERR_USAGE, "--restore-as is for stores");
+    s->has_all = has_all;
+    if (!has_all && store)
+        return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
+    if (restore_names.n && !resume && (!has_all || !restoring_from_store(s, &path, &step)))
+        return error_set(err, ERR_USAGE,
+                         "--restore-as is for stores, and where no other task has variables");
     if (restore_check_names(&names, err))
         return err->code;
     metric = saving_metric(s, &is_low);
@@ -118,10 +117,10 @@ static inline int saving_check(struct saving *s, bool in_cluster, struct error *
 static inline int saving_read_store(struct saving *s, const char *path, int64_t step,
                                     struct restored *restored, struct error *err)
 {
-    const struct restore_request request = {.variables = session_variables(s->driver->session),
+    const struct restore_request request = {.variables = s->variables,
                                             .graph = s->driver->graph,
                                             .names = {restore_names.items, restore_names.n},
-                                            .device = s->driver->device};
+                                            .device = s->device};
     struct store *store;
     if (store_open(path, NULL, &store, err))
         return err->code;
@@ -132,33 +131,25 @@ static inline int saving_read_store(struct saving *s, const char *path, int64_t 
     return err->code;
 }
 
-struct saving_teller {
-    struct saves_skipped skipped; /* first */
-    struct saving *saving;
-};
-
-static inline void saving_tell_skipped(struct saves_skipped *skipped, const char *why)
-{
-    tool_say(((struct saving_teller *)skipped)->saving->tool, "passed over: %s", why);
-}
-
-/* What --restore names, as one stream: a file, or what the shards of a job have saved. */
+/* What --restore names, as one stream. */
 static inline int saving_open_reader(struct saving *s, struct stream_reader **reader,
                                      struct error *err)
 {
-    struct saving_teller teller = {{saving_tell_skipped}, s};
+    struct error passed_over = ERROR_INIT;
     const char *path;
     int64_t step;
-    if (!restoring_from_folder(s, &path, &step))
+    if (!restoring_from_store(s, &path, &step))
         return tool_open_reader(s->tool, restore_path, reader, err);
-    return saves_read(path, step, &teller.skipped, reader, err);
+    if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
+        tool_say(s->tool, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
+    return err->code;
 }
 
 static inline void saving_close_reader(struct saving *s, struct stream_reader *reader)
 {
     const char *path;
     int64_t step;
-    if (restoring_from_folder(s, &path, &step))
+    if (restoring_from_store(s, &path, &step))
         stream_reader_free(reader);
     else
         tool_close_reader(reader);
@@ -190,28 +181,48 @@ static inline const char *saving_producer(struct saving *s)
     return arena_strdup(&s->arena, tool_provenance(s->tool));
 }
 
-/* *done tells whether the variables have their values now. */
+/* *done tells whether the variables have their values now. Where they are those of --resume,
+ * s->resumed is their step. */
 static inline int saving_restore(struct saving *s, bool *done, struct error *err)
 {
     struct restored restored;
     const char *path;
     int64_t step;
     *done = true;
-    if (s->driver->session)
-        variable_store_set_files(session_variables(s->driver->session),
-                                 checkpoint_files(saving_producer(s)));
     if (resume && store_exists(saving_name(s))) {
         int code = saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, &restored, err);
+        s->resumed = code ? 0 : restored.step;
         if (!code)
-            return saving_pass_over(s, restored.step, err);
+            return 0;
         if (code != ERR_NOINPUT)
             return code;
         error_clear(err); /* nothing was saved yet */
     }
-    if (restoring_from_store(s, &path, &step))
+    if (s->has_all && restoring_from_store(s, &path, &step))
         return saving_read_store(s, path, step, &restored, err);
     *done = false;
     return 0;
+}
+
+/* The newest step in the store that --resume would go on from; -1: none. */
+static inline int saving_newest(struct saving *s, int64_t *step, struct error *err)
+{
+    struct error damaged = ERROR_INIT;
+    struct checkpoint *newest;
+    struct store *store;
+    *step = -1;
+    if (!resume || !store_exists(saving_name(s)))
+        return 0;
+    if (store_open(saving_name(s), NULL, &store, err))
+        return err->code;
+    if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, &damaged, err)) {
+        *step = newest->manifest.step;
+        checkpoint_close(newest);
+    } else if (err->code == ERR_NOINPUT) {
+        error_clear(err);
+    }
+    store_close(store);
+    return err->code;
 }
 
 /* ---- saving ---- */
@@ -243,18 +254,18 @@ static inline void saving_take_place(struct saving *s)
     str_release(&text);
 }
 
-/* After the variables were restored or initialized. */
+/* After the variables were restored or initialized; nothing if it is open, or not to a store. */
 static inline int saving_open(struct saving *s, struct error *err)
 {
     struct autosave_options options = {.path = NULL,
-                                       .step = s->driver->step,
+                                       .step = s->resumed,
                                        .bytes_per_second = (double)save_rate,
                                        .owner = s->tool->table->tool,
                                        .say = saving_say,
                                        .context = s};
-    if (!saving_to_store())
+    if (!saving_to_store() || s->autosave)
         return 0;
-    options.variables = session_variables(s->driver->session);
+    options.variables = s->variables;
     options.path = saving_name(s);
     options.producer = saving_producer(s);
     options.best = saving_metric(s, &options.best_is_low);
@@ -267,12 +278,13 @@ static inline int saving_open(struct saving *s, struct error *err)
     return 0;
 }
 
-static inline void saving_step(struct saving *s)
+static inline int saving_step(struct saving *s, struct error *err)
 {
-    if (!s->autosave)
-        return;
+    if (saving_open(s, err) || !s->autosave)
+        return err->code;
     saving_take_place(s);
     autosave_step(s->autosave, s->driver->step);
+    return 0;
 }
 
 static inline void saving_close(struct saving *s)

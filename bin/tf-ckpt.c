@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "bin/ckpt_save.h"
 #include "checkpoint/bundle.h"
 #include "checkpoint/command.h"
 #include "checkpoint/export.h"
@@ -39,6 +40,7 @@ static const struct option_row rows[] = {
     {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
     {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "forget, prune: say what would be done"},
     {0, "step", OPTION_INT, &step, "N", "import: the step that it is of (0)"},
+    CKPT_SAVE_ROWS,
     {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
      "wait for another writer, 60s (else exit 75 at once)"},
     {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME", "stop after 10m, with exit 75"},
@@ -55,6 +57,8 @@ static const struct option_table table = {
         "A NAME is a store (its newest complete checkpoint), STORE@STEP, or a file x.ckpt.\n"
         "init STORE makes an empty store; other verbs never do: a missing one is an error, as an "
         "unmounted disk looks the same.\n"
+        "save STORE --job DIR: a checkpoint of what the shards of a running job keep, between two "
+        "rounds, over its links.\n"
         "list STORE, show NAME: what is there. diff A B: per tensor the largest absolute and "
         "relative difference; exit 1 if there is any.\n"
         "verify STORE: whether all is there, with --data also whether it is what was saved; exit 1 "
@@ -68,6 +72,7 @@ static const struct option_table table = {
         "A job may save while these run; of those that write, one works at a time (exit 75: "
         "locked).",
     .examples = "tf-ckpt list ckpt\n"
+                "tf-ckpt save backup --job run --lock-wait 60s --max-runtime 10m\n"
                 "tf-ckpt diff ckpt@400 ckpt@460\n"
                 "tf-ckpt forget ckpt --keep-last 8 --keep-daily 14 --keep-best 3 --by accuracy\n"
                 "tf-ckpt prune ckpt\n"
@@ -77,7 +82,7 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
-struct job {
+struct work {
     struct tool *tool;
     struct command command;
     struct progress progress;
@@ -91,22 +96,18 @@ static double now(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_over(const struct job *job)
-{
-    return max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > max_runtime;
-}
-
 static bool watch(void *context, uint64_t done, uint64_t total)
 {
-    struct job *job = context;
+    struct work *job = context;
     job->progress.total = (int64_t)total;
     progress_update(&job->progress, (int64_t)done, "");
-    return !tool_signal() && !is_over(job);
+    bool is_over = max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > max_runtime;
+    return !tool_signal() && !is_over;
 }
 
 static void say(void *context, const char *line)
 {
-    struct job *job = context;
+    struct work *job = context;
     bool quiet = job->tool->quiet;
     job->tool->quiet = false; /* damage is no report that -q is for */
     tool_say(job->tool, "%s", line);
@@ -115,7 +116,8 @@ static void say(void *context, const char *line)
 
 /* ---- verbs that write files ---- */
 
-static int write_record(struct job *job, struct source *source, const char *name, struct error *err)
+static int write_record(struct work *job, struct source *source, const char *name,
+                        struct error *err)
 {
     struct named_tensor t = {.name = name};
     int i = source_find(source, name);
@@ -129,7 +131,7 @@ static int write_record(struct job *job, struct source *source, const char *name
     return err->code;
 }
 
-static int run_cat(struct job *job, struct error *err)
+static int run_cat(struct work *job, struct error *err)
 {
     struct source source;
     FILE *out;
@@ -165,7 +167,7 @@ static int close_file(const char *path, FILE *file, struct error *err)
 }
 
 /* The data of a bundle gets its name before the index that refers to it. */
-static int write_file(struct job *job, struct source *source, const char *path, struct error *err)
+static int write_file(struct work *job, struct source *source, const char *path, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     struct output *output = NULL, *data_output = NULL;
@@ -189,7 +191,7 @@ static int write_file(struct job *job, struct source *source, const char *path, 
     return err->code;
 }
 
-static int run_export(struct job *job, struct error *err)
+static int run_export(struct work *job, struct error *err)
 {
     struct source source;
     if (command_open(&job->command, job->command.operands[0], &source, err))
@@ -199,7 +201,7 @@ static int run_export(struct job *job, struct error *err)
     return err->code;
 }
 
-static int run_salvage(struct job *job, struct error *err)
+static int run_salvage(struct work *job, struct error *err)
 {
     struct source source;
     size_t lost;
@@ -213,6 +215,11 @@ static int run_salvage(struct job *job, struct error *err)
     return err->code;
 }
 
+static int run_save(struct work *job, struct error *err)
+{
+    return ckpt_save(&job->command, max_runtime, err);
+}
+
 /* ---- the table ---- */
 
 static const struct verb {
@@ -220,9 +227,10 @@ static const struct verb {
     int operands;
     const char *usage;
     int (*command)(struct command *command, struct error *err); /* one of the two */
-    int (*run)(struct job *job, struct error *err);
+    int (*run)(struct work *job, struct error *err);
 } verbs[] = {
     {"init", 1, "STORE", command_init, NULL},
+    {"save", 1, "STORE --job DIR", NULL, run_save},
     {"list", 1, "STORE", command_list, NULL},
     {"show", 1, "NAME", command_show, NULL},
     {"diff", 2, "A B", command_diff, NULL},
@@ -290,7 +298,7 @@ static const char *take_metric(void)
     return name;
 }
 
-static int fill_command(struct job *job, const struct verb *verb, char **operands,
+static int fill_command(struct work *job, const struct verb *verb, char **operands,
                         struct error *err)
 {
     static char owner[64];
@@ -318,7 +326,7 @@ static int fill_command(struct job *job, const struct verb *verb, char **operand
 
 /* ---- running ---- */
 
-static int write_metrics(struct job *job, int status, struct error *err)
+static int write_metrics(struct work *job, int status, struct error *err)
 {
     struct text_metrics *m = &job->command.metrics;
     struct str text = STR_INIT;
@@ -340,7 +348,7 @@ static int write_metrics(struct job *job, int status, struct error *err)
     return err->code;
 }
 
-static int print(struct job *job, struct error *err)
+static int print(struct work *job, struct error *err)
 {
     FILE *out;
     if (!job->command.out.n)
@@ -353,7 +361,7 @@ static int print(struct job *job, struct error *err)
 
 /* What is told after the verb: its answer, and the figures of --metrics, which also a failure has.
  * A failure of that is reported if there is none before it. */
-static int finish(struct job *job, struct error *err)
+static int finish(struct work *job, struct error *err)
 {
     struct error late = ERROR_INIT;
     int code = err->code;
@@ -368,7 +376,7 @@ static int finish(struct job *job, struct error *err)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct job job = {.tool = tool, .began = now(CLOCK_MONOTONIC)};
+    struct work job = {.tool = tool, .began = now(CLOCK_MONOTONIC)};
     const struct verb *verb = NULL;
     if (find_verb(n, operands, &verb, err) || fill_command(&job, verb, operands, err))
         return err->code;

@@ -74,7 +74,7 @@ static const struct option_table table = {
         "the other tasks, which serve. The first worker gives the variables their values, the "
         "others wait for them. --save gathers, --restore spreads. Workers of a graph that "
         "tf-replicate --mode allreduce made meet and go on together only; the first one restores "
-        "for all, and saves.\n"
+        "for all, also with --resume, and saves; when its data has ended, the next one does.\n"
         "\n"
         "serve: waits for other drivers, and runs what is on the devices of this task.",
     .examples =
@@ -195,6 +195,10 @@ static int open_device(struct execution *job, struct error *err)
                                           job->joined.is_cut ? (int)job->devices.devices.n : 0};
     job->driver.session = session_new(job->joined.graph, &session);
     job->driver.seed = (uint64_t)seed;
+    job->saving.variables = session_variables(job->driver.session);
+    job->saving.device = job->driver.device;
+    variable_store_set_files(job->saving.variables,
+                             checkpoint_files(saving_producer(&job->saving)));
     return 0;
 }
 
@@ -223,10 +227,35 @@ static int open_worker(struct execution *job, struct error *err)
                  .no_layouts = check},
         .device = {.threads = (int)threads, .deterministic = deterministic}};
     int code = worker_open(&job->worker, &options, err);
-    if (!code)
-        worker_drive(&job->worker, &job->driver);
+    if (code)
+        return code;
+    worker_drive(&job->worker, &job->driver);
     job->driver.seed = (uint64_t)seed;
-    return code;
+    job->saving.variables = worker_variables(&job->worker);
+    job->saving.device = worker_device(&job->worker);
+    if (job->worker.collective)
+        tool_read_on(); /* the others wait for the step that is fed */
+    return 0;
+}
+
+/* Whether every variable is on the task itself, or on every task of its job. */
+static bool has_all_variables(const struct execution *job)
+{
+    const struct graph *graph = job->joined.graph;
+    struct device_name name;
+    struct error ignored = ERROR_INIT;
+    char own[DEVICE_WORD_BYTES];
+    int index;
+    if (!cluster_task)
+        return true;
+    bool all = !task_parse(cluster_task, own, &index, &ignored);
+    for (size_t i = 0; all && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        all = !node_is(node, "Variable") ||
+              (!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, own) &&
+               (name.task < 0 || name.task == index));
+    }
+    return all;
 }
 
 /* Also when it was asked to end: the others go on without it. The code that it ends with. */
@@ -238,31 +267,70 @@ static int leave(struct execution *job, int code, struct error *err)
     return err->code;
 }
 
-/* What was counted before this worker was started again is passed over. */
-static int start_worker(struct execution *job, struct stream_reader *reader, struct error *err)
+/* Whether it is this process that saves. */
+static bool writes(const struct execution *job)
+{
+    return !cluster_task || worker_writes(&job->worker);
+}
+
+/* What was counted before this worker was started again is passed over. Of workers that go on
+ * together one may have less data, and leaves. */
+static int rejoin(struct execution *job, int64_t counted, struct error *err)
+{
+    struct driver *driver = &job->driver;
+    int code = driver_pass_over(driver, counted, err);
+    if (code)
+        return code;
+    if (job->worker.collective && driver->step < counted)
+        tool_say(job->tool, "%s: goes on after step %" PRId64 "; its feeds end after step %" PRId64,
+                 driver->name, counted, driver->step);
+    else
+        tool_say(job->tool, "%s: joined again; %" PRId64 " feed records passed over", driver->name,
+                 driver->step);
+    if (job->worker.collective)
+        driver->step = job->saving.resumed = counted;
+    return 0;
+}
+
+static int start_worker(struct execution *job, struct worker_origin *origin, struct error *err)
 {
     int64_t counted;
-    int code = worker_start(&job->worker, &job->driver, reader, &counted, err);
-    if (!code && counted) {
-        code = driver_pass_over(&job->driver, counted, err);
-        tool_say(job->tool, "%s: joined again; %" PRId64 " feed records passed over",
-                 job->driver.name, job->driver.step);
-    }
+    origin->step = job->saving.resumed;
+    int code = saving_newest(&job->saving, &origin->seen, err);
+    if (!code)
+        code = worker_start(&job->worker, &job->driver, origin, &counted, err);
+    return code || !counted ? code : rejoin(job, counted, err);
+}
+
+static int restore_from_reader(struct execution *job, struct error *err)
+{
+    struct worker_origin origin = {.reader = NULL};
+    int64_t step = 0;
+    int code = saving_open_reader(&job->saving, &origin.reader, err);
+    if (code)
+        return code;
+    code = cluster_task ? start_worker(job, &origin, err)
+                        : variables_restore(job->saving.variables, job->joined.graph, &job->devices,
+                                            origin.reader, &step, err);
+    saving_close_reader(&job->saving, origin.reader);
     return code;
 }
 
-static int restore(struct execution *job, struct error *err)
+/* The variables get their values; the feeds of steps that were run already are passed over. */
+static int begin(struct execution *job, struct error *err)
 {
-    struct stream_reader *reader;
-    int64_t step = 0;
-    int code = saving_open_reader(&job->saving, &reader, err);
+    struct worker_origin origin = {.is_restored = false};
+    bool reads = writes(job);
+    int code = reads ? saving_restore(&job->saving, &origin.is_restored, err) : 0;
     if (code)
         return code;
-    code = cluster_task ? start_worker(job, reader, err)
-                        : variables_restore(session_variables(job->driver.session),
-                                            job->joined.graph, &job->devices, reader, &step, err);
-    saving_close_reader(&job->saving, reader);
-    return code;
+    if (reads && restore_path && !origin.is_restored)
+        return restore_from_reader(job, err);
+    if (cluster_task)
+        return start_worker(job, &origin, err);
+    if (!origin.is_restored)
+        return driver_initialize(&job->driver, err);
+    return job->saving.resumed ? saving_pass_over(&job->saving, job->saving.resumed, err) : 0;
 }
 
 static int set_up(struct execution *job, struct error *err)
@@ -278,20 +346,14 @@ static int set_up(struct execution *job, struct error *err)
     if (!code)
         code = open_feeds(job, err);
     if (!code && !dump_plan)
-        code = saving_check(&job->saving, cluster_task != NULL, err);
+        code = saving_check(&job->saving, has_all_variables(job), err);
     if (!code)
         code = cluster_task ? open_worker(job, err) : open_device(job, err);
     if (!code)
         code = open_trace(job, err);
     if (code || dump_plan)
         return code;
-    bool restored;
-    code = saving_restore(&job->saving, &restored, err);
-    if (code || restored)
-        return code;
-    if (restore_path)
-        return restore(job, err);
-    return cluster_task ? start_worker(job, NULL, err) : driver_initialize(&job->driver, err);
+    return begin(job, err);
 }
 
 /* ---- running ---- */
@@ -320,6 +382,13 @@ static int open_writer(struct execution *job, struct error *err)
     return code;
 }
 
+/* Asked to end, by a signal or by another worker. */
+static bool is_over(struct execution *job)
+{
+    return cluster_task ? worker_is_over(&job->worker, tool_signal(), job->driver.step)
+                        : tool_signal();
+}
+
 static int run_steps(struct execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
@@ -327,18 +396,21 @@ static int run_steps(struct execution *job, struct error *err)
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
-    while (!code && more && !dump_plan && !tool_signal()) {
+    while (!code && more && !dump_plan && !is_over(job)) {
         code = driver_run_step(driver, err);
         progress_update(&job->progress, driver->step, "");
-        if (!code)
-            saving_step(&job->saving);
-        if (code || driver->step == job->limit || tool_signal())
+        if (!code && writes(job))
+            code = saving_step(&job->saving, err);
+        if (code || driver->step == job->limit || is_over(job))
             break;
         code = driver_next_feeds(driver, &more, err);
     }
     if (!code && dump_plan)
         code = driver_write_plan(driver, err);
     progress_end(&job->progress, driver->step, "");
+    if (!code && more && cluster_task && !tool_signal() && is_over(job))
+        tool_say(job->tool, "%s: ends after step %" PRId64 ", as another worker was asked to",
+                 driver->name, driver->step);
     return code;
 }
 
@@ -363,8 +435,8 @@ static int save(struct execution *job, struct error *err)
 {
     struct record_file file;
     const struct driver *driver = &job->driver;
-    if (!save_path || dump_plan || (cluster_task && !worker_writes(&job->worker)))
-        return 0;
+    if (!save_path || dump_plan || !writes(job) || saving_open(&job->saving, err))
+        return err->code;
     if (job->saving.autosave)
         return autosave_finish(job->saving.autosave, driver->step, err);
     int code = record_file_open(&file, job->tool, save_path, err);
@@ -407,7 +479,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         return code ? code : serve_drivers(tool, err);
     job.saving = (struct saving){.tool = tool, .driver = &job.driver};
     code = set_up(&job, err);
-    if (!code && !dump_plan)
+    if (!code && !dump_plan && writes(&job))
         code = saving_open(&job.saving, err);
     if (!code) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;

@@ -24,10 +24,11 @@ static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "list, stats, status: an object a line"},
     {0, "by", OPTION_TEXT, &by, "worker|shard|key", "stats: of what (shard)"},
     {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
-    {0, "save", OPTION_TEXT, &save_folder, "DIR", "serve: a folder for checkpoints of the job"},
+    {0, "save", OPTION_TEXT, &save_folder, "DIR/",
+     "serve: a store for checkpoints of the job, see tf-ckpt"},
     {0, "save-every", OPTION_INT, &save_every, "N", "serve: one after every N updates"},
     {0, "resume", OPTION_FLAG, &resume, NULL, "serve: go on from the newest in --save, if any"},
-    {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the folder (5)"},
+    {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the store (5)"},
     {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "serve: the same bits whatever the number of threads"},
@@ -47,8 +48,8 @@ static const struct option_table table = {
         "The others ask all shards of the cluster of -c or the job of --job, or the one of --task. "
         "list: their variables. get: the value of one, as a record. put: gives it the value in a "
         ".npy file or of a record. reset: all variables of a container have no value any more. "
-        "stats: what happened. status: a line for each. save: a checkpoint of all in DIR/STEP. "
-        "restore: takes all back to one. stop: ends them.\n"
+        "stats: what happened. status: a line for each. save: a checkpoint of all in the store "
+        "DIR. restore: takes all back to one. stop: ends them.\n"
         "\n"
         "init: makes the directory --job DIR, with a key, for the tasks of --cluster FILE. end: "
         "removes from it what only a running job has. watch: a line for all that happens in it.",
@@ -65,6 +66,7 @@ static const struct option_table table = {
 struct serving {
     struct tool *tool;
     struct shard *shard;
+    struct tail fetches; /* of the first worker; no path: there is no job's directory */
 };
 
 static void say(void *context, const char *line)
@@ -87,6 +89,16 @@ static int find_cluster(void *context, struct cluster *cluster, struct error *er
     return code;
 }
 
+/* What the first worker has fetched so far. */
+static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
+{
+    struct serving *serving = context;
+    if (!serving->fetches.path)
+        return;
+    tail_read(&serving->fetches);
+    tail_scalars(&serving->fetches, arena, scalars);
+}
+
 static int opening(void *context, struct hub *hub, struct variable_store *variables,
                    struct error *err)
 {
@@ -99,7 +111,9 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .tell = say,
                                     .save_folder = save_folder,
                                     .save_every = save_every,
-                                    .keep = (int)keep};
+                                    .keep = (int)keep,
+                                    .producer = tool_provenance(serving->tool),
+                                    .fetched = fetched};
     int64_t step;
     serving->shard = shard_new(&options);
     return resume ? shard_resume(serving->shard, save_folder, -1, &step, err) : 0;
@@ -109,6 +123,8 @@ static void closing(void *context)
 {
     struct serving *serving = context;
     shard_free(serving->shard);
+    if (serving->fetches.path)
+        tail_release(&serving->fetches);
 }
 
 static void ready(void *context, const char *task, const char *address)
@@ -134,8 +150,14 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
     (void)operands;
     if (check_serve_options(err))
         return err->code;
+    struct str fetches = STR_INIT;
     tool_catch_signals();
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    if (cluster_job) {
+        str_printf(&fetches, "%s/worker-0.rec", cluster_job);
+        tail_init(&serving.fetches, fetches.data);
+        str_release(&fetches);
+    }
     options.context = &serving;
     options.ready = ready;
     options.opening = opening;

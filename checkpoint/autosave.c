@@ -13,9 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/save.h"
-#include "exec/mark.h"
-#include "exec/resource.h"
+#include "checkpoint/cut.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 #define NICENESS 10           /* of the thread in the background */
@@ -23,8 +21,7 @@
 struct job { /* one save */
     struct autosave *autosave;
     int64_t step;
-    struct variable_marks marks;
-    VEC(struct save_tensor) parts; /* of the other resources: few and small, copied at once */
+    struct cut cut;
     VEC(struct manifest_scalar) scalars;
     VEC(struct manifest_blob) blobs;
     struct arena arena;
@@ -108,23 +105,6 @@ static bool is_better(const struct autosave *a, double value)
 
 /* ---- one save ---- */
 
-struct part_writer {
-    struct resource_writer writer; /* first */
-    struct job *job;
-};
-
-static int take_part(struct resource_writer *writer, const char *container, const char *name,
-                     const struct tensor *value, struct error *err)
-{
-    struct job *job = ((struct part_writer *)writer)->job;
-    struct save_tensor part = {.container = arena_strdup(&job->arena, container),
-                               .name = arena_strdup(&job->arena, name)};
-    if (tensor_copy(&part.value, value, err))
-        return err->code;
-    vec_push(&job->parts, part);
-    return 0;
-}
-
 static void copy_scalars_and_blobs(struct job *job)
 {
     const struct autosave *a = job->autosave;
@@ -144,36 +124,31 @@ static void copy_scalars_and_blobs(struct job *job)
 static struct job *job_new(struct autosave *a, int64_t step)
 {
     struct job *job = mem_alloc(sizeof *job);
-    struct part_writer parts = {{take_part}, job};
     job->autosave = a;
     job->step = step;
-    variable_marks_place(a->options.variables, &job->marks);
-    resources_save(a->options.variables, &parts.writer, &job->err);
+    cut_take(a->options.variables, &job->cut, &job->err);
     copy_scalars_and_blobs(job);
     return job;
 }
 
 static void job_free(struct job *job)
 {
-    variable_marks_release(&job->marks);
-    for (size_t i = 0; i < job->parts.n; i++)
-        tensor_release(&job->parts.items[i].value);
-    vec_release(&job->parts);
+    cut_release(&job->cut);
     vec_release(&job->scalars);
     vec_release(&job->blobs);
     arena_release(&job->arena);
     mem_free(job);
 }
 
-static int write_job(struct job *job, const struct save_tensor *tensors, struct error *err)
+static int write_job(struct job *job, struct error *err)
 {
     const struct autosave_options *options = &job->autosave->options;
     const struct store_options opening = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
     struct save_request request = {.step = job->step,
                                    .producer = options->producer,
-                                   .tensors = tensors,
-                                   .n_tensors = job->marks.n + job->parts.n,
+                                   .tensors = job->cut.tensors.items,
+                                   .n_tensors = job->cut.tensors.n,
                                    .scalars = job->scalars.items,
                                    .n_scalars = job->scalars.n,
                                    .blobs = job->blobs.items,
@@ -189,25 +164,21 @@ static int write_job(struct job *job, const struct save_tensor *tensors, struct 
     return err->code;
 }
 
+/* Steps come first: this thread, and those that it starts, step back. Not before the variables are
+ * copied, which steps may have to wait for. */
+static void let_steps_pass(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
+}
+
 static int job_run(struct job *job, struct error *err)
 {
-    if (job->err.code) { /* a resource could not be copied */
-        *err = job->err;
+    *err = job->err; /* a resource could not be copied */
+    if (err->code || cut_collect(&job->cut, err))
         return err->code;
-    }
-    struct save_tensor *tensors = mem_array(job->marks.n + job->parts.n + 1, sizeof *tensors);
-    if (!variable_marks_collect(&job->marks, err)) {
-        for (size_t i = 0; i < job->marks.n; i++) {
-            const struct variable_mark *mark = &job->marks.items[i];
-            tensors[i] = (struct save_tensor){mark->variable->container, mark->variable->name,
-                                              mark->updates, mark->value};
-        }
-        for (size_t i = 0; i < job->parts.n; i++)
-            tensors[job->marks.n + i] = job->parts.items[i];
-        write_job(job, tensors, err);
-    }
-    mem_free(tensors);
-    return err->code;
+    if (job->in_background)
+        let_steps_pass();
+    return write_job(job, err);
 }
 
 /* ---- in the background ---- */
@@ -215,8 +186,6 @@ static int job_run(struct job *job, struct error *err)
 static void *work(void *context)
 {
     struct job *job = context;
-    /* of this thread only, and of those that it starts; steps come first */
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     job_run(job, &job->err);
     atomic_store(&job->autosave->done, true);
     return NULL;

@@ -60,6 +60,19 @@ void checkpoint_close(struct checkpoint *c)
 
 /* ---- opening ---- */
 
+/* Of that digest: the shard may have saved the step once more, which nobody lists yet. */
+static int find_manifest(struct checkpoint_part *part, int64_t step, const struct digest *digest,
+                         struct error *err)
+{
+    if (store_manifest_in(part->store, part->txn, step, &part->manifest, err))
+        return err->code;
+    if (digest_equal(&part->manifest.digest, digest))
+        return 0;
+    ckpt_manifest_release(&part->manifest);
+    part->manifest = (struct ckpt_manifest){0};
+    return store_find_replaced(part->store, part->txn, digest, &part->manifest, err);
+}
+
 static int open_shard(struct checkpoint *c, struct store *root, const struct manifest_shard *shard,
                       struct error *err)
 {
@@ -73,11 +86,8 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     struct checkpoint_part *part = add_part(c, store, true);
     if (store_begin(store, false, &part->txn, err))
         return err->code;
-    if (store_manifest_in(store, part->txn, c->manifest.step, &part->manifest, err))
+    if (find_manifest(part, c->manifest.step, &shard->manifest, err))
         return error_prefix(err, "%s: not complete: ", c->name);
-    if (!digest_equal(&part->manifest.digest, &shard->manifest))
-        return error_set(err, ERR_DATA, "%s: not complete: %s has saved this step once more",
-                         c->name, shard->name);
     add_entries(c, part, &part->manifest, shard->name);
     return 0;
 }
@@ -140,7 +150,7 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
     return err->code;
 }
 
-/* ---- reading ---- */
+/* ---- looking ---- */
 
 int checkpoint_find(const struct checkpoint *c, const char *container, const char *name)
 {
@@ -172,18 +182,22 @@ static int find_chunk(struct checkpoint *c, int i, uint64_t k, uint64_t *offset,
     return code;
 }
 
-static int read_chunk(struct checkpoint *c, int i, uint64_t k, void *data, struct error *err)
+int checkpoint_fetch_chunk(struct checkpoint *c, int i, uint64_t k, void *data, struct error *err)
 {
-    const struct manifest_tensor *t = c->entries.items[i].tensor;
-    size_t n = chunk_size(t->bytes, k);
+    size_t n = chunk_size(c->entries.items[i].tensor->bytes, k);
     uint64_t offset;
-    if (!find_chunk(c, i, k, &offset, err) &&
-        !pages_read(c->entries.items[i].part->store->fd, data, n, offset, err)) {
-        struct digest found = digest_of(data, n);
-        if (!digest_equal(&found, &t->chunks[k]))
-            error_set(err, ERR_DATA, "digest differs");
-    }
+    if (!find_chunk(c, i, k, &offset, err))
+        pages_read(c->entries.items[i].part->store->fd, data, n, offset, err);
     return err->code ? blame(c, i, k, err) : 0;
+}
+
+int checkpoint_check_digest(const struct checkpoint *c, int i, uint64_t k,
+                            const struct digest *found, struct error *err)
+{
+    if (digest_equal(found, &c->entries.items[i].tensor->chunks[k]))
+        return 0;
+    error_set(err, ERR_DATA, "digest differs");
+    return blame(c, i, k, err);
 }
 
 int checkpoint_find_chunk(struct checkpoint *c, int i, uint64_t k, struct error *err)
@@ -195,8 +209,86 @@ int checkpoint_find_chunk(struct checkpoint *c, int i, uint64_t k, struct error 
 int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratch,
                            struct error *err)
 {
-    return read_chunk(c, i, k, scratch, err);
+    if (checkpoint_fetch_chunk(c, i, k, scratch, err))
+        return err->code;
+    struct digest found = digest_of(scratch, chunk_size(c->entries.items[i].tensor->bytes, k));
+    return checkpoint_check_digest(c, i, k, &found, err);
 }
+
+/* ---- checking all of it ---- */
+
+struct chunk_place {
+    int entry;
+    uint64_t chunk;
+};
+
+struct checking {
+    struct checkpoint *checkpoint;
+    VEC(struct chunk_place) tasks;
+};
+
+static int check_one(void *context, uint64_t i, struct error *err)
+{
+    struct checking *checking = context;
+    struct checkpoint *c = checking->checkpoint;
+    int entry = checking->tasks.items[i].entry;
+    uint64_t k = checking->tasks.items[i].chunk;
+    void *scratch = mem_alloc(chunk_size(c->entries.items[entry].tensor->bytes, k));
+    int code = checkpoint_check_chunk(c, entry, k, scratch, err);
+    mem_free(scratch);
+    return code;
+}
+
+static int check_all(struct checkpoint *c, struct error *err)
+{
+    struct checking checking = {.checkpoint = c};
+    for (size_t i = 0; i < c->entries.n; i++) {
+        uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
+        for (uint64_t k = 0; k < n; k++) {
+            struct chunk_place place = {(int)i, k};
+            vec_push(&checking.tasks, place);
+        }
+    }
+    checkpoint_parallel(0, checking.tasks.n, check_one, &checking, err);
+    vec_release(&checking.tasks);
+    return err->code;
+}
+
+static int open_checked(struct store *store, int64_t step, struct checkpoint **checkpoint,
+                        struct error *err)
+{
+    error_clear(err);
+    if (!open_step(store, step, checkpoint, err) && check_all(*checkpoint, err))
+        checkpoint_close(*checkpoint);
+    return err->code;
+}
+
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+                           struct checkpoint **checkpoint, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    bool found = false;
+    if (step != CHECKPOINT_NEWEST)
+        return open_checked(store, step, checkpoint, err);
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    if (damaged.code && skipped)
+        skipped->tell(skipped, damaged.text);
+    if (!all.n && !damaged.code)
+        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
+    for (size_t i = all.n; i-- > 0 && !found;) {
+        found = !open_checked(store, all.items[i].step, checkpoint, err);
+        if (!found && skipped)
+            skipped->tell(skipped, err->text);
+    }
+    manifests_release(&all);
+    if (!found && (err->code == ERR_DATA || damaged.code))
+        error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
+    return err->code;
+}
+
+/* ---- reading ---- */
 
 struct reading {
     struct checkpoint *checkpoint;
@@ -204,21 +296,23 @@ struct reading {
     char *data;
 };
 
-static int read_one(void *context, uint64_t k, struct error *err)
+static int read_group(void *context, uint64_t group, struct error *err)
 {
-    struct reading *r = context;
-    return read_chunk(r->checkpoint, r->entry, k, r->data + k * CHUNK_BYTES, err);
-}
-
-/* The digests are right, but a manifest may have been written by anybody. */
-static bool strings_fit(const struct tensor *t, uint64_t bytes)
-{
-    const uint64_t *offsets = t->data;
-    int64_t count = tensor_count(t);
-    for (int64_t i = 0; i < count; i++)
-        if (offsets[i] > offsets[i + 1])
-            return false;
-    return !offsets[0] && offsets[count] == bytes - (uint64_t)(count + 1) * 8;
+    const struct reading *r = context;
+    const struct manifest_tensor *t = r->checkpoint->entries.items[r->entry].tensor;
+    struct digest_item items[DIGEST_GROUP];
+    uint64_t first = group * DIGEST_GROUP, left = chunk_count(t->bytes) - first;
+    size_t m = left < DIGEST_GROUP ? (size_t)left : DIGEST_GROUP;
+    for (size_t i = 0; i < m; i++) {
+        void *data = r->data + (first + i) * CHUNK_BYTES;
+        items[i] = (struct digest_item){.data = data, .n = chunk_size(t->bytes, first + i)};
+        if (checkpoint_fetch_chunk(r->checkpoint, r->entry, first + i, data, err))
+            return err->code;
+    }
+    digest_many(items, m);
+    for (size_t i = 0; i < m && !err->code; i++)
+        checkpoint_check_digest(r->checkpoint, r->entry, first + i, &items[i].digest, err);
+    return err->code;
 }
 
 int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct error *err)
@@ -226,23 +320,16 @@ int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct er
     const struct manifest_tensor *t = c->entries.items[i].tensor;
     struct tensor result;
     error_clear(err);
-    if (t->type == STRING)
-        tensor_alloc_strings(&result, &t->shape,
-                             (size_t)(t->bytes - (uint64_t)(shape_count(&t->shape) + 1) * 8), err);
-    else
-        tensor_alloc(&result, t->type, &t->shape, err);
-    if (err->code)
+    if (manifest_tensor_alloc(t, &result, err))
         return error_prefix(err, "%s: '%s': ", c->name, t->name);
     struct reading reading = {c, i, result.data};
-    int code = checkpoint_parallel(chunk_count(t->bytes), read_one, &reading, err);
-    if (!code && t->type == STRING && !strings_fit(&result, t->bytes))
-        code = error_set(err, ERR_DATA, "%s: '%s': data that is no string", c->name, t->name);
-    if (code && t->type == STRING) /* nobody may look at offsets that were not read */
-        memset(result.data, 0, (size_t)(tensor_count(&result) + 1) * 8);
-    if (code) {
-        tensor_release(&result);
-        return code;
-    }
-    *value = result;
-    return 0;
+    uint64_t groups = (chunk_count(t->bytes) + DIGEST_GROUP - 1) / DIGEST_GROUP;
+    int code = checkpoint_parallel(0, groups, read_group, &reading, err);
+    if (!code && (code = manifest_tensor_check(t, &result, err)))
+        error_prefix(err, "%s: '%s': ", c->name, t->name);
+    if (code)
+        manifest_tensor_discard(&result);
+    else
+        *value = result;
+    return code;
 }

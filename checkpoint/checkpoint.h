@@ -34,6 +34,15 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
                     struct error *passed_over, struct error *err);
 void checkpoint_close(struct checkpoint *checkpoint); /* NULL is harmless */
 
+/* As checkpoint_open, and every byte of it is as it was saved: all are read. `skipped` (may be
+ * NULL) is told why each newer one was not taken. ERR_NOINPUT when none was ever saved, ERR_DATA
+ * when none is intact. */
+struct checkpoint_skipped {
+    void (*tell)(struct checkpoint_skipped *skipped, const char *why);
+};
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+                           struct checkpoint **checkpoint, struct error *err);
+
 /* -1: there is none of that name. */
 int checkpoint_find(const struct checkpoint *checkpoint, const char *container, const char *name);
 
@@ -43,6 +52,13 @@ int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, 
 /* Checks one chunk of tensor i without keeping it: `scratch` has CHUNK_BYTES. */
 int checkpoint_check_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *scratch,
                            struct error *err);
+
+/* The same in two parts, for who takes the digests of many at once: what is there, and whether its
+ * digest is the one that was saved. */
+int checkpoint_fetch_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *data,
+                           struct error *err);
+int checkpoint_check_digest(const struct checkpoint *checkpoint, int i, uint64_t chunk,
+                            const struct digest *found, struct error *err);
 
 /* Whether it is there, without reading it. */
 int checkpoint_find_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, struct error *err);

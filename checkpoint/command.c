@@ -35,8 +35,7 @@ static int open_writing(struct command *c, const char *path, struct store **stor
     return store_open(path, &options, store, err);
 }
 
-/* For --metrics: how the store is at the end. */
-static void take_metrics(struct command *c, struct store *store)
+void command_measure(struct command *c, struct store *store)
 {
     manifest_vec all;
     struct error ignored = ERROR_INIT, damaged = ERROR_INIT;
@@ -85,7 +84,7 @@ int command_list(struct command *c, struct error *err)
         manifests_release(&all);
         if (damaged.code)
             say(c, "%s", damaged.text);
-        take_metrics(c, store);
+        command_measure(c, store);
     }
     store_close(store);
     return err->code;
@@ -155,7 +154,7 @@ int command_verify(struct command *c, struct error *err)
         answer(c, store, &report, err);
     }
     verify_report_release(&report);
-    take_metrics(c, store);
+    command_measure(c, store);
     store_close(store);
     return err->code;
 }
@@ -212,7 +211,7 @@ int command_forget(struct command *c, struct error *err)
                                             : open_writing(c, c->operands[0], &store, err)))
         return err->code;
     apply_policy(c, store, err);
-    take_metrics(c, store);
+    command_measure(c, store);
     store_close(store);
     return err->code;
 }
@@ -237,7 +236,7 @@ int command_prune(struct command *c, struct error *err)
             str_append(&c->out, " kept\n");
         }
     }
-    take_metrics(c, store);
+    command_measure(c, store);
     store_close(store);
     return err->code;
 }
@@ -318,7 +317,7 @@ int command_copy(struct command *c, struct error *err)
                 copy_one(c, from, step, to, err);
             store_close(from);
         }
-        take_metrics(c, to);
+        command_measure(c, to);
         store_close(to);
     }
     arena_release(&arena);

@@ -33,6 +33,9 @@ struct command {
 
 void command_release(struct command *command);
 
+/* For --metrics: how the store is at the end. */
+void command_measure(struct command *command, struct store *store);
+
 int command_init(struct command *command, struct error *err);
 int command_list(struct command *command, struct error *err);
 int command_show(struct command *command, struct error *err);

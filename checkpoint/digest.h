@@ -25,13 +25,20 @@ void digest_hex(const struct digest *digest, char text[2 * DIGEST_BYTES + 1]);
 uint64_t chunk_count(uint64_t bytes);
 size_t chunk_size(uint64_t bytes, uint64_t index);
 
-/* Digests of many chunks, made by threads in the order in which they are asked for. */
+/* ---- many at once ---- */
+
 struct digest_item {
     const void *data;
     size_t n;
     struct digest digest;
 };
 
+/* Gives all m items their digests; quickest when many that follow each other are of one size. */
+void digest_many(struct digest_item *items, size_t m);
+#define DIGEST_GROUP 16 /* so many at a time are worth while */
+
+/* Digests of many chunks, made by threads in the order in which they are asked for, and only so
+ * far ahead that whoever asks does not wait. */
 struct digest_pool;
 
 /* Starts `threads` (0: one for each core, four at most); the items must live until

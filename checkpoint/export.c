@@ -23,29 +23,27 @@ static int read_entry(void *context, size_t i, struct tensor *value, struct erro
 static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
 {
     const struct source_tensor *t = &s->tensors.items[i];
-    struct named_tensor named = {.name = t->name};
-    if (source_read(s, i, &named.tensor, err))
+    struct variable_record record = {
+        .container = t->container, .name = t->name, .updates = t->updates, .step = s->step};
+    if (source_read(s, i, &record.value, err))
         return err->code;
-    msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
-    pack_key(packer, "container");
-    pack_text(packer, t->container);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, s->step);
-    pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, t->updates);
-    int code = stream_write(writer, &named, 1, err);
-    tensor_release(&named.tensor);
+    int code = stream_write_variable(writer, &record, err);
+    tensor_release(&record.value);
     return code;
+}
+
+static int write_all(struct source *s, struct stream_writer *writer, struct error *err)
+{
+    for (size_t i = 0; i < s->tensors.n && !err->code; i++)
+        write_record(s, i, writer, err);
+    return err->code ? err->code : stream_finish(writer, err);
 }
 
 static int write_records(struct source *s, FILE *file, const char *producer, struct error *err)
 {
     struct stream_writer *writer =
         stream_writer_new(fileno(file), s->name, producer, (int64_t)s->tensors.n);
-    for (size_t i = 0; i < s->tensors.n && !err->code; i++)
-        write_record(s, i, writer, err);
-    if (!err->code)
-        stream_finish(writer, err);
+    write_all(s, writer, err);
     stream_writer_free(writer);
     return err->code;
 }

@@ -69,6 +69,21 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
     return err->code;
 }
 
+int store_forget_old(struct store *store, size_t n, struct error *err)
+{
+    manifest_vec all;
+    if (store_manifests(store, &all, NULL, err))
+        return err->code;
+    size_t old = all.n > n ? all.n - n : 0;
+    int64_t *steps = mem_array(old + 1, sizeof *steps);
+    for (size_t i = 0; i < old; i++)
+        steps[i] = all.items[i].step;
+    store_forget(store, steps, old, err);
+    mem_free(steps);
+    manifests_release(&all);
+    return err->code;
+}
+
 /* ---- copying ---- */
 
 static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, struct error *err)
@@ -78,6 +93,7 @@ static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, st
         tensors[i].container = t->container;
         tensors[i].name = t->name;
         tensors[i].updates = t->updates;
+        tensors[i].slice = t->slice;
         if (checkpoint_read(from, (int)i, &tensors[i].value, err))
             return err->code;
     }

@@ -17,6 +17,9 @@ struct maintain_watch { /* who wants to know how far it is, and may stop it betw
  * store_prune. Steps that are not there are passed over. The store is open for writing. */
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err);
 
+/* Forgets all but the newest n. */
+int store_forget_old(struct store *store, size_t n, struct error *err);
+
 struct prune_report {
     uint64_t chunks, bytes;           /* what was removed */
     uint64_t kept_chunks, kept_bytes; /* what is referred to */

@@ -42,9 +42,15 @@ static void pack_bin(msgpack_packer *packer, const void *data, size_t n)
     msgpack_pack_bin_body(packer, data, n);
 }
 
+static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
+{
+    pack_key(packer, key);
+    msgpack_pack_int64(packer, value);
+}
+
 static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
 {
-    msgpack_pack_map(packer, 7);
+    msgpack_pack_map(packer, t->slice.of ? 10 : 7);
     pack_key(packer, "container");
     pack_text(packer, t->container);
     pack_key(packer, "name");
@@ -59,6 +65,12 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     msgpack_pack_uint64(packer, t->bytes);
     pack_key(packer, "updates");
     msgpack_pack_uint64(packer, t->updates);
+    if (t->slice.of) {
+        pack_key(packer, "slice_of");
+        pack_text(packer, t->slice.of);
+        pack_number(packer, "slice_rows", t->slice.rows);
+        pack_number(packer, "slice_first", t->slice.first);
+    }
     pack_key(packer, "chunks");
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
 }
@@ -87,12 +99,6 @@ static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
     msgpack_pack_array(packer, m->tensors.n);
     for (size_t i = 0; i < m->tensors.n; i++)
         pack_tensor(packer, &m->tensors.items[i]);
-}
-
-static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
-{
-    pack_key(packer, key);
-    msgpack_pack_int64(packer, value);
 }
 
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
@@ -153,6 +159,16 @@ static bool name_fits(const char *name)
     return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
 }
 
+/* False: rows that the whole cannot have. */
+static bool decode_slice(const msgpack_object *map, struct manifest_tensor *t, struct arena *arena)
+{
+    if (!record_get_text(map, "slice_of", arena, &t->slice.of))
+        return true;
+    return t->shape.rank > 0 && record_get_int(map, "slice_rows", &t->slice.rows) &&
+           record_get_int(map, "slice_first", &t->slice.first) && t->slice.first >= 0 &&
+           t->slice.first <= t->slice.rows && t->shape.dims[0] <= t->slice.rows - t->slice.first;
+}
+
 static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, struct error *err)
 {
     struct manifest_tensor t = {0};
@@ -165,12 +181,14 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
         !decode_shape(record_field(map, "shape"), &t.shape) ||
         !record_get_int(map, "bytes", &bytes) || bytes < 0 ||
-        !record_get_int(map, "updates", &updates))
+        !record_get_int(map, "updates", &updates) || updates < 0)
         return malformed(err, t.name);
     t.bytes = (uint64_t)bytes;
     t.updates = (uint64_t)updates;
     if (!size_fits(&t) || !chunks || chunks->type != MSGPACK_OBJECT_BIN ||
         chunks->via.bin.size != chunk_count(t.bytes) * DIGEST_BYTES)
+        return malformed(err, t.name);
+    if (!decode_slice(map, &t, &m->arena))
         return malformed(err, t.name);
     t.chunks = arena_copy(&m->arena, chunks->via.bin.ptr, chunks->via.bin.size);
     vec_push(&m->tensors, t);
@@ -244,6 +262,8 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
         !record_get_int(top, "n_tensors", &n_tensors) || !record_get_int(top, "bytes", &bytes) ||
         !record_get_int(top, "new_bytes", &new_bytes))
         return malformed(err, "a field is missing");
+    if (m->sequence < 0 || n_tensors < 0 || bytes < 0 || new_bytes < 0)
+        return malformed(err, "a number is below 0");
     m->n_tensors = (uint64_t)n_tensors;
     m->bytes = (uint64_t)bytes;
     m->new_bytes = (uint64_t)new_bytes;
@@ -320,4 +340,34 @@ bool ckpt_manifest_find_scalar(const struct ckpt_manifest *m, const char *name, 
         }
     }
     return false;
+}
+
+/* ---- values ---- */
+
+int manifest_tensor_alloc(const struct manifest_tensor *t, struct tensor *value, struct error *err)
+{
+    uint64_t offsets = (uint64_t)(shape_count(&t->shape) + 1) * 8;
+    return t->type == STRING
+               ? tensor_alloc_strings(value, &t->shape, (size_t)(t->bytes - offsets), err)
+               : tensor_alloc(value, t->type, &t->shape, err);
+}
+
+int manifest_tensor_check(const struct manifest_tensor *t, const struct tensor *value,
+                          struct error *err)
+{
+    const uint64_t *offsets = value->data;
+    int64_t count = tensor_count(value);
+    if (t->type != STRING)
+        return 0;
+    bool fits = !offsets[0] && offsets[count] == t->bytes - (uint64_t)(count + 1) * 8;
+    for (int64_t i = 0; i < count; i++)
+        fits = fits && offsets[i] <= offsets[i + 1];
+    return fits ? 0 : error_set(err, ERR_DATA, "data that is no string");
+}
+
+void manifest_tensor_discard(struct tensor *value)
+{
+    if (value->type == STRING) /* nobody may look at offsets that were not read */
+        memset(value->data, 0, (size_t)(tensor_count(value) + 1) * 8);
+    tensor_release(value);
 }

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "checkpoint/digest.h"
+#include "exec/variable.h"
 #include "tensor/tensor.h"
 
 struct manifest_tensor {
@@ -23,6 +24,7 @@ struct manifest_tensor {
     struct shape shape;
     uint64_t bytes;              /* of STRING: offsets and bytes */
     uint64_t updates;            /* writes since the variable was made */
+    struct variable_slice slice; /* if it is one */
     const struct digest *chunks; /* chunk_count(bytes) */
 };
 
@@ -76,5 +78,14 @@ const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *
                                                     const char *name);
 bool ckpt_manifest_find_scalar(const struct ckpt_manifest *manifest, const char *name,
                                double *value);
+
+/* Memory for the value, and whether what was read into it can be one (a manifest may have been
+ * written by anybody): ERR_DATA. The errors do not name the tensor. */
+int manifest_tensor_alloc(const struct manifest_tensor *tensor, struct tensor *value,
+                          struct error *err);
+int manifest_tensor_check(const struct manifest_tensor *tensor, const struct tensor *value,
+                          struct error *err);
+/* Gives back memory that was not filled, or not with a value. */
+void manifest_tensor_discard(struct tensor *value);
 
 #endif

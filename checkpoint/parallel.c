@@ -35,19 +35,20 @@ static void *run(void *argument)
     return NULL;
 }
 
-int checkpoint_parallel(uint64_t n, int (*work)(void *context, uint64_t i, struct error *err),
-                        void *context, struct error *err)
+int checkpoint_parallel(int threads, uint64_t n,
+                        int (*work)(void *context, uint64_t i, struct error *err), void *context,
+                        struct error *err)
 {
     struct team team = {
         .n = n, .work = work, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER, .err = err};
-    pthread_t threads[THREADS_MAX];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t others[THREADS_MAX];
+    long wanted = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
     int helpers = 0;
-    while (helpers < THREADS_MAX - 1 && helpers < cores - 1 && (uint64_t)helpers + 1 < n &&
-           !pthread_create(&threads[helpers], NULL, run, &team))
+    while (helpers < THREADS_MAX - 1 && helpers < wanted - 1 && (uint64_t)helpers + 1 < n &&
+           !pthread_create(&others[helpers], NULL, run, &team))
         helpers++;
     run(&team);
     for (int i = 0; i < helpers; i++)
-        pthread_join(threads[i], NULL);
+        pthread_join(others[i], NULL);
     return team.failed ? err->code : 0;
 }

@@ -29,18 +29,26 @@ struct prune {
     uint64_t entries, seen;
 };
 
+static void mark_all(struct prune *p, manifest_vec *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->items[i].tensors.n; k++) {
+            const struct manifest_tensor *t = &all->items[i].tensors.items[k];
+            for (uint64_t c = 0; c < chunk_count(t->bytes); c++)
+                digest_set_put(&p->used, &t->chunks[c], 1);
+        }
+    manifests_release(all);
+}
+
 static int mark(struct prune *p, struct error *err)
 {
     manifest_vec all;
     if (store_manifests(p->store, &all, NULL, err))
         return err->code;
-    for (size_t i = 0; i < all.n; i++)
-        for (size_t k = 0; k < all.items[i].tensors.n; k++) {
-            const struct manifest_tensor *t = &all.items[i].tensors.items[k];
-            for (uint64_t c = 0; c < chunk_count(t->bytes); c++)
-                digest_set_put(&p->used, &t->chunks[c], 1);
-        }
-    manifests_release(&all);
+    mark_all(p, &all);
+    if (store_replaced(p->store, &all, err))
+        return err->code;
+    mark_all(p, &all);
     return 0;
 }
 
@@ -150,6 +158,22 @@ static bool is_listed(const manifest_vec *all, const char *shard, const struct c
     return false;
 }
 
+static int forget_replaced(struct store *shard, const char *name, const manifest_vec *all,
+                           struct error *err)
+{
+    manifest_vec own;
+    VEC(struct digest) digests = VEC_INIT;
+    if (store_replaced(shard, &own, err))
+        return err->code;
+    for (size_t i = 0; i < own.n; i++)
+        if (!is_listed(all, name, &own.items[i]))
+            vec_push(&digests, own.items[i].digest);
+    store_forget_replaced(shard, digests.items, digests.n, err);
+    vec_release(&digests);
+    manifests_release(&own);
+    return err->code;
+}
+
 /* What no coordinating manifest lists, and is older than one that is listed. */
 static int forget_unlisted(struct store *shard, const char *name, const manifest_vec *all,
                            struct error *err)
@@ -168,7 +192,7 @@ static int forget_unlisted(struct store *shard, const char *name, const manifest
     store_forget(shard, steps.items, steps.n, err);
     vec_release(&steps);
     manifests_release(&own);
-    return err->code;
+    return err->code ? err->code : forget_replaced(shard, name, all, err);
 }
 
 static int prune_shard(struct prune *p, const char *name, const manifest_vec *all,

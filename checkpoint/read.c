@@ -118,6 +118,19 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     return err->code;
 }
 
+int64_t store_next_step(struct store *store)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT, failed = ERROR_INIT;
+    int64_t step = 0;
+    if (store_manifests(store, &all, &damaged, &failed))
+        return 1;
+    for (size_t i = 0; i < all.n; i++)
+        step = all.items[i].step > step ? all.items[i].step : step;
+    manifests_release(&all);
+    return step + 1;
+}
+
 int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
                       struct ckpt_manifest *manifest, struct error *err)
 {

@@ -2,8 +2,11 @@
 #include "checkpoint/restore.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/slices.h"
 #include "exec/aggregate.h"
 #include "exec/resource.h"
 
@@ -35,37 +38,46 @@ static const char *old_name(const struct restore_names *names, const char *name,
     return name;
 }
 
-/* Finds it, without reading. */
-static int find_one(const struct checkpoint *c, const struct variable *like, const char *name,
-                    int *i, struct error *err)
+/* What the node's variable is in the checkpoint. The slice's name is in the arena. */
+static struct variable old_variable(const struct node *node, const struct restore_names *names,
+                                    struct arena *arena)
 {
-    *i = checkpoint_find(c, like->container, name);
-    if (*i < 0)
-        return error_set(err, ERR_DATA, "%s: variable '%s' is not in it", c->name, name);
-    const struct manifest_tensor *t = c->entries.items[*i].tensor;
-    if (t->type != like->type || !shape_compatible(&t->shape, &like->shape))
-        return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph",
-                         c->name, name, shape_text_typed(t->type, &t->shape),
-                         shape_text_typed(like->type, &like->shape));
-    return 0;
+    struct variable like = variable_of_node(node, NULL);
+    like.name = old_name(names, like.name, arena);
+    if (like.slice.of)
+        like.slice.of = old_name(names, like.slice.of, arena);
+    return like;
 }
 
+struct loading {
+    struct checkpoint *checkpoint;
+    const struct graph *graph;
+    const struct restore_names *names;
+    bool may_lack; /* some of them */
+};
+
 /* All that the graph wants of the checkpoint, or, with `saved` NULL, whether it fits. */
-static int load(struct checkpoint *c, const struct graph *graph, const struct restore_names *names,
-                saved_variables *saved, struct error *err)
+static int load(const struct loading *loading, saved_variables *saved, struct error *err)
 {
     struct arena arena = ARENA_INIT;
-    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
-        struct saved_variable one = {.node = graph_node(graph, (int)i)};
-        int at;
+    for (size_t i = 0; i < loading->graph->nodes.n && !err->code; i++) {
+        struct saved_variable one = {.node = graph_node(loading->graph, (int)i)};
+        uint64_t updates;
         if (!node_is(one.node, "Variable"))
             continue;
-        struct variable like = variable_of_node(one.node, NULL);
-        if (find_one(c, &like, old_name(names, like.name, &arena), &at, err) || !saved)
-            continue;
-        one.updates = (int64_t)c->entries.items[at].tensor->updates;
-        if (!checkpoint_read(c, at, &one.value, err))
+        struct variable like = old_variable(one.node, loading->names, &arena);
+        if (saved)
+            checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
+        else
+            checkpoint_has_variable(loading->checkpoint, &like, err);
+        if (err->code == ERR_NOINPUT && loading->may_lack) {
+            error_clear(err);
+        } else if (err->code == ERR_NOINPUT) {
+            err->code = ERR_DATA;
+        } else if (!err->code && saved) {
+            one.updates = (int64_t)updates;
             vec_push(saved, one);
+        }
     }
     arena_release(&arena);
     return err->code;
@@ -74,8 +86,9 @@ static int load(struct checkpoint *c, const struct graph *graph, const struct re
 int checkpoint_load(struct checkpoint *c, const struct graph *graph,
                     const struct restore_names *names, saved_variables *saved, struct error *err)
 {
+    const struct loading loading = {c, graph, names, false};
     error_clear(err);
-    return load(c, graph, names, NULL, err) ? err->code : load(c, graph, names, saved, err);
+    return load(&loading, NULL, err) ? err->code : load(&loading, saved, err);
 }
 
 static int apply(const struct restore_request *request, const saved_variables *saved,
@@ -118,8 +131,9 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     restored->step = c->manifest.step;
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
-    restored->fits = !load(c, request->graph, &request->names, NULL, err);
-    if (restored->fits && !load(c, request->graph, &request->names, &saved, err) &&
+    const struct loading loading = {c, request->graph, &request->names, false};
+    restored->fits = !load(&loading, NULL, err);
+    if (restored->fits && !load(&loading, &saved, err) &&
         !load_resources(c, request->variables, err))
         apply(request, &saved, err);
     saved_release(&saved);
@@ -158,4 +172,68 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
     if (step != CHECKPOINT_NEWEST || !restored->fits || (code != ERR_DATA && code != ERR_IO))
         return code; /* a graph that does not fit is no damage */
     return restore_older(store, request, restored, err);
+}
+
+/* ---- as a stream ---- */
+
+struct skipped {
+    struct checkpoint_skipped skipped; /* first */
+    struct error *first;
+};
+
+static void take_first(struct checkpoint_skipped *skipped, const char *why)
+{
+    struct error *first = ((struct skipped *)skipped)->first;
+    if (!first->code)
+        error_set(first, ERR_DATA, "%s", why);
+}
+
+static int write_all(const struct checkpoint *c, const saved_variables *saved, int fd,
+                     struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved->n);
+    for (size_t i = 0; i < saved->n && !err->code; i++)
+        variable_write(&saved->items[i], c->manifest.step, writer, err);
+    if (!err->code)
+        stream_finish(writer, err);
+    stream_writer_free(writer);
+    return err->code;
+}
+
+/* In memory: who reads it gives all of it to others. */
+static int stream_variables(const struct checkpoint *c, const saved_variables *saved,
+                            struct stream_reader **reader, struct error *err)
+{
+    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, ERR_OS, "%s", c->name);
+    if (!write_all(c, saved, fd, err) && lseek(fd, 0, SEEK_SET) < 0)
+        error_set_errno(err, ERR_OS, "%s", c->name);
+    if (err->code)
+        close(fd);
+    else
+        *reader = stream_reader_new_files(&fd, 1, c->name);
+    return err->code;
+}
+
+int store_stream(const char *path, int64_t step, const struct graph *graph,
+                 struct stream_reader **reader, struct error *passed_over, struct error *err)
+{
+    static const struct restore_names same = {NULL, 0};
+    struct skipped skipped = {{take_first}, passed_over};
+    struct store *store;
+    struct checkpoint *c;
+    saved_variables saved = VEC_INIT;
+    error_clear(passed_over);
+    if (store_open(path, NULL, &store, err))
+        return err->code;
+    if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
+        const struct loading loading = {c, graph, &same, true};
+        if (!load(&loading, &saved, err))
+            stream_variables(c, &saved, reader, err);
+        saved_release(&saved);
+        checkpoint_close(c);
+    }
+    store_close(store);
+    return err->code;
 }

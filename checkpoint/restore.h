@@ -42,4 +42,10 @@ struct restored {
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
                   struct restored *restored, struct error *err);
 
+/* What the graph has of the newest intact checkpoint of a store, or of that of a step, as a stream
+ * of records for who wants one. `passed_over`: why no newer one; code 0: it is the newest. The
+ * reader is the caller's to free. */
+int store_stream(const char *path, int64_t step, const struct graph *graph,
+                 struct stream_reader **reader, struct error *passed_over, struct error *err);
+
 #endif

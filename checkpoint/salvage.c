@@ -61,7 +61,8 @@ static void take_node(struct salvage *s, uint64_t page, const uint8_t *bytes,
         struct place place = {.offset = offset, .n = node->value_bytes};
         memcpy(&place.digest, node->key + 1, DIGEST_BYTES);
         vec_push(&s->places, place);
-    } else if (node->key_bytes == STEP_KEY_BYTES && *node->key == 'm') {
+    } else if ((node->key_bytes == STEP_KEY_BYTES && *node->key == 'm') ||
+               (node->key_bytes == CHUNK_KEY_BYTES && *node->key == 'o')) {
         take_manifest(s, offset, node->value_bytes);
     }
 }
@@ -173,21 +174,19 @@ int salvage_read(struct salvage *s, const struct manifest_tensor *t, struct tens
 {
     struct tensor result;
     error_clear(err);
-    if (t->type == STRING)
-        tensor_alloc_strings(&result, &t->shape,
-                             (size_t)(t->bytes - (uint64_t)(shape_count(&t->shape) + 1) * 8), err);
-    else
-        tensor_alloc(&result, t->type, &t->shape, err);
-    if (err->code)
+    if (manifest_tensor_alloc(t, &result, err))
         return error_prefix(err, "'%s': ", t->name);
     for (uint64_t k = 0; k < chunk_count(t->bytes) && !err->code; k++)
         if (!read_chunk(s, &t->chunks[k], (char *)result.data + k * CHUNK_BYTES,
                         chunk_size(t->bytes, k)))
-            error_set(err, ERR_DATA, "'%s': chunk %" PRIu64 " of %" PRIu64 " is lost", t->name,
-                      k + 1, chunk_count(t->bytes));
-    if (err->code)
-        tensor_release(&result);
-    else
-        *value = result;
-    return err->code;
+            error_set(err, ERR_DATA, "chunk %" PRIu64 " of %" PRIu64 " is lost", k + 1,
+                      chunk_count(t->bytes));
+    if (!err->code)
+        manifest_tensor_check(t, &result, err);
+    if (err->code) {
+        manifest_tensor_discard(&result);
+        return error_prefix(err, "'%s': ", t->name);
+    }
+    *value = result;
+    return 0;
 }

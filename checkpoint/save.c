@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three passes over the chunks. The first compares each with the one at its place in the newest
- * checkpoint, which ends at the first byte that differs, and says how much may be new; for that,
- * space is made. The second takes digests, by several threads, and writes what no checkpoint has,
- * in one transaction or, beyond what LMDB keeps of one, in several: chunks without a manifest are
- * no checkpoint. The last transaction adds the manifest and moves the head.
+ * Three passes over the chunks. The first (save_compare.c) compares each with the one at its place
+ * in the newest checkpoint, up to the first byte that differs, and says how much may be new; for
+ * that space is made. The second takes digests, by several threads, and writes what no checkpoint
+ * has, in one transaction or, beyond what LMDB keeps of one, in several: chunks without a manifest
+ * are no checkpoint. The last transaction adds the manifest and moves the head.
  *
  * Chunks are written by pwrite to where LMDB has put them: the map is of the same pages, and a
  * failing disk is an error here and a signal there.
  */
-#include "checkpoint/save.h"
+#include "checkpoint/save_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,26 +20,17 @@
 
 #include "base/memory.h"
 #include "checkpoint/pages_private.h"
-#include "checkpoint/store_private.h"
 
 #define TXN_CHUNKS 16384 /* LMDB keeps 131,071 dirty pages or runs of a transaction */
 #define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
-#define COMPARE_BYTES 65536
 #define ATTEMPTS 3
-
-struct chunk {
-    const void *data;
-    size_t n;
-    bool reused;          /* the newest checkpoint has it at the same place */
-    struct digest digest; /* if it is reused */
-};
 
 struct save {
     struct store *store;
     const struct save_request *request;
     struct ckpt_manifest *manifest;
     struct ckpt_manifest newest; /* the one before */
-    VEC(struct chunk) chunks;
+    save_chunks chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
     uint64_t room;       /* bytes that may be written */
@@ -56,68 +47,6 @@ static double now(clockid_t clock)
 }
 
 /* ---- first pass: what may be new ---- */
-
-static void list_chunks(struct save *s)
-{
-    for (size_t i = 0; i < s->request->n_tensors; i++) {
-        const struct tensor *value = &s->request->tensors[i].value;
-        uint64_t bytes = tensor_bytes(value);
-        for (uint64_t k = 0; k < chunk_count(bytes); k++) {
-            struct chunk chunk = {
-                (const char *)value->data + k * CHUNK_BYTES, chunk_size(bytes, k), false, {{0}}};
-            vec_push(&s->chunks, chunk);
-        }
-    }
-}
-
-/* Whether the store has exactly this, in good order. */
-static bool is_stored(struct save *s, MDB_txn *txn, const struct digest *digest,
-                      const struct chunk *chunk)
-{
-    uint8_t bytes[CHUNK_KEY_BYTES], stored[COMPARE_BYTES];
-    MDB_val key = store_chunk_key(bytes, digest), value;
-    struct error ignored = ERROR_INIT;
-    if (mdb_get(txn, s->store->dbi, &key, &value) || value.mv_size != chunk->n)
-        return false;
-    uint64_t at = store_offset(s->store, value.mv_data);
-    for (size_t done = 0; done < chunk->n;) {
-        size_t n = chunk->n - done < sizeof stored ? chunk->n - done : sizeof stored;
-        if (pages_read(s->store->fd, stored, n, at + done, &ignored) ||
-            memcmp(stored, (const char *)chunk->data + done, n))
-            return false;
-        done += n;
-    }
-    return true;
-}
-
-static void compare_tensor(struct save *s, MDB_txn *txn, const struct save_tensor *tensor,
-                           struct chunk *chunks)
-{
-    uint64_t bytes = tensor_bytes(&tensor->value);
-    const struct manifest_tensor *before =
-        ckpt_manifest_find(&s->newest, tensor->container, tensor->name);
-    if (!before || before->bytes != bytes)
-        return;
-    for (uint64_t k = 0; k < chunk_count(bytes); k++) {
-        chunks[k].reused = is_stored(s, txn, &before->chunks[k], &chunks[k]);
-        chunks[k].digest = before->chunks[k];
-    }
-}
-
-static int compare(struct save *s, struct error *err)
-{
-    MDB_txn *txn;
-    size_t at = 0;
-    if (store_begin(s->store, false, &txn, err))
-        return err->code;
-    for (size_t i = 0; i < s->request->n_tensors; i++) {
-        const struct save_tensor *tensor = &s->request->tensors[i];
-        compare_tensor(s, txn, tensor, s->chunks.items + at);
-        at += chunk_count(tensor_bytes(&tensor->value));
-    }
-    store_abort(s->store, txn);
-    return 0;
-}
 
 static int find_newest(struct save *s, struct error *err)
 {
@@ -145,7 +74,7 @@ static void list_items(struct save *s)
 {
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
     for (size_t i = 0; i < s->chunks.n; i++) {
-        const struct chunk *chunk = &s->chunks.items[i];
+        const struct save_chunk *chunk = &s->chunks.items[i];
         if (chunk->reused)
             continue;
         s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
@@ -175,9 +104,8 @@ static int put_item(struct save *s, MDB_txn *txn, const struct digest_item *item
                     struct error *err)
 {
     uint8_t bytes[CHUNK_KEY_BYTES];
-    struct chunk chunk = {.data = item->data, .n = item->n};
     MDB_val key = store_chunk_key(bytes, &item->digest), value = {item->n, NULL};
-    if (is_stored(s, txn, &item->digest, &chunk))
+    if (save_is_stored(s->store, txn, item))
         return 0;
     *status = mdb_put(txn, s->store->dbi, &key, &value, MDB_RESERVE);
     if (*status)
@@ -259,6 +187,7 @@ static void list_tensors(struct save *s)
                                         .shape = t->value.shape,
                                         .bytes = tensor_bytes(&t->value),
                                         .updates = t->updates,
+                                        .slice = t->slice,
                                         .chunks = digests};
         digests += chunk_count(entry.bytes);
         vec_push(&m->tensors, entry);
@@ -271,6 +200,8 @@ static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error 
     struct str text = STR_INIT;
     struct store_head head = {.sequence = s->manifest->sequence, .step = s->manifest->step};
     list_tensors(s);
+    if (s->request->is_part && store_keep_replaced(s->store, txn, s->manifest->step, err))
+        return err->code;
     ckpt_manifest_encode(s->manifest, &text);
     MDB_val key = store_step_key(bytes, s->manifest->step), value = {text.n, text.data};
     *status = mdb_put(txn, s->store->dbi, &key, &value, 0);
@@ -307,7 +238,7 @@ static int write_all(struct save *s, struct error *err)
     struct str text = STR_INIT;
     list_tensors(s);
     ckpt_manifest_encode(s->manifest, &text); /* for its size */
-    room += text.n;
+    room += (s->request->is_part ? 2 : 1) * text.n;
     str_release(&text);
     struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
     int code = ERR_DATA;
@@ -377,8 +308,7 @@ int store_save(struct store *store, const struct save_request *request, struct c
     error_clear(err);
     BUG_ON(!store->writes || request->step < 0);
     if (!find_newest(&s, err) && !describe(&s, err)) {
-        list_chunks(&s);
-        if (!compare(&s, err)) {
+        if (!save_compare(store, request, &s.newest, &s.chunks, err)) {
             list_items(&s);
             write_all(&s, err);
         }

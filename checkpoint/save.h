@@ -11,6 +11,7 @@ struct save_tensor {
     const char *container, *name;
     uint64_t updates;
     struct tensor value; /* host memory, row-major; must not change during the call */
+    struct variable_slice slice;
 };
 
 struct save_request {
@@ -26,6 +27,8 @@ struct save_request {
     const char *const *shards; /* names: what coordinates them has no tensors. Each has saved this
                                 * step already. */
     size_t n_shards;
+    bool is_part;            /* of a checkpoint of several shards: one of the same step stays until
+                              * store_prune,            as it may be what is listed */
     double bytes_per_second; /* 0: as fast as it goes */
     int threads;             /* for digests; 0: as many as cores */
 

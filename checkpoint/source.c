@@ -25,11 +25,9 @@ void source_split(const char *text, struct arena *arena, const char **path, int6
 
 /* ---- stores ---- */
 
-static int open_store(struct source *s, const char *path, int64_t step, struct error *err)
+static void take_checkpoint(struct source *s, struct checkpoint *checkpoint)
 {
-    if (store_open(path, NULL, &s->store, err) ||
-        checkpoint_open(s->store, step, &s->checkpoint, &s->passed_over, err))
-        return err->code;
+    s->checkpoint = checkpoint;
     s->name = s->checkpoint->name;
     s->step = s->checkpoint->manifest.step;
     for (size_t i = 0; i < s->checkpoint->entries.n; i++) {
@@ -42,29 +40,33 @@ static int open_store(struct source *s, const char *path, int64_t step, struct e
                                        .updates = t->updates};
         vec_push(&s->tensors, tensor);
     }
-    return 0;
+}
+
+static int open_store(struct source *s, const char *path, int64_t step, struct error *err)
+{
+    struct checkpoint *checkpoint;
+    if (!store_open(path, NULL, &s->store, err) &&
+        !checkpoint_open(s->store, step, &checkpoint, &s->passed_over, err))
+        take_checkpoint(s, checkpoint);
+    return err->code;
 }
 
 /* ---- files ---- */
 
 static int take_record(struct source *s, const struct record *record, struct error *err)
 {
-    struct source_tensor tensor = {.container = DEFAULT_CONTAINER};
-    int64_t updates = 0;
-    if (record->kind != RECORD_TENSOR || record->n_tensors != 1)
-        return error_set(err, ERR_DATA, "%s: a %s record among the variables", s->name,
-                         record_kind_name(record->kind));
-    record_get_text(&record->header, "container", &s->arena, &tensor.container);
-    record_get_int(&record->header, "step", &s->step);
-    record_get_int(&record->header, "updates", &updates);
-    const struct named_tensor *t = record->tensors;
-    tensor.name = arena_strdup(&s->arena, t->name);
-    tensor.type = t->tensor.type;
-    tensor.shape = t->tensor.shape;
-    tensor.bytes = tensor_bytes(&t->tensor);
-    tensor.updates = (uint64_t)updates;
-    tensor_share(&tensor.value, &t->tensor);
+    struct variable_record v;
+    if (record_get_variable(record, &s->arena, &v, err))
+        return error_prefix(err, "%s: ", s->name);
+    struct source_tensor tensor = {.container = v.container,
+                                   .name = v.name,
+                                   .type = v.value.type,
+                                   .shape = v.value.shape,
+                                   .bytes = tensor_bytes(&v.value),
+                                   .updates = v.updates};
+    tensor_share(&tensor.value, &v.value);
     vec_push(&s->tensors, tensor);
+    s->step = v.step;
     return 0;
 }
 

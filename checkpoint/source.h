@@ -9,8 +9,6 @@
 #include "checkpoint/checkpoint.h"
 #include "wire/record.h"
 
-#define DEFAULT_CONTAINER "default"
-
 struct source_tensor {
     const char *container, *name;
     enum dtype type;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,6 +132,13 @@ static int open_environment(struct store *store, struct error *err)
     return err->code;
 }
 
+/* A disk that cannot be read is no damage. */
+static int blame_file(const struct store *store, struct error *err)
+{
+    return error_prefix(err, "%s: " DATA_FILE ": %s", store->name,
+                        err->code == ERR_DATA ? "damaged: " : "");
+}
+
 /* Within a read transaction, so that a writer does not use the pages again meanwhile. */
 static int check_pages(struct store *store, struct error *err)
 {
@@ -140,7 +148,7 @@ static int check_pages(struct store *store, struct error *err)
         return err->code;
     if (pages_read_meta_of(store->fd, mdb_txn_id(txn), &meta, err) ||
         pages_check(store->fd, &meta, &store->pages, err))
-        error_prefix(err, "%s: " DATA_FILE ": damaged: ", store->name);
+        blame_file(store, err);
     store_abort(store, txn);
     return err->code;
 }
@@ -169,7 +177,7 @@ static int open_checked(struct store *store, struct error *err)
 {
     struct pages_meta meta;
     if (pages_read_meta(store->fd, &meta, err))
-        return error_prefix(err, "%s: " DATA_FILE ": damaged: ", store->name);
+        return blame_file(store, err);
     store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     if (meta.page_bytes != store->page_bytes)
         return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",
@@ -181,7 +189,7 @@ static int open_checked(struct store *store, struct error *err)
 
 static void destroy(struct store *store)
 {
-    if (store->env)
+    if (store->env && !store->lost_map.code) /* it would unmap what is somebody else's by now */
         mdb_env_close(store->env);
     if (store->fd >= 0)
         close(store->fd);
@@ -353,13 +361,14 @@ static int move_new(const char *temporary, const char *folder, struct error *err
 /* Under a temporary name first: a store is there whole or not at all. */
 int store_create(const char *path, struct error *err)
 {
+    static atomic_int made; /* two threads do not meet in one temporary folder */
     struct str temporary = STR_INIT;
     error_clear(err);
     char *folder = folder_of(path, NULL);
     if (store_exists(folder)) {
         error_set(err, ERR_USAGE, "%s: is a store already", folder);
     } else if (!make_folders(folder, err)) {
-        str_printf(&temporary, "%s.%ld.tmp", folder, (long)getpid());
+        str_printf(&temporary, "%s.%ld-%d.tmp", folder, (long)getpid(), atomic_fetch_add(&made, 1));
         struct store new = {.name = folder, .folder = temporary.data, .fd = -1, .lock_fd = -1};
         pthread_rwlock_init(&new.mapping, NULL);
         if (mkdir(temporary.data, 0777) && errno != EEXIST)

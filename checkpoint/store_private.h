@@ -21,7 +21,10 @@ struct store {
     int fd, lock_fd;
     size_t page_bytes;
     bool writes;
-    bool opening; /* nobody else knows it yet: its locks are not taken */
+    bool opening;          /* nobody else knows it yet: its locks are not taken */
+    struct error lost_map; /* LMDB gives up its map before it makes another, and does not notice
+                            * when it has none then: nothing may be done any more. Code 0: all is
+                            * well. */
     struct pages_count pages;
     pthread_rwlock_t mapping; /* held for reading while a transaction lives */
     dev_t device;             /* of data.mdb, with inode: what is open already */
@@ -44,6 +47,7 @@ int store_commit(struct store *store, MDB_txn *txn, struct error *err);
 void store_abort(struct store *store, MDB_txn *txn); /* NULL is harmless */
 
 MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step);
+MDB_val store_replaced_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest);
 MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest);
 
 int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, struct error *err);
@@ -56,6 +60,18 @@ uint64_t store_offset(const struct store *store, const void *value);
 /* As store_manifest, within a transaction. */
 int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
                       struct ckpt_manifest *manifest, struct error *err);
+
+/* ---- of shards: manifests in the place of which there is another one of the same step ---- */
+
+/* Puts the one of that step, if there is one, under its digest. */
+int store_keep_replaced(struct store *store, MDB_txn *txn, int64_t step, struct error *err);
+/* ERR_DATA: there is none. */
+int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *digest,
+                        struct ckpt_manifest *manifest, struct error *err);
+/* All of them; those that are damaged are an error. */
+int store_replaced(struct store *store, manifest_vec *manifests, struct error *err);
+int store_forget_replaced(struct store *store, const struct digest *digests, size_t n,
+                          struct error *err);
 
 /* Where in the file the chunk of n bytes lies, as long as the transaction lives. ERR_DATA: "is
  * missing". The error does not start with the store's name. */

@@ -2,7 +2,6 @@
 #include "checkpoint/text.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,14 +24,6 @@ static void json_text(struct str *out, const char *key, const char *value)
     show_json_text(out, value, strlen(value));
 }
 
-static void json_number(struct str *out, double value)
-{
-    if (isfinite(value))
-        str_append_float64(out, value);
-    else
-        str_append(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-}
-
 /* ---- list ---- */
 
 static void json_manifest(struct str *out, const struct ckpt_manifest *m)
@@ -47,7 +38,7 @@ static void json_manifest(struct str *out, const struct ckpt_manifest *m)
         str_append(out, i ? "," : "");
         show_json_text(out, m->scalars.items[i].name, strlen(m->scalars.items[i].name));
         str_append_char(out, ':');
-        json_number(out, m->scalars.items[i].value);
+        show_json_float(out, m->scalars.items[i].value);
     }
     str_append(out, "}}\n");
 }
@@ -221,9 +212,9 @@ static void json_difference(struct str *out, const struct difference *d)
     str_printf(out, ",\"difference\":\"%s\"", kinds[d->kind]);
     if (d->kind == DIFFERENCE_VALUES) {
         str_append(out, ",\"absolute\":");
-        json_number(out, d->absolute);
+        show_json_float(out, d->absolute);
         str_append(out, ",\"relative\":");
-        json_number(out, d->relative);
+        show_json_float(out, d->relative);
         str_printf(out, ",\"elements\":%" PRId64, d->elements);
     }
     str_append(out, "}\n");

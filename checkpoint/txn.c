@@ -57,14 +57,22 @@ static void unlock_mapping(struct store *store)
         pthread_rwlock_unlock(&store->mapping);
 }
 
+/* 0: as large as the file is. */
+static int resize_map(struct store *store, uint64_t bytes)
+{
+    if (!store->opening)
+        pthread_rwlock_wrlock(&store->mapping);
+    int status = mdb_env_set_mapsize(store->env, (size_t)bytes);
+    store_failed(store, status, "mapping", &store->lost_map);
+    unlock_mapping(store);
+    return status;
+}
+
 /* Another process has made the map larger. */
 static int adopt_map(struct store *store)
 {
     unlock_mapping(store);
-    if (!store->opening)
-        pthread_rwlock_wrlock(&store->mapping);
-    int status = mdb_env_set_mapsize(store->env, 0);
-    unlock_mapping(store);
+    int status = resize_map(store, 0);
     lock_mapping(store);
     return status;
 }
@@ -73,6 +81,11 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
 {
     int cleared;
     lock_mapping(store);
+    if (store->lost_map.code) {
+        *err = store->lost_map;
+        unlock_mapping(store);
+        return err->code;
+    }
     if (write)
         mdb_reader_check(store->env, &cleared);
     int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
@@ -112,11 +125,21 @@ MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step)
     return (MDB_val){STEP_KEY_BYTES, key};
 }
 
-MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+static MDB_val digest_key(char kind, uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
 {
-    key[0] = 'c';
+    key[0] = (uint8_t)kind;
     memcpy(key + 1, digest->bytes, DIGEST_BYTES);
     return (MDB_val){CHUNK_KEY_BYTES, key};
+}
+
+MDB_val store_replaced_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+{
+    return digest_key('o', key, digest);
+}
+
+MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+{
+    return digest_key('c', key, digest);
 }
 
 /* Each page, and each run of them, begins with its number; what LMDB hands out lies in the first
@@ -150,6 +173,8 @@ int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, 
     memcpy(&head->sequence, value.mv_data, 8);
     memcpy(&head->step, (char *)value.mv_data + 8, 8);
     memcpy(&head->manifest, (char *)value.mv_data + 16, DIGEST_BYTES);
+    if (head->sequence < 0 || head->sequence == INT64_MAX || head->step < -1)
+        return error_set(err, ERR_DATA, "%s: damaged: its head", store->name);
     return 0;
 }
 
@@ -166,22 +191,52 @@ int store_write_head(struct store *store, MDB_txn *txn, const struct store_head 
 
 /* ---- space ---- */
 
-static int count_free(struct store *store, uint64_t *pages, struct error *err)
+struct free_pages {
+    uint64_t usable, young; /* young: freed by the last commit, and usable after another one */
+};
+
+static int count_free(struct store *store, struct free_pages *pages, struct error *err)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
     MDB_val key, value;
-    *pages = 0;
+    *pages = (struct free_pages){0};
     if (store_begin(store, false, &txn, err))
         return err->code;
     int status = mdb_cursor_open(txn, 0, &cursor);
     if (!status) {
         while (!(status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
-            *pages += page_u64(value.mv_data);
+            *(page_u64(key.mv_data) < mdb_txn_id(txn) ? &pages->usable : &pages->young) +=
+                page_u64(value.mv_data);
         mdb_cursor_close(cursor);
     }
     store_abort(store, txn);
     return status == MDB_NOTFOUND ? 0 : store_failed(store, status, "reading", err);
+}
+
+/* A commit that changes nothing, so that what the one before has freed can be used. */
+static int commit_nothing(struct store *store, struct error *err)
+{
+    struct store_head head;
+    MDB_txn *txn;
+    if (store_begin(store, true, &txn, err))
+        return err->code;
+    if (!store_read_head(store, txn, &head, err) && !store_write_head(store, txn, &head, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+/* Whether free pages do. They lie scattered: not every run of them holds a chunk. */
+static bool free_pages_suffice(struct store *store, uint64_t bytes)
+{
+    struct free_pages pages;
+    struct error ignored = ERROR_INIT;
+    uint64_t wanted = bytes / store->page_bytes / 7 * 8 + 8;
+    if (count_free(store, &pages, &ignored))
+        return false;
+    return pages.usable >= wanted ||
+           (pages.usable + pages.young >= wanted && !commit_nothing(store, &ignored));
 }
 
 static int grow(struct store *store, uint64_t old, uint64_t more, struct error *err)
@@ -198,27 +253,20 @@ static int grow(struct store *store, uint64_t old, uint64_t more, struct error *
         return error_set_errno(err, ERR_IO, "%s: %llu more bytes are needed", store->name,
                                (unsigned long long)(new - old));
     }
-    pthread_rwlock_wrlock(&store->mapping);
-    int status = mdb_env_set_mapsize(store->env, (size_t) new);
-    pthread_rwlock_unlock(&store->mapping);
-    return store_failed(store, status, "growing", err);
+    return store_failed(store, resize_map(store, new), "mapping", err);
 }
 
 int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err)
 {
     MDB_envinfo info;
-    MDB_stat stat;
-    uint64_t free_pages = 0;
-    mdb_env_info(store->env, &info);
-    mdb_env_stat(store->env, &stat);
-    uint64_t used = (info.me_last_pgno + 1) * stat.ms_psize, map = info.me_mapsize;
-    uint64_t tail = map > used ? map - used : 0;
-    if (tail >= bytes)
-        return 0;
-    if (!certainly && count_free(store, &free_pages, err))
+    if (store->lost_map.code) {
+        *err = store->lost_map;
         return err->code;
-    /* free pages lie scattered: not every run of them holds a chunk */
-    if (!certainly && tail + free_pages * stat.ms_psize / 8 * 7 >= bytes)
+    }
+    mdb_env_info(store->env, &info);
+    uint64_t used = (info.me_last_pgno + 1) * store->page_bytes, map = info.me_mapsize;
+    uint64_t tail = map > used ? map - used : 0;
+    if (tail >= bytes || (!certainly && free_pages_suffice(store, bytes - tail)))
         return 0;
     return grow(store, map, bytes - tail, err);
 }

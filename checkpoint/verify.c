@@ -69,32 +69,88 @@ static void list_tasks(struct verify *v)
     }
 }
 
-static int check_task(void *context, uint64_t i, struct error *err)
+static bool is_damage(const struct error *err)
 {
-    struct verify *v = context;
-    struct task *task = &v->tasks.items[i];
-    const struct manifest_tensor *t = v->checkpoint->entries.items[task->entry].tensor;
-    size_t n = chunk_size(t->bytes, task->chunk);
+    return err->code == ERR_DATA || err->code == ERR_IO;
+}
+
+/* What the digest says in the end; until then, whether it could be read. */
+static void take_result(struct task *task, const struct error *failed)
+{
+    task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
+}
+
+static int fetch(struct verify *v, struct task *task, struct digest_item *item, struct error *err)
+{
     struct error failed = ERROR_INIT;
-    void *scratch = mem_alloc(task->read ? n : 0);
-    int code = task->read ? checkpoint_check_chunk(v->checkpoint, task->entry, task->chunk, scratch,
-                                                   &failed)
-                          : checkpoint_find_chunk(v->checkpoint, task->entry, task->chunk, &failed);
-    mem_free(scratch);
-    task->result = code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
-    pthread_mutex_lock(&v->lock);
-    v->report->chunks++;
-    v->report->checked_chunks += task->read;
-    v->report->checked_bytes += task->read ? n : 0;
+    if (task->read)
+        checkpoint_fetch_chunk(v->checkpoint, task->entry, task->chunk,
+                               (void *)(uintptr_t)item->data, &failed);
+    else
+        checkpoint_find_chunk(v->checkpoint, task->entry, task->chunk, &failed);
+    take_result(task, &failed);
+    if (!failed.code || is_damage(&failed))
+        return 0;
+    *err = failed;
+    return err->code;
+}
+
+/* Counts a group; false when the rest is not wanted. */
+static bool count(struct verify *v, const struct task *tasks, const struct digest_item *items,
+                  size_t m)
+{
     const struct maintain_watch *watch = v->request->watch;
+    pthread_mutex_lock(&v->lock);
+    v->report->chunks += m;
+    for (size_t i = 0; i < m; i++) {
+        v->report->checked_chunks += tasks[i].read;
+        v->report->checked_bytes += tasks[i].read ? items[i].n : 0;
+    }
     bool go_on =
         !watch || !watch->progress || watch->progress(watch->context, v->report->chunks, v->total);
     pthread_mutex_unlock(&v->lock);
-    if (code && code != ERR_DATA && code != ERR_IO) {
-        *err = failed;
-        return code;
+    return go_on;
+}
+
+static int check_tasks(struct verify *v, struct task *tasks, size_t m, char *scratch,
+                       struct error *err)
+{
+    struct digest_item items[DIGEST_GROUP], read[DIGEST_GROUP];
+    size_t n_read = 0, at = 0;
+    for (size_t i = 0; i < m; i++) {
+        const struct manifest_tensor *t = v->checkpoint->entries.items[tasks[i].entry].tensor;
+        items[i] = (struct digest_item){.data = scratch + i * CHUNK_BYTES,
+                                        .n = chunk_size(t->bytes, tasks[i].chunk)};
+        if (fetch(v, &tasks[i], &items[i], err))
+            return err->code;
+        if (tasks[i].result == CHUNK_GOOD)
+            read[n_read++] = items[i];
     }
-    return go_on ? 0 : error_set(err, ERR_CANCELLED, "%s: stopped", v->store->name);
+    digest_many(read, n_read);
+    for (size_t i = 0; i < m; i++) {
+        struct error failed = ERROR_INIT;
+        if (tasks[i].result != CHUNK_GOOD)
+            continue;
+        checkpoint_check_digest(v->checkpoint, tasks[i].entry, tasks[i].chunk, &read[at++].digest,
+                                &failed);
+        take_result(&tasks[i], &failed);
+    }
+    if (!count(v, tasks, items, m))
+        error_set(err, ERR_CANCELLED, "%s: stopped", v->store->name);
+    return err->code;
+}
+
+static int check_group(void *context, uint64_t group, struct error *err)
+{
+    struct verify *v = context;
+    size_t first = group * DIGEST_GROUP, left = v->tasks.n - first;
+    size_t m = left < DIGEST_GROUP ? left : DIGEST_GROUP;
+    char *scratch = mem_try(m * CHUNK_BYTES);
+    if (!scratch)
+        return error_set(err, ERR_OS, "%s: no memory for %zu chunks", v->store->name, m);
+    check_tasks(v, v->tasks.items + first, m, scratch, err);
+    mem_free(scratch);
+    return err->code;
 }
 
 /* One line for each tensor: the first of its chunks that is bad, with the error said anew. */
@@ -118,7 +174,7 @@ static int verify_open(struct verify *v, struct error *err)
 {
     size_t before = v->report->problems.n;
     list_tasks(v);
-    if (checkpoint_parallel(v->tasks.n, check_task, v, err))
+    if (checkpoint_parallel(0, (v->tasks.n + DIGEST_GROUP - 1) / DIGEST_GROUP, check_group, v, err))
         return err->code;
     for (size_t i = 0; i < v->tasks.n; i++)
         digest_set_put(&v->known, digest_at(v, &v->tasks.items[i]), v->tasks.items[i].result);

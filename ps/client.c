@@ -2,13 +2,17 @@
 #include "ps/client.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 
 #define SHARDS "ps"
 #define TIMEOUT_SECONDS 30.0
+#define LOOK_NS 20000000
 
 /* A file that is named counts more than a job's directory. */
 static int read_cluster(struct client *client, struct error *err)
@@ -24,6 +28,52 @@ static int read_cluster(struct client *client, struct error *err)
     return code ? code : job_cluster(&client->job, &client->cluster, err);
 }
 
+static bool is_wanted(const struct client *client, const struct cluster_task *task)
+{
+    const char *wanted = client->options.task;
+    char name[64];
+    snprintf(name, sizeof name, "%.40s:%d", task->job, task->index);
+    return wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARDS);
+}
+
+/* One of those that are asked whose port nobody knows yet; NULL: none. */
+static const struct cluster_task *find_unknown(const struct client *client, const char **why)
+{
+    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->cluster.tasks.items[i];
+        if (is_wanted(client, task) && str_ends(task->address, ":0") &&
+            (*why = job_lacks(&client->job, task)))
+            return task;
+    }
+    return NULL;
+}
+
+/* A job that starts: its tasks say in the cluster file which ports they got. */
+static int await_ports(struct client *client, struct error *err)
+{
+    double now = loop_now(), told = now, end = now + client->options.timeout;
+    const struct cluster_task *task;
+    const char *why = NULL;
+    while ((task = find_unknown(client, &why))) {
+        char text[256];
+        now = loop_now();
+        if (now >= end)
+            return error_set(err, ERR_UNAVAILABLE, "%s:%d: %s", task->job, task->index, why);
+        snprintf(text, sizeof text, "waiting for %.40s:%d: %s, %.0f s left", task->job, task->index,
+                 why, end - now);
+        if (client->options.waiting && now - told >= 1) {
+            client->options.waiting(client->options.context, text);
+            told = now;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        cluster_release(&client->cluster);
+        client->cluster = (struct cluster){0};
+        if (job_cluster(&client->job, &client->cluster, err))
+            return err->code;
+    }
+    return 0;
+}
+
 static const char *name_of(struct client *client, const struct cluster_task *task)
 {
     return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
@@ -34,9 +84,8 @@ static int choose_tasks(struct client *client, struct error *err)
     const char *wanted = client->options.task;
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
         const struct cluster_task *task = &client->cluster.tasks.items[i];
-        const char *name = name_of(client, task);
-        if (wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARDS))
-            vec_push(&client->tasks, name);
+        if (is_wanted(client, task))
+            vec_push(&client->tasks, name_of(client, task));
     }
     if (client->tasks.n)
         return 0;
@@ -108,7 +157,9 @@ int client_open(struct client *client, const struct client_options *options, str
     *client = (struct client){.options = *options};
     if (client->options.timeout <= 0)
         client->options.timeout = TIMEOUT_SECONDS;
-    if (read_cluster(client, err) || choose_tasks(client, err))
+    if (read_cluster(client, err) ||
+        (client->job.folder && !options->cluster_path && await_ports(client, err)) ||
+        choose_tasks(client, err))
         return err->code;
     if (client->job.folder && !options->key_file && !options->no_key)
         client->key_path = job_path(&client->job, "", "key");

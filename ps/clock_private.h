@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "exec/aggregate.h"
+#include "exec/policy.h"
 
 enum push_state {
     PUSH_NONE,
@@ -30,13 +31,6 @@ struct member {
     int64_t arrival;
     int64_t pushed, counted, late, dropped, duplicate;
     double waited, seen; /* seconds; when */
-};
-
-enum policy_kind { POLICY_NONE, POLICY_SYNC, POLICY_ASYNC, POLICY_SSP };
-
-struct policy {
-    enum policy_kind kind;
-    int64_t backup, bound;
 };
 
 typedef VEC(struct push_id) push_vec;
@@ -65,9 +59,6 @@ struct clock {
 double clock_now(void); /* monotonic, seconds */
 
 /* policy.c */
-int policy_parse(struct policy *policy, const char *text, struct error *err);
-void policy_print(struct str *out, const struct policy *policy);
-
 /* Puts the members of the next round into PUSH_CHOSEN, if there is a set. */
 bool policy_choose(struct clock *clock);
 /* Whether a push, computed from that version, can never count. */

@@ -125,3 +125,13 @@ int64_t clock_version(struct clock *clock)
     pthread_mutex_unlock(&clock->lock);
     return version;
 }
+
+bool clock_has_failed(struct clock *clock, struct error *reason)
+{
+    pthread_mutex_lock(&clock->lock);
+    bool failed = clock->failure.code && clock->under_way;
+    if (failed)
+        *reason = clock->failure;
+    pthread_mutex_unlock(&clock->lock);
+    return failed;
+}

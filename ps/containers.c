@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "exec/device.h"
-
 static double now(void)
 {
     struct timespec t;
@@ -68,22 +66,6 @@ static int find(struct variable_store *store, const char *container, const char 
     return error_set(err, ERR_NOINPUT, "no variable '%s' in container '%s'", name, container);
 }
 
-int container_copy_out(struct variable *variable, struct tensor *value, struct error *err)
-{
-    struct device *device = variable->device;
-    if (!variable->initialized)
-        return error_set(err, ERR_NOINPUT, "variable '%s' is not initialized", variable->name);
-    if (!device || device->is_host)
-        return tensor_copy(value, &variable->value, err);
-    int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
-    if (!code)
-        code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
-                                true, err);
-    if (code)
-        tensor_release(value);
-    return code;
-}
-
 int containers_get(struct variable_store *store, const char *container, const char *name,
                    double seconds, struct tensor *value, struct error *err)
 {
@@ -93,24 +75,8 @@ int containers_get(struct variable_store *store, const char *container, const ch
         code = hold(variable, false, now() + seconds, err);
     if (code)
         return code;
-    code = container_copy_out(variable, value, err);
+    code = variable_copy_out(variable, value, err);
     variable_unhold(variable, false);
-    return code;
-}
-
-int container_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
-{
-    struct device *device = variable->device;
-    int code = variable_prepare_write(variable, &value->shape, false, err);
-    if (code)
-        return code;
-    if (!device || device->is_host)
-        memcpy(variable->value.data, value->data, tensor_bytes(value));
-    else
-        code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
-                               err);
-    if (!code)
-        variable_written(variable);
     return code;
 }
 
@@ -128,7 +94,7 @@ int containers_put(struct variable_store *store, const char *container, const ch
     code = hold(variable, true, now() + seconds, err);
     if (code)
         return code;
-    code = container_copy_in(variable, value, err);
+    code = variable_copy_in(variable, value, err);
     variable_unhold(variable, true);
     return code;
 }

@@ -54,9 +54,4 @@ int containers_hold(struct variable_store *store, const char *container, bool wr
                     variable_vec *held, struct error *err);
 void containers_unhold(variable_vec *held, bool write);
 
-/* With the hold: a copy on the host, ERR_NOINPUT when there is no value; a value from the host,
- * ERR_DATA when the shape does not fit. */
-int container_copy_out(struct variable *variable, struct tensor *value, struct error *err);
-int container_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
-
 #endif

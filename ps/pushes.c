@@ -9,9 +9,14 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "ps/durable.h"
 
 #define BYTES (PUSHES_WORKERS * sizeof(int64_t))
+
+static int fail(const char *path, struct error *err)
+{
+    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
+    return error_set_errno(err, code, "%s", path);
+}
 
 /* The space is taken first: a page that the disk has no room for would end the process. */
 static int map(struct pushes *pushes, int fd, const char *path, struct error *err)
@@ -19,11 +24,11 @@ static int map(struct pushes *pushes, int fd, const char *path, struct error *er
     int failed = posix_fallocate(fd, 0, BYTES);
     if (failed) {
         errno = failed;
-        return durable_fail(path, err);
+        return fail(path, err);
     }
     void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
-        return durable_fail(path, err);
+        return fail(path, err);
     pushes->counts = memory;
     return 0;
 }
@@ -32,11 +37,9 @@ int pushes_open(struct pushes *pushes, const char *folder, struct error *err)
 {
     struct str path = STR_INIT;
     pushes->counts = NULL;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return durable_fail(folder, err);
     str_printf(&path, "%s/pushes", folder);
     int fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    int code = fd < 0 ? durable_fail(path.data, err) : map(pushes, fd, path.data, err);
+    int code = fd < 0 ? fail(path.data, err) : map(pushes, fd, path.data, err);
     if (fd >= 0)
         close(fd);
     str_release(&path);

@@ -18,7 +18,7 @@ struct pushes {
     _Atomic int64_t *counts; /* by worker; NULL: not open */
 };
 
-/* FOLDER/pushes; both are made if missing. ERR_IO: no space. */
+/* FOLDER/pushes, made if it is missing. ERR_IO: no space. */
 int pushes_open(struct pushes *pushes, const char *folder, struct error *err);
 void pushes_close(struct pushes *pushes);
 

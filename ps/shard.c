@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "ps/shard_private.h"
 
+#define FORGET_SECONDS 30.0 /* between two looks at cuts that are fetched */
+
 struct verb_row {
     const char *name;
     enum { QUICK, SLOW, WRITER } clerk;
@@ -15,6 +17,7 @@ static const struct verb_row verbs[] = {
     {"put", QUICK, shard_put},           {"reset", QUICK, shard_reset},
     {"snapshot", QUICK, shard_snapshot}, {"keep", WRITER, shard_write},
     {"save", SLOW, shard_save},          {"restore", SLOW, shard_restore},
+    {"cut", SLOW, shard_hand_out},       {"part", QUICK, shard_part},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 
@@ -37,6 +40,19 @@ void shard_query_end(struct shard_query *query, const struct error *err)
     shard_query_free(query);
 }
 
+void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err)
+{
+    msgpack_packer *packer;
+    if (err->code) {
+        answer_error(query->peer, query->id, err);
+    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
+        pack_key(packer, "step");
+        msgpack_pack_int64(packer, step);
+        answer_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}
+
 static struct shard_query *query_new(struct shard *shard, const struct query *from)
 {
     struct shard_query *query = mem_alloc(sizeof *query);
@@ -45,11 +61,13 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
                                   .peer = peer_hold(from->peer),
                                   .id = from->id,
                                   .step = -1,
+                                  .index = -1,
                                   .seconds = SHARD_WAIT_SECONDS};
     record_get_text(header, "container", &query->arena, &query->container);
     record_get_text(header, "name", &query->arena, &query->name);
     record_get_text(header, "folder", &query->arena, &query->folder);
     record_get_int(header, "step", &query->step);
+    record_get_int(header, "index", &query->index);
     record_get_float(header, "seconds", &query->seconds);
     if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
         query->seconds = SHARD_WAIT_SECONDS;
@@ -116,25 +134,41 @@ static void verb_stop(void *context, const struct query *query)
 static void resource_made(struct resource_watcher *watcher, const struct resource *resource)
 {
     struct shard *shard = (struct shard *)watcher;
-    if (resource->kind != &clock_kind || !shard->pushes.counts)
-        return;
-    for (int i = 0; i < PUSHES_WORKERS; i++)
-        atomic_store(&shard->pushes.counts[i], 0);
-    clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
+    if (resource->kind == &clock_kind && shard->pushes.counts) {
+        for (int i = 0; i < PUSHES_WORKERS; i++)
+            atomic_store(&shard->pushes.counts[i], 0);
+        clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
+    }
+    shard_claims_resource(shard, resource);
 }
 
-/* Best effort: without the file a restore cannot say what it undoes, which is no reason not to
- * serve. */
-static void open_pushes(struct shard *shard)
+/* Best effort: a store that cannot be made is told again by each save, and without the file of
+ * pushes a restore cannot say what it undoes, which is no reason not to serve. */
+static void open_folder(struct shard *shard)
 {
     struct error err = ERROR_INIT;
     const struct shard_options *options = &shard->options;
-    shard->watcher.made = resource_made;
     if (!options->save_folder || !str_ends(options->task, ":0"))
         return;
-    if (pushes_open(&shard->pushes, options->save_folder, &err) && options->tell)
+    if ((store_exists(options->save_folder) || !store_create(options->save_folder, &err)) &&
+        !pushes_open(&shard->pushes, options->save_folder, &err))
+        return;
+    if (options->tell)
         options->tell(options->context, err.text);
-    resource_watch(options->variables, &shard->watcher);
+}
+
+static void watch_variables(struct shard *shard)
+{
+    shard->watcher.made = resource_made;
+    resource_watch(shard->options.variables, &shard->watcher);
+    shard_claims_watch(shard);
+}
+
+static void forget(void *context)
+{
+    struct shard *shard = context;
+    shard_cuts_forget(shard);
+    loop_timer_set(shard->forget, FORGET_SECONDS);
 }
 
 struct shard_and_rows {
@@ -151,8 +185,13 @@ struct shard *shard_new(const struct shard_options *options)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = -1;
     shard->began = loop_now();
-    open_pushes(shard);
     pthread_mutex_init(&shard->lock, NULL);
+    pthread_mutex_init(&shard->cuts_lock, NULL);
+    pthread_mutex_init(&shard->claims_lock, NULL);
+    open_folder(shard);
+    watch_variables(shard);
+    shard->forget = loop_timer_new(hub_loop(options->hub), forget, shard);
+    loop_timer_set(shard->forget, FORGET_SECONDS);
     shard->quick = clerk_new();
     shard->slow = clerk_new();
     shard->writer = clerk_new();
@@ -176,12 +215,16 @@ void shard_free(struct shard *shard)
     clerk_free(shard->quick);
     clerk_free(shard->slow);
     clerk_free(shard->writer);
-    snapshot_free(shard->snapshot);
-    mem_free(shard->snapshot_for);
+    loop_timer_free(shard->forget);
     resource_watch(shard->options.variables, NULL);
+    variable_watch(shard->options.variables, NULL);
+    shard_cuts_end(shard);
+    shard_claims_end(shard);
     if (shard_clock(shard))
         clock_count_in(shard_clock(shard), NULL, 0);
     pushes_close(&shard->pushes);
     pthread_mutex_destroy(&shard->lock);
+    pthread_mutex_destroy(&shard->cuts_lock);
+    pthread_mutex_destroy(&shard->claims_lock);
     mem_free(shard);
 }

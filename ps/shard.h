@@ -5,7 +5,8 @@
  *
  *   list, get, put, reset    containers (ps/containers.h)
  *   status, stats            what the shard does
- *   save, snapshot, keep     checkpoints of all shards (ps/saves.h); what one asks the others for
+ *   save, snapshot, keep     checkpoints of all shards in a store; what one asks the others for
+ *   cut, part                the same for who fetches the values over the link
  *   restore                  takes the shard back to one
  *   stop                     ends the process
  *
@@ -16,6 +17,7 @@
 
 #include "exec/device.h"
 #include "graph/cluster.h"
+#include "ps/tail.h"
 #include "transport/hub.h"
 
 struct shard_options {
@@ -33,9 +35,12 @@ struct shard_options {
     void (*tell)(void *context, const char *line);
 
     /* Checkpoints by itself, where the clock is. */
-    const char *save_folder; /* NULL: none */
+    const char *save_folder; /* a store, made if there is none; NULL: none */
     int64_t save_every;      /* updates, none left out; 0: only when asked to */
     int keep;                /* checkpoints in the folder; 0: 5 */
+    const char *producer;    /* tool, version and arguments, for manifests */
+    /* What was fetched last, for manifests; names in the arena. Any thread; may be NULL. */
+    void (*fetched)(void *context, struct arena *arena, scalar_vec *scalars);
 };
 
 struct shard;

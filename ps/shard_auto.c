@@ -96,6 +96,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
     struct shard_save_request wanted = {.folder = shard->options.save_folder,
                                         .keep = shard->options.keep,
                                         .seconds = SHARD_WAIT_SECONDS,
+                                        .lock_wait = SHARD_LOCK_SECONDS,
                                         .clock = clock};
     if (!shard->due) {
         shard->due = (clock_version(clock) / every + 1) * every;

@@ -7,20 +7,33 @@
 
 #include <pthread.h>
 
+#include "checkpoint/cut.h"
 #include "exec/aggregate.h"
 #include "ps/clerk.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
-#include "ps/snapshot.h"
 
 #define SHARD_WAIT_SECONDS 10.0 /* for holds, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
+#define SHARD_LOCK_SECONDS 600.0 /* a nightly job may be at work on the store */
 #define SHARD_KEEP 5
-#define SHARD_WORKERS_MAX 1024 /* that a manifest and statistics tell of */
+#define SHARD_NAME_BYTES 80
+#define SHARD_CUTS 2              /* one that is saved, one that is fetched */
+#define SHARD_CUT_REMOTE "fetch:" /* how the names of the latter begin */
+#define SHARD_WORKERS_MAX 1024    /* that a manifest and statistics tell of */
+
+struct shard_cut {
+    struct cut cut;
+    char *name; /* the folder it is to be written to, or who fetches it; NULL: there is none */
+    int64_t step;
+    double used; /* when somebody asked for it last */
+    bool is_collected;
+};
 
 struct shard {
     struct resource_watcher watcher; /* first */
-    struct pushes pushes;            /* of the first shard, with a folder to save to */
+    struct variable_watcher variable_watcher;
+    struct pushes pushes; /* of the first shard, with a folder to save to */
     struct shard_options options;
     struct clerk *quick, *slow; /* for holds; for what waits for other shards, too */
     struct clerk *writer;       /* for disks: leaders wait for it, so it never leads */
@@ -29,11 +42,16 @@ struct shard {
     int64_t
         due; /* the version at which the next checkpoint is; 0: not said yet. The slow clerk's */
 
+    pthread_mutex_t cuts_lock; /* guards the cuts; held while values are copied */
+    struct shard_cut cuts[SHARD_CUTS];
+    struct loop_timer *forget; /* cuts that nobody fetches any more */
+
+    pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
+    struct claims *claims;       /* of a checkpoint that other shards have made; NULL: none */
+
     pthread_mutex_t lock; /* guards what follows */
-    struct snapshot *snapshot;
-    char *snapshot_for;  /* the folder that it is to be written to */
-    int64_t saved_step;  /* of the last checkpoint; -1: none */
-    char save_text[256]; /* how the last save went wrong; "": it did not */
+    int64_t saved_step;   /* of the last checkpoint; -1: none */
+    char save_text[256];  /* how the last save went wrong; "": it did not */
 };
 
 /* A request that is worked on: its fields, and whom to answer. */
@@ -42,7 +60,7 @@ struct shard_query {
     struct peer *peer; /* held */
     uint64_t id;
     const char *container, *name, *folder; /* NULL: not given */
-    int64_t step;                          /* -1: not given */
+    int64_t step, index;                   /* -1: not given */
     double seconds;
     struct tensor value; /* a counted tensor, or none */
     bool has_value;
@@ -55,21 +73,37 @@ typedef void shard_work(struct shard_query *query);
 void shard_query_free(struct shard_query *query);
 /* Answers with the error, or that it is done, and frees. */
 void shard_query_end(struct shard_query *query, const struct error *err);
+/* Answers with the error, or the step of a checkpoint, and frees. */
+void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err);
 
 /* shard_verbs.c */
 shard_work shard_list, shard_get, shard_put, shard_reset;
 /* shard_stats.c, in the loop's thread */
 void shard_status(struct shard *shard, const struct query *query);
 void shard_stats(struct shard *shard, const struct query *query);
+
+/* shard_cut.c */
+shard_work shard_snapshot, shard_part;
+/* A cut of all that the shard keeps, under a name; it takes the place of one of the same kind. */
+int shard_cut_take(struct shard *shard, const char *name, int64_t step, double seconds,
+                   struct error *err);
+/* Takes it away, with all values; shard_cut_release. ERR_RETRY when it is not there any more. */
+int shard_cut_get(struct shard *shard, const char *name, struct shard_cut *cut, struct error *err);
+void shard_cut_release(struct shard_cut *cut);
+/* In the loop's thread: gives up what nobody fetches any more. */
+void shard_cuts_forget(struct shard *shard);
+void shard_cuts_end(struct shard *shard);
+
 /* shard_save.c */
-shard_work shard_snapshot, shard_write, shard_save;
-void shard_file_name(const char *task, char *name, size_t n); /* "ps:0": "ps-0.ckpt" */
+shard_work shard_write, shard_save, shard_hand_out;
+void shard_name(const char *task, char name[SHARD_NAME_BYTES]); /* "ps:0": "ps-0" */
 
 struct shard_save_request {
     const char *folder;
     int64_t step; /* -1: one more than the newest there */
     int keep;
     double seconds;      /* that other shards are given to be there, and to copy */
+    double lock_wait;    /* for another writer of the store */
     struct clock *clock; /* paused, at version `step`; resumed once all is copied. NULL: none */
 };
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
@@ -77,6 +111,10 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
 
 /* shard_restore.c */
 shard_work shard_restore;
+/* Nothing is claimed any more. */
+void shard_claims_end(struct shard *shard);
+void shard_claims_watch(struct shard *shard);
+void shard_claims_resource(struct shard *shard, const struct resource *resource);
 
 /* shard_auto.c */
 struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or not yet */

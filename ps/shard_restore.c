@@ -4,15 +4,18 @@
  */
 #include <inttypes.h>
 #include <libgen.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "ps/saves.h"
+#include "checkpoint/checkpoint.h"
+#include "ps/claims.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 struct teller {
-    struct saves_skipped skipped; /* first */
+    struct checkpoint_skipped skipped; /* first */
     struct shard *shard;
 };
 
@@ -22,7 +25,7 @@ static void say(struct shard *shard, const char *line)
         shard->options.tell(shard->options.context, line);
 }
 
-static void say_skipped(struct saves_skipped *skipped, const char *why)
+static void say_skipped(struct checkpoint_skipped *skipped, const char *why)
 {
     char line[ERROR_TEXT_BYTES + 32];
     snprintf(line, sizeof line, "passed over: %s", why);
@@ -90,33 +93,195 @@ static void say_restored(struct shard *shard, const char *folder, int64_t step,
     mem_free(copy);
 }
 
+/* ---- variables whose shard is known when a graph comes ---- */
+
+static int variable_made(struct variable_watcher *watcher, struct variable *variable,
+                         struct error *err)
+{
+    struct shard *shard =
+        (struct shard *)((char *)watcher - offsetof(struct shard, variable_watcher));
+    pthread_mutex_lock(&shard->claims_lock);
+    int code = shard->claims ? claims_variable(shard->claims, variable, err) : 0;
+    pthread_mutex_unlock(&shard->claims_lock);
+    return code;
+}
+
+void shard_claims_watch(struct shard *shard)
+{
+    shard->variable_watcher.made = variable_made;
+    variable_watch(shard->options.variables, &shard->variable_watcher);
+}
+
+void shard_claims_resource(struct shard *shard, const struct resource *resource)
+{
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&shard->claims_lock);
+    if (shard->claims && claims_resource(shard->claims, resource, &err))
+        say(shard, err.text);
+    pthread_mutex_unlock(&shard->claims_lock);
+}
+
+static void set_claims(struct shard *shard, struct claims *claims)
+{
+    pthread_mutex_lock(&shard->claims_lock);
+    struct claims *old = shard->claims;
+    shard->claims = claims;
+    pthread_mutex_unlock(&shard->claims_lock);
+    claims_free(old);
+}
+
+void shard_claims_end(struct shard *shard)
+{
+    set_claims(shard, NULL);
+}
+
 /* ---- restoring ---- */
+
+struct restoring {
+    struct shard *shard;
+    struct checkpoint *checkpoint;
+    char name[SHARD_NAME_BYTES];
+    bool is_own; /* the shards that have saved are those of today */
+    variable_vec held;
+    struct tensor *values; /* of those that are held */
+    uint64_t *updates;
+};
+
+static bool is_own(const struct restoring *r)
+{
+    const struct ckpt_manifest *m = &r->checkpoint->manifest;
+    const struct shard_options *options = &r->shard->options;
+    const char *colon = strchr(options->task, ':');
+    size_t job = colon ? (size_t)(colon - options->task) : strlen(options->task), n = 0;
+    struct cluster cluster = {0};
+    struct error ignored = ERROR_INIT;
+    bool listed = false;
+    for (size_t i = 0; i < m->shards.n; i++)
+        listed = listed || !strcmp(m->shards.items[i].name, r->name);
+    if (!options->find_cluster || options->find_cluster(options->context, &cluster, &ignored))
+        n = 1;
+    for (size_t i = 0; i < cluster.tasks.n; i++)
+        n += strlen(cluster.tasks.items[i].job) == job &&
+             !strncmp(cluster.tasks.items[i].job, options->task, job);
+    cluster_release(&cluster);
+    return listed && n == m->shards.n;
+}
+
+static bool is_mine(const struct restoring *r, const struct checkpoint_entry *entry)
+{
+    return r->is_own && !strcmp(entry->shard, r->name);
+}
+
+/* Makes the variables that are not there. */
+static int make_variables(struct restoring *r, struct error *err)
+{
+    for (size_t i = 0; i < r->checkpoint->entries.n; i++) {
+        const struct checkpoint_entry *entry = &r->checkpoint->entries.items[i];
+        struct variable like = {.container = entry->tensor->container,
+                                .name = entry->tensor->name,
+                                .type = entry->tensor->type,
+                                .shape = entry->tensor->shape,
+                                .slice = entry->tensor->slice,
+                                .device = r->shard->options.device},
+                        *variable;
+        if (is_mine(r, entry) && !resource_is_part(like.name) &&
+            variable_store_get(r->shard->options.variables, &like, &variable, err))
+            return error_prefix(err, "%s: ", r->checkpoint->name);
+    }
+    return 0;
+}
+
+/* Nothing is changed before all is read. */
+static int read_values(struct restoring *r, struct error *err)
+{
+    r->values = mem_array(r->held.n + 1, sizeof *r->values);
+    r->updates = mem_array(r->held.n + 1, sizeof *r->updates);
+    for (size_t i = 0; i < r->held.n && !err->code; i++)
+        claims_read(r->checkpoint, r->held.items[i], &r->values[i], &r->updates[i], err);
+    return err->code;
+}
+
+/* What the checkpoint lacks has no value then. */
+static int put_values(struct restoring *r, struct error *err)
+{
+    for (size_t i = 0; i < r->held.n && !err->code; i++) {
+        variable_clear(r->held.items[i]); /* a dimension left open may be another now */
+        if (r->values[i].type != DTYPE_INVALID)
+            variable_copy_in(r->held.items[i], &r->values[i], err);
+        r->held.items[i]->updates = r->updates[i];
+    }
+    return err->code;
+}
+
+static int restore_variables(struct restoring *r, double seconds, struct error *err)
+{
+    struct variable_store *store = r->shard->options.variables;
+    if (!make_variables(r, err) && !containers_hold(store, NULL, true, seconds, &r->held, err) &&
+        !read_values(r, err))
+        put_values(r, err);
+    for (size_t i = 0; r->values && i < r->held.n; i++)
+        tensor_release(&r->values[i]);
+    mem_free(r->values);
+    mem_free(r->updates);
+    containers_unhold(&r->held, true);
+    return err->code;
+}
+
+/* Those of this shard are made; others that are there get what the checkpoint has for them. */
+static int restore_resources(struct restoring *r, struct error *err)
+{
+    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
+    struct variable_store *store = r->shard->options.variables;
+    struct checkpoint *c = r->checkpoint;
+    struct resource *resource = NULL;
+    for (size_t i = 0; i < c->entries.n && !err->code; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        struct tensor value;
+        if (!is_mine(r, &c->entries.items[i]) || !resource_is_part(t->name) ||
+            checkpoint_read(c, (int)i, &value, err))
+            continue;
+        if (resource_load(store, kinds, t->container, t->name, &value, err))
+            error_prefix(err, "%s: ", c->name);
+        tensor_release(&value);
+    }
+    while (!r->is_own && !err->code && (resource = resource_next(store, resource)))
+        claims_load(c, resource, err);
+    return err->code;
+}
+
+static int restore_open(struct restoring *r, double seconds, struct error *err)
+{
+    shard_name(r->shard->options.task, r->name);
+    r->is_own = is_own(r);
+    return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
+}
 
 static int restore(struct shard *shard, const char *folder, int64_t step, double seconds,
                    int64_t *restored, struct error *err)
 {
     struct teller teller = {{say_skipped}, shard};
-    struct manifest manifest = {0};
-    char *path, name[80];
-    struct str file = STR_INIT;
+    struct restoring r = {.shard = shard};
+    struct store *store;
     int64_t before[PUSHES_WORKERS];
     read_counts(shard, before);
-    int code = saves_find(folder, step, &teller.skipped, &manifest, &path, err);
-    if (!code) {
-        shard_file_name(shard->options.task, name, sizeof name);
-        str_printf(&file, "%s/%s", path, name);
-        code = snapshot_restore(shard->options.variables, shard->options.device, file.data, seconds,
-                                err);
+    shard_claims_end(shard);
+    if (store_open(folder, NULL, &store, err))
+        return err->code;
+    if (checkpoint_open_intact(store, step, &teller.skipped, &r.checkpoint, err)) {
+        store_close(store);
+        return err->code;
     }
-    if (!code) {
-        *restored = manifest.step;
+    if (!restore_open(&r, seconds, err)) {
+        *restored = r.checkpoint->manifest.step;
         write_counts(shard);
-        say_restored(shard, folder, manifest.step, before);
+        say_restored(shard, folder, *restored, before);
     }
-    str_release(&file);
-    mem_free(path);
-    manifest_release(&manifest);
-    return code;
+    struct claims *claims = claims_new(store, r.checkpoint);
+    if (r.is_own || err->code)
+        claims_free(claims);
+    else
+        set_claims(shard, claims);
+    return err->code;
 }
 
 int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
@@ -137,19 +302,11 @@ int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t 
 void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    msgpack_packer *packer;
     const char *folder = query->folder ? query->folder : query->shard->options.save_folder;
-    int64_t step;
+    int64_t step = -1;
     if (!folder)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else
         restore(query->shard, folder, query->step, query->seconds, &step, &err);
-    if (err.code) {
-        answer_error(query->peer, query->id, &err);
-    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, step);
-        answer_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
+    shard_query_end_step(query, step, &err);
 }

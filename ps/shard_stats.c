@@ -31,9 +31,11 @@ static int count_joined(struct clock *clock)
 
 void shard_status(struct shard *shard, const struct query *query)
 {
+    struct error failure = ERROR_INIT;
     struct clock *clock = shard_clock(shard);
     const struct link_hello *self = peers_self(hub_peers(query->hub));
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 8);
+    bool failed = clock && clock_has_failed(clock, &failure);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 9);
     if (!packer)
         return;
     pack_key(packer, "task");
@@ -44,6 +46,8 @@ void shard_status(struct shard *shard, const struct query *query)
     pack_float(packer, "seconds", loop_now() - shard->began);
     pack_int(packer, "version", clock ? clock_version(clock) : -1);
     pack_int(packer, "workers", count_joined(clock));
+    pack_key(packer, "failed");
+    pack_text(packer, failed ? failure.text : "");
     pthread_mutex_lock(&shard->lock);
     pack_int(packer, "saved", shard->saved_step);
     pack_key(packer, "save_error");

@@ -97,3 +97,16 @@ void tail_read(struct tail *tail)
         }
     }
 }
+
+void tail_scalars(const struct tail *tail, struct arena *arena, scalar_vec *scalars)
+{
+    char *rest = arena_strdup(arena, str_text(&tail->values)), *word;
+    while ((word = strtok_r(rest, " ", &rest))) {
+        struct manifest_scalar scalar = {.name = word};
+        char *equals = strrchr(word, '=');
+        if (!equals || !str_to_float64(equals + 1, &scalar.value))
+            continue;
+        *equals = '\0';
+        vec_push(scalars, scalar);
+    }
+}

@@ -7,6 +7,8 @@
 #define TF_PS_TAIL_H
 
 #include "base/str.h"
+#include "base/vec.h"
+#include "checkpoint/manifest.h"
 #include "wire/decoder.h"
 
 struct tail {
@@ -25,7 +27,12 @@ struct tail {
 void tail_init(struct tail *tail, const char *path);
 void tail_release(struct tail *tail);
 
+typedef VEC(struct manifest_scalar) scalar_vec;
+
 /* Takes in what has been written since. Never waits; a file that was begun again is begun again. */
 void tail_read(struct tail *tail);
+
+/* The values of the last record; names in the arena. */
+void tail_scalars(const struct tail *tail, struct arena *arena, scalar_vec *scalars);
 
 #endif

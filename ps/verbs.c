@@ -227,6 +227,14 @@ static void take_step(void *context, const char *task, const struct record *repl
     record_get_int(&reply->header, "step", context);
 }
 
+int verbs_leader(struct client *client, int *task, struct error *err)
+{
+    struct leader leader = {.client = client};
+    int code = verbs_ask(client, "status", NULL, take_leader, &leader, err);
+    *task = leader.task;
+    return code;
+}
+
 /* Shards may run in another folder. */
 static char *absolute(const char *path)
 {
@@ -240,7 +248,7 @@ static char *absolute(const char *path)
 
 int verbs_save(struct client *client, const char *folder, int64_t *step, struct error *err)
 {
-    struct leader leader = {.client = client};
+    int leader;
     char *path = absolute(folder);
     struct asked asked = {
         .fields = {.folder = path, .step = -1, .seconds = client->options.timeout / 2},
@@ -248,9 +256,9 @@ int verbs_save(struct client *client, const char *folder, int64_t *step, struct 
         .context = step};
     struct request request = request_of("save", &asked);
     request.about = "a checkpoint";
-    int code = verbs_ask(client, "status", NULL, take_leader, &leader, err);
+    int code = verbs_leader(client, &leader, err);
     if (!code)
-        code = client_ask_one(client, leader.task, &request, err);
+        code = client_ask_one(client, leader, &request, err);
     mem_free(path);
     return code;
 }

@@ -29,6 +29,9 @@ int verbs_put(struct client *client, const struct variable_place *place, const s
 /* On all shards that have the container; *n: how many variables. ERR_NOINPUT when none has it. */
 int verbs_reset(struct client *client, const char *container, int64_t *n, struct error *err);
 
+/* Which of client->tasks leads a save: the one that has the clock, else the first. */
+int verbs_leader(struct client *client, int *task, struct error *err);
+
 /* A checkpoint of all shards in a folder, which they see under the same path, led by the one that
  * has the clock, else the first. *step: of the checkpoint. */
 int verbs_save(struct client *client, const char *folder, int64_t *step, struct error *err);

@@ -60,6 +60,8 @@ static void see_process(struct watch *watch, struct watched *task)
     if (before.alive && (!now.alive || again))
         see_end(watch, task, again ? &before : &now);
     task->process = now;
+    if (now.listens && !task->ready && !before.listens)
+        task->heard = loop_now(); /* from here on an answer is due */
     if (!now.alive || (before.alive && !again))
         return;
     task->heard = loop_now();
@@ -68,7 +70,13 @@ static void see_process(struct watch *watch, struct watched *task)
     say_of(watch, "up", task);
 }
 
-/* A worker is only missed once it was there: before that it may be reading its graph. */
+/* A shard is missed from when it listens, a worker once it was there: before that they may be
+ * reading a checkpoint or a graph. */
+static bool is_due(const struct watched *task)
+{
+    return task->ready || (task->is_shard && task->process.listens);
+}
+
 static void see_answers(struct watch *watch, struct watched *task, double before)
 {
     double lease = watch->options.lease, now = loop_now();
@@ -81,7 +89,7 @@ static void see_answers(struct watch *watch, struct watched *task, double before
         task->ready = true;
         task->silent = false;
     }
-    if (!heard && task->ready && !task->silent && now - task->heard > lease) {
+    if (!heard && is_due(task) && !task->silent && now - task->heard > lease) {
         watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64,
                   task->name, now - task->heard, (long)task->process.pid, task->process.incarnation,
                   step_of(watch));

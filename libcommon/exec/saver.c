@@ -3,52 +3,35 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "exec/device.h"
+#include "graph/slice_attr.h"
 
 struct variable variable_of_node(const struct node *node, struct device *device)
 {
     const char *container = node_string(node, "container");
     const char *shared = node_string(node, "shared_name");
-    return (struct variable){.container = *container ? container : "default",
+    const struct attr_value *whole = node_attr(node, SLICE_SHAPE);
+    struct variable_slice slice = {NULL, 0, 0};
+    if (whole && whole->kind == ATTR_SHAPE && whole->shape->rank > 0)
+        slice = (struct variable_slice){node_string(node, SLICE_OF), whole->shape->dims[0],
+                                        node_int(node, SLICE_OFFSET)};
+    return (struct variable){.container = *container ? container : DEFAULT_CONTAINER,
                              .name = *shared ? shared : node->name,
                              .type = node->outputs[0].type,
                              .shape = node->outputs[0].shape,
+                             .slice = slice,
                              .device = device};
 }
 
 /* ---- saving ---- */
 
-static int write_record(const struct variable *like, const struct saved_variable *saved,
-                        int64_t step, struct stream_writer *writer, struct error *err)
-{
-    struct named_tensor t = {like->name, saved->value};
-    msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
-    pack_key(packer, "container");
-    pack_text(packer, like->container);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, step);
-    pack_key(packer, "updates");
-    msgpack_pack_int64(packer, saved->updates);
-    return stream_write(writer, &t, 1, err);
-}
-
 int variable_write(const struct saved_variable *saved, int64_t step, struct stream_writer *writer,
                    struct error *err)
 {
     struct variable like = variable_of_node(saved->node, NULL);
-    return write_record(&like, saved, step, writer, err);
-}
-
-int variable_copy(const struct variable *variable, struct tensor *copy, struct error *err)
-{
-    struct device *device = variable->device;
-    if (!device || device->is_host)
-        return tensor_copy(copy, &variable->value, err);
-    int code = tensor_alloc(copy, variable->type, &variable->value.shape, err);
-    return code ? code
-                : device->copy_out(device, copy->data, variable->value.data, tensor_bytes(copy),
-                                   true, err);
+    const struct variable_record record = {like.container, like.name, saved->value,
+                                           (uint64_t)saved->updates, step};
+    return stream_write_variable(writer, &record, err);
 }
 
 int variable_take(struct variable_store *store, struct saved_variable *saved, struct error *err)
@@ -62,7 +45,7 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     variable_hold_wait(variable, false);
     saved->updates = (int64_t)variable->updates;
     if (variable->initialized)
-        code = variable_copy(variable, &saved->value, err);
+        code = variable_copy_out(variable, &saved->value, err);
     variable_unhold(variable, false);
     return code;
 }
@@ -70,76 +53,68 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
 static int save_one(const struct variable *variable, int64_t step, struct stream_writer *writer,
                     struct error *err)
 {
-    struct saved_variable saved = {.value = variable->value, .updates = (int64_t)variable->updates};
+    struct variable_record record = {variable->container, variable->name, TENSOR_INIT,
+                                     variable->updates, step};
     struct device *device = variable->device;
     if (!device || device->is_host)
-        return write_record(variable, &saved, step, writer, err);
-    saved.value = (struct tensor)TENSOR_INIT;
-    int code = variable_copy(variable, &saved.value, err);
-    if (!code)
-        code = write_record(variable, &saved, step, writer, err);
-    tensor_release(&saved.value);
-    return code;
+        tensor_share(&record.value, &variable->value);
+    else
+        variable_copy_out(variable, &record.value, err);
+    if (!err->code)
+        stream_write_variable(writer, &record, err);
+    tensor_release(&record.value);
+    return err->code;
 }
 
 int variables_save(struct variable_store *store, int64_t step, struct stream_writer *writer,
                    struct error *err)
 {
-    int code = 0;
-    for (struct variable *v = variable_store_first(store); v && !code; v = v->next) {
+    error_clear(err);
+    for (struct variable *v = variable_store_first(store); v && !err->code; v = v->next) {
         variable_hold_wait(v, false);
         if (v->initialized)
-            code = save_one(v, step, writer, err);
+            save_one(v, step, writer, err);
         variable_unhold(v, false);
     }
-    return code;
+    return err->code;
 }
 
 /* ---- restoring ---- */
 
-struct saved {
-    char *container, *name;
-    struct tensor value;
-    int64_t updates;
+struct saved { /* all that a stream has */
+    VEC(struct variable_record) records;
+    struct arena arena;
 };
 
-typedef VEC(struct saved) saved_vec;
-
-static int read_all(struct stream_reader *reader, saved_vec *all, int64_t *step, struct error *err)
+static int read_all(struct stream_reader *reader, struct saved *all, struct error *err)
 {
     struct record record = {0};
     bool more = true;
     int code = 0;
-    while (!(code = stream_read(reader, &record, &more, err)) && more) {
-        const char *container = "default";
-        struct saved saved = {0};
-        if (record.kind != RECORD_TENSOR || record.n_tensors != 1) {
-            code = error_set(err, ERR_DATA, "%s: a %s record among the variables",
-                             stream_reader_name(reader), record_kind_name(record.kind));
+    while (!code && !(code = stream_read(reader, &record, &more, err)) && more) {
+        struct variable_record saved;
+        if ((code = record_get_variable(&record, &all->arena, &saved, err))) {
+            error_prefix(err, "%s: ", stream_reader_name(reader));
             break;
         }
-        record_get_text(&record.header, "container", &record.arena, &container);
-        record_get_int(&record.header, "step", step);
-        record_get_int(&record.header, "updates", &saved.updates);
-        saved.container = mem_strdup(container);
-        saved.name = mem_strdup(record.tensors[0].name);
         tensor_share(&saved.value, &record.tensors[0].tensor);
-        vec_push(all, saved);
+        vec_push(&all->records, saved);
     }
     record_release(&record);
     return code;
 }
 
-static const struct saved *find(const saved_vec *all, const struct variable *like)
+static const struct variable_record *find(const struct saved *all, const struct variable *like)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (!strcmp(all->items[i].name, like->name) &&
-            !strcmp(all->items[i].container, like->container))
-            return &all->items[i];
+    for (size_t i = 0; i < all->records.n; i++) {
+        const struct variable_record *saved = &all->records.items[i];
+        if (!strcmp(saved->name, like->name) && !strcmp(saved->container, like->container))
+            return saved;
+    }
     return NULL;
 }
 
-static bool has(const saved_vec *all, const struct node *node)
+static bool has(const struct saved *all, const struct node *node)
 {
     struct variable like = variable_of_node(node, NULL);
     return find(all, &like) != NULL;
@@ -151,18 +126,18 @@ static bool may_lack(const struct variables_wanted *wanted, const struct node *n
 }
 
 /* Finds the node's value among all and moves it to *saved. */
-static int pick(const saved_vec *all, const struct node *node, const char *from,
+static int pick(const struct saved *all, const struct node *node, const char *from,
                 struct saved_variable *picked, struct error *err)
 {
     struct variable like = variable_of_node(node, NULL);
-    const struct saved *saved = find(all, &like);
+    const struct variable_record *saved = find(all, &like);
     if (!saved)
         return error_set(err, ERR_DATA, "%s: variable '%s' is not in it", from, like.name);
     if (saved->value.type != like.type || !shape_compatible(&saved->value.shape, &like.shape))
         return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph", from,
                          like.name, shape_text_typed(saved->value.type, &saved->value.shape),
                          shape_text_typed(like.type, &like.shape));
-    *picked = (struct saved_variable){.node = node, .updates = saved->updates};
+    *picked = (struct saved_variable){.node = node, .updates = (int64_t)saved->updates};
     tensor_share(&picked->value, &saved->value);
     return 0;
 }
@@ -178,8 +153,8 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
                    saved_variables *saved, int64_t *step, struct error *err)
 {
     const struct graph *graph = wanted->graph;
-    saved_vec all = VEC_INIT;
-    int code = read_all(reader, &all, step, err);
+    struct saved all = {0};
+    int code = read_all(reader, &all, err);
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         struct saved_variable one;
@@ -189,12 +164,12 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
         if (!code)
             vec_push(saved, one);
     }
-    for (size_t i = 0; i < all.n; i++) {
-        mem_free(all.items[i].container);
-        mem_free(all.items[i].name);
-        tensor_release(&all.items[i].value);
-    }
-    vec_release(&all);
+    if (!code && all.records.n)
+        *step = all.records.items[all.records.n - 1].step;
+    for (size_t i = 0; i < all.records.n; i++)
+        tensor_release(&all.records.items[i].value);
+    vec_release(&all.records);
+    arena_release(&all.arena);
     return code;
 }
 
@@ -216,14 +191,9 @@ int variable_put(struct variable_store *store, const struct saved_variable *save
     if (code)
         return code;
     variable_hold_wait(variable, true);
-    code = variable_prepare_write(variable, &saved->value.shape, false, err);
+    code = variable_copy_in(variable, &saved->value, err);
     if (!code)
-        code = device->copy_in(device, variable->value.data, saved->value.data,
-                               tensor_bytes(&saved->value), true, err);
-    if (!code) {
-        variable_written(variable);
         variable->updates = (uint64_t)saved->updates;
-    }
     variable_unhold(variable, true);
     return code;
 }

@@ -55,9 +55,6 @@ void saved_release(saved_variables *saved);
 int variable_write(const struct saved_variable *saved, int64_t step, struct stream_writer *writer,
                    struct error *err);
 
-/* A copy of the value in host memory, for whoever holds the variable. The caller releases it. */
-int variable_copy(const struct variable *variable, struct tensor *copy, struct error *err);
-
 /* A copy of the value that the node's variable has in the store. Waits for steps that write it. */
 int variable_take(struct variable_store *store, struct saved_variable *saved, struct error *err);
 

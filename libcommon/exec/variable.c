@@ -16,6 +16,7 @@ struct variable_store {
     struct variable *first, *last;
     struct resource_table resources;
     struct checkpoint_files *files;
+    struct variable_watcher *watcher;
 };
 
 /* ---- holds ---- */
@@ -208,6 +209,38 @@ void variable_written(struct variable *variable)
     variable->updates++;
 }
 
+int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    if (!variable->initialized)
+        return error_set(err, ERR_NOINPUT, "variable '%s' is not initialized", variable->name);
+    if (!device || device->is_host)
+        return tensor_copy(value, &variable->value, err);
+    int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
+    if (!code)
+        code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
+                                true, err);
+    if (code)
+        tensor_release(value);
+    return code;
+}
+
+int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    int code = variable_prepare_write(variable, &value->shape, false, err);
+    if (code)
+        return code;
+    if (!device || device->is_host)
+        memcpy(variable->value.data, value->data, tensor_bytes(value));
+    else
+        code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
+                               err);
+    if (!code)
+        variable_written(variable);
+    return code;
+}
+
 void variable_clear(struct variable *variable)
 {
     tensor_release(&variable->value);
@@ -234,6 +267,7 @@ void variable_store_free(struct variable_store *store)
         pthread_mutex_destroy(&v->lock);
         mem_free((char *)(uintptr_t)v->container);
         mem_free((char *)(uintptr_t)v->name);
+        mem_free((char *)(uintptr_t)v->slice.of);
         mem_free(v);
     }
     resource_table_release(&store->resources);
@@ -254,6 +288,15 @@ static struct variable *find(struct variable_store *store, const char *container
     return NULL;
 }
 
+/* Also of one that was made when nobody knew of it. */
+static void take_slice(struct variable *v, const struct variable *like)
+{
+    if (v->slice.of || !like->slice.of)
+        return;
+    v->slice = like->slice;
+    v->slice.of = mem_strdup(like->slice.of);
+}
+
 static struct variable *add(struct variable_store *store, const struct variable *like)
 {
     struct variable *v = mem_alloc(sizeof *v);
@@ -263,6 +306,7 @@ static struct variable *add(struct variable_store *store, const struct variable 
     v->type = like->type;
     v->shape = like->shape;
     v->device = like->device;
+    take_slice(v, like);
     pthread_mutex_init(&v->lock, NULL);
     if (store->last)
         store->last->next = v;
@@ -278,12 +322,16 @@ int variable_store_get(struct variable_store *store, const struct variable *like
     int code = 0;
     pthread_mutex_lock(&store->lock);
     struct variable *v = find(store, like->container, like->name);
-    if (!v)
+    if (!v) {
         v = add(store, like);
-    else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape))
+        code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
+    } else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape)) {
         code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
                          shape_text_typed(v->type, &v->shape),
                          shape_text_typed(like->type, &like->shape));
+    } else {
+        take_slice(v, like);
+    }
     pthread_mutex_unlock(&store->lock);
     *variable = v;
     return code;
@@ -304,6 +352,13 @@ struct variable *variable_store_first(struct variable_store *store)
     struct variable *v = store->first;
     pthread_mutex_unlock(&store->lock);
     return v;
+}
+
+void variable_watch(struct variable_store *store, struct variable_watcher *watcher)
+{
+    pthread_mutex_lock(&store->lock);
+    store->watcher = watcher;
+    pthread_mutex_unlock(&store->lock);
 }
 
 void variable_store_set_files(struct variable_store *store, struct checkpoint_files *files)

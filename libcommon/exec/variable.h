@@ -19,10 +19,16 @@ struct device;
 struct variable_mark;
 struct variable_waiter;
 
+struct variable_slice {  /* rows of a larger variable */
+    const char *of;      /* its name; NULL: it is whole */
+    int64_t rows, first; /* that the whole has; which of them its first one is */
+};
+
 struct variable {
     const char *container, *name;
     int id; /* 0, 1, ... in the order of creation; holds that are kept together are taken so */
     enum dtype type;
+    struct variable_slice slice;
     struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
     struct tensor value; /* data NULL before the first assignment */
     bool initialized;
@@ -59,6 +65,13 @@ int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            struct error *err);
 void variable_written(struct variable *variable);
 
+/* With a hold: a copy of the value in host memory, which the caller releases. ERR_NOINPUT when
+ * there is none. */
+int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err);
+/* With the hold of a writer: a value from host memory of the variable's type. ERR_DATA when the
+ * shape does not fit. */
+int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
+
 /* With the hold of a writer: as before the first assignment, but for the count of updates. Gives
  * the memory back. */
 void variable_clear(struct variable *variable);
@@ -76,6 +89,13 @@ int variable_store_get(struct variable_store *store, const struct variable *like
                        struct variable **variable, struct error *err);
 struct variable *variable_store_find(struct variable_store *store, const char *container,
                                      const char *name); /* NULL: none */
+/* Told of each variable that is made from now on, before anybody gets it; an error is that of
+ * variable_store_get. One for a store; lives longer than the store is used. */
+struct variable_watcher {
+    int (*made)(struct variable_watcher *watcher, struct variable *variable, struct error *err);
+};
+void variable_watch(struct variable_store *store, struct variable_watcher *watcher);
+
 /* In the order of creation, linked by `next`. */
 struct variable *variable_store_first(struct variable_store *store);
 

@@ -168,4 +168,24 @@ int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64
                       const struct feed_position *position, const struct named_tensor *tensors,
                       int n_tensors, struct error *err);
 
+/* ---- tensor records of variables: the exchange form of checkpoints ---- */
+
+#define DEFAULT_CONTAINER "default"
+
+struct variable_record {
+    const char *container, *name;
+    struct tensor value;
+    uint64_t updates;
+    int64_t step; /* the last one before it was saved */
+};
+
+/* Fields that the record lacks get their defaults. The texts are copied to the arena, the value is
+ * the record's: share it to keep it. ERR_DATA, without the stream's name, when it is no record of
+ * one variable. */
+int record_get_variable(const struct record *record, struct arena *arena,
+                        struct variable_record *variable, struct error *err);
+
+int stream_write_variable(struct stream_writer *writer, const struct variable_record *variable,
+                          struct error *err);
+
 #endif

@@ -37,16 +37,21 @@ work() { # N: in the background, with its fetches to wN.rec
     pids+=($!)
 }
 
+pushes() { # of worker 1
+    tf-ps stats --by worker 2>/dev/null | awk '$1 == "worker:1" { n = $5 } END { print n + 0 }'
+}
+
 train() { # MODE KILLS
-    local k i first
+    local k i first before
     tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode "$1" |
         tf-place -c c | tf-part >parts.tfg
     serve
     work 0
     first=$worker
     for ((k = 0; k < $2; k++)); do
+        before=$(pushes)
         work 1
-        sleep 0.$((2 + k))
+        for ((i = 0; i < 400 && $(pushes) <= before; i++)); do sleep 0.05; done
         pkill -9 -P "$worker" || true # timeout's child
         wait "$worker" || true
     done

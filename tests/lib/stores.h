@@ -57,7 +57,8 @@ static inline void stores_values(struct save_tensor values[3], int64_t step, int
     const struct shape shapes[] = {shape_vector(n), shape_vector(3), shape_matrix(0, 2)};
     struct error err = ERROR_INIT;
     for (int i = 0; i < 3; i++) {
-        values[i] = (struct save_tensor){"default", names[i], (uint64_t)step, TENSOR_INIT};
+        values[i] = (struct save_tensor){
+            .container = "default", .name = names[i], .updates = (uint64_t)step};
         assert_int_equal(tensor_alloc(&values[i].value, i == 1 ? INT32 : FLOAT32, &shapes[i], &err),
                          0);
     }

@@ -209,6 +209,97 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     [[ $said == "tf-ckpt: disk/store: "*" more bytes are needed: No space left on device" ]]
 }
 
+@test "a disk that old checkpoints have filled is freed by forget and prune" {
+    mkdir disk
+    mount -t tmpfs -o size=8m none disk 2>/dev/null || skip "may not mount"
+    tf-ckpt init disk/store
+    for step in 1 2 3 4 5 6 7 8 9; do
+        tf-op RandomStandardNormal '[600000]' dtype=float32 seed=$step -o w.npy
+        "$python" -c "import zipfile; zipfile.ZipFile('w.npz', 'w').write('w.npy')"
+        run --separate-stderr tf-ckpt import w.npz disk/store --step "$step"
+        [ "$status" -eq 0 ] || break
+    done
+    full=$status said=$stderr
+    run tf-ckpt verify disk/store --data
+    verified=$status
+    run tf-ckpt forget disk/store --keep-last 1
+    forgot=$status
+    run tf-ckpt prune disk/store
+    pruned=$status
+    run tf-ckpt import w.npz disk/store --step "$step"
+    saved=$status
+    run tf-ckpt verify disk/store --data
+    again=$status
+    umount disk
+    [ "$full" -eq 74 ]
+    [[ $said == "tf-ckpt: disk/store: "*" more bytes are needed: No space left on device" ]]
+    [ "$verified $forgot $pruned $saved $again" = "0 0 0 0 0" ]
+}
+
+@test "a store on a disk that may only be read" {
+    mkdir disk
+    mount -t tmpfs -o size=12m none disk 2>/dev/null || skip "may not mount"
+    fill disk/store
+    mount -o remount,ro disk
+    run tf-ckpt verify disk/store --data
+    verified=$status
+    run tf-ckpt diff disk/store 3.ckpt
+    read=$status
+    for command in "import 1.ckpt disk/store" "prune disk/store" "forget disk/store --keep-last 1" \
+        "init disk/other"; do
+        # shellcheck disable=SC2086  # words
+        run --separate-stderr tf-ckpt $command
+        codes+=" $status:${#stderr_lines[@]}"
+    done
+    umount disk
+    [ "$verified $read" = "0 0" ]
+    [ "$codes" = " 77:1 77:1 77:1 77:1" ]
+}
+
+@test "several savers at once, a reader and a prune: all get their turn" {
+    tf-ckpt init busy
+    for saver in 1 2 3; do
+        (for ((i = 0; i < 6; i++)); do
+            tf-ckpt import $saver.ckpt busy --step $((10 * saver + i)) --lock-wait 60s || exit
+        done; echo ended >saver.$saver) 3>&- &
+    done
+    for ((i = 0; i < 8; i++)); do
+        tf-ckpt verify busy --data
+        tf-ckpt prune busy --lock-wait 60s
+    done
+    wait
+    [ "$(cat saver.*)" = $'ended\nended\nended' ]
+    [ "$(tf-ckpt list busy --json | wc -l)" -eq 18 ]
+    tf-ckpt verify busy --data
+    for saver in 1 2 3; do tf-ckpt diff "busy@$((10 * saver + 5))" $saver.ckpt; done
+}
+
+@test "a store that is cut while it is in use is one line and 65" {
+    strace -qq -o trace.txt -e inject=getppid:error=EIO true || skip "may not trace"
+    tf-ckpt init cut
+    tf-ckpt import 1.ckpt cut
+    cp -r cut whole
+    reads=$(strace -qq -e trace=pread64 tf-ckpt list cut 2>&1 >/dev/null | wc -l)
+    # the last ones of the walk, whereafter the mapping is used, and the first of the manifest
+    for ((n = reads - 4; n < reads; n++)); do
+        cp whole/data.mdb cut/data.mdb
+        strace -qq -o trace.txt -e trace=pread64 -e "inject=pread64:delay_exit=400000:when=$n" \
+            tf-ckpt list cut >seen 2>said 3>&- &
+        for ((i = 0; i < 100; i++)); do
+            [[ ! -f trace.txt || $(wc -l <trace.txt) -lt $((n - 1)) ]] || break
+            sleep 0.02
+        done
+        sleep 0.1
+        truncate -s 0 cut/data.mdb
+        status=0
+        wait $! || status=$?
+        [ "$status" -eq 65 ]
+        [ "$(wc -l <said)" -eq 1 ]
+        cat said >>all
+    done
+    grep -qx "tf-ckpt: a file in use was cut short, or its disk cannot be read" all
+}
+
 @test "files of other programs: NumPy's and the safetensors library's" {
     data=$BATS_TEST_DIRNAME/../data/checkpoint # the same tensors, written by those
     for form in npz safetensors; do

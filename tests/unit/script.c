@@ -248,7 +248,7 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
                     "m.lua:2: nn.dense: tensor 'Const' float32[1] must have rank 2");
     scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is a nil, not a tensor");
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
-                                            "shape, dtype, init, name, trainable)");
+                                            "shape, dtype, init, name, trainable, partitions)");
 }
 
 static void seeds_follow_the_final_names(void **state)

@@ -105,7 +105,7 @@ static void strings_are_kept(void **state)
     struct store *store = stores_open(path, true);
     struct checkpoint *c;
     struct error err = ERROR_INIT;
-    struct save_tensor value = {"c", "words", 0, TENSOR_INIT};
+    struct save_tensor value = {.container = "c", .name = "words"};
     struct tensor back;
     const char *const words[] = {"", "one", "two\n"};
     const struct shape shape = shape_vector(3);
@@ -170,7 +170,7 @@ static void save_shard(const char *shard, int64_t step)
 {
     struct store *store;
     struct error err = ERROR_INIT;
-    struct save_tensor value = {"default", shard, 0, TENSOR_INIT};
+    struct save_tensor value = {.container = "default", .name = shard};
     const struct store_options options = {.write = true, .owner = shard, .shard = shard};
     assert_int_equal(tensor_alloc(&value.value, INT64, &SHAPE_SCALAR, &err), 0);
     *(int64_t *)value.value.data = step;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verb of tf-ckpt that asks the shards of a running job. A template: it belongs to the one file
+ * of that program.
+ */
+#ifndef TF_BIN_CKPT_SAVE_H
+#define TF_BIN_CKPT_SAVE_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/command.h"
+#include "cli/options.h"
+#include "ps/backup.h"
+
+#define CKPT_ANSWER_SECONDS 30.0
+
+static const char *job_folder, *key_file;
+
+#define CKPT_SAVE_ROWS                                                                             \
+    {0, "job", OPTION_TEXT, &job_folder, "DIR", "save: the directory of the running job"},         \
+    {                                                                                              \
+        0, "key-file", OPTION_TEXT, &key_file, "FILE", "save: the key of its links (the job's)"    \
+    }
+
+/* A failure says what there is all the same. */
+static inline void say_newest(const char *path, struct error *err)
+{
+    struct store *store;
+    struct checkpoint *newest;
+    struct error ignored = ERROR_INIT;
+    size_t used = strlen(err->text);
+    if (store_open(path, NULL, &store, &ignored))
+        return;
+    if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, &ignored)) {
+        snprintf(err->text + used, sizeof err->text - used, "; newest stays %s", newest->name);
+        checkpoint_close(newest);
+    }
+    store_close(store);
+}
+
+/* What the first worker has fetched, where the job's directory is of this host. */
+static inline void read_scalars(struct arena *arena, scalar_vec *scalars)
+{
+    struct str path = STR_INIT;
+    struct tail tail;
+    str_printf(&path, "%s/worker-0.rec", job_folder);
+    tail_init(&tail, path.data);
+    tail_read(&tail);
+    tail_scalars(&tail, arena, scalars);
+    tail_release(&tail);
+    str_release(&path);
+}
+
+static inline int save_job(struct command *c, struct store *store, double seconds,
+                           struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    scalar_vec scalars = VEC_INIT;
+    struct client client;
+    const struct client_options options = {
+        .job_folder = job_folder, .key_file = key_file, .producer = "tf-ckpt", .timeout = seconds};
+    const struct backup backup = {.client = &client,
+                                  .store = store,
+                                  .path = c->operands[0],
+                                  .owner = c->owner,
+                                  .producer = c->producer,
+                                  .lock_wait = c->lock_wait,
+                                  .scalars = &scalars,
+                                  .watch = &c->watch};
+    int64_t saved;
+    read_scalars(&arena, &scalars);
+    if (!client_open(&client, &options, err) && !backup_save(&backup, &saved, err) && c->verbose)
+        str_printf(&c->out, "%s@%lld\n", store_name(store), (long long)saved);
+    client_close(&client);
+    vec_release(&scalars);
+    arena_release(&arena);
+    return err->code;
+}
+
+/* `max_runtime`: 0 is without end. */
+static inline int ckpt_save(struct command *c, double max_runtime, struct error *err)
+{
+    bool is_short = max_runtime > 0 && max_runtime < CKPT_ANSWER_SECONDS;
+    const struct store_options options = {
+        .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
+    struct store *store;
+    if (!job_folder)
+        return error_set(err, ERR_USAGE, "which job? --job DIR");
+    if (!store_open(c->operands[0], &options, &store, err)) {
+        save_job(c, store, is_short ? max_runtime : CKPT_ANSWER_SECONDS, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    if (err->code && err->code != ERR_NOINPUT)
+        say_newest(c->operands[0], err);
+    return err->code;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/record.h"
+
+int stream_write_variable(struct stream_writer *writer, const struct variable_record *variable,
+                          struct error *err)
+{
+    struct named_tensor named = {variable->name, variable->value};
+    msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
+    pack_key(packer, "container");
+    pack_text(packer, variable->container);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, variable->step);
+    pack_key(packer, "updates");
+    msgpack_pack_uint64(packer, variable->updates);
+    return stream_write(writer, &named, 1, err);
+}
+
+int record_get_variable(const struct record *record, struct arena *arena,
+                        struct variable_record *variable, struct error *err)
+{
+    int64_t updates = 0;
+    if (record->kind != RECORD_TENSOR || record->n_tensors != 1)
+        return error_set(err, ERR_DATA, "a %s record among the variables",
+                         record_kind_name(record->kind));
+    *variable = (struct variable_record){.container = DEFAULT_CONTAINER,
+                                         .name = arena_strdup(arena, record->tensors[0].name),
+                                         .value = record->tensors[0].tensor};
+    record_get_text(&record->header, "container", arena, &variable->container);
+    record_get_int(&record->header, "step", &variable->step);
+    record_get_int(&record->header, "updates", &updates);
+    variable->updates = (uint64_t)updates;
+    return 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/backup.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/save.h"
+#include "ps/shard_private.h"
+#include "ps/verbs.h"
+
+struct fetching {
+    const struct backup *backup;
+    char name[64]; /* of the cut */
+    int64_t step;
+    int64_t index;    /* of the part that is asked for */
+    uint64_t n, done; /* parts of the shard; bytes that have come */
+    VEC(struct save_tensor) tensors;
+    VEC(const char *) names; /* what the shard's variables are called, in their order */
+    struct arena arena;
+};
+
+/* ---- the cut ---- */
+
+static void pack_cut(void *context, msgpack_packer *packer)
+{
+    const struct fetching *f = context;
+    pack_key(packer, "folder");
+    pack_text(packer, f->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, f->step);
+    pack_key(packer, "seconds");
+    msgpack_pack_double(packer, f->backup->client->options.timeout / 2);
+}
+
+static void take_step(void *context, const char *task, const struct record *reply)
+{
+    (void)task;
+    record_get_int(&reply->header, "step", &((struct fetching *)context)->step);
+}
+
+static int cut(struct fetching *f, struct error *err)
+{
+    struct request request = {.verb = "cut",
+                              .n_fields = 3,
+                              .pack = pack_cut,
+                              .about = "a moment between two rounds",
+                              .answered = take_step,
+                              .context = f};
+    int leader;
+    if (verbs_leader(f->backup->client, &leader, err))
+        return err->code;
+    return client_ask_one(f->backup->client, leader, &request, err);
+}
+
+/* ---- what one shard keeps ---- */
+
+static void take_names(void *context, const char *task, const struct record *reply)
+{
+    struct fetching *f = context;
+    const msgpack_object *all = record_field(&reply->header, "variables");
+    (void)task;
+    for (uint32_t i = 0; all && all->type == MSGPACK_OBJECT_ARRAY && i < all->via.array.size; i++) {
+        bool is_there = false;
+        const char *name = "?";
+        record_get_text(&all->via.array.ptr[i], "name", &f->arena, &name);
+        record_get_bool(&all->via.array.ptr[i], "initialized", &is_there);
+        if (is_there)
+            vec_push(&f->names, name);
+    }
+}
+
+static void pack_part(void *context, msgpack_packer *packer)
+{
+    const struct fetching *f = context;
+    pack_key(packer, "folder");
+    pack_text(packer, f->name);
+    pack_key(packer, "index");
+    msgpack_pack_int64(packer, f->index);
+}
+
+static void take_part(void *context, const char *task, const struct record *reply)
+{
+    struct fetching *f = context;
+    struct save_tensor tensor = {.container = DEFAULT_CONTAINER};
+    int64_t updates = 0, n = 0;
+    (void)task;
+    record_get_int(&reply->header, "n", &n);
+    record_get_int(&reply->header, "updates", &updates);
+    record_get_text(&reply->header, "container", &f->arena, &tensor.container);
+    record_get_text(&reply->header, "slice_of", &f->arena, &tensor.slice.of);
+    record_get_int(&reply->header, "slice_rows", &tensor.slice.rows);
+    record_get_int(&reply->header, "slice_first", &tensor.slice.first);
+    f->n = (uint64_t)n;
+    if (reply->n_tensors != 1)
+        return;
+    tensor.name = arena_strdup(&f->arena, reply->tensors[0].name);
+    tensor.updates = (uint64_t)updates;
+    tensor_share(&tensor.value, &reply->tensors[0].tensor);
+    f->done += tensor_bytes(&tensor.value);
+    vec_push(&f->tensors, tensor);
+}
+
+static int go_on(const struct fetching *f, struct error *err)
+{
+    const struct maintain_watch *watch = f->backup->watch;
+    if (!watch || !watch->progress || watch->progress(watch->context, f->done, 0))
+        return 0;
+    return error_set(err, ERR_CANCELLED, "%s: stopped; nothing was saved", f->backup->path);
+}
+
+static int fetch_part(struct fetching *f, int task, struct error *err)
+{
+    char about[256];
+    struct request request = {.verb = "part",
+                              .n_fields = 2,
+                              .pack = pack_part,
+                              .about = about,
+                              .answered = take_part,
+                              .context = f};
+    snprintf(about, sizeof about, "'%.200s'",
+             (size_t)f->index < f->names.n ? f->names.items[f->index] : "what it aggregates");
+    return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);
+}
+
+static int fetch_all(struct fetching *f, int task, struct error *err)
+{
+    struct request list = {.verb = "list", .answered = take_names, .context = f};
+    char about[64];
+    snprintf(about, sizeof about, "the names of its variables");
+    list.about = about;
+    if (client_ask_one(f->backup->client, task, &list, err))
+        return err->code;
+    f->index = 0;
+    do {
+        if (fetch_part(f, task, err))
+            return err->code;
+        if (f->tensors.n != (size_t)f->index + (f->n > 0))
+            return error_set(err, ERR_PROTOCOL, "%s: an answer without a value",
+                             f->backup->client->tasks.items[task]);
+    } while ((uint64_t)++f->index < f->n);
+    return 0;
+}
+
+static int write_shard(struct fetching *f, const char *name, struct error *err)
+{
+    const struct backup *b = f->backup;
+    struct store *store;
+    const struct store_options options = {
+        .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
+    const struct save_request request = {.step = f->step,
+                                         .producer = b->producer,
+                                         .tensors = f->tensors.items,
+                                         .n_tensors = f->tensors.n,
+                                         .is_part = true};
+    if (store_open(b->path, &options, &store, err))
+        return err->code;
+    store_save(store, &request, NULL, err);
+    store_close(store);
+    return err->code;
+}
+
+static void forget(struct fetching *f)
+{
+    for (size_t i = 0; i < f->tensors.n; i++)
+        tensor_release(&f->tensors.items[i].value);
+    f->tensors.n = 0;
+    f->names.n = 0;
+}
+
+/* One shard after the other: only what one keeps is in memory. */
+static int save_shards(struct fetching *f, const char **names, struct error *err)
+{
+    const struct client *client = f->backup->client;
+    for (size_t i = 0; i < client->tasks.n && !err->code; i++) {
+        char *name = arena_alloc(&f->arena, SHARD_NAME_BYTES);
+        shard_name(client->tasks.items[i], name);
+        names[i] = name;
+        if (!fetch_all(f, (int)i, err))
+            write_shard(f, name, err);
+        forget(f);
+    }
+    return err->code;
+}
+
+/* ---- all of it ---- */
+
+static int commit(const struct fetching *f, const char *const *names, struct error *err)
+{
+    const struct backup *b = f->backup;
+    const struct save_request request = {.step = f->step,
+                                         .producer = b->producer,
+                                         .shards = names,
+                                         .n_shards = b->client->tasks.n,
+                                         .scalars = b->scalars->items,
+                                         .n_scalars = b->scalars->n};
+    return store_save(b->store, &request, NULL, err);
+}
+
+int backup_save(const struct backup *backup, int64_t *step, struct error *err)
+{
+    struct fetching f = {.backup = backup};
+    error_clear(err);
+    snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
+             (long long)time(NULL));
+    f.step = store_next_step(backup->store);
+    const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
+    if (!cut(&f, err) && !save_shards(&f, names, err) && !commit(&f, names, err))
+        *step = f.step;
+    vec_release(&f.tensors);
+    vec_release(&f.names);
+    arena_release(&f.arena);
+    return err->code;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/claims.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "checkpoint/slices.h"
+
+struct claims {
+    struct store *store;
+    struct checkpoint *checkpoint;
+};
+
+struct claims *claims_new(struct store *store, struct checkpoint *checkpoint)
+{
+    struct claims *claims = mem_alloc(sizeof *claims);
+    *claims = (struct claims){store, checkpoint};
+    return claims;
+}
+
+void claims_free(struct claims *claims)
+{
+    if (!claims)
+        return;
+    checkpoint_close(claims->checkpoint);
+    store_close(claims->store);
+    mem_free(claims);
+}
+
+int claims_read(struct checkpoint *c, const struct variable *variable, struct tensor *value,
+                uint64_t *updates, struct error *err)
+{
+    if (checkpoint_read_variable(c, variable, value, updates, err) == ERR_NOINPUT)
+        error_clear(err);
+    return err->code;
+}
+
+int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
+{
+    struct tensor value;
+    uint64_t updates;
+    if (claims_read(claims->checkpoint, variable, &value, &updates, err) ||
+        value.type == DTYPE_INVALID)
+        return err->code;
+    if (!variable_copy_in(variable, &value, err))
+        variable->updates = updates;
+    tensor_release(&value);
+    return err->code;
+}
+
+int claims_load(struct checkpoint *c, const struct resource *resource, struct error *err)
+{
+    struct str name = STR_INIT;
+    str_printf(&name, "%s:%s/", resource->kind->name, resource->name);
+    for (size_t i = 0; i < c->entries.n && !err->code; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        struct tensor value;
+        if (!str_starts(t->name, name.data) || strchr(t->name + name.n, '/') ||
+            strcmp(t->container, resource->container) || checkpoint_read(c, (int)i, &value, err))
+            continue;
+        if (resource->kind->load(resource->object, t->name + name.n, &value, err))
+            error_prefix(err, "%s: '%s': ", c->name, t->name);
+        tensor_release(&value);
+    }
+    str_release(&name);
+    return err->code;
+}
+
+int claims_resource(struct claims *claims, const struct resource *resource, struct error *err)
+{
+    return claims_load(claims->checkpoint, resource, err);
+}

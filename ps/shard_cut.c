@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a shard keeps, as it was at one moment: a cut under the name of who wants it, until it is
+ * written to a store or was fetched over the link. There is one of each kind; a later one takes
+ * the place of an earlier one.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ps/containers.h"
+#include "ps/shard_private.h"
+
+#define FORGOTTEN_SECONDS 120 /* who fetches has died if it asks for nothing as long as this */
+
+static struct shard_cut *slot_of(struct shard *shard, const char *name)
+{
+    return &shard->cuts[str_starts(name, SHARD_CUT_REMOTE)];
+}
+
+/* With the lock, as everything that touches a cut. */
+static void clear(struct shard_cut *cut)
+{
+    cut_release(&cut->cut);
+    mem_free(cut->name);
+    *cut = (struct shard_cut){0};
+}
+
+static int collect(struct shard_cut *cut, struct error *err)
+{
+    if (!cut->name || cut->is_collected)
+        return 0;
+    if (!cut_collect(&cut->cut, err))
+        cut->is_collected = true;
+    return err->code;
+}
+
+/* With all variables held for reading: between two steps of whoever writes. */
+static int take_held(struct shard *shard, struct shard_cut *cut, double seconds, struct error *err)
+{
+    variable_vec held = VEC_INIT;
+    if (!containers_hold(shard->options.variables, NULL, false, seconds, &held, err))
+        cut_take(shard->options.variables, &cut->cut, err);
+    containers_unhold(&held, false);
+    return err->code;
+}
+
+int shard_cut_take(struct shard *shard, const char *name, int64_t step, double seconds,
+                   struct error *err)
+{
+    struct shard_cut cut = {.step = step, .used = loop_now()};
+    error_clear(err);
+    shard_claims_end(shard); /* whatever a graph has claimed is in memory */
+    pthread_mutex_lock(&shard->cuts_lock);
+    clear(slot_of(shard, name));
+    for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
+        collect(&shard->cuts[i], err);
+    if (!err->code && take_held(shard, &cut, seconds, err))
+        cut_release(&cut.cut);
+    if (!err->code) {
+        cut.name = mem_strdup(name);
+        *slot_of(shard, name) = cut;
+    }
+    pthread_mutex_unlock(&shard->cuts_lock);
+    return err->code;
+}
+
+/* With the lock. */
+static struct shard_cut *find(struct shard *shard, const char *name, struct error *err)
+{
+    struct shard_cut *cut = slot_of(shard, name);
+    if (!cut->name || strcmp(cut->name, name)) {
+        error_set(err, ERR_RETRY, "another save began meanwhile");
+        return NULL;
+    }
+    cut->used = loop_now();
+    return collect(cut, err) ? NULL : cut;
+}
+
+int shard_cut_get(struct shard *shard, const char *name, struct shard_cut *taken, struct error *err)
+{
+    error_clear(err);
+    pthread_mutex_lock(&shard->cuts_lock);
+    struct shard_cut *cut = find(shard, name, err);
+    if (cut) {
+        *taken = *cut;
+        *cut = (struct shard_cut){0};
+    }
+    pthread_mutex_unlock(&shard->cuts_lock);
+    return err->code;
+}
+
+void shard_cut_release(struct shard_cut *cut)
+{
+    clear(cut);
+}
+
+void shard_cuts_end(struct shard *shard)
+{
+    for (int i = 0; i < SHARD_CUTS; i++)
+        clear(&shard->cuts[i]);
+}
+
+void shard_cuts_forget(struct shard *shard)
+{
+    struct shard_cut *cut = &shard->cuts[1];
+    if (pthread_mutex_trylock(&shard->cuts_lock))
+        return; /* it is in use */
+    if (cut->name && loop_now() - cut->used > FORGOTTEN_SECONDS)
+        clear(cut);
+    pthread_mutex_unlock(&shard->cuts_lock);
+}
+
+/* ---- requests ---- */
+
+void shard_snapshot(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    if (!query->folder || query->step < 0)
+        error_set(&err, ERR_PROTOCOL, "a request for a snapshot needs a folder and a step");
+    else
+        shard_cut_take(query->shard, query->folder, query->step, query->seconds, &err);
+    shard_query_end(query, &err);
+}
+
+static void answer_part(struct shard_query *query, const struct save_tensor *tensor, size_t n)
+{
+    struct named_tensor named = {tensor->name, tensor->value};
+    const char *of = tensor->slice.of;
+    msgpack_packer *packer = answer_begin(query->peer, query->id, of ? 6 : 3);
+    if (!packer)
+        return;
+    pack_key(packer, "container");
+    pack_text(packer, tensor->container);
+    pack_key(packer, "updates");
+    msgpack_pack_uint64(packer, tensor->updates);
+    pack_key(packer, "n");
+    msgpack_pack_uint64(packer, n);
+    if (of) {
+        pack_key(packer, "slice_of");
+        pack_text(packer, of);
+        pack_key(packer, "slice_rows");
+        msgpack_pack_int64(packer, tensor->slice.rows);
+        pack_key(packer, "slice_first");
+        msgpack_pack_int64(packer, tensor->slice.first);
+    }
+    answer_end(query->peer, &named, 1);
+}
+
+static void answer_empty(struct shard_query *query)
+{
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "n");
+    msgpack_pack_uint64(packer, 0);
+    answer_end(query->peer, NULL, 0);
+}
+
+/* With the last part the cut is gone. */
+void shard_part(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    struct shard *shard = query->shard;
+    if (!query->folder || query->index < 0) {
+        error_set(&err, ERR_PROTOCOL, "a request for a part needs a folder and an index");
+        shard_query_end(query, &err);
+        return;
+    }
+    pthread_mutex_lock(&shard->cuts_lock);
+    struct shard_cut *cut = find(shard, query->folder, &err);
+    size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->index;
+    if (cut && i < n)
+        answer_part(query, &cut->cut.tensors.items[i], n);
+    else if (cut)
+        answer_empty(query);
+    if (cut && i + 1 >= n)
+        clear(cut);
+    pthread_mutex_unlock(&shard->cuts_lock);
+    if (err.code)
+        answer_error(query->peer, query->id, &err);
+    shard_query_free(query);
+}

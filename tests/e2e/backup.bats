@@ -1,0 +1,189 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What shards have saved, as one store: tf-ckpt's verbs, restoring into one process and onto another
+# number of shards, and checkpoints of a running job over its links.
+# shellcheck disable=SC2154  # stderr is of run
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    export root PATH
+    cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
+    cd "$BATS_FILE_TMPDIR" || return 1
+    tf-graph digits.lua | tf-opt >digits.tfg
+    tf-place digits.tfg >one.tfg
+    export OMP_NUM_THREADS=1
+    train 2 4 --save whole/ digits.tfg # 92 rounds
+}
+
+setup() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    ln -sf "$BATS_FILE_TMPDIR"/{digits.tfg,one.tfg,feed,data,whole} "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+    local file
+    for file in run/*.pid; do
+        [ ! -s "$file" ] || kill -CONT "$(cat "$file")" 2>/dev/null || true
+        [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null || true
+    done
+}
+
+line() { # SHARDS EPOCHS OPTION...
+    local shards=$1 epochs=$2
+    shift 2
+    line=(timeout -k 5 60 tf-run --ps "$shards" --workers 2 --fetch "loss,accuracy" "$@"
+        -- ./feed --rows 1-1437 --shuffle --batch 32 --epochs "$epochs")
+}
+
+train() {
+    line "$@"
+    "${line[@]}" 3>&-
+}
+
+soon() { # COMMAND...: true once it is, within twenty seconds
+    local i
+    for ((i = 0; i < 400; i++)); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.05
+    done
+    echo "never: $*"
+    return 1
+}
+
+# A line each; counts of pushes are the clock's.
+variables() { # CHECKPOINT
+    tf-ckpt export "$1" values.ckpt
+    tf-show --json values.ckpt | grep -vE '^\{"(clock|aggregator):' | sort
+}
+
+@test "the verbs work on what shards have saved" {
+    tf-ckpt list whole | grep -qE '^92 .* accuracy|^92 '
+    tf-ckpt list --json whole | jq -e '.shards == 2 and .scalars.accuracy > 0.5'
+    tf-ckpt show whole | grep -qE '^hidden/W +float32\[64,128\] .* ps-[01] '
+    tf-ckpt verify whole --data
+    tf-ckpt cat whole output/b -o b.npy
+    tf-ckpt diff whole whole@92
+    tf-ckpt init other
+    tf-ckpt copy whole other
+    tf-ckpt diff whole other
+    tf-ckpt export whole digits.safetensors
+    [ -s digits.safetensors ]
+}
+
+@test "one process goes on from what shards have saved, and shards from what one has" {
+    accuracy=$(./feed --rows 1438- --batch 360 |
+        tf-exec -g one.tfg --run eval --restore whole | tf-show --json | jq -s '.[0].accuracy')
+    jq -en "$accuracy > 0.8"
+    tf-exec -g one.tfg --run eval --feed <(./feed --rows 1438- --batch 360) --restore whole \
+        --save one/ >/dev/null
+    train 2 0 --steps 0 --restore one --save two/ digits.tfg
+    diff <(variables one) <(variables two)
+}
+
+@test "two shards' checkpoint goes on with three, and with one, to the same values" {
+    cp -rL whole on3
+    cp -rL whole on1
+    train 3 8 --save on3/ --resume digits.tfg
+    train 1 8 --save on1/ --resume digits.tfg
+    train 2 8 --save on2/ digits.tfg
+    [ "$(tf-ckpt list --json on3 | tail -1 | jq -c '[.step, .shards]')" = '[184,3]' ]
+    diff <(variables on2@184) <(variables on3@184)
+    diff <(variables on2@184) <(variables on1@184)
+}
+
+@test "a table in two slices goes on in three, and as a whole" {
+    cat >m.lua <<'LUA'
+ids = Placeholder{dtype = int32, shape = {-1}}
+y = Placeholder{dtype = float32, shape = {-1}}
+local e = nn.embedding(ids, 1001, 8, {name = "table", init = init.uniform{min = -1, max = 1},
+                                      partitions = D.n})
+local table = trainable()[1]
+loss = nn.mse(Sum(e, {1}), y)
+entry.train = minimize(loss, optim.adagrad{rate = 0.1})
+entry.whole = table
+LUA
+    awk 'BEGIN { srand(7); for (i = 0; i < 240; i++) print int(1001 * rand()) "," rand() }' >x.csv
+    tf-data csv x.csv ids=1:int32 y=2 --batch 6 >f.rec
+    slices() { # STORE N [OPTION]...
+        local store=$1 n=$2
+        shift 2
+        tf-graph m.lua -D n="$n" | tf-opt >m.tfg
+        timeout -k 5 60 tf-run --ps "$n" --workers 1 --mode async --save "$store/" "$@" m.tfg \
+            -- cat "$PWD/f.rec" 3>&-
+    }
+    whole() { # STORE
+        tf-graph m.lua | tf-opt | tf-exec --run whole --restore "$1" | tf-show --json
+    }
+    slices two 2 --steps 20
+    tf-ckpt show two | grep -q '^table/W/part_1 .* ps-1'
+    slices straight 2
+    cp -r two three
+    slices three 3 --resume
+    tf-ckpt show three | grep -q '^table/W/part_2 '
+    [ "$(tf-ckpt list --json three | tail -1 | jq .step)" = 40 ]
+    whole straight >straight.json
+    grep -q '^{' straight.json
+    whole three | cmp straight.json
+    tf-ckpt init copy
+    tf-ckpt copy three copy
+    whole copy | cmp straight.json
+}
+
+@test "a whole job killed at any moment and resumed ends with the bits of one that never was" {
+    local i n=${JOB_KILLS:-1} tf_run
+    for ((i = 0; i < n; i++)); do
+        rm -rf killed job
+        line 2 4 --save killed/ --save-every 10 --resume --job job digits.tfg
+        "${line[@]}" 2>err 3>&- &
+        tf_run=$!
+        soon tf-ckpt show "killed@$((RANDOM % 6 + 1))0"
+        sleep "0.$((RANDOM % 10))"
+        kill -9 "$(cat job/ps-0.pid)" "$(cat job/ps-1.pid)" "$(cat job/worker-0.pid)" || true
+        kill -TERM "$tf_run" || true
+        wait "$tf_run" || true
+        tf-ckpt verify killed --data
+        train 2 4 --save killed/ --save-every 10 --resume --job job digits.tfg
+        diff <(variables whole@92) <(variables killed@92)
+    done
+}
+
+@test "a running job is saved over its links, and the lines of a cron job" {
+    line 2 2000 --job run digits.tfg
+    "${line[@]}" 2>err 3>&- &
+    local tf_run=$!
+    soon test -s run/worker-1.rec
+    run --separate-stderr tf-ckpt save backup --job run
+    [ "$status" -eq 66 ]
+    [ "$stderr" = "tf-ckpt: backup: no store there; tf-ckpt init makes one" ]
+    tf-ckpt init backup
+    tf-ckpt save backup --job run --lock-wait 60s --max-runtime 10m
+    sleep 0.3
+    [ -z "$(tf-ckpt save backup --job run 2>&1)" ]
+    tf-ckpt list --json backup | jq -es 'length == 2 and .[0].step < .[1].step'
+    tf-ckpt list --json backup | jq -es '.[1].scalars.accuracy > 0.1 and .[1].shards == 2'
+    tf-ckpt verify backup --data
+    ./feed --rows 1438- --batch 360 | tf-exec -g one.tfg --run eval --restore backup |
+        tf-show --json | jq -es '.[0].accuracy > 0.1'
+
+    newest=$(tf-ckpt list --json backup | tail -1 | jq .step)
+    exec 9<>backup/writer.lock
+    flock 9
+    run --separate-stderr tf-ckpt save backup --job run --lock-wait 0.2s
+    exec 9>&-
+    [ "$status" -eq 75 ]
+    [[ $stderr == "tf-ckpt: backup: locked by "*"; newest stays backup@$newest" ]]
+
+    kill -STOP "$(cat run/ps-1.pid)"
+    run --separate-stderr tf-ckpt save backup --job run --max-runtime 1s
+    [ "$status" -eq 69 ]
+    [[ $stderr == "tf-ckpt: ps:1 at "*"; newest stays backup@$newest" ]]
+    pkill -9 -P "$tf_run" # the child of timeout, which would not hand it on
+    soon test ! -e /proc/"$(cat run/ps-0.pid)"/exe
+    run --separate-stderr tf-ckpt save backup --job run --max-runtime 1s
+    [[ $status -eq 69 || $status -eq 66 ]]
+    [[ $stderr == *"newest stays backup@$newest" || $status -eq 66 ]]
+    tf-ckpt verify backup --data
+}

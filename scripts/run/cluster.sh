@@ -79,6 +79,7 @@ make_job() {
     if [ -n "$opt_key_file" ]; then
         cp "$opt_key_file" "$job/key" || { end_job && exit 66; }
     fi
+    given=$(cat "$job/cluster")
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') || {
@@ -86,6 +87,19 @@ make_job() {
         die 78 "the cluster has no task worker:0"
     }
     n_workers=$(printf '%s\n' "$workers" | wc -l)
+}
+
+# Tasks that start again listen where they were told to, or where the system lets them now: a port
+# that it chose before may be somebody else's.
+forget_ports() {
+    (
+        umask 077
+        flock 5 # others may be publishing theirs
+        printf '%s\n' "$given" | awk -v again=" $* " '
+            NR == FNR { given[$2] = $3; next }
+            $1 == "task" && index(again, " " $2 " ") { $3 = given[$2] }
+            { print }' - "$job/cluster" >"$job/cluster.new" && mv "$job/cluster.new" "$job/cluster"
+    ) 5<"$job"
 }
 
 forget_job() {

@@ -16,9 +16,9 @@ run|ENTRY|what a worker runs in each step (train)
 fetch|A,B|tensors that workers write in each step, to JOB/worker-N.rec
 steps|N|steps of each worker (until its feed ends)
 seed|N|seed of the random ops (0)
-save|DIR/|where shards keep checkpoints
-save-every|N|rounds between two checkpoints
-keep|N|checkpoints to keep (5)
+save|DIR/|a store for checkpoints, see tf-ckpt
+save-every|N|rounds, or steps, between two checkpoints
+keep|N|checkpoints to keep (5; with allreduce: all)
 resume||go on from the newest checkpoint in --save, if there is one
 restore|CKPT|begin with these values
 job|DIR|the directory of the job (a temporary one)

@@ -17,6 +17,7 @@ run_remote() {
         # it was there: what is lost is the connection
         [ "$(count_agents "$1")" = "$agents" ] || return 69
         [ "$(date +%s)" -lt "$deadline" ] || return 255
+        echo "absent $1" >&7
         sleep 1
     done
 }
@@ -25,6 +26,8 @@ run_remote() {
 # which ends the task in good order and leaves ssh to bring what it still says.
 over_ssh() {
     rm -f "$file.in" && mkfifo "$file.in" || return 74
+    tries=$(cat "$file.tries" 2>/dev/null || echo 0)
+    echo $((tries + 1)) >"$file.tries" # here: whoever sends may be ended at any moment
     send_task "$1" >"$file.in" 7>&- &
     feeder=$!
     echo "feeder $1 $feeder" >&7
@@ -57,9 +60,7 @@ ssh_failure() {
 }
 
 send_task() {
-    starts=$(($(cat "$file.tries" 2>/dev/null || echo 0)))
-    echo $((starts + 1)) >"$file.tries"
-    echo "$starts"
+    echo "$tries"
     send_file "$job/key"
     send_file "$job/cluster"
     send_file "$job/parts.tfg"
@@ -111,8 +112,13 @@ agent_main() {
 # A task that is frozen does not see its lifeline end.
 end_with_stdin() {
     exec >/dev/null 2>&1
-    cat <&8
-    sleep 15
+    trap 'kill "$waits"; exit' TERM # nothing that waits outlives the task
+    cat <&8 &
+    waits=$!
+    wait "$waits"
+    sleep 15 &
+    waits=$!
+    wait "$waits"
     rm -rf "$job"
     kill -KILL 0
 }

@@ -42,6 +42,13 @@ shards_live() {
     [ -n "$shards" ]
 }
 
+# Shards do that themselves.
+forget_old() {
+    [ -z "$shards" ] && [ -e "$opt_save/data.mdb" ] || return
+    tf-ckpt forget "$opt_save" --keep-last "$opt_keep" --lock-wait 60s -q &&
+        tf-ckpt prune "$opt_save" --lock-wait 60s -q
+}
+
 finish() {
     counters=$(! shards_live || tf-ps stats --by worker --job "$job" --timeout 5s 2>/dev/null)
     [ -z "$opt_save" ] || [ -n "$saved" ] || [ "$stopping" = FAIL ] || ! shards_live || save_now
@@ -53,6 +60,7 @@ finish() {
     done
     kill "$watch" 2>/dev/null
     wait "$watch" 2>/dev/null
+    [ -z "$opt_keep" ] || forget_old
     [ -n "$quiet" ] || print_table >&2
     exec 9>&-
     end_job

@@ -25,7 +25,7 @@ remove_when_gone() {
 start_all() {
     running=0 restarts=0 saved='' stopped_at='' started_at=$(date +%s)
     n_tasks=$(printf '%s\n' "$tasks" | wc -l)
-    workers_left=$n_workers result=0 stopping='' step=0
+    result=0 stopping='' step=0
     trap 'on_signal INT 130' INT
     trap 'on_signal TERM 143' TERM
     trap 'on_signal HUP 129' HUP
@@ -33,7 +33,7 @@ start_all() {
 }
 
 start_tasks() {
-    workers_left=$n_workers
+    workers_left=$n_workers workers_running=0
     for task in $tasks; do
         start_task "$task"
     done
@@ -54,17 +54,21 @@ hear() {
     read -r what task value rest <&7 || return
     case $what in
     started) on_started "$task" "$value" ;;
+    absent) remember alive "$task" '' ;; # its host did not answer; it is called again
     feeder) remember feeder "$task" "$value" ;;
     ended) on_ended "$task" "$value" "$rest" ;;
     ready) remember ready "$task" 1 ;;
     waiting) on_waiting "$task" "${value#why=}${rest:+ $rest}" ;;
+    unheard) [ -n "$(recall ready "$task" '')" ] || on_silent "$task" "$value" "$rest" ;;
     silent) on_silent "$task" "${value%s}" "$rest" ;;
     step) take_step "step=$task" ;;
     esac
 }
 
+# Until all workers have ended well, or all have ended and none is to be started again.
 supervise() {
     while [ "$workers_left" -gt 0 ]; do
+        [ -z "$stopping" ] || [ "$workers_running" -gt 0 ] || break
         hear
     done
 }
@@ -99,9 +103,9 @@ await_step() {
 # news. A worker of others without shards is ready when it runs: nobody else can tell.
 on_waiting() {
     why=$2
+    [ -n "$shards" ] || [ "$why" != 'no answer yet' ] || return
     [ -z "$(recall alive "$1" '')" ] || kill_overdue "$1" "$why"
     [ -z "$stopping" ] || return
-    [ -n "$shards" ] || [ "$why" != 'no answer yet' ] || return
     [ -z "$(recall ready "$1" '')" ] || return
     host_of "$1"
     [ -z "$host" ] || why=$(ssh_failure "$1" "$why")
@@ -155,11 +159,11 @@ on_started() {
 on_ended() {
     [ "$3" = "$generation" ] || return
     remember alive "$1" ''
-    running=$((running - 1))
+    count_out "$1"
     set_ended "$1" "$(ending "$2")"
     remember ready "$1" ''
     if [ "$2" = 0 ] || [ -n "$stopping" ]; then
-        case $1 in worker:*) workers_left=$((workers_left - 1)) ;; esac
+        [ "$2" != 0 ] || [ "${1%:*}" = ps ] || workers_left=$((workers_left - 1))
         [ "$2" = 0 ] && [ "${1%:*}" = ps ] && [ -z "$stopping" ] && on_death "$1" "$2"
         return
     fi
@@ -189,9 +193,19 @@ on_death() {
         if [ "$2" -lt 128 ] && shard_is_dead; then
             return
         fi
-        [ -n "$shards" ] || { restart_all "$1" "$2" && return; }
+        if [ -z "$shards" ]; then
+            # one that lost another is not what is wrong, either
+            [ "$2" -ge 128 ] || ! other_is_dead "$1" || return
+            restart_all "$1" "$2"
+            return
+        fi
+        if [ "$2" -lt 128 ] && update_has_failed; then
+            restart_all "$1" "$2"
+            return
+        fi
         may_restart "$1" "$2" || return
         lost=$(loss "$1" "$2") next=$(($(incarnation "$1") + 1))
+        forget_ports "$1"
         start_task "$1"
         say "$lost started again as incarnation $next (restart $restarts of $opt_max_restarts)"
         ;;
@@ -201,12 +215,28 @@ on_death() {
 shard_is_dead() {
     sleep 0.3
     for shard in $shards; do
-        pid=$(pid_of "$shard")
-        if [ -n "$pid" ] && ! kill -0 "$pid" 2>/dev/null; then
-            return 0
-        fi
+        ! has_vanished "$shard" || return 0
     done
     return 1
+}
+
+# Another worker whose end nobody has heard of yet.
+other_is_dead() {
+    sleep 0.3
+    for worker in $workers; do
+        [ "$worker" = "$1" ] || ! has_vanished "$worker" || return 0
+    done
+    return 1
+}
+
+# Shards that lost each other within an update have half of it in their variables: the workers' next
+# incarnations would fail, too.
+update_has_failed() {
+    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null | grep -q '"failed":"[^"]'
+}
+
+has_vanished() {
+    [ -n "$(recall alive "$1" '')" ] && ! kill -0 "$(pid_of "$1")" 2>/dev/null
 }
 
 old_pid() {
@@ -267,16 +297,14 @@ restart_all() {
     [ -z "$newest" ] || step=$newest
     [ -n "$newest" ] || step=0
     restarted=1
+    # shellcheck disable=SC2086
+    forget_ports $tasks
     start_tasks
 }
 
 newest_step() {
     [ -n "$opt_save" ] || return
-    for manifest in "$opt_save"/*/manifest; do
-        [ -e "$manifest" ] || continue
-        manifest=${manifest%/manifest}
-        echo "${manifest##*/}"
-    done | sort -n | tail -n 1
+    tf-ckpt list --json "$opt_save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
 }
 
 # Ends what runs and forgets what it still says.
@@ -294,8 +322,20 @@ stop_generation() {
     done
 }
 
+# The watcher does not see that a task on another host was started again: what it misses may be the
+# incarnation before. `ready` comes when it hears of the next one, which has --timeout for that.
+may_be_starting() {
+    host_of "$1"
+    [ -n "$host" ] && [ -z "$(recall ready "$1" '')" ] &&
+        [ $(($(recall since "$1" 0) + $(seconds_of "$opt_timeout"))) -gt "$(date +%s)" ]
+}
+
 on_silent() {
     [ -n "$(recall alive "$1" '')" ] || return
+    if may_be_starting "$1"; then
+        (sleep 1 && echo "unheard $*" >&7) 9>&- &
+        return
+    fi
     # shellcheck disable=SC2086
     take_step $3
     set_silent "$1" "$2"
@@ -326,5 +366,4 @@ give_up() {
     stopping=FAIL result=$2
     # shellcheck disable=SC2086
     signal_tasks TERM $workers
-    case $1 in worker:*) workers_left=$((workers_left - 1)) ;; esac
 }

@@ -25,11 +25,26 @@ common_words() {
     [ -z "$opt_deterministic" ] || quote --deterministic
 }
 
-# It is worker 0 that gives the shards their first values. Later they have better ones.
+# It is worker 0 that gives all variables their first values. Later there are better ones.
 first_worker_words() {
-    [ -n "$shards" ] || [ -z "$opt_save" ] || quote --save "$opt_save"
     [ -z "$opt_restore" ] || [ "$(incarnation worker:0)" != 0 ] || is_resumed ||
         quote --restore "$opt_restore"
+}
+
+saving_words() {
+    quote --save "$opt_save"
+    [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+    [ -z "$opt_resume$restarted" ] || quote --resume
+}
+
+# Without shards the first worker saves and, when its data has ended, the next that reaches the
+# store, which cannot lie on a network file system.
+worker_saves() {
+    [ -z "$shards" ] && [ -n "$opt_save" ] || return
+    host_of worker:0
+    first_host=$host
+    host_of "$1"
+    [ "$host" = "$first_host" ]
 }
 
 is_resumed() {
@@ -42,10 +57,8 @@ command_of() {
     ps:*)
         quote tf-ps serve
         common_words "$2" "$1"
-        [ -z "$opt_save" ] || quote --save "$opt_save"
-        [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+        [ -z "$opt_save" ] || saving_words
         [ -z "$opt_keep" ] || quote --keep "$opt_keep"
-        [ -z "$opt_resume$restarted" ] || [ -z "$opt_save" ] || quote --resume
         ;;
     worker:*)
         quote tf-exec -g "$2/parts.tfg"
@@ -54,6 +67,7 @@ command_of() {
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
         [ -z "$opt_steps" ] || quote --steps "$opt_steps"
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
+        ! worker_saves "$1" || saving_words
         [ "$1" != worker:0 ] || first_worker_words
         ;;
     esac
@@ -81,6 +95,22 @@ become() {
     echo "exec setsid sh -c '$tell' sh $(command_of "$1" "$job") --lifeline 8"
 }
 
+# What feeds a worker ends with it, even what only waits for more, as tail -f does. Descriptor 6
+# says who that is, and whether it has ended; it can be read when the directory is gone.
+run_fed() {
+    : >"$file.feeder"
+    # shellcheck disable=SC2016,SC2094  # for the shell in there; both ends of one file
+    setsid -w sh -c 'echo $$ >&6; eval "$1" 6>&-; code=$?; echo over >&6; exit "$code"' sh \
+        "$(feed_of "$1")" 6>"$file.feeder" 7>&- 2>>"$file.err" </dev/null |
+        {
+            exec 6<"$file.feeder"
+            (eval "$(become "$1")") 6<&- 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
+            code=$?
+            if read -r feeder && ! read -r _; then kill -- "-$feeder"; fi <&6 2>/dev/null
+            exit "$code"
+        }
+}
+
 # Runs in a background process of its own, which outlives the task only to tell how it ended.
 run_task() {
     exec 9>&- # not a redirection of the call: a shell keeps a copy of what that closes
@@ -91,8 +121,7 @@ run_task() {
     if [ -n "$host" ]; then
         run_remote "$1" "$host" 2>>"$file.err"
     elif [ "${1%:*}" = worker ] && [ -n "$feed" ]; then
-        setsid -w sh -c "$(feed_of "$1")" 7>&- 2>>"$file.err" </dev/null |
-            (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
+        run_fed "$1"
     else
         (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err" </dev/null
     fi
@@ -103,6 +132,13 @@ start_task() {
     set_silent "$1" ''
     run_task "$1" 2>>"$(file_of "$1").err" &
     running=$((running + 1))
+    [ "${1%:*}" = ps ] || workers_running=$((workers_running + 1))
+}
+
+# One that was started has ended.
+count_out() {
+    running=$((running - 1))
+    [ "${1%:*}" = ps ] || workers_running=$((workers_running - 1))
 }
 
 # Empty before it was started; of another host's task, its ssh.

@@ -48,12 +48,15 @@ start() { # the same in the background: $! is its timeout, which hands signals o
 }
 
 variables() { # CHECKPOINT: a line each; how often a worker was started is the clock's to remember
-    cat "$1"/ps-*.ckpt | tf-show --json | grep -v '^{"clock:' | sort
+    tf-ckpt export "$1" "$BATS_TEST_TMPDIR/values.ckpt"
+    tf-show --json "$BATS_TEST_TMPDIR/values.ckpt" | grep -v '^{"clock:' | sort
 }
 
 same_bits() { # CHECKPOINT CHECKPOINT
-    [ "$(variables "$1" | wc -l)" -ge 14 ]
-    diff <(variables "$1") <(variables "$2")
+    variables "$1" >"$BATS_TEST_TMPDIR/one"
+    variables "$2" >"$BATS_TEST_TMPDIR/other"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/one")" -ge 14 ]
+    diff "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/other"
 }
 
 accuracy() { # FOLDER: of the newest checkpoint, on images that were not trained on
@@ -104,20 +107,20 @@ soon() {
     kill -9 "$(cat "$job/worker-1.pid")"
     wait "$tf_run"
     says 'worker:1 \(pid N\) killed by signal 9 at step N; started again as incarnation 2' 1
-    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+    same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
 @test "a shard is killed: back to the newest checkpoint, and on with the same bits" {
     start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --save-every 20 --job "$job" digits.tfg
     local tf_run=$!
-    soon 30 test -e "$BATS_TEST_TMPDIR/ck/20/manifest"
+    soon 30 tf-ckpt show "$BATS_TEST_TMPDIR/ck@20" >/dev/null 2>&1
     kill -9 "$(cat "$job/ps-1.pid")"
     wait "$tf_run"
     says 'ps:1 \(pid N\) killed by signal 9 at step N; restored from .*ck@N, N steps to repeat' 1
     cat "$job"/worker-?.err >&2
     grep -E "^tf-exec: worker:.: step .*: ps:1 at unix:ps-1.link, incarnation 1: connection " \
         "$job"/worker-?.err
-    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+    same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
 @test "a worker that is frozen is found by its lease, killed and started again" {
@@ -127,7 +130,7 @@ soon() {
     kill -STOP "$(cat "$job/worker-1.pid")"
     wait "$tf_run"
     says 'worker:1 \(pid N\) silent for N.N s at step N; killed, started again as incarnation 2' 1
-    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+    same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
 @test "values to begin with come from what another job has saved, or a step of it" {
@@ -137,7 +140,7 @@ soon() {
         tf-exec -g one.tfg --run eval --fetch accuracy --restore whole@460 | tf-show | diff - from
     run --separate-stderr tf-exec -g one.tfg --run eval --restore whole@7
     [ "$status" -eq 66 ]
-    [ "$stderr" = "tf-exec: whole: no intact checkpoint of step 7" ]
+    [ "$stderr" = "tf-exec: whole@7: there is no checkpoint of this step" ]
 }
 
 @test "TERM saves; the same command with --resume goes on to the same bits" {
@@ -148,10 +151,10 @@ soon() {
     local code=0
     wait "$tf_run" || code=$?
     [ "$code" -eq 143 ]
-    [ ! -e "$BATS_TEST_TMPDIR/ck/460" ]
-    [ -n "$(ls "$BATS_TEST_TMPDIR/ck")" ]
+    run ! tf-ckpt show "$BATS_TEST_TMPDIR/ck@460"
+    [ "$(tf-ckpt list --json "$BATS_TEST_TMPDIR/ck" | wc -l)" -gt 0 ]
     train 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --resume --job "$job" digits.tfg
-    same_bits whole/460 "$BATS_TEST_TMPDIR/ck/460"
+    same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
 @test "kill -9 of tf-run leaves no process and no temporary directory" {
@@ -164,6 +167,20 @@ soon() {
     soon 10 test ! -e "$folder"
     run pgrep -f -- "--job $folder"
     [ "$status" -eq 1 ]
+}
+
+@test "what feeds a worker ends with it, even if it only waits" {
+    local waits='./feed --rows 1-1437 --batch 64; echo $$ >>"$TMPDIR/waiting"; exec sleep 600'
+    timeout -k 5 60 tf-run --ps 1 --workers 1 --steps 10 digits.tfg 2>/dev/null 3>&- \
+        -- sh -c "$waits"
+    rm -f "$TMPDIR/waiting"
+    tf-run --ps 1 --workers 1 --job "$job" digits.tfg 2>err 3>&- -- sh -c "$waits" &
+    local tf_run=$!
+    soon 30 test -s "$TMPDIR/waiting" || { cat err "$job"/*.err; return 1; }
+    kill -9 "$tf_run"
+    while read -r pid; do
+        soon 10 sh -c "! kill -0 $pid 2>/dev/null"
+    done <"$TMPDIR/waiting"
 }
 
 @test "a worker that cannot work ends the job with its code and its line" {

@@ -236,6 +236,55 @@ tf-show: stdin: stopped by tf-graph" "$stderr"
     cmp <(sed 's/optim.adam/require "lion"/' digits.lua) lion-digits.lua
 }
 
+# ---- 6. Distributed: four terminals, over TCP with a key ----
+
+@test "four terminals: shards and workers over TCP, with a key" {
+    port=$((20000 + RANDOM % 20000))
+    cat > digits.cluster << EOF
+task  ps:0      127.0.0.1:$port  device=CPU:0 memory=1G
+task  ps:1      127.0.0.1:$((port + 1))  device=CPU:0 memory=1G
+task  worker:0  127.0.0.1:$((port + 2))  device=CPU:0
+task  worker:1  127.0.0.1:$((port + 3))  device=CPU:0
+link  *  *      bandwidth=2G latency=50us
+EOF
+    (umask 077; openssl rand -hex 32 > digits.key); export TF_KEY_FILE=digits.key
+    sh_line 0 'tf-graph digits.lua | tf-opt | tf-replicate --mode sync |
+        tf-place -c digits.cluster --report | tf-part --report > parts.tfg'
+    grep -qE '^hidden/W +/job:ps/task:[01]/device:CPU:0 +variable, ' <<< "$stderr"
+    grep -qE '^hidden/MatMul +/job:worker/task:\*/device:CPU:0 +one in each of 2 workers' <<< "$stderr"
+    grep -qE '^tf-part: [34] graphs, [0-9]+ tensors cross, (at least )?[0-9.]+ KiB a step$' <<< "$stderr"
+    for shard in 0 1; do
+        timeout 100 tf-ps serve -c digits.cluster --task ps:$shard 2> ps-$shard.err 3>&- &
+    done
+    for worker in 1 0; do
+        ./feed --rows 1-1437 --shuffle --batch 32 --epochs 2 --shard $worker/2 |
+            timeout 60 tf-exec -g parts.tfg -c digits.cluster --task worker:$worker --run train \
+                --fetch loss 3>&- | tf-show --follow > $worker.out 3>&- &
+        workers[worker]=$!
+    done
+    wait "${workers[0]}" "${workers[1]}"
+    grep -x "tf-ps: ps:0: ready on 127.0.0.1:$port" ps-0.err
+    matches 'step 46(/46)?  loss [0-9.]+ .*' "$(tail -1 0.out | tr '\r' '\n' | tail -1)"
+
+    # 13. Off the loopback
+    (umask 077; openssl rand -hex 32 > other.key)
+    sh_line 77 'tf-ps list -c digits.cluster --key-file other.key'
+    matches "tf-ps: ps:[01] at 127.0.0.1:[0-9]+: other.key is not the key of this cluster" "$stderr"
+    sh_line 0 'tf-ps list -c digits.cluster | wc -l'
+    is 15 "$output"
+    sh_line 0 'tf-ps stop -c digits.cluster'
+}
+
+# ---- 13. Off the loopback ----
+
+@test "a shard over TCP wants a key, and says how to make one" {
+    unset TF_KEY_FILE
+    echo 'task ps:0 localhost:7000' > lab.cluster
+    sh_line 78 'tf-ps serve -c lab.cluster --task ps:0'
+    is "tf-ps: ps:0: localhost:7000 is TCP: --key-file FILE is needed; to make one: (umask 077; openssl rand -hex 32 > FILE)" \
+        "$stderr"
+}
+
 # ---- 11. Where the time goes ----
 
 @test "a trace says which ops took the time, and what nodes cost when they are placed" {

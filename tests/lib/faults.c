@@ -120,6 +120,18 @@ int posix_memalign(void **pointer, size_t alignment, size_t bytes)
     return *pointer ? 0 : ENOMEM;
 }
 
+/* While libraries are loaded nothing fails: their constructors have ways of their own to end a
+ * process that finds no memory, libgfortran's by calling itself until the stack is full. */
+void *dlopen(const char *file, int mode)
+{
+    void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+    bool was_started = started;
+    started = false;
+    void *library = real(file, mode);
+    started = was_started;
+    return library;
+}
+
 /* ---- input and output ---- */
 
 /* -1 with errno set, or how many of the first vector's bytes may pass; 0: as many as there are. */

@@ -3,7 +3,9 @@
 #   make check   all tests                             make lint    style, headers, shellcheck
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
-#   make soak    hours of damage and kills for the checkpoint store
+#   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
+#     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
+#   make soak    hours of damage and kills for the checkpoint store; many random graphs in parts
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -28,15 +30,23 @@ BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-reco
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
-LIB_LIBS := -llua5.4 -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lisal -lz -lm -ldl
+LIB_LIBS := -llua5.4 -lmsgpackc -lz -lm -ldl
+JOBS_LIBS := -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lisal -lz -lm
 # clang reads the pragmas and calls nothing: its own runtime would be a second pool of threads.
 OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
-# The library: everything but kernels. Kernels go to a module per device, loaded when it is asked for.
-LIB_SRC := $(filter-out %_cpu.c %_openssl.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c transport/*.c ps/*.c checkpoint/*.c))
+# The library of graphs, ops and executors, and the one of jobs: links, shards, checkpoints. Filters
+# need the first only: a library of the second takes longer to load than they take to run. Kernels
+# go to a module per device, loaded when it is asked for.
+LIB_SRC := $(filter-out %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c))
+JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*.c ps/*.c checkpoint/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
-LIB := $(BUILD)/lib/libtf-tools.so
+GRAPH_LIB := $(BUILD)/lib/libtf-tools.so
+JOBS_LIB := $(BUILD)/lib/libtf-jobs.so
+LIB := $(GRAPH_LIB) $(JOBS_LIB)
+# Each program is linked with those of the two that it uses.
+LINK_LIBS := -L$(BUILD)/lib -Wl$(comma)--as-needed -ltf-jobs -ltf-tools
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
 CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
@@ -62,7 +72,7 @@ MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|lib/(cut|links).h' tests/unit/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions).h' tests/unit/*.c 2>/dev/null))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
@@ -70,7 +80,11 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 # Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
-.PHONY: soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install clean
+# What each benchmark target runs: the tests/bench/NAME.sh, or programs of the same name.
+BENCH_bench := startup nullops train
+BENCH_bench-dist := link allreduce dist
+BENCH_bench-checkpoint := checkpoint
+.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -83,23 +97,27 @@ $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
-# The prelude's texts as C strings: prelude_texts[] of ops/script/internal.h.
-$(BUILD)/gen/prelude.c: $(PRELUDE)
+# The prelude as C, compiled to bytecode: prelude_modules[] of ops/script/internal.h.
+$(BUILD)/gen/prelude_gen: ops/script/prelude_gen.c
 	@mkdir -p $(@D)
-	{ echo '#include "ops/script/internal.h"'; echo 'const struct prelude_text prelude_texts[] = {'; \
-		for f in $^; do printf '{"%s",\n' "$$(basename $$f .lua)"; \
-		sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; done; echo '{0, 0}};'; } > $@
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) $(BASE_LDFLAGS) $< -o $@ -llua5.4
+$(BUILD)/gen/prelude.c: $(PRELUDE) $(BUILD)/gen/prelude_gen
+	$(BUILD)/gen/prelude_gen $(PRELUDE) >$@
 $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
-$(LIB): $(LIB_OBJ)
+shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
+$(GRAPH_LIB): $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $^ -o $@ $(LIB_LIBS)
+	$(shared) $(LIB_LIBS)
+$(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
+	@mkdir -p $(@D)
+	$(shared) -L$(BUILD)/lib -ltf-tools $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
 # $(call program,extra libraries): compiles and links a single source against the library
 program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< -o $@ \
-	-L$(BUILD)/lib -ltf-tools -lmsgpackc $(1)
+	$(LINK_LIBS) -lmsgpackc $(1)
 $(BUILD)/bin/%: bin/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
 $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
@@ -110,9 +128,9 @@ $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	install -m 644 $< $@
 $(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ -L$(BUILD)/lib -ltf-tools -lm '-Wl,-rpath,$$ORIGIN/../../lib'
+	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../lib'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lz -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(PROXY): tests/lib/proxy.c $(LIB)
@@ -123,7 +141,7 @@ $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 # A module for a type of device, found by TF_DEVICE_PATH.
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-tools '-Wl,-rpath,$$ORIGIN/../../lib'
+	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 define CPU_RULES
@@ -132,18 +150,18 @@ $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ -L$(BUILD)/lib -ltf-tools $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
+	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
 $(TLS_MODULE): $(BUILD)/obj/transport/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ -L$(BUILD)/lib -ltf-tools -lssl -lcrypto '-Wl,-rpath,$$ORIGIN/..'
+	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN/..'
 $(BUILD)/obj/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-tools -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN/..'
+	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-jobs -ltf-tools -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN/..'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)
@@ -172,13 +190,18 @@ fuzz:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
-# Hours: 10,000 flipped bits, 10,000 kills of a writer, kills and failures at every system call.
+# Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one killed and some
+# thousand made to fail, 1,000 saves under a policy.
 soak: all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/store_kill
+	STORE_SWEEPS=18 $(BUILD)/tests/unit/store_calls
+	STORE_SAVES=1000 $(BUILD)/tests/unit/store_keep
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
-bench: all $(BENCHES)
-	@scripts/bench
+	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
+	PARTS=10000 $(BUILD)/tests/unit/part
+bench bench-dist bench-checkpoint: all $(BENCHES)
+	@scripts/bench $(BENCH_$@)
 
 # Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.
 HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h)) $(wildcard ops/*.h ops/*.def)

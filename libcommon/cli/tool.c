@@ -23,7 +23,7 @@ bool tool_quiet;
 int tool_verbose;
 const char *tool_output;
 
-static const char *tool_name = "tf-tools"; /* for out_of_memory, which gets no context */
+static const char *tool_name = "tf-tools"; /* for handlers, which get no context */
 
 static int reported; /* the status that the error line stands for; 0: there was none */
 
@@ -46,6 +46,18 @@ static void out_of_memory(size_t bytes)
     int n = snprintf(line, sizeof line, "%s: out of memory%s\n", tool_name, wanted);
     write_line(line, (size_t)n);
     _exit(ERR_OS);
+}
+
+/* Of a file that is mapped into memory, as LMDB does it. */
+static void on_lost_page(int number)
+{
+    char line[256];
+    (void)number;
+    output_unlink_all();
+    int n = snprintf(line, sizeof line,
+                     "%s: a file in use was cut short, or its disk cannot be read\n", tool_name);
+    write_line(line, (size_t)n);
+    _exit(ERR_DATA);
 }
 
 /* A missing standard descriptor would be taken by the next file that is opened, and get what was
@@ -130,6 +142,7 @@ int tool_main(const struct option_table *table,
 {
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGBUS, on_lost_page);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write, as a full disk is */
     tool_name = table->tool;
     mem_set_handler(out_of_memory);

@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "cli/tool_private.h"
 
+#define LOOK_MILLISECONDS 50 /* between two questions whether a wait is over */
+
 struct input {
     struct stream_reader *reader;
     struct tool *tool;
@@ -80,9 +82,10 @@ static int before_wait(void *context, struct error *err)
     struct pollfd fds[] = {{.fd = input->fd, .events = POLLIN},
                            {.fd = tool_signal_fd, .events = POLLIN}};
     while (tool_signal_fd >= 0) {
-        if (tool_signal())
+        bool asked = tool_signal();
+        if (tool_ends_wait())
             return error_set(err, ERR_CANCELLED, "interrupted while waiting for input");
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        if (poll(fds, asked ? 1 : 2, asked ? LOOK_MILLISECONDS : -1) < 0 && errno != EINTR)
             break;
         if (fds[0].revents)
             break;

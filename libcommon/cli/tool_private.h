@@ -13,6 +13,10 @@ int tool_finish(struct tool *tool, int code, struct error *err);
 /* Set by tool_catch_signals: readable once a signal came. -1 before. */
 extern int tool_signal_fd;
 
+/* Whether a wait for input is to end because of a signal; if not, but one came, it is to look again
+ * every so often. */
+bool tool_ends_wait(void);
+
 /* Name of an input whose stage before has failed, or NULL. */
 const char *tool_stopped_input(void);
 

@@ -20,6 +20,7 @@ static volatile sig_atomic_t caught;
 static timer_t grace_timer;
 static struct itimerspec grace;
 static atomic_bool *grace_flag; /* NULL: nothing is cancelled */
+static bool reads_on;
 
 static void on_signal(int number)
 {
@@ -68,6 +69,16 @@ int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
         return error_set_errno(err, ERR_OS, "cannot set a timer");
     grace_flag = flag;
     return 0;
+}
+
+void tool_read_on(void)
+{
+    reads_on = grace_flag != NULL;
+}
+
+bool tool_ends_wait(void)
+{
+    return caught && (!reads_on || atomic_load(grace_flag));
 }
 
 int tool_signal(void)

@@ -106,15 +106,15 @@ function nn.dropout(x, keep, o)
   end)
 end
 
--- ids -> rows of a table [n, size]
+-- ids -> rows of a table [n, size], which may be cut into partitions
 function nn.embedding(ids, n, size, o)
-  o = tf.options("nn.embedding", o, "name init dtype trainable")
+  o = tf.options("nn.embedding", o, "name init dtype trainable partitions")
   tf.number("nn.embedding: n", n)
   tf.number("nn.embedding: size", size)
   return scope(o.name or "embedding", function()
     local w = variable{name = "W", shape = {n, size},
                        dtype = o.dtype, init = o.init or init.uniform{min = -1, max = 1},
-                       trainable = o.trainable}
+                       trainable = o.trainable, partitions = o.partitions}
     return Gather(w, ids)
   end)
 end

@@ -133,15 +133,17 @@ _Noreturn void place_error(lua_State *L, const char *format, ...)
 /* "; did you mean 'x'" or "": in a static buffer of the thread. */
 const char *place_hint(const char *nearest);
 
-/* ---- prelude.c, and the texts that the build makes of ops/prelude ---- */
+/* ---- prelude.c, and the bytecode that the build makes of ops/prelude (prelude_gen.c) ---- */
 
-struct prelude_text {
-    const char *name, *text; /* the last one has no name */
+struct prelude_module {
+    const char *name; /* the last one has none */
+    const unsigned char *chunk;
+    size_t bytes;
 };
-extern const struct prelude_text prelude_texts[];
+extern const struct prelude_module prelude_modules[];
 
-const char *prelude_find(const char *name); /* its text, or NULL */
-void prelude_open(lua_State *L);            /* runs all of it */
+const struct prelude_module *prelude_find(const char *name); /* or NULL */
+void prelude_open(lua_State *L);                             /* runs all of it */
 
 /* ---- handle.c: tensors and ops as Lua values ---- */
 

@@ -7,32 +7,30 @@
 
 #include "ops/script/internal.h"
 
-const char *prelude_find(const char *name)
+const struct prelude_module *prelude_find(const char *name)
 {
-    for (const struct prelude_text *p = prelude_texts; p->name; p++)
-        if (!strcmp(p->name, name))
-            return p->text;
+    for (const struct prelude_module *m = prelude_modules; m->name; m++)
+        if (!strcmp(m->name, name))
+            return m;
     return NULL;
 }
 
-static void run(lua_State *L, const char *name, const char *text)
+static void run(lua_State *L, const struct prelude_module *module)
 {
-    lua_pushfstring(L, "=[prelude] %s.lua", name);
-    if (luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -1), "t"))
+    if (luaL_loadbufferx(L, (const char *)module->chunk, module->bytes, module->name, "b"))
         lua_error(L);
     lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
     lua_setupvalue(L, -2, 1);
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     lua_call(L, 1, 0);
-    lua_pop(L, 1);
 }
 
 void prelude_open(lua_State *L)
 {
-    const char *base = prelude_find("base");
+    const struct prelude_module *base = prelude_find("base");
     if (base) /* what the others are written in */
-        run(L, "base", base);
-    for (const struct prelude_text *p = prelude_texts; p->name; p++)
-        if (strcmp(p->name, "base"))
-            run(L, p->name, p->text);
+        run(L, base);
+    for (const struct prelude_module *m = prelude_modules; m->name; m++)
+        if (m != base)
+            run(L, m);
 }

@@ -1,29 +1,68 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# 1 GiB of tensors to a store and back, beside plain files and torch.save (where PyTorch is) on the
-# same disk. BENCH_FOLDER (/tmp), BENCH_MIB (1024), BENCH_ROUNDS (5)
+# 1 GiB of tensors to a store and back, turn by turn with cp and fsync, one O_DIRECT write, and
+# torch.save and torch.load (where PYTHON has torch) on the same disk; then training steps while a
+# save is under way, beside steps without one. Medians.
+# BENCH_FOLDER (/tmp), BENCH_MIB (1024), BENCH_ROUNDS (5), BENCH_STEPS (30), BENCH_RATE (50M)
 set -euo pipefail
-folder=${BENCH_FOLDER:-/tmp} mib=${BENCH_MIB:-1024} rounds=${BENCH_ROUNDS:-5}
-"${BUILD:-build}/tests/bench/checkpoint" "$folder" "$mib" "$rounds"
-"${PYTHON:-python3}" -c 'import torch' 2>/dev/null || exit 0
-"${PYTHON:-python3}" - "$folder/tf-bench.pt" "$mib" "$rounds" <<'PYTHON'
-import os, statistics, sys, time
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build} mib=${BENCH_MIB:-1024} rounds=${BENCH_ROUNDS:-5} steps=${BENCH_STEPS:-30}
+work=$(mktemp -d "${BENCH_FOLDER:-/tmp}/tf-bench-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+copy() { # cp, then fsync
+    local start=$EPOCHREALTIME
+    cp "$work/plain" "$work/copy"
+    sync "$work/copy"
+    awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.4f\tcp, fsync\n", b - a }'
+    rm "$work/copy"
+}
+
+peer() {
+    "${PYTHON:-python3}" - "$work/peer.pt" "$mib" <<'PYTHON'
+import os, sys, time
 import torch
-path, mib, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+path, mib = sys.argv[1], int(sys.argv[2])
 tensors = {str(i): torch.rand(mib << 15) for i in range(8)}
-saves, loads = [], []
-for _ in range(rounds):
-    start = time.monotonic()
-    with open(path, "wb") as file:
-        torch.save(tensors, file)
-        file.flush()
-        os.fsync(file.fileno())
-    saves.append(time.monotonic() - start)
-    start = time.monotonic()
-    torch.load(path)
-    loads.append(time.monotonic() - start)
+start = time.monotonic()
+with open(path, "wb") as file:
+    torch.save(tensors, file)
+    file.flush()
+    os.fsync(file.fileno())
+saved = time.monotonic()
+torch.load(path)
+print(f"{saved - start:.4f}\ttorch.save, fsync\n{time.monotonic() - saved:.4f}\ttorch.load, cached")
 os.unlink(path)
-for name, times in ("torch.save, fsync", saves), ("torch.load, cached", loads):
-    took = statistics.median(times)
-    print(f"{name:22} {took:7.3f} s  {mib * 1048576e-9 / took:6.2f} GB/s")
 PYTHON
+}
+
+# Milliseconds of each step, a line each.
+train() { # TRACE [OPTION]...
+    "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$@" >/dev/null
+    "$build/bin/tf-show" --json "$1" |
+        jq -r 'select(has("ns") and (has("node") | not)) | .ns / 1e6'
+}
+
+head -c "${mib}M" /dev/urandom >"$work/plain"
+for ((i = 0; i < rounds; i++)); do
+    "$build/tests/bench/checkpoint" "$work" "$mib" 2>"$work/bytes"
+    copy
+    ! "${PYTHON:-python3}" -c 'import torch' 2>/dev/null || peer
+done >"$work/times"
+sort -t $'\t' -k 2,2 -k 1,1g "$work/times" | awk -F '\t' -v bytes="$((mib << 20))" '
+    { what[$2]++; times[$2, what[$2]] = $1 }
+    END { for (w in what) { t = times[w, int((what[w] + 1) / 2)]
+        printf "%-22s %7.3f s  %6.2f GB/s\n", w, t, bytes / t * 1e-9 } }' | sort
+cat "$work/bytes"
+
+"$build/bin/tf-graph" -D model=alexnet -D batch=8 tests/bench/train.lua |
+    "$build/bin/tf-opt" | "$build/bin/tf-place" >"$work/net.tfg"
+train "$work/trace" >"$work/alone"
+train "$work/trace" --save "$work/ckpt/" --save-every 1 --save-rate "${BENCH_RATE:-50M}" \
+    >"$work/saving"
+paste <(sort -g "$work/alone") <(sort -g "$work/saving") | awk '
+    { alone[NR] = $1; saving[NR] = $2 }
+    END { m = int((NR + 1) / 2)
+        printf "a step on 244 MB: %.0f ms; while they are saved: %.0f ms, %.2f times\n",
+            alone[m], saving[m], saving[m] / alone[m]
+        printf "the longest, at the start of a save: %.0f ms\n", saving[NR] }'

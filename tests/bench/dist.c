@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a step over processes costs: runs an entry of a graph that was cut as a worker would, for so
- * many seconds, and prints the median, 10th and 90th percentile of a step in microseconds; and,
- * with
- * --floor, the same of a raw round trip of one byte over a socket, by processes that wait as ours
- * do. usage: dist -g PARTS -c CLUSTER ENTRY SECONDS | dist --floor unix|tcp SECONDS
+ * many seconds, and prints the median, 10th and 90th percentile of a step in microseconds. It says
+ * "ready" first, and begins when its stdin ends, so that many begin at once.
+ *
+ * With `raw`, what nothing over the same kind of link can be faster than: microseconds of the round
+ * trip of a byte by processes that wait as ours do, of a megabyte one way, and of a pass over a
+ * megabyte of memory.
+ * usage: dist step PARTS CLUSTER TASK ENTRY SECONDS [KEYFILE] | dist raw shared|tcp SECONDS
  */
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-#include "base/memory.h"
 #include "graph/join.h"
+#include "lib/raw_socket.h"
 #include "ops/ops.h"
+#include "transport/ring.h"
 #include "transport/worker.h"
 
 #define SPIN_SECONDS 50e-6
+#define RING_BYTES ((size_t)1 << 20)
+#define MEGABYTES ((double)BIG_BYTES / 1e6)
 
 static void fail(const struct error *err)
 {
@@ -40,134 +40,162 @@ struct times {
     VEC(double) seconds;
 };
 
-static void report(struct times *times)
+static double quantile(struct times *times, int tenths)
 {
     size_t n = times->seconds.n;
     qsort(times->seconds.items, n, sizeof(double), by_size);
-    printf("%.1f %.1f %.1f\n", 1e6 * times->seconds.items[n / 2],
-           1e6 * times->seconds.items[n / 10], 1e6 * times->seconds.items[n * 9 / 10]);
-    vec_release(&times->seconds);
+    return 1e6 * times->seconds.items[n * (size_t)tenths / 10];
 }
 
-/* ---- the floor ---- */
+/* ---- raw ---- */
 
-static void make_pair(bool tcp, int pair[2])
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof at;
-    int one = 1;
-    if (!tcp && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-        return;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    pair[0] = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&at, length) || listen(listener, 1) ||
-        getsockname(listener, (struct sockaddr *)&at, &length) ||
-        connect(pair[0], (struct sockaddr *)&at, length))
-        exit(1);
-    pair[1] = accept(listener, NULL, NULL);
-    close(listener);
-    for (int i = 0; i < 2; i++)
-        setsockopt(pair[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-}
-
-/* Asks for the byte for as long as a loop of ours would, and sleeps then. */
-static bool pass(int fd, bool sends)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    double end = loop_now() + SPIN_SECONDS;
-    char byte = 1;
-    if (sends)
-        return send(fd, &byte, 1, MSG_NOSIGNAL) == 1;
-    while (loop_now() < end) {
-        ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
-        if (n >= 0)
-            return n == 1;
-    }
-    poll(&wait, 1, -1);
-    return recv(fd, &byte, 1, 0) == 1;
-}
-
-static void measure_floor(bool tcp, double seconds)
+static double measure_raw(struct raw *raw, void (*once)(struct raw *raw), double seconds)
 {
     struct times times = {0};
-    int pair[2];
-    make_pair(tcp, pair);
-    pid_t child = fork();
-    if (!child) {
-        close(pair[0]);
-        while (pass(pair[1], false) && pass(pair[1], true))
-            ;
-        _exit(0);
-    }
-    close(pair[1]);
-    for (double begin = loop_now(), end = begin + seconds; loop_now() < end;) {
+    once(raw);
+    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
         double start = loop_now();
-        if (!pass(pair[0], true) || !pass(pair[0], false))
-            exit(1);
+        once(raw);
         vec_push(&times.seconds, loop_now() - start);
     }
-    close(pair[0]);
+    double median = quantile(&times, 5);
+    vec_release(&times.seconds);
+    return median;
+}
+
+static void move_all(struct ring *ring, char *buffer, bool writes)
+{
+    bool wake = false;
+    for (size_t done = 0; done < BIG_BYTES;) {
+        struct iovec part = {buffer + done, BIG_BYTES - done};
+        ssize_t n = writes ? ring_write(ring, &part, 1, &wake) : ring_read(ring, &part, 1, &wake);
+        if (n > 0)
+            done += (size_t)n;
+        else
+            sched_yield();
+    }
+}
+
+/* 100 MB through a ring, whose reader is another process. */
+static double measure_ring(double seconds)
+{
+    struct times times = {0};
+    void *memory = mmap(NULL, ring_bytes(RING_BYTES), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *buffer = mem_try(BIG_BYTES);
+    if (memory == MAP_FAILED || !buffer)
+        die("memory");
+    struct ring ring = {memory, RING_BYTES, 0};
+    memset(buffer, 1, BIG_BYTES);
+    pid_t child = fork();
+    while (!child)
+        move_all(&ring, buffer, false);
+    move_all(&ring, buffer, true);
+    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
+        double start = loop_now();
+        move_all(&ring, buffer, true);
+        vec_push(&times.seconds, loop_now() - start);
+    }
+    kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    report(&times);
+    munmap(memory, ring_bytes(RING_BYTES));
+    mem_free(buffer);
+    double median = quantile(&times, 5);
+    vec_release(&times.seconds);
+    return median;
+}
+
+static void pass(struct raw *raw)
+{
+    memcpy(raw->buffer, raw->buffer + BIG_BYTES / 2, BIG_BYTES / 2);
+}
+
+static void measure_link(bool shared, double seconds)
+{
+    enum kind kind = shared ? KIND_SHARED : KIND_TCP;
+    struct raw raw;
+    raw_open(&raw, kind, SPIN_SECONDS, false);
+    double trip = measure_raw(&raw, raw_trip, seconds);
+    raw_close(&raw);
+    raw_open(&raw, kind, SPIN_SECONDS, true);
+    double stream = shared ? measure_ring(seconds) : measure_raw(&raw, raw_stream, seconds);
+    double memory = 2 * measure_raw(&raw, pass, seconds);
+    raw_close(&raw);
+    printf("%.2f %.2f %.2f\n", trip, stream / MEGABYTES, memory / MEGABYTES);
 }
 
 /* ---- steps ---- */
+
+static void step(struct driver *driver)
+{
+    struct error err = ERROR_INIT;
+    bool more;
+    if (driver_next_feeds(driver, &more, &err) || driver_run_step(driver, &err))
+        fail(&err);
+}
 
 static void measure(struct worker *worker, struct driver *driver, double seconds)
 {
     struct times times = {0};
     struct error err = ERROR_INIT;
+    const struct worker_origin origin = {.seen = -1};
     int64_t counted;
-    bool more;
-    if (worker_start(worker, driver, NULL, &counted, &err))
+    if (worker_start(worker, driver, &origin, &counted, &err))
         fail(&err);
     for (int i = 0; i < 3; i++)
-        if (driver_next_feeds(driver, &more, &err) || driver_run_step(driver, &err))
-            fail(&err);
-    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 10;) {
+        step(driver);
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
         double start = loop_now();
-        if (driver_next_feeds(driver, &more, &err) || driver_run_step(driver, &err))
-            fail(&err);
+        step(driver);
         vec_push(&times.seconds, loop_now() - start);
     }
-    report(&times);
+    printf("%.1f %.1f %.1f\n", quantile(&times, 5), quantile(&times, 1), quantile(&times, 9));
+    vec_release(&times.seconds);
 }
 
-static void run(const char *parts, const char *cluster, const char *entry, double seconds)
+static void run(char **arguments, const char *key_file)
 {
     struct joined joined = {0};
     struct driver driver = {0};
     struct worker worker;
     struct error err = ERROR_INIT;
-    int fd = open(parts, O_RDONLY | O_CLOEXEC);
-    struct stream_reader *reader = stream_reader_new(fd, parts);
+    int fd = open(arguments[0], O_RDONLY | O_CLOEXEC);
+    struct stream_reader *reader = stream_reader_new(fd, arguments[0]);
     if (joined_read(reader, ops_registry(), &joined, &err))
         fail(&err);
     stream_reader_free(reader);
     close(fd);
-    driver_init(&driver, joined.graph, parts);
-    if (request_run(&driver.request, entry, &err) || driver_ready(&driver, &err))
+    driver_init(&driver, joined.graph, arguments[0]);
+    if (request_run(&driver.request, arguments[3], &err) || driver_ready(&driver, &err))
         fail(&err);
-    struct worker_options options = {
-        .member = {.cluster_path = cluster, .task = "worker:0", .producer = "dist", .no_key = true},
-        .graph = joined.graph,
-        .plan = {.kernels = ops_kernels(), .threads = 1},
-        .device = {.threads = 1}};
+    struct worker_options options = {.member = {.cluster_path = arguments[1],
+                                                .task = arguments[2],
+                                                .producer = "dist",
+                                                .key_file = key_file,
+                                                .no_key = !key_file,
+                                                .timeout = 120},
+                                     .graph = joined.graph,
+                                     .plan = {.kernels = ops_kernels(), .threads = 1},
+                                     .device = {.threads = 1}};
     if (worker_open(&worker, &options, &err))
         fail(&err);
     worker_drive(&worker, &driver);
-    measure(&worker, &driver, seconds);
+    measure(&worker, &driver, atof(arguments[4]));
     worker_close(&worker);
     driver_release(&driver);
     joined_release(&joined);
 }
 
-int main(int argc, char **argv)
+int main(int n, char **arguments)
 {
-    if (argc == 4 && !strcmp(argv[1], "--floor"))
-        measure_floor(!strcmp(argv[2], "tcp"), atof(argv[3]));
-    else if (argc == 7 && !strcmp(argv[1], "-g") && !strcmp(argv[3], "-c"))
-        run(argv[2], argv[4], argv[5], atof(argv[6]));
+    if (n == 4 && !strcmp(arguments[1], "raw"))
+        measure_link(!strcmp(arguments[2], "shared"), atof(arguments[3]));
+    else if ((n == 7 || n == 8) && !strcmp(arguments[1], "step"))
+        run(arguments + 2, n == 8 ? arguments[7] : NULL);
     else
         return 64;
     return 0;

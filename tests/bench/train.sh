@@ -3,8 +3,8 @@
 # Training steps of train.lua's nets, in turn with PyTorch's (peer_torch.py): each round runs both,
 # and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large
 # pages); its best median counts. The ratio of each round is taken within the round.
-# PYTHON names a Python that has torch; the newest is put into build/venv if pip can, else python3's
-# is taken. ROUNDS (5), THREADS (2), MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
+# PYTHON names a Python that has torch (python3). ROUNDS (5), THREADS (2),
+# MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
@@ -14,17 +14,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 large=4294967296
 tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=$large:glibc.malloc.trim_threshold=$large
-
-find_python() {
-    if [[ -z ${PYTHON:-} ]]; then
-        PYTHON=build/venv/bin/python
-        [[ -x $PYTHON ]] ||
-            { python3 -m venv build/venv && "$PYTHON" -m pip install -q torch numpy; } \
-                > /dev/null 2>&1 || PYTHON=python3
-    fi
-    "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
-        { echo "skipped: no torch (set PYTHON)"; exit 0; }
-}
 
 ours() { # MODEL STEPS: seconds a step, the median
     build/bin/tf-exec -g "$work/$1.tfg" --run train --steps "$2" --threads "$OMP_NUM_THREADS" \
@@ -52,7 +41,9 @@ peer() { # MODEL BATCH STEPS: the best of its four ways
     echo "$best"
 }
 
-find_python
+PYTHON=${PYTHON:-python3}
+"$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
+    { echo "skipped: no torch (set PYTHON)"; exit 0; }
 printf '%-10s %5s %12s %12s %7s\n' MODEL BATCH OURS/ms TORCH/ms RATIO
 for entry in ${MODELS:-mlp:128:300 lenet:64:30 alexnet:16:8}; do
     IFS=: read -r model batch steps <<< "$entry"

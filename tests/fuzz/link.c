@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/str.h"
+#include "lib/fuzz_stream.h"
 #include "transport/link_private.h"
 #include "transport/recycle.h"
 #include "transport/shared.h"
@@ -53,35 +52,6 @@ static bool has_closed(void *context)
     return n_closed > 0;
 }
 
-static void append_header(struct str *stream, const void *header, size_t n)
-{
-    uint8_t prefix[5] = {0xce}, sum[9] = {0xcf};
-    size_t total = n + 4 + sizeof sum;
-    struct str whole = STR_INIT;
-    str_append_bytes(&whole, header, n);
-    str_append_bytes(&whole, "\xa3sum", 4);
-    uint64_t hash = hash_bytes(whole.data, whole.n, 0);
-    for (int i = 0; i < 4; i++)
-        prefix[1 + i] = (uint8_t)(total >> (24 - 8 * i));
-    for (int i = 0; i < 8; i++)
-        sum[1 + i] = (uint8_t)(hash >> (56 - 8 * i));
-    str_append_bytes(stream, prefix, sizeof prefix);
-    str_append_bytes(stream, whole.data, whole.n);
-    str_append_bytes(stream, sum, sizeof sum);
-    str_release(&whole);
-}
-
-static size_t take(const uint8_t **data, size_t *size, const uint8_t **part)
-{
-    size_t n = *size < 2 ? 0 : (size_t)(*data)[0] << 8 | (*data)[1];
-    size_t skipped = *size < 2 ? *size : 2;
-    n = n < *size - skipped ? n : *size - skipped;
-    *part = *data + skipped;
-    *data += skipped + n;
-    *size -= skipped + n;
-    return n;
-}
-
 static void assemble(struct str *stream, const uint8_t *data, size_t size)
 {
     static const char greeting[] = "\x88\xa4kind\xa5hello\xa5major\x01\xa5minor\x00\xa3job\xa0"
@@ -89,13 +59,7 @@ static void assemble(struct str *stream, const uint8_t *data, size_t size)
     static const char ping[] = "\x82\xa4kind\xa4ping";
     append_header(stream, greeting, sizeof greeting - 1);
     append_header(stream, ping, sizeof ping - 1);
-    while (size) {
-        const uint8_t *part;
-        size_t n = take(&data, &size, &part);
-        append_header(stream, part, n);
-        n = take(&data, &size, &part);
-        str_append_bytes(stream, part, n);
-    }
+    append_records(stream, data, size);
 }
 
 static void receive(struct loop *loop, const struct link_config *config, const void *bytes,

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/str.h"
 
-#define SHARDS "ps"
 #define TIMEOUT_SECONDS 30.0
 #define LOOK_NS 20000000
 
@@ -33,7 +32,7 @@ static bool is_wanted(const struct client *client, const struct cluster_task *ta
     const char *wanted = client->options.task;
     char name[64];
     snprintf(name, sizeof name, "%.40s:%d", task->job, task->index);
-    return wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARDS);
+    return wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARD_JOB);
 }
 
 /* One of those that are asked whose port nobody knows yet; NULL: none. */
@@ -89,8 +88,9 @@ static int choose_tasks(struct client *client, struct error *err)
     }
     if (client->tasks.n)
         return 0;
-    return wanted ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", wanted)
-                  : error_set(err, ERR_CONFIG, "there is no task of job " SHARDS " in the cluster");
+    return wanted
+               ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", wanted)
+               : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
 }
 
 /* What is known to be dead is not waited for. */

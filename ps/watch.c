@@ -107,7 +107,7 @@ static struct watched *watched_of(struct watch *watch, const struct cluster_task
     if (task)
         return task;
     task = mem_alloc(sizeof *task);
-    *task = (struct watched){.is_shard = !strcmp(from->job, "ps"),
+    *task = (struct watched){.is_shard = !strcmp(from->job, SHARD_JOB),
                              .is_worker = !strcmp(from->job, "worker"),
                              .index = from->index,
                              .version = -1,

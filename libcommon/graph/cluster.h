@@ -16,6 +16,8 @@
 #include "base/vec.h"
 #include "graph/device_name.h"
 
+#define SHARD_JOB "ps" /* the tasks that keep variables */
+
 struct cluster_task {
     const char *job;
     int index;           /* of the job's tasks, from 0 */

@@ -9,8 +9,6 @@
 #include "pass/part.h"
 #include "pass/place_private.h"
 
-#define SHARD_JOB "ps"
-
 /* Everything that the entry needs, or the other entries need, is marked. */
 static void mark_needed(const struct graph *graph, const char *entry, bool others, char *marks)
 {

@@ -10,8 +10,6 @@
 #include "base/memory.h"
 #include "pass/place_private.h"
 
-#define SHARD_JOB "ps"
-
 enum strategy {
     FIRST_FINISH, /* where the node finishes first */
     MOST_ROOM,    /* where most memory is left */

@@ -86,7 +86,7 @@ static bool may_be_on_shards(const struct node *node)
     struct device_name asked;
     struct error ignored = ERROR_INIT;
     return !*node->device || (!device_name_parse(&asked, node->device, &ignored) &&
-                              (!*asked.job || !strcmp(asked.job, SLICE_SHARD_JOB)));
+                              (!*asked.job || !strcmp(asked.job, SHARD_JOB)));
 }
 
 static void add_to_table(struct finder *f, const struct node *node)
@@ -116,7 +116,7 @@ static struct limits find_limits(const struct placement *placement)
     struct limits limits = {0};
     for (size_t i = 0; i < placement->devices.n; i++) {
         const struct place_device *device = &placement->devices.items[i];
-        if (strcmp(device->name.job, SLICE_SHARD_JOB) != 0 || device->host != (int)i)
+        if (strcmp(device->name.job, SHARD_JOB) != 0 || device->host != (int)i)
             continue;
         int64_t bytes = device->memory_bytes;
         if (!bytes)
@@ -209,19 +209,18 @@ enum taken slice_taken(const struct slicer *s, const struct node *take, int slot
     const struct shape *shape = &take->outputs[slot].shape;
     const struct node *table = table_of(s, take);
     if (!strcmp(reduction, "rows"))
-        return slice_partner(s, take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
     if (!strcmp(reduction, "mean_rows"))
-        return slice_partner(s, take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
     return shape_equal(shape, &table->outputs[0].shape) ? TAKEN_DENSE : TAKEN_OTHER;
 }
 
 /* The i-th indices belong to the i-th values. */
-int slice_partner(const struct slicer *s, const struct node *take, int slot)
+int slice_partner(const struct node *take, int slot)
 {
     const struct attr_value *reductions = node_attr(take, "reductions");
     bool values = !strcmp(reductions->strings[slot], "mean_rows");
     int before = 0;
-    (void)s;
     for (int i = 0; i < slot; i++)
         before += !strcmp(reductions->strings[i], reductions->strings[slot]);
     for (int i = 0; i < reductions->n; i++)

@@ -153,7 +153,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker)
     struct device_name asked;
     struct error ignored = ERROR_INIT;
     bool shard =
-        !device_name_parse(&asked, asker->device, &ignored) && !strcmp(asked.job, SLICE_SHARD_JOB);
+        !device_name_parse(&asked, asker->device, &ignored) && !strcmp(asked.job, SHARD_JOB);
     for (size_t i = 0; shard && i < s->from->nodes.n; i++) {
         const char *device = graph_node(s->from, (int)i)->device;
         if (*device && !device_name_parse(&asked, device, &ignored) && asked.task == DEVICE_EVERY)

@@ -143,12 +143,7 @@ int slice_await(struct slicer *s, const struct node *node)
 
 struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
 {
-    size_t n = (size_t)slice_n_slices(s, node);
-    return (struct form){.kind = FORM_ROWS,
-                         .edge = {node->id, slot},
-                         .index = EDGE_NONE,
-                         .slicing = s->slicing[node->id],
-                         .parts = arena_array(&s->arena, n + 1, sizeof(struct edge))};
+    return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
 }
 
 static int visit_variable(struct slicer *s, const struct node *node)

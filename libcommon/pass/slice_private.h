@@ -14,10 +14,8 @@
 #include "pass/rewrite.h"
 #include "pass/slice.h"
 
-#define SLICE_SHARD_JOB "ps"
-#define SLICE_DEPTH_MAX                                                                            \
-    64 /* of values that are asked for by values; deeper ones are made whole                       \
-        */
+/* Of values that are asked for by values; deeper ones are made whole. */
+#define SLICE_DEPTH_MAX 64
 
 /* How tables of one group are cut. */
 struct slicing {
@@ -95,7 +93,7 @@ static inline int64_t slice_rows(struct slicing cut, int k)
 /* slice_find.c: roles, how tables are cut, what is made on demand. */
 int slice_find(struct slicer *s);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
-int slice_partner(const struct slicer *s, const struct node *take, int slot); /* the other slot */
+int slice_partner(const struct node *take, int slot); /* the other slot */
 
 /* Whether the edge is a sliced variable, or its value unchanged; *slicing: which. */
 bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);

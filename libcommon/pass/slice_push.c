@@ -29,7 +29,7 @@ static struct edge pushed(struct slicer *s, const struct node *push, int i, int 
     else if (what == TAKEN_INDEX)
         form = slice_index_of(s, slicing, push->inputs[i]);
     else
-        form = slice_part_of(s, slicing, push->inputs[i], push->inputs[slice_partner(s, take, i)]);
+        form = slice_part_of(s, slicing, push->inputs[i], push->inputs[slice_partner(take, i)]);
     return form ? form->parts[k] : EDGE_NONE;
 }
 
@@ -111,7 +111,7 @@ int slice_visit_take(struct slicer *s, const struct node *node)
                         : what == TAKEN_VALUES ? FORM_PART
                                                : FORM_ROWS;
         if (what == TAKEN_VALUES)
-            forms[i].index = (struct edge){node->id, slice_partner(s, node, i)};
+            forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
     for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
         struct taking t;

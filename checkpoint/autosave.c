@@ -156,12 +156,7 @@ static int write_job(struct job *job, struct error *err)
                                    .bytes_per_second =
                                        job->in_background ? options->bytes_per_second : 0,
                                    .threads = job->in_background ? 1 : 0};
-    struct store *store;
-    if (store_open(options->path, &opening, &store, err))
-        return err->code;
-    store_save(store, &request, NULL, err);
-    store_close(store);
-    return err->code;
+    return store_save_at(options->path, &opening, &request, err);
 }
 
 /* Steps come first: this thread, and those that it starts, step back. Not before the variables are

@@ -215,28 +215,61 @@ int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratc
     return checkpoint_check_digest(c, i, k, &found, err);
 }
 
-/* ---- checking all of it ---- */
+/* ---- many chunks at once ---- */
 
 struct chunk_place {
     int entry;
     uint64_t chunk;
 };
 
+/* Reads at most DIGEST_GROUP chunks to places CHUNK_BYTES apart, and checks them. */
+static int read_places(struct checkpoint *c, const struct chunk_place *places, size_t m, char *data,
+                       struct error *err)
+{
+    struct digest_item items[DIGEST_GROUP];
+    for (size_t i = 0; i < m; i++) {
+        uint64_t bytes = c->entries.items[places[i].entry].tensor->bytes;
+        void *chunk = data + i * CHUNK_BYTES;
+        items[i] = (struct digest_item){.data = chunk, .n = chunk_size(bytes, places[i].chunk)};
+        if (checkpoint_fetch_chunk(c, places[i].entry, places[i].chunk, chunk, err))
+            return err->code;
+    }
+    digest_many(items, m);
+    for (size_t i = 0; i < m && !err->code; i++)
+        checkpoint_check_digest(c, places[i].entry, places[i].chunk, &items[i].digest, err);
+    return err->code;
+}
+
+static size_t group_size(uint64_t n, uint64_t group)
+{
+    uint64_t left = n - group * DIGEST_GROUP;
+    return left < DIGEST_GROUP ? (size_t)left : DIGEST_GROUP;
+}
+
+static uint64_t group_count(uint64_t n)
+{
+    return (n + DIGEST_GROUP - 1) / DIGEST_GROUP;
+}
+
+/* ---- checking all of it ---- */
+
 struct checking {
     struct checkpoint *checkpoint;
-    VEC(struct chunk_place) tasks;
+    VEC(struct chunk_place) places;
 };
 
-static int check_one(void *context, uint64_t i, struct error *err)
+static int check_group(void *context, uint64_t group, struct error *err)
 {
     struct checking *checking = context;
-    struct checkpoint *c = checking->checkpoint;
-    int entry = checking->tasks.items[i].entry;
-    uint64_t k = checking->tasks.items[i].chunk;
-    void *scratch = mem_alloc(chunk_size(c->entries.items[entry].tensor->bytes, k));
-    int code = checkpoint_check_chunk(c, entry, k, scratch, err);
+    size_t m = group_size(checking->places.n, group);
+    char *scratch = mem_try(m * CHUNK_BYTES);
+    if (!scratch)
+        return error_set(err, ERR_OS, "%s: no memory for %zu chunks", checking->checkpoint->name,
+                         m);
+    read_places(checking->checkpoint, checking->places.items + group * DIGEST_GROUP, m, scratch,
+                err);
     mem_free(scratch);
-    return code;
+    return err->code;
 }
 
 static int check_all(struct checkpoint *c, struct error *err)
@@ -246,11 +279,11 @@ static int check_all(struct checkpoint *c, struct error *err)
         uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
         for (uint64_t k = 0; k < n; k++) {
             struct chunk_place place = {(int)i, k};
-            vec_push(&checking.tasks, place);
+            vec_push(&checking.places, place);
         }
     }
-    checkpoint_parallel(0, checking.tasks.n, check_one, &checking, err);
-    vec_release(&checking.tasks);
+    checkpoint_parallel(0, group_count(checking.places.n), check_group, &checking, err);
+    vec_release(&checking.places);
     return err->code;
 }
 
@@ -299,20 +332,12 @@ struct reading {
 static int read_group(void *context, uint64_t group, struct error *err)
 {
     const struct reading *r = context;
-    const struct manifest_tensor *t = r->checkpoint->entries.items[r->entry].tensor;
-    struct digest_item items[DIGEST_GROUP];
-    uint64_t first = group * DIGEST_GROUP, left = chunk_count(t->bytes) - first;
-    size_t m = left < DIGEST_GROUP ? (size_t)left : DIGEST_GROUP;
-    for (size_t i = 0; i < m; i++) {
-        void *data = r->data + (first + i) * CHUNK_BYTES;
-        items[i] = (struct digest_item){.data = data, .n = chunk_size(t->bytes, first + i)};
-        if (checkpoint_fetch_chunk(r->checkpoint, r->entry, first + i, data, err))
-            return err->code;
-    }
-    digest_many(items, m);
-    for (size_t i = 0; i < m && !err->code; i++)
-        checkpoint_check_digest(r->checkpoint, r->entry, first + i, &items[i].digest, err);
-    return err->code;
+    uint64_t first = group * DIGEST_GROUP;
+    size_t m = group_size(chunk_count(r->checkpoint->entries.items[r->entry].tensor->bytes), group);
+    struct chunk_place places[DIGEST_GROUP];
+    for (size_t i = 0; i < m; i++)
+        places[i] = (struct chunk_place){r->entry, first + i};
+    return read_places(r->checkpoint, places, m, r->data + first * CHUNK_BYTES, err);
 }
 
 int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct error *err)
@@ -323,8 +348,8 @@ int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct er
     if (manifest_tensor_alloc(t, &result, err))
         return error_prefix(err, "%s: '%s': ", c->name, t->name);
     struct reading reading = {c, i, result.data};
-    uint64_t groups = (chunk_count(t->bytes) + DIGEST_GROUP - 1) / DIGEST_GROUP;
-    int code = checkpoint_parallel(0, groups, read_group, &reading, err);
+    int code =
+        checkpoint_parallel(0, group_count(chunk_count(t->bytes)), read_group, &reading, err);
     if (!code && (code = manifest_tensor_check(t, &result, err)))
         error_prefix(err, "%s: '%s': ", c->name, t->name);
     if (code)

@@ -9,36 +9,40 @@
 
 /* ---- forgetting ---- */
 
-/* The newest manifest that is left; one that is damaged cannot be. */
+struct newest {
+    struct store_head *head;
+    int64_t sequence;
+};
+
+/* One that is damaged cannot be the newest. */
+static int look_at(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+{
+    struct newest *newest = context;
+    struct ckpt_manifest m;
+    struct error ignored = ERROR_INIT;
+    (void)key, (void)err;
+    if (ckpt_manifest_decode(value->mv_data, value->mv_size, &m, &ignored))
+        return 0;
+    if (m.sequence > newest->sequence) {
+        newest->sequence = m.sequence;
+        newest->head->step = m.step;
+        newest->head->manifest = m.digest;
+    }
+    ckpt_manifest_release(&m);
+    return 0;
+}
+
+/* To the newest manifest that is left. */
 static int move_head(struct store *store, MDB_txn *txn, struct error *err)
 {
     struct store_head head;
-    MDB_cursor *cursor;
-    uint8_t bytes[STEP_KEY_BYTES];
-    MDB_val key = store_step_key(bytes, 0), value;
-    int64_t newest = -1;
+    struct newest newest = {&head, -1};
     if (store_read_head(store, txn, &head, err))
         return err->code;
     head.step = -1;
-    int status = mdb_cursor_open(txn, store->dbi, &cursor);
-    if (status)
-        return store_failed(store, status, "reading", err);
-    status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    for (; !status && *(const char *)key.mv_data == 'm';
-         status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        struct ckpt_manifest m;
-        struct error ignored = ERROR_INIT;
-        if (ckpt_manifest_decode(value.mv_data, value.mv_size, &m, &ignored))
-            continue;
-        if (m.sequence > newest) {
-            newest = m.sequence;
-            head.step = m.step;
-            head.manifest = m.digest;
-        }
-        ckpt_manifest_release(&m);
-    }
-    mdb_cursor_close(cursor);
-    return store_write_head(store, txn, &head, err);
+    return store_walk(store, txn, 'm', STEP_KEY_BYTES, look_at, &newest, err)
+               ? err->code
+               : store_write_head(store, txn, &head, err);
 }
 
 static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_t n,

@@ -10,6 +10,24 @@
 #include "checkpoint/pages_private.h"
 #include "checkpoint/store_private.h"
 
+int store_walk(struct store *store, MDB_txn *txn, char kind, size_t key_bytes, store_visit *each,
+               void *context, struct error *err)
+{
+    MDB_cursor *cursor;
+    MDB_val key = {1, &kind}, value;
+    int status = mdb_cursor_open(txn, store->dbi, &cursor);
+    if (status)
+        return store_failed(store, status, "reading", err);
+    status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    while (!status && key.mv_size == key_bytes && *(const char *)key.mv_data == kind &&
+           !each(context, &key, &value, err))
+        status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    mdb_cursor_close(cursor);
+    if (!err->code && status && status != MDB_NOTFOUND)
+        store_failed(store, status, "reading", err);
+    return err->code;
+}
+
 void manifests_release(manifest_vec *manifests)
 {
     for (size_t i = 0; i < manifests->n; i++)
@@ -40,11 +58,6 @@ static int64_t step_of(const MDB_val *key)
     return (int64_t)step;
 }
 
-static bool is_step_key(const MDB_val *key)
-{
-    return key->mv_size == STEP_KEY_BYTES && *(const char *)key->mv_data == 'm';
-}
-
 /* The newest manifest is the one that the head names. */
 static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *manifests,
                       struct error *err)
@@ -60,25 +73,25 @@ static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *man
                      head.step);
 }
 
-static int take_all(struct store *store, MDB_cursor *cursor, manifest_vec *manifests,
-                    struct error *damaged, struct error *err)
+struct taking {
+    struct store *store;
+    manifest_vec *manifests;
+    struct error *damaged; /* the first that is; NULL: none may be */
+};
+
+static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    uint8_t bytes[STEP_KEY_BYTES];
-    MDB_val key = store_step_key(bytes, 0), value;
-    int status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    for (; !status && is_step_key(&key); status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        struct ckpt_manifest manifest;
-        struct error failed = ERROR_INIT;
-        if (!decode(store, step_of(&key), &value, &manifest, &failed)) {
-            vec_push(manifests, manifest);
-        } else if (!damaged || failed.code != ERR_DATA) {
-            *err = failed;
-            return err->code;
-        } else if (!damaged->code) {
-            *damaged = failed;
-        }
+    const struct taking *taking = context;
+    struct ckpt_manifest manifest;
+    struct error failed = ERROR_INIT;
+    if (!decode(taking->store, step_of(key), value, &manifest, &failed)) {
+        vec_push(taking->manifests, manifest);
+    } else if (!taking->damaged || failed.code != ERR_DATA) {
+        *err = failed;
+    } else if (!taking->damaged->code) {
+        *taking->damaged = failed;
     }
-    return status && status != MDB_NOTFOUND ? store_failed(store, status, "reading", err) : 0;
+    return err->code;
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -91,18 +104,12 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
                     struct error *err)
 {
     MDB_txn *txn;
-    MDB_cursor *cursor;
+    struct taking taking = {store, manifests, damaged};
     *manifests = (manifest_vec)VEC_INIT;
     error_clear(err);
     if (store_begin(store, false, &txn, err))
         return err->code;
-    int status = mdb_cursor_open(txn, store->dbi, &cursor);
-    if (status) {
-        store_failed(store, status, "reading", err);
-    } else {
-        take_all(store, cursor, manifests, damaged, err);
-        mdb_cursor_close(cursor);
-    }
+    store_walk(store, txn, 'm', STEP_KEY_BYTES, take, &taking, err);
     struct error lost = ERROR_INIT;
     if (!err->code && check_head(store, txn, manifests, &lost)) {
         if (!damaged)

@@ -58,42 +58,29 @@ int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *
                   : decode(store, &value, manifest, err);
 }
 
-static bool is_replaced_key(const MDB_val *key)
-{
-    return key->mv_size == CHUNK_KEY_BYTES && *(const char *)key->mv_data == 'o';
-}
+struct taking {
+    struct store *store;
+    manifest_vec *manifests;
+};
 
-static int take_all(struct store *store, MDB_cursor *cursor, manifest_vec *manifests,
-                    struct error *err)
+static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    static const struct digest first = {{0}};
-    uint8_t bytes[CHUNK_KEY_BYTES];
-    MDB_val key = store_replaced_key(bytes, &first), value;
-    int status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    for (; !status && is_replaced_key(&key);
-         status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        struct ckpt_manifest manifest;
-        if (decode(store, &value, &manifest, err))
-            return err->code;
-        vec_push(manifests, manifest);
-    }
-    return status && status != MDB_NOTFOUND ? store_failed(store, status, "reading", err) : 0;
+    const struct taking *taking = context;
+    struct ckpt_manifest manifest;
+    (void)key;
+    if (!decode(taking->store, value, &manifest, err))
+        vec_push(taking->manifests, manifest);
+    return err->code;
 }
 
 int store_replaced(struct store *store, manifest_vec *manifests, struct error *err)
 {
     MDB_txn *txn;
-    MDB_cursor *cursor;
+    struct taking taking = {store, manifests};
     *manifests = (manifest_vec)VEC_INIT;
     if (store_begin(store, false, &txn, err))
         return err->code;
-    int status = mdb_cursor_open(txn, store->dbi, &cursor);
-    if (status) {
-        store_failed(store, status, "reading", err);
-    } else {
-        take_all(store, cursor, manifests, err);
-        mdb_cursor_close(cursor);
-    }
+    store_walk(store, txn, 'o', CHUNK_KEY_BYTES, take, &taking, err);
     store_abort(store, txn);
     if (err->code)
         manifests_release(manifests);

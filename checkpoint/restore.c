@@ -100,14 +100,14 @@ static int apply(const struct restore_request *request, const saved_variables *s
     return 0;
 }
 
-/* What aggregates updates and counts workers, where there is such. */
-static int load_resources(struct checkpoint *c, struct variable_store *variables, struct error *err)
+int checkpoint_load_resources(struct checkpoint *c, const char *shard,
+                              struct variable_store *variables, struct error *err)
 {
     static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
     for (size_t i = 0; i < c->entries.n; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;
         struct tensor value;
-        if (!resource_is_part(t->name))
+        if (!resource_is_part(t->name) || (shard && strcmp(c->entries.items[i].shard, shard) != 0))
             continue;
         if (checkpoint_read(c, (int)i, &value, err))
             return err->code;
@@ -134,7 +134,7 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     const struct loading loading = {c, request->graph, &request->names, false};
     restored->fits = !load(&loading, NULL, err);
     if (restored->fits && !load(&loading, &saved, err) &&
-        !load_resources(c, request->variables, err))
+        !checkpoint_load_resources(c, NULL, request->variables, err))
         apply(request, &saved, err);
     saved_release(&saved);
     checkpoint_close(c);

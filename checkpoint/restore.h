@@ -23,6 +23,11 @@ int restore_check_names(const struct restore_names *names, struct error *err);
 int checkpoint_load(struct checkpoint *checkpoint, const struct graph *graph,
                     const struct restore_names *names, saved_variables *saved, struct error *err);
 
+/* Makes what aggregates updates and counts workers, as it was: that of one shard ("ps-0"), or of
+ * all (NULL). */
+int checkpoint_load_resources(struct checkpoint *checkpoint, const char *shard,
+                              struct variable_store *variables, struct error *err);
+
 struct restore_request {
     const struct graph *graph;
     struct restore_names names;

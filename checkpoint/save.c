@@ -322,3 +322,14 @@ int store_save(struct store *store, const struct save_request *request, struct c
         *saved = manifest;
     return err->code;
 }
+
+int store_save_at(const char *path, const struct store_options *options,
+                  const struct save_request *request, struct error *err)
+{
+    struct store *store;
+    if (store_open(path, options, &store, err))
+        return err->code;
+    store_save(store, request, NULL, err);
+    store_close(store);
+    return err->code;
+}

@@ -28,7 +28,7 @@ struct save_request {
                                 * step already. */
     size_t n_shards;
     bool is_part;            /* of a checkpoint of several shards: one of the same step stays until
-                              * store_prune,            as it may be what is listed */
+                              * store_prune, as it may be what is listed */
     double bytes_per_second; /* 0: as fast as it goes */
     int threads;             /* for digests; 0: as many as cores */
 
@@ -42,5 +42,9 @@ struct save_request {
  * The store is open for writing. ERR_IO when the disk is full: nothing was changed then. */
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err);
+
+/* The same with a store that is opened for this, as `options` say. */
+int store_save_at(const char *path, const struct store_options *options,
+                  const struct save_request *request, struct error *err);
 
 #endif

@@ -54,6 +54,12 @@ int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, 
 int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
                      struct error *err);
 
+/* Calls `each` with every entry whose key begins with `kind` and has that length, in their order,
+ * until it fails. The value lies in the map: store_read_value copies it. */
+typedef int store_visit(void *context, const MDB_val *key, const MDB_val *value, struct error *err);
+int store_walk(struct store *store, MDB_txn *txn, char kind, size_t key_bytes, store_visit *each,
+               void *context, struct error *err);
+
 /* Where in the file a value lies that LMDB has found. */
 uint64_t store_offset(const struct store *store, const void *value);
 

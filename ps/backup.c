@@ -28,12 +28,7 @@ struct fetching {
 static void pack_cut(void *context, msgpack_packer *packer)
 {
     const struct fetching *f = context;
-    pack_key(packer, "folder");
-    pack_text(packer, f->name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, f->step);
-    pack_key(packer, "seconds");
-    msgpack_pack_double(packer, f->backup->client->options.timeout / 2);
+    shard_pack_cut(packer, f->name, f->step, f->backup->client->options.timeout / 2);
 }
 
 static void take_step(void *context, const char *task, const struct record *reply)
@@ -45,7 +40,7 @@ static void take_step(void *context, const char *task, const struct record *repl
 static int cut(struct fetching *f, struct error *err)
 {
     struct request request = {.verb = "cut",
-                              .n_fields = 3,
+                              .n_fields = SHARD_CUT_FIELDS,
                               .pack = pack_cut,
                               .about = "a moment between two rounds",
                               .answered = take_step,
@@ -148,7 +143,6 @@ static int fetch_all(struct fetching *f, int task, struct error *err)
 static int write_shard(struct fetching *f, const char *name, struct error *err)
 {
     const struct backup *b = f->backup;
-    struct store *store;
     const struct store_options options = {
         .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
     const struct save_request request = {.step = f->step,
@@ -156,11 +150,7 @@ static int write_shard(struct fetching *f, const char *name, struct error *err)
                                          .tensors = f->tensors.items,
                                          .n_tensors = f->tensors.n,
                                          .is_part = true};
-    if (store_open(b->path, &options, &store, err))
-        return err->code;
-    store_save(store, &request, NULL, err);
-    store_close(store);
-    return err->code;
+    return store_save_at(b->path, &options, &request, err);
 }
 
 static void forget(struct fetching *f)

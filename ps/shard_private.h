@@ -96,6 +96,9 @@ void shard_cuts_end(struct shard *shard);
 
 /* shard_save.c */
 shard_work shard_write, shard_save, shard_hand_out;
+#define SHARD_CUT_FIELDS 3
+/* The fields of a request to take a cut of that name. */
+void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds);
 void shard_name(const char *task, char name[SHARD_NAME_BYTES]); /* "ps:0": "ps-0" */
 
 struct shard_save_request {

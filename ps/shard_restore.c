@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/restore.h"
 #include "ps/claims.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
@@ -230,22 +230,12 @@ static int restore_variables(struct restoring *r, double seconds, struct error *
 /* Those of this shard are made; others that are there get what the checkpoint has for them. */
 static int restore_resources(struct restoring *r, struct error *err)
 {
-    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
     struct variable_store *store = r->shard->options.variables;
-    struct checkpoint *c = r->checkpoint;
     struct resource *resource = NULL;
-    for (size_t i = 0; i < c->entries.n && !err->code; i++) {
-        const struct manifest_tensor *t = c->entries.items[i].tensor;
-        struct tensor value;
-        if (!is_mine(r, &c->entries.items[i]) || !resource_is_part(t->name) ||
-            checkpoint_read(c, (int)i, &value, err))
-            continue;
-        if (resource_load(store, kinds, t->container, t->name, &value, err))
-            error_prefix(err, "%s: ", c->name);
-        tensor_release(&value);
-    }
-    while (!r->is_own && !err->code && (resource = resource_next(store, resource)))
-        claims_load(c, resource, err);
+    if (r->is_own)
+        return checkpoint_load_resources(r->checkpoint, r->name, store, err);
+    while (!err->code && (resource = resource_next(store, resource)))
+        claims_load(r->checkpoint, resource, err);
     return err->code;
 }
 

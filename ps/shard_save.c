@@ -32,7 +32,6 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
                      double seconds, struct error *err)
 {
     char name[SHARD_NAME_BYTES];
-    struct store *store;
     const struct store_options options = {
         .write = true, .lock_wait = seconds, .owner = "tf-ps", .shard = name};
     const struct save_request request = {.step = cut->step,
@@ -42,11 +41,7 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
                                          .is_part = true,
                                          .threads = 1};
     shard_name(shard->options.task, name);
-    if (store_open(folder, &options, &store, err))
-        return err->code;
-    store_save(store, &request, NULL, err);
-    store_close(store);
-    return err->code;
+    return store_save_at(folder, &options, &request, err);
 }
 
 static int write_part(struct shard *shard, const char *folder, double seconds, struct error *err)
@@ -80,15 +75,20 @@ struct save {
     struct str pushes; /* of each worker, that count */
 };
 
+void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds)
+{
+    pack_key(packer, "folder");
+    pack_text(packer, name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, step);
+    pack_key(packer, "seconds");
+    msgpack_pack_double(packer, seconds);
+}
+
 static void pack_snapshot(void *context, msgpack_packer *packer)
 {
     const struct save *save = context;
-    pack_key(packer, "folder");
-    pack_text(packer, save->name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, save->step);
-    pack_key(packer, "seconds");
-    msgpack_pack_double(packer, save->seconds);
+    shard_pack_cut(packer, save->name, save->step, save->seconds);
 }
 
 static int ask(struct save *save, const struct request *request, double seconds, struct error *err)
@@ -112,7 +112,7 @@ static void count_pushes(struct save *save, struct clock *clock)
 static int cut_all(struct save *save, struct clock *clock, struct error *err)
 {
     struct request request = {.verb = "snapshot",
-                              .n_fields = 3,
+                              .n_fields = SHARD_CUT_FIELDS,
                               .pack = pack_snapshot,
                               .cancelled = &save->shard->ends,
                               .about = "a copy of what it keeps",

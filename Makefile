@@ -190,12 +190,13 @@ fuzz:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
-# Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one killed and some
-# thousand made to fail, 1,000 saves under a policy.
+# Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
+# shards killed and some thousand made to fail, 1,000 saves under a policy.
 soak: all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/store_kill
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/store_calls
+	STORE_SWEEPS=2 $(BUILD)/tests/unit/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/store_keep
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats

@@ -60,17 +60,21 @@ void checkpoint_close(struct checkpoint *c)
 
 /* ---- opening ---- */
 
-/* Of that digest: the shard may have saved the step once more, which nobody lists yet. */
+/* Of that digest: the shard may have saved the step once more, which nobody lists yet, or no more
+ * when a prune has found it. */
 static int find_manifest(struct checkpoint_part *part, int64_t step, const struct digest *digest,
                          struct error *err)
 {
-    if (store_manifest_in(part->store, part->txn, step, &part->manifest, err))
-        return err->code;
-    if (digest_equal(&part->manifest.digest, digest))
+    struct error missing = ERROR_INIT;
+    int code = store_manifest_in(part->store, part->txn, step, &part->manifest, &missing);
+    if (!code && digest_equal(&part->manifest.digest, digest))
         return 0;
     ckpt_manifest_release(&part->manifest);
     part->manifest = (struct ckpt_manifest){0};
-    return store_find_replaced(part->store, part->txn, digest, &part->manifest, err);
+    store_find_replaced(part->store, part->txn, digest, &part->manifest, err);
+    if (code && err->code)
+        *err = missing;
+    return err->code;
 }
 
 static int open_shard(struct checkpoint *c, struct store *root, const struct manifest_shard *shard,

@@ -6,22 +6,15 @@
  *
  * STORE_SWEEPS: how often all of it is done, with other sizes each time (once by default).
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "checkpoint/maintain.h"
+#include "lib/deeds.h"
 #include "lib/stores.h"
-#include "lib/traced.h"
 
 #define OLD 2 /* the newest checkpoint before, and what is saved */
 #define NEW 3
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1 /* it cannot do without memory of its own, either */
-#else
-#define SANITIZED 0
-#endif
 #define NAME_BYTES (STORES_PATH_BYTES + 32)
 
 struct file {
@@ -33,15 +26,8 @@ struct file {
 static char path[NAME_BYTES], copy_path[NAME_BYTES], new_path[NAME_BYTES];
 static struct file files[2]; /* of the stores, as they are before */
 static int64_t size;         /* floats of a checkpoint */
-static struct error *told;   /* by the child: shared memory */
 
 /* ---- what is done: each is run by a child of its own ---- */
-
-static int tell(const struct error *err)
-{
-    *told = *err;
-    return err->code;
-}
 
 static int open_writing(const char *name, struct store **store, struct error *err)
 {
@@ -55,10 +41,11 @@ static int save(void *context)
     struct error err = ERROR_INIT;
     (void)context;
     if (open_writing(path, &store, &err))
-        return tell(&err);
-    stores_save(store, NEW, size, NULL, &err);
+        return deed_tell(&err);
+    if (!stores_save(store, NEW, size, NULL, &err))
+        deed_done();
     store_close(store);
-    return tell(&err);
+    return deed_tell(&err);
 }
 
 static int forget(void *context)
@@ -67,10 +54,10 @@ static int forget(void *context)
     struct error err = ERROR_INIT;
     (void)context;
     if (open_writing(path, &store, &err))
-        return tell(&err);
+        return deed_tell(&err);
     store_forget(store, (int64_t[]){0}, 1, &err);
     store_close(store);
-    return tell(&err);
+    return deed_tell(&err);
 }
 
 static int prune(void *context)
@@ -80,10 +67,10 @@ static int prune(void *context)
     struct error err = ERROR_INIT;
     (void)context;
     if (open_writing(path, &store, &err))
-        return tell(&err);
+        return deed_tell(&err);
     store_prune(store, false, NULL, &report, &err); /* of step 1 */
     store_close(store);
-    return tell(&err);
+    return deed_tell(&err);
 }
 
 static int copy(void *context)
@@ -93,16 +80,17 @@ static int copy(void *context)
     struct error err = ERROR_INIT;
     (void)context;
     if (store_open(path, NULL, &from, &err))
-        return tell(&err);
+        return deed_tell(&err);
     if (!open_writing(copy_path, &to, &err)) {
         if (!checkpoint_open(from, OLD, &c, NULL, &err)) {
-            checkpoint_copy(c, to, NULL, NULL, &err);
+            if (!checkpoint_copy(c, to, NULL, NULL, &err))
+                deed_done();
             checkpoint_close(c);
         }
         store_close(to);
     }
     store_close(from);
-    return tell(&err);
+    return deed_tell(&err);
 }
 
 static int make(void *context)
@@ -110,7 +98,7 @@ static int make(void *context)
     struct error err = ERROR_INIT;
     (void)context;
     store_create(new_path, &err);
-    return tell(&err);
+    return deed_tell(&err);
 }
 
 /* ---- before and after ---- */
@@ -140,8 +128,7 @@ static void put_back(const struct file *file)
 static int setup(void **state)
 {
     struct error err = ERROR_INIT;
-    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(told, MAP_FAILED);
+    deeds_begin();
     *state = (void *)(uintptr_t)stores_folder();
     snprintf(path, sizeof path, "%s/store", (char *)*state);
     snprintf(copy_path, sizeof copy_path, "%s/copy", (char *)*state);
@@ -153,7 +140,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    munmap(told, sizeof *told);
+    deeds_end();
     stores_remove(*state);
     return 0;
 }
@@ -242,21 +229,12 @@ static void check_new(void)
 
 /* ---- the sweeps ---- */
 
-struct deed {
-    const char *name;
-    int (*work)(void *context);
-};
+static const struct deed deeds[] = {{"save", save, true},
+                                    {"forget", forget, false},
+                                    {"prune", prune, false},
+                                    {"copy", copy, true},
+                                    {"make", make, false}};
 
-static const struct deed deeds[] = {
-    {"save", save}, {"forget", forget}, {"prune", prune}, {"copy", copy}, {"make", make}};
-
-static int sweeps(void)
-{
-    const char *many = getenv("STORE_SWEEPS");
-    return many ? atoi(many) : 1;
-}
-
-/* True: the change is there. */
 static bool check_after(const struct deed *deed)
 {
     if (deed->work == make) {
@@ -269,91 +247,32 @@ static bool check_after(const struct deed *deed)
     return changed;
 }
 
-static void kill_all_along(const struct deed *deed)
-{
-    int n = 1, after = 0, code;
-    while ((code = traced_kill(deed->work, NULL, n)) == TRACED_KILLED) {
-        after += check_after(deed);
-        n++;
-    }
-    assert_int_equal(code, 0);
-    check_after(deed);
-    print_message("%s: killed at %d places, %d of them after the commit\n", deed->name, n - 1,
-                  after);
-    assert_true(n > 40);
-}
-
 /* Who is killed shows a sanitizer nothing, and takes ten times as long with it. */
 static void killed_at_every_system_call(void **state)
 {
     if (SANITIZED || !traced_works())
         skip();
-    for (int sweep = 0; sweep < sweeps(); sweep++) {
+    for (int sweep = 0; sweep < deed_sweeps(); sweep++) {
         size = sweep % 2 ? 300000 + 4099 * sweep : 10000 + 4099 * sweep;
         fill();
         for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
-            kill_all_along(&deeds[i]);
+            deed_kill_all_along(&deeds[i], 1, check_after);
         empty(state);
     }
 }
 
 #ifdef __x86_64__
 
-static const long disk_calls[] = {SYS_openat,
-                                  SYS_pread64,
-                                  SYS_pwrite64,
-                                  SYS_fallocate,
-                                  SYS_msync,
-                                  SYS_fdatasync,
-                                  SYS_fsync,
-                                  SYS_ftruncate,
-                                  SYS_flock,
-                                  SYS_sync_file_range,
-                                  SYS_fcntl,
-                                  SYS_mkdir,
-                                  SYS_rename,
-                                  SANITIZED ? SYS_fsync : SYS_mmap,
-                                  -1};
-
-/* An error, or as if nothing had been: a hint that failed, and what is compared first, and written
- * anew when it cannot be read. */
-static bool is_fair(int code, int error)
-{
-    if (code == 0 || code == ERR_IO)
-        return true;
-    return error != EIO && (code == ERR_OS || code == ERR_DENIED);
-}
-
-static void fail_all_along(const struct deed *deed, int error)
-{
-    int n = 1, failed = 0, code;
-    while ((code = traced_fail(deed->work, NULL, disk_calls, n, error)) & TRACED_STRUCK) {
-        code &= ~TRACED_STRUCK;
-        if (!is_fair(code, error))
-            fail_msg("%s: call %d: %s: %d, %s", deed->name, n, strerror(error), code, told->text);
-        bool changed = check_after(deed);
-        if (!code && (deed->work == save || deed->work == copy))
-            assert_true(changed);
-        failed += code != 0;
-        n++;
-    }
-    assert_int_equal(code, 0);
-    check_after(deed);
-    print_message("%s: %d calls, %d of them errors when they fail with %s\n", deed->name, n - 1,
-                  failed, strerror(error));
-    assert_true(failed > 3);
-}
-
 static void every_call_may_fail(void **state)
 {
     static const int errors[] = {EIO, ENOSPC, EACCES};
     if (!traced_works())
         skip();
-    for (int sweep = 0; sweep < sweeps(); sweep++) {
+    for (int sweep = 0; sweep < deed_sweeps(); sweep++) {
         size = sweep % 2 ? 270000 + 4099 * sweep : 10000 + 4099 * sweep;
         fill();
         for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
-            fail_all_along(&deeds[i], errors[(sweep + i) % 3]);
+            deed_fail_all_along(&deeds[i], errors[(sweep + i) % 3], 1, check_after);
         empty(state);
     }
 }

@@ -10,7 +10,8 @@
 #include "pass/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
-static int64_t accumulate = 1, workers;
+static const char *towers;
+static int64_t accumulate = 1, workers, in_graph;
 static double timeout = 300;
 static bool report;
 
@@ -20,6 +21,10 @@ static const struct option_row rows[] = {
      "push the mean gradient of K steps, every K steps"},
     {0, "compress", OPTION_TEXT, &compress, "TYPE",
      "bf16 or fp16: variables and gradients cross in 16 bits"},
+    {0, "in-graph", OPTION_INT, &in_graph, "N",
+     "no workers: one graph with N towers that share what is fed; see below"},
+    {0, "towers", OPTION_TEXT, &towers, "DEVICE",
+     "of the towers, with a * for the tower's number (/job:worker/task:*)"},
     {0, "entry", OPTION_TEXT, &entry, "NAME", "the entry that trains, if there are several"},
     {0, "workers", OPTION_INT, &workers, "N",
      "that are expected; without it tf-place sets as many as the cluster has"},
@@ -52,10 +57,17 @@ static const struct option_table table = {
         "    allreduce        the workers sum gradients among themselves; there are no shards\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
-        "and again; join and leave, which a worker runs at its start and at the end of its data.",
+        "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
+        "\n"
+        "With --in-graph N one driver runs all. What computes with fed rows is there N times, in "
+        "towers; of a batch each gets as many rows as the others, or one more. Gradients and other "
+        "means become the mean over all rows, what has a value for each row is put together, and "
+        "updates are there once. So training alone, with the same batches, gives the same.",
     .examples =
         "tf-graph digits.lua | tf-opt | tf-replicate --mode sync | tf-place -c C | tf-part\n"
-        "tf-replicate --mode ssp,bound=3 --compress bf16 digits.tfg -o many.tfg",
+        "tf-replicate --mode ssp,bound=3 --compress bf16 digits.tfg -o many.tfg\n"
+        "tf-replicate --in-graph 2 --towers '/device:CPU:*' digits.tfg |\n"
+        "  tf-place --devices CPU:0,CPU:1 | tf-part > towers.tfg",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
@@ -65,6 +77,25 @@ static void note(void *context, const char *node, const char *what)
 {
     (void)context;
     fprintf(stderr, "%s  %s\n", node, what);
+}
+
+static int read_towers(struct replicate_options *options, struct error *err)
+{
+    if (towers && !in_graph)
+        return error_set(err, ERR_USAGE, "--towers says where the towers of --in-graph are");
+    if (!in_graph)
+        return 0;
+    if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
+        return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
+                         REPLICATE_TOWERS_MAX);
+    if (strcmp(mode, "sync") != 0 || accumulate > 1 || workers)
+        return error_set(err, ERR_USAGE, "--in-graph has no workers, for whom --%s would be",
+                         accumulate > 1 ? "accumulate"
+                         : workers      ? "workers"
+                                        : "mode");
+    options->towers = (int)in_graph;
+    options->tower_device = towers;
+    return 0;
 }
 
 static int read_options(struct replicate_options *options, struct error *err)
@@ -79,6 +110,8 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
     if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
+    if (read_towers(options, err))
+        return err->code;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;
     options->timeout = timeout;

@@ -77,6 +77,8 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
 /* The outside version of what has one; else that of the update, for aliases. */
 static struct edge name_edge(struct replicator *r, struct edge edge)
 {
+    if (r->towers)
+        return towers_whole(r->towers, edge);
     if (has(r, edge.node, FACT_WRITER) || r->copy[edge.node] >= 0)
         return replicate_edge(r, edge);
     return (struct edge){r->updated[edge.node], edge.slot};
@@ -107,6 +109,11 @@ static int copy_names(struct replicator *r)
 
 static int build(struct replicator *r)
 {
+    if (r->options->towers) {
+        if (replicate_towers(r) || copy_names(r))
+            return r->err->code;
+        return graph_check(r->to, r->err);
+    }
     if (r->options->mode == REPLICATE_ALLREDUCE) {
         if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
             return error_set(r->err, ERR_USAGE,
@@ -135,6 +142,7 @@ static void release(struct replicator *r)
     vec_release(&r->locals);
     vec_release(&r->joined);
     vec_release(&r->ends);
+    towers_release(r->towers);
     arena_release(&r->arena);
 }
 

@@ -19,12 +19,18 @@
  * With all-reduce (the collective op AllReduce over the gradients) there are no shards: each worker
  * has all variables and updates them alike.
  *
+ * In-graph replication has no workers: one graph with some towers, each of which computes with a
+ * part of the rows that are fed, on a device of its own. What came of them is put together, and
+ * what follows is there once. A graph so made trains, alone, as the one that it was made of.
+ *
  * Names of variables and seeds do not change, and do not tell workers apart.
  */
 #ifndef TF_PASS_REPLICATE_H
 #define TF_PASS_REPLICATE_H
 
 #include "graph/graph.h"
+
+#define REPLICATE_TOWERS_MAX 1024
 
 enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
@@ -40,9 +46,11 @@ struct replicate_options {
                          * if that is gradient descent, else 0 */
     int accumulate;     /* steps whose gradients are averaged before they are pushed; 0: 1 */
     int workers;        /* that are expected; 0: as many as the placer's cluster has */
-    double timeout;     /* seconds that a worker waits for others; 0: no limit */
-    enum dtype wire;    /* in which gradients and variables cross: DTYPE_INVALID: as they are */
-    const char *entry;  /* that trains; NULL: the one that does */
+    int towers;         /* in-graph replication, and how many; 0: another */
+    const char *tower_device; /* with a '*' for the tower's number; NULL: /job:worker/task:* */
+    double timeout;           /* seconds that a worker waits for others; 0: no limit */
+    enum dtype wire;   /* in which gradients and variables cross: DTYPE_INVALID: as they are */
+    const char *entry; /* that trains; NULL: the one that does */
 
     /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
     void (*note)(void *context, const char *node, const char *what);

@@ -31,8 +31,7 @@ static const char *update_name(struct replicator *r, const struct node *node)
     return r->update_names[node->id];
 }
 
-/* What the script asked for, and the job if it asked for none. */
-static const char *device_of(struct replicator *r, const struct node *node, const char *job)
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job)
 {
     struct device_name asked, wanted;
     struct str text = STR_INIT;
@@ -132,15 +131,15 @@ struct edge replicate_update_edge(struct replicator *r, struct edge edge)
 
 /* ---- copies ---- */
 
-static struct node *add_copy(struct replicator *r, const struct node *node,
-                             const struct node_spec *differs, const struct edge *inputs)
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs)
 {
     struct node_spec spec = {.op = node->op->def->name,
                              .name = differs->name,
                              .inputs = inputs,
                              .n_inputs = node->n_inputs,
                              .attrs = differs->attrs,
-                             .n_attrs = node->n_attrs,
+                             .n_attrs = differs->n_attrs,
                              .device = differs->device,
                              .assigned = "",
                              .file = node->file,
@@ -170,7 +169,7 @@ int replicate_narrow(struct replicator *r, int id)
     return graph_set_attr(r->to, node, &wire, r->err);
 }
 
-static bool is_read(const struct replicator *r, const struct node *node)
+bool replicate_is_read(const struct replicator *r, const struct node *node)
 {
     return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
            part_is_variable(r->from, node->inputs[0]);
@@ -179,21 +178,24 @@ static bool is_read(const struct replicator *r, const struct node *node)
 void replicate_copy(struct replicator *r, const struct node *node)
 {
     bool open = false;
-    struct node_spec spec = {
-        .name = node->name, .attrs = node->attrs, .device = device_of(r, node, job_of(r, node))};
+    struct node_spec spec = {.name = node->name,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = replicate_device(r, node, job_of(r, node))};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = input_of(r, node, node->inputs[i]);
         open |= !edge_exists(inputs[i]);
     }
-    struct node *copy = add_copy(r, node, &spec, inputs);
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
     for (int i = 0; i < node->n_controls; i++)
         graph_add_control(r->to, copy,
                           replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
     r->copy[node->id] = copy->id;
     if (open)
         vec_push(&r->open, node->id);
-    if (is_read(r, node) || (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node)))
+    if (replicate_is_read(r, node) ||
+        (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node)))
         replicate_narrow(r, copy->id);
 }
 
@@ -219,7 +221,8 @@ static int copy_into_update(struct replicator *r, const struct node *node)
 {
     struct node_spec spec = {.name = update_name(r, node),
                              .attrs = attrs_of_update(r, node),
-                             .device = device_of(r, node, SHARD_DEVICE)};
+                             .n_attrs = node->n_attrs,
+                             .device = replicate_device(r, node, SHARD_DEVICE)};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = replicate_update_edge(r, node->inputs[i]);
@@ -227,7 +230,7 @@ static int copy_into_update(struct replicator *r, const struct node *node)
             return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
                              node_text(node), node->op->def->name);
     }
-    struct node *copy = add_copy(r, node, &spec, inputs);
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
     for (int i = 0; i < node->n_controls; i++)
         if (has(r, node->controls[i], FACT_UPDATE))
             graph_add_control(r->to, copy, r->updated[node->controls[i]]);

@@ -50,6 +50,8 @@ struct reduced {
     bool initial;      /* for initializers, else for updates */
 };
 
+struct towers; /* pass/replicate_tower.h */
+
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -67,8 +69,9 @@ struct replicator {
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
     VEC(struct local) locals;
     VEC(struct reduced) reduced;
-    VEC(int) joined; /* nodes that the entry join runs besides */
-    VEC(int) ends;   /* nodes that a step ends with */
+    VEC(int) joined;       /* nodes that the entry join runs besides */
+    VEC(int) ends;         /* nodes that a step ends with */
+    struct towers *towers; /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
 };
@@ -84,8 +87,9 @@ const struct node *replicate_written(const struct graph *graph, const struct nod
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
 bool replicate_is_pushed(const struct replicator *r, struct edge edge);
-/* A Gather of a variable, which finds less than there is. */
+/* A Gather of a variable, which finds less than there is; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
+bool replicate_is_read(const struct replicator *r, const struct node *node);
 
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);        /* outside the update */
@@ -95,6 +99,11 @@ int replicate_copy_update(struct replicator *r);
 int replicate_copy_after(struct replicator *r);
 void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
 void replicate_close(struct replicator *r);                         /* back edges */
+/* Like `node`, but for what `differs` says: name, attributes, device. */
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs);
+/* What the script asked for, and the job if it asked for none. */
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 
 /* replicate_clock.c: pushes, takes, the clock; the entries. */
 int replicate_add_pushes(struct replicator *r);
@@ -106,6 +115,12 @@ const char *replicate_reduction(const struct node *node, enum dtype type);
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
+
+/* replicate_tower.c: all of in-graph replication, but for names; and what an edge of the source is
+ * in the result. */
+int replicate_towers(struct replicator *r);
+struct edge towers_whole(struct towers *t, struct edge edge);
+void towers_release(struct towers *t);
 
 /* replicate_local.c: what workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);

@@ -1,11 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Many processes on few cores, and a job that has nothing to do.
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     export OMP_NUM_THREADS=1 TMPDIR=$BATS_TEST_TMPDIR
     set -o pipefail
@@ -31,10 +32,7 @@ SH
 }
 
 teardown() {
-    local pid
-    for pid in "$BATS_TEST_TMPDIR"/job/*.pid; do
-        [ ! -s "$pid" ] || kill -9 "$(cat "$pid")" 2>/dev/null || true
-    done
+    kill_job "$BATS_TEST_TMPDIR/job"
 }
 
 # The seconds of CPU that the processes of the job have used.

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-run --mode allreduce: whole jobs without shards, whose first worker saves.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH OMP_NUM_THREADS=1
+    use_tools
+    export OMP_NUM_THREADS=1
     cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
@@ -23,10 +24,7 @@ setup() {
 }
 
 teardown() {
-    local file
-    for file in "$BATS_TEST_TMPDIR"/job/*.pid; do
-        [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null || true
-    done
+    kill_job "$BATS_TEST_TMPDIR/job"
 }
 
 # job WORKERS EPOCHS OPTION...: a command line; every worker's batch is its part of 64
@@ -45,16 +43,6 @@ train() {
 start() { # the same in the background: $! is its timeout, which hands signals on
     job "$@"
     "${line[@]}" 2>err 3>&- &
-}
-
-# soon SECONDS COMMAND...: until it succeeds
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 has_saved() {

@@ -3,11 +3,12 @@
 # Workers that sum their gradients among themselves, without shards. Unix sockets in the test's own
 # folder.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
@@ -15,8 +16,7 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    kill_pids "${pids[@]}"
 }
 
 cluster() { # WORKERS

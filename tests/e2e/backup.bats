@@ -3,12 +3,12 @@
 # What shards have saved, as one store: tf-ckpt's verbs, restoring into one process and onto another
 # number of shards, and checkpoints of a running job over its links.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH
+    use_tools
     cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
@@ -24,11 +24,7 @@ setup() {
 }
 
 teardown() {
-    local file
-    for file in run/*.pid; do
-        [ ! -s "$file" ] || kill -CONT "$(cat "$file")" 2>/dev/null || true
-        [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null || true
-    done
+    kill_job run
 }
 
 line() { # SHARDS EPOCHS OPTION...
@@ -41,16 +37,6 @@ line() { # SHARDS EPOCHS OPTION...
 train() {
     line "$@"
     "${line[@]}" 3>&-
-}
-
-soon() { # COMMAND...: true once it is, within twenty seconds
-    local i
-    for ((i = 0; i < 400; i++)); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.05
-    done
-    echo "never: $*"
-    return 1
 }
 
 # A line each; counts of pushes are the clock's.
@@ -139,7 +125,7 @@ LUA
         line 2 4 --save killed/ --save-every 10 --resume --job job digits.tfg
         "${line[@]}" 2>err 3>&- &
         tf_run=$!
-        soon tf-ckpt show "killed@$((RANDOM % 6 + 1))0"
+        soon 20 tf-ckpt show "killed@$((RANDOM % 6 + 1))0"
         sleep "0.$((RANDOM % 10))"
         kill -9 "$(cat job/ps-0.pid)" "$(cat job/ps-1.pid)" "$(cat job/worker-0.pid)" || true
         kill -TERM "$tf_run" || true
@@ -154,7 +140,7 @@ LUA
     line 2 2000 --job run digits.tfg
     "${line[@]}" 2>err 3>&- &
     local tf_run=$!
-    soon test -s run/worker-1.rec
+    soon 20 test -s run/worker-1.rec
     run --separate-stderr tf-ckpt save backup --job run
     [ "$status" -eq 66 ]
     [ "$stderr" = "tf-ckpt: backup: no store there; tf-ckpt init makes one" ]
@@ -181,7 +167,7 @@ LUA
     [ "$status" -eq 69 ]
     [[ $stderr == "tf-ckpt: ps:1 at "*"; newest stays backup@$newest" ]]
     pkill -9 -P "$tf_run" # the child of timeout, which would not hand it on
-    soon test ! -e /proc/"$(cat run/ps-0.pid)"/exe
+    soon 20 test ! -e /proc/"$(cat run/ps-0.pid)"/exe
     run --separate-stderr tf-ckpt save backup --job run --max-runtime 1s
     [[ $status -eq 69 || $status -eq 66 ]]
     [[ $stderr == *"newest stays backup@$newest" || $status -eq 66 ]]

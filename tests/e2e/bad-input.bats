@@ -3,12 +3,12 @@
 # What bad input gets: one line that names file, node or script line, the right exit code, and no
 # partial output that could be taken for whole.
 # shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH
+    use_tools
     cp -r "$root/examples/." "$root/tests/data/walkthrough/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     set -o pipefail

@@ -3,6 +3,8 @@
 # Checkpoints that survive what happens to jobs: kill -9 at each system call, calls that fail, a
 # training run that is killed and goes on. CHECKPOINT_SOAK=N does N times as much.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 soak=${CHECKPOINT_SOAK:-1}
@@ -15,11 +17,10 @@ if ((soak > 1)); then
 fi
 
 setup_file() {
-    local top
-    top=$(realpath "$BATS_TEST_DIRNAME/../..")
-    export PATH=$top/${BUILD:-build}/bin:$PATH OMP_NUM_THREADS=2
+    use_tools
+    export OMP_NUM_THREADS=2
     cd "$BATS_FILE_TMPDIR" || return 1
-    cp "$top/examples/digits.lua" "$top/examples/feed" . && cp -r "$top/examples/data" .
+    cp "$root/examples/digits.lua" "$root/examples/feed" . && cp -r "$root/examples/data" .
     tf-graph digits.lua | tf-opt | tf-place >digits.tfg
     for epochs in 1 2 3; do
         ./feed --rows 1-640 --batch 64 --epochs $epochs |

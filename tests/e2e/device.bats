@@ -3,11 +3,12 @@
 # A device whose memory is not the host's: the TEST device (tests/lib/device_test.h), which runs the
 # CPU's kernels, so that all bits must be the CPU's.
 # shellcheck disable=SC2154  # stderr is set by run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
     cd "$root/examples" || return 1
     set -o pipefail

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Several processes: shards that serve, workers that drive. Unix sockets in the test's own folder.
 # shellcheck disable=SC2154,SC2030,SC2031  # stderr is of run; a test and its teardown share a shell
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
@@ -16,8 +17,7 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    kill_pids "${pids[@]}"
 }
 
 # serve TOOL TASK [OPTION]...: starts it and waits until it is ready; its pid is in ${pid[TASK]}

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every example: through the text form and back it is the same graph, optimized it computes the
 # same, and it trains.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     work=$BATS_TEST_TMPDIR
     cd "$root/examples" || return 1
     set -o pipefail

@@ -3,18 +3,19 @@
 # What the tools do when the system refuses: memory that is not there, disks that fail or are full,
 # calls that are interrupted or come back with less than asked for (tests/lib/faults.c). Of each
 # sort FAULTS places are tried (8), spread over the run; FAULTS=all tries each one.
-# shellcheck disable=SC2030,SC2031  # variables of run
+# shellcheck disable=SC2154,SC2030,SC2031  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 tools=(tf-graph tf-text tf-opt tf-place tf-grad tf-data tf-op tf-show tf-exec)
 
 setup_file() {
-    local top
-    top=$(realpath "$BATS_TEST_DIRNAME/../..")
-    export PATH=$top/${BUILD:-build}/bin:$PATH FAULTS_SO=$top/${BUILD:-build}/tests/lib/faults.so
+    use_tools
+    export FAULTS_SO=$root/${BUILD:-build}/tests/lib/faults.so
     export OMP_NUM_THREADS=2
     cd "$BATS_FILE_TMPDIR" || return 1
-    cp "$top/examples/digits.lua" . && cp "$top/examples/data/digits.csv.gz" .
+    cp "$root/examples/digits.lua" . && cp "$root/examples/data/digits.csv.gz" .
     sed '/entry.train/d' digits.lua >forward.lua
     tf-graph digits.lua -o digits.tfg
     tf-graph forward.lua -o forward.tfg

@@ -4,17 +4,18 @@
 # and a link that goes through a relay that harms what passes (tests/lib/proxy.c). The job ends as
 # if nothing had happened, or with one line that says what did. HARMS=all tries all harms.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 readonly steps=16
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    tools=$(realpath -m "$root/${BUILD:-build}/bin")
+    use_tools
+    tools=${PATH%%:*}
     proxy=$(realpath -m "$root/${BUILD:-build}/tests/lib/proxy")
-    export root tools proxy
+    export tools proxy
     cd "$BATS_FILE_TMPDIR" || return 1
-    PATH=$tools:$PATH
     local shard
     tf-graph "$root/examples/digits.lua" | tf-opt >digits.tfg
     for shard in 0 1; do
@@ -85,11 +86,7 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in "${children[@]}"; do # a timeout hands TERM on, but not KILL
-        kill "$pid" 2>/dev/null || true
-        kill -CONT "$pid" 2>/dev/null || true
-    done
+    end_pids "${children[@]}"
 }
 
 # run_job NAME GO: in the background, over TCP, with ports that the system chooses; sets tf_run
@@ -104,15 +101,6 @@ run_job() {
 values() { # NAME: the variables, without how often a worker was started
     tf-ckpt export "$1.ck@$steps" "$1.ckpt"
     tf-show --json "$1.ckpt" | grep -v '^{"clock:' | sort
-}
-
-soon() { # SECONDS COMMAND...: until it succeeds
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 port_of() { # JOB TASK

@@ -3,12 +3,12 @@
 # tf-run where a cluster is not this machine alone: over ssh (to a sshd of our own, on another
 # address of the loopback), as TF_CONFIG and Slurm describe it, over TCP with a key.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH
+    use_tools
     cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
@@ -44,16 +44,6 @@ setup() {
     export TMPDIR=$BATS_TEST_TMPDIR TF_SSH_OPTIONS="-F $BATS_FILE_TMPDIR/ssh/config"
     job=$BATS_TEST_TMPDIR/job
     port=$((20000 + RANDOM % 20000))
-}
-
-# soon SECONDS COMMAND...: until it succeeds
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 # a shard and a worker here, a shard and a worker there

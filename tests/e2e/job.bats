@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # A running job as its user sees it: its directory, the verbs of tf-ps, checkpoints, the watcher.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
@@ -16,20 +17,8 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    kill_pids "${pids[@]}"
     umount -l small 2>/dev/null || true
-}
-
-# True once the command is, within ten seconds.
-soon() { # COMMAND...
-    local i
-    for ((i = 0; i < 200; i++)); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.05
-    done
-    echo "never: $*"
-    return 1
 }
 
 serve() { # N [OPTION]...: shard N of the job
@@ -37,7 +26,7 @@ serve() { # N [OPTION]...: shard N of the job
     shift
     tf-ps serve --task "ps:$n" "$@" 2>>"run/ps-$n.err" 3>&- &
     pids+=($!)
-    soon grep -q "ps:$n: ready on" "run/ps-$n.err"
+    soon 10 grep -q "ps:$n: ready on" "run/ps-$n.err"
 }
 
 begin() { # ADDRESS [OPTION]...: a job of two shards at such addresses, and its graph
@@ -108,8 +97,8 @@ train() { # five steps
     [ "$status" -eq 75 ]
     [[ $stderr == "tf-ps: run: ps:0 runs already, as pid "* ]]
     tf-ps stop
-    soon test ! -e run/ps-0.pid
-    soon test ! -e run/ps-1.pid
+    soon 10 test ! -e run/ps-0.pid
+    soon 10 test ! -e run/ps-1.pid
     tf-ps end
     [ "$(find run -type f -o -type s | sort | paste -sd' ')" = "run/ps-0.err run/ps-1.err" ]
     run --separate-stderr tf-ps list
@@ -132,7 +121,7 @@ train() { # five steps
     [[ $stderr == *"ps:0 at unix:ps-0.sock"* ]]
     kill -CONT "$(cat run/ps-0.pid)"
     kill -9 "$(cat run/ps-0.pid)"
-    soon test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
+    soon 10 test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
     run --separate-stderr tf-ps list
     [ "$status" -eq 69 ]
     [[ $stderr == "tf-ps: ps:0 at 127.0.0.1:"*": its process (pid "*") has died" ]]
@@ -179,10 +168,10 @@ END
     tf-ps save ckpt
     damage_newest ckpt/shards/ps-0
     kill -9 "$(cat run/ps-0.pid)" "$(cat run/ps-1.pid)"
-    soon test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
+    soon 10 test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
     : >run/ps-0.err
     : >run/ps-1.err
-    soon serve 0 --save ckpt --resume
+    soon 10 serve 0 --save ckpt --resume
     serve 1 --save ckpt --resume
     for i in 0 1; do
         grep -qE "^tf-ps: ps:$i: passed over: ckpt@3: '.*': chunk . of . in ps-0: digest differs$" \
@@ -207,8 +196,8 @@ END
         kill -9 "$(cat "run/ps-$((1 - i % 2)).pid")"
         : >run/ps-0.err
         : >run/ps-1.err
-        soon serve 0 --save ckpt --resume
-        soon serve 1 --save ckpt --resume
+        soon 10 serve 0 --save ckpt --resume
+        soon 10 serve 1 --save ckpt --resume
         [ "$(grep -ohE 'restored from ckpt@.*' run/ps-?.err | sort -u | wc -l)" -eq 1 ]
         cmp before.rec <(tf-ps get hidden/W)
     done
@@ -245,7 +234,7 @@ counted() { # pushes, of all workers
     serve 0 --save ckpt --save-every 50
     serve 1
     both_work
-    soon tf-ckpt show ckpt@100 >/dev/null 2>&1
+    soon 10 tf-ckpt show ckpt@100 >/dev/null 2>&1
     kill -9 "$(cat run/worker-0.pid)" "$(cat run/worker-1.pid)"
     wait "${workers[@]}" || true
     sleep 0.3
@@ -253,8 +242,8 @@ counted() { # pushes, of all workers
     kill -9 "$(cat run/ps-0.pid)" "$(cat run/ps-1.pid)"
     : >run/ps-0.err
     : >run/ps-1.err
-    soon serve 0 --save ckpt --resume
-    soon serve 1 --save ckpt --resume
+    soon 10 serve 0 --save ckpt --resume
+    soon 10 serve 1 --save ckpt --resume
     after=$(counted)
     ((before >= 100 && after >= 50 && after % 50 == 0))
     if ((before > after)); then
@@ -279,14 +268,14 @@ counted() { # pushes, of all workers
         serve 1 --save "$run.ckpt" --save-every 10
         both_work
         if [ "$run" = killed ]; then
-            soon tf-ckpt show killed.ckpt@20 >/dev/null 2>&1
+            soon 10 tf-ckpt show killed.ckpt@20 >/dev/null 2>&1
             kill -9 "$(cat killed/ps-0.pid)" "$(cat killed/ps-1.pid)"
             ! wait "${workers[0]}" || false
             ! wait "${workers[1]}" || false
             : >run/ps-0.err
             : >run/ps-1.err
-            soon serve 0 --save killed.ckpt --resume
-            soon serve 1 --save killed.ckpt --resume
+            soon 10 serve 0 --save killed.ckpt --resume
+            soon 10 serve 1 --save killed.ckpt --resume
             grep -qE '^tf-ps: ps:1: restored from killed.ckpt@[0-9]+0$' run/ps-1.err
             both_work
         fi
@@ -330,9 +319,9 @@ counted() { # pushes, of all workers
     tf-ps init -c c
     tf-ps watch --lease 0.5s >log 2>log.err 3>&- & watcher=$!
     pids+=("$watcher")
-    soon grep -qx 'waiting ps:0 why=not started' log
+    soon 10 grep -qx 'waiting ps:0 why=not started' log
     serve 0
-    soon grep -qE '^ready ps:0 pid=[0-9]+ incarnation=1$' log
+    soon 10 grep -qE '^ready ps:0 pid=[0-9]+ incarnation=1$' log
     tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
     mkfifo feeds
     tf-exec -g parts.tfg --task worker:0 --run train --fetch loss <feeds >run/worker-0.rec \
@@ -340,18 +329,18 @@ counted() { # pushes, of all workers
     pids+=($!)
     exec 8>feeds
     "$root/examples/feed" --rows 1-1437 --batch 64 --steps 20 >&8
-    soon grep -qE '^ready worker:0 pid=[0-9]+ incarnation=1$' log
-    soon grep -qE '^step 2?[0-9] loss=[0-9.e-]+ rate=[0-9]+ workers=[01]/1 late=0 stale=0$' log
+    soon 10 grep -qE '^ready worker:0 pid=[0-9]+ incarnation=1$' log
+    soon 10 grep -qE '^step 2?[0-9] loss=[0-9.e-]+ rate=[0-9]+ workers=[01]/1 late=0 stale=0$' log
     kill -STOP "$(cat run/ps-0.pid)"
-    soon grep -qE '^silent ps:0 [0-9.]+s pid=[0-9]+ incarnation=1 step=[0-9]+$' log
+    soon 10 grep -qE '^silent ps:0 [0-9.]+s pid=[0-9]+ incarnation=1 step=[0-9]+$' log
     kill -9 "$(cat run/ps-0.pid)"
-    soon grep -qE '^died ps:0 pid=[0-9]+ incarnation=1 step=[0-9]+$' log
+    soon 10 grep -qE '^died ps:0 pid=[0-9]+ incarnation=1 step=[0-9]+$' log
     exec 8>&-
-    soon grep -qE '^left worker:0 step=[0-9]+$' log
+    soon 10 grep -qE '^left worker:0 step=[0-9]+$' log
     serve 0
-    soon grep -qE '^ready ps:0 pid=[0-9]+ incarnation=2$' log
+    soon 10 grep -qE '^ready ps:0 pid=[0-9]+ incarnation=2$' log
     tf-ps stop
-    soon grep -qE '^left ps:0' log
+    soon 10 grep -qE '^left ps:0' log
     wait "$watcher"
     [ ! -s log.err ]
 }

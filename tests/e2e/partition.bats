@@ -3,13 +3,14 @@
 # Who is cut off and comes back: a network of two hosts that is cut while a job trains (network
 # namespaces, which need a privilege), and a worker that stood still while another took its place.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 readonly steps=12
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     export OMP_NUM_THREADS=1 TMPDIR=$BATS_TEST_TMPDIR
     unset TF_JOB TF_CLUSTER TF_KEY_FILE
@@ -19,11 +20,7 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in "${children[@]}"; do # a timeout hands TERM on, but not KILL
-        kill "$pid" 2>/dev/null || true
-        kill -CONT "$pid" 2>/dev/null || true
-    done
+    end_pids "${children[@]}"
     ip netns del "$here" 2>/dev/null || true
     ip netns del "$there" 2>/dev/null || true
 }
@@ -53,16 +50,6 @@ until [ -e go ]; do sleep 0.02; done
 exec cat "$@"
 SH
     chmod +x feed
-}
-
-# soon SECONDS COMMAND...: until it succeeds
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 state_of() { # PID

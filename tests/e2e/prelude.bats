@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2154 # stderr is set by run
 # The prelude's optimizers, schedules, losses and layers against formulas and PyTorch.
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     expected=$root/tests/data/prelude/expected.txt
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail

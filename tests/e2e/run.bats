@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-run: whole jobs on this machine, in every mode, with processes killed on the way.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH
+    use_tools
     cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
@@ -23,10 +23,7 @@ setup() {
 }
 
 teardown() {
-    local file
-    for file in "$BATS_TEST_TMPDIR"/job/*.pid; do
-        [ ! -s "$file" ] || kill -9 "$(cat "$file")" 2>/dev/null || true
-    done
+    kill_job "$BATS_TEST_TMPDIR/job"
 }
 
 # job SHARDS WORKERS EPOCHS OPTION...: a command line; every worker's batch is its part of 64
@@ -70,16 +67,6 @@ says() { # LINE RESTART: the line is there, N being numbers
 
 is_good() { # ACCURACY
     awk -v a="$1" 'BEGIN { exit !(a >= 0.95) }'
-}
-
-# soon SECONDS COMMAND...: until it succeeds
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 @test "two shards, two workers: the table says how it went, the directory holds the rest" {

@@ -1,10 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Tables that are cut into slices: what trains over several shards ends with the bits of the whole.
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
@@ -33,8 +35,7 @@ LUA
 }
 
 teardown() {
-    local pid
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    kill_pids "${pids[@]}"
 }
 
 graph() { # OPTION...

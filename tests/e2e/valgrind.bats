@@ -1,12 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Each tool on a small job under valgrind: no invalid access, no value that was never set, no leak.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH OMP_NUM_THREADS=2
+    use_tools
+    export OMP_NUM_THREADS=2
     command -v valgrind > /dev/null || skip "needs valgrind"
     cd "$root/examples" || return 1
     tf-graph digits.lua | tf-opt | tf-place > "$BATS_FILE_TMPDIR/digits.tfg"

@@ -3,12 +3,12 @@
 # A user's first hour: the sessions of the documents, typed as they stand there, and what they print.
 # Each section goes on in the folder that the first one has made.
 # shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
-    export root PATH
+    use_tools
     cp -r "$root/examples/." "$root/tests/data/walkthrough/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     set -o pipefail

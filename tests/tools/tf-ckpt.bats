@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-ckpt from the shell: what it prints, what it says when something is wrong, its exit codes.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     python=/usr/bin/python3
     cd "$BATS_TEST_TMPDIR" || return 1
     cat >m.txt <<'TEXT'

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-data: what it feeds, and what it says of input that it cannot feed.
 # shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     examples=$(realpath "$BATS_TEST_DIRNAME/../../examples")
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail

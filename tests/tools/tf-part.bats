@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-part through pipes, and what it cut through tf-exec.
 # shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     cat >m.txt <<'TEXT'
 entry init = ^set

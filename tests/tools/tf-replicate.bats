@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-replicate: what goes where, what is new, and what it refuses.
 # shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     cat >m.lua <<'LUA'

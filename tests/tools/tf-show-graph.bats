@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-show and tf-graph --text on graphs.
 # shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     { # one line each

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-show: what it says of records.
 # shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 setup() {
-    PATH=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     printf '1,-2,7\n3,4.5,8\n0.1,nan,9\n' > t.csv

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What test files share; load ../lib/tools
+
+# Sets root, and puts the tools that were built on PATH.
+use_tools() {
+    root=$(realpath "$BATS_TEST_DIRNAME/../..")
+    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    export root PATH
+}
+
+# soon SECONDS COMMAND...: waits until it succeeds, and says so if it never does
+soon() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "never: $*"
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+# kill_pids PID...: also of those that stand still
+kill_pids() {
+    local pid
+    for pid in "$@"; do kill -9 "$pid" 2>/dev/null || true; done
+}
+
+# kill_job DIR: the processes of a job
+kill_job() {
+    local file
+    for file in "$1"/*.pid; do
+        [ ! -s "$file" ] || kill_pids "$(cat "$file")"
+    done
+}
+
+# end_pids PID...: asks them to end. A timeout hands TERM on, but not KILL.
+end_pids() {
+    local pid
+    for pid in "$@"; do
+        kill "$pid" 2>/dev/null || true
+        kill -CONT "$pid" 2>/dev/null || true
+    done
+}

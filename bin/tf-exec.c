@@ -451,6 +451,19 @@ static int save(struct execution *job, struct error *err)
     return code;
 }
 
+/* After the last step. Of workers without shards the next one saves as soon as this one has left:
+ * what it saves must be the newer. With shards others go on while this one saves. The code is 0, or
+ * that it was asked to end. */
+static int end(struct execution *job, int code, struct error *err)
+{
+    bool asked = code;
+    if (job->worker.collective)
+        return leave(job, save(job, err), err);
+    if (cluster_task)
+        code = leave(job, code, err);
+    return !code || asked ? save(job, err) : code;
+}
+
 static int finish_trace(struct execution *job, int code, struct error *err)
 {
     struct error ignored = ERROR_INIT;
@@ -489,10 +502,8 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     bool asked = code == ERR_CANCELLED && !cancelled; /* to end, while it waited for feeds */
     if (cancelled || (code && !asked && job.driver.step))
         add_advice(&job, err);
-    if (cluster_task && (!code || asked))
-        code = leave(&job, code, err);
     if (!code || asked)
-        code = save(&job, err);
+        code = end(&job, code, err);
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())
         code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,

@@ -221,10 +221,17 @@ static int take_over(struct worker *worker, const struct node *node, const struc
 {
     struct saved_variable saved = {.node = node, .value = flat[0]}; /* borrows */
     const int64_t *meta = flat[1].data;
-    if (!tensor_count(&flat[1]) || !worker->collective->rank)
+    int64_t n = tensor_count(&flat[1]);
+    if (!n || !worker->collective->rank)
         return 0;
+    if (n < META_DIMS || n > META_MAX || meta[META_RANK] != n - META_DIMS)
+        return error_set(err, ERR_PROTOCOL, "%s: the first worker sends a value without its shape",
+                         node_text(node));
     saved.updates = meta[META_UPDATES];
     saved.value.shape = shape_of((int)meta[META_RANK], meta + META_DIMS);
+    if (shape_count(&saved.value.shape) != tensor_count(&flat[0]))
+        return error_set(err, ERR_PROTOCOL, "%s: the first worker sends a value of another shape",
+                         node_text(node));
     return worker_put(worker, &saved, err);
 }
 

@@ -12,6 +12,7 @@ setup_file() {
     cp -r "$root/examples/." "$BATS_FILE_TMPDIR"
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
+    feed=(./feed)
     # what an undisturbed run leaves, to be compared with
     train 2 60 --save whole/
 }
@@ -21,6 +22,8 @@ setup() {
     export TMPDIR=$BATS_TEST_TMPDIR
     job=$BATS_TEST_TMPDIR/job
     store=$BATS_TEST_TMPDIR/ck
+    go=$BATS_TEST_TMPDIR/go
+    feed=(./feed)
 }
 
 teardown() {
@@ -32,7 +35,7 @@ job() {
     local workers=$1 epochs=$2
     shift 2
     line=(timeout -k 5 120 tf-run --workers "$workers" --mode allreduce --fetch loss "$@" digits.tfg
-        -- ./feed --rows 1-1408 --shuffle --batch "$((64 / workers))" --epochs "$epochs")
+        -- "${feed[@]}" --rows 1-1408 --shuffle --batch "$((64 / workers))" --epochs "$epochs")
 }
 
 train() {
@@ -40,13 +43,20 @@ train() {
     "${line[@]}" 3>&-
 }
 
-start() { # the same in the background: $! is its timeout, which hands signals on
+# The same in the background, waiting halfway for the file $go. $! is its timeout, which hands
+# signals on.
+start() {
+    feed=("$root/tests/lib/halfway" "$go" ./feed)
     job "$@"
     "${line[@]}" 2>err 3>&- &
 }
 
 has_saved() {
     [ -n "$(steps_of "$store")" ]
+}
+
+has_restarted() {
+    grep '(restart 1 of 5)' err
 }
 
 steps_of() { # STORE
@@ -101,6 +111,8 @@ close() {
     local tf_run=$!
     soon 30 has_saved
     kill -9 "$(cat "$job/worker-1.pid")"
+    soon 30 has_restarted
+    touch "$go"
     wait "$tf_run"
     grep -E '^tf-run: worker:1 \(pid [0-9]+\) killed by signal 9 at step [0-9]+;' err |
         grep 'restored from .*ck@'
@@ -112,6 +124,8 @@ close() {
     local tf_run=$!
     soon 30 has_saved
     kill -9 "$(cat "$job/worker-0.pid")"
+    soon 30 has_restarted
+    touch "$go"
     wait "$tf_run"
     tf-ckpt verify --data "$store"
     same_bits
@@ -129,6 +143,7 @@ close() {
     [ "$last" -lt 1320 ]
     [ "$last" = "$(tf-show "$job/worker-1.rec" | sed -n '$s/^step \([0-9]*\) .*/\1/p')" ]
     [ "$(steps_of "$store")" = "$last" ]
+    feed=(./feed)
     train 2 60 --save "$store/" --resume --keep 1
     [ "$(steps_of "$store" | wc -l)" = 1 ]
     same_bits

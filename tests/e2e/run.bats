@@ -12,6 +12,7 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
     tf-place digits.tfg >one.tfg
+    feed=(./feed)
     # what an undisturbed run of 460 rounds leaves, to be compared with
     train 2 2 20 --save whole/ digits.tfg
 }
@@ -20,6 +21,8 @@ setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
     export TMPDIR=$BATS_TEST_TMPDIR
     job=$BATS_TEST_TMPDIR/job
+    go=$BATS_TEST_TMPDIR/go
+    feed=(./feed)
 }
 
 teardown() {
@@ -31,7 +34,7 @@ job() {
     local shards=$1 workers=$2 epochs=$3
     shift 3
     line=(timeout -k 5 120 tf-run --ps "$shards" --workers "$workers" --fetch loss "$@"
-        -- ./feed --rows 1-1437 --shuffle --batch "$((64 / workers))" --epochs "$epochs")
+        -- "${feed[@]}" --rows 1-1437 --shuffle --batch "$((64 / workers))" --epochs "$epochs")
 }
 
 train() {
@@ -39,7 +42,10 @@ train() {
     "${line[@]}" 3>&-
 }
 
-start() { # the same in the background: $! is its timeout, which hands signals on
+# The same in the background, waiting halfway for the file $go. $! is its timeout, which hands
+# signals on.
+start() {
+    feed=("$root/tests/lib/halfway" "$go" ./feed)
     job "$@"
     "${line[@]}" 2>err 3>&- &
 }
@@ -92,6 +98,8 @@ is_good() { # ACCURACY
     local tf_run=$!
     soon 30 test -s "$job/worker-1.rec"
     kill -9 "$(cat "$job/worker-1.pid")"
+    soon 30 says 'worker:1 .*' 1
+    touch "$go"
     wait "$tf_run"
     says 'worker:1 \(pid N\) killed by signal 9 at step N; started again as incarnation 2' 1
     same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
@@ -102,6 +110,8 @@ is_good() { # ACCURACY
     local tf_run=$!
     soon 30 tf-ckpt show "$BATS_TEST_TMPDIR/ck@20" >/dev/null 2>&1
     kill -9 "$(cat "$job/ps-1.pid")"
+    soon 30 says 'ps:1 .*' 1
+    touch "$go"
     wait "$tf_run"
     says 'ps:1 \(pid N\) killed by signal 9 at step N; restored from .*ck@N, N steps to repeat' 1
     cat "$job"/worker-?.err >&2
@@ -110,11 +120,52 @@ is_good() { # ACCURACY
     same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
+# The first to ask for a port gets it: a job must not count on those that the system once gave it.
+squat() { # PORT: takes it as soon as it is free, and says so
+    /usr/bin/python3 - "$1" 3>&- <<'PY' &
+import socket, sys, time
+while True:
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        one.bind(("127.0.0.1", int(sys.argv[1])))
+        break
+    except OSError:
+        time.sleep(0.001)
+one.listen()
+open("squats", "w").close()
+time.sleep(60)
+PY
+    squatter=$!
+}
+
+@test "a shard is killed and its port taken: it gets another one" {
+    printf 'task %s 127.0.0.1:0\n' ps:0 worker:0 >"$BATS_TEST_TMPDIR/cluster"
+    rm -f squats
+    timeout -k 5 120 tf-run -c "$BATS_TEST_TMPDIR/cluster" --save "$BATS_TEST_TMPDIR/ck/" \
+        --save-every 5 --job "$job" digits.tfg 2>err 3>&- -- "$root/tests/lib/halfway" "$go" \
+        ./feed --rows 1-1437 --batch 64 &
+    local tf_run=$! port
+    soon 30 tf-ckpt show "$BATS_TEST_TMPDIR/ck@5"
+    port=$(sed -n 's/^task ps:0 127.0.0.1:\([0-9]*\).*/\1/p' "$job/cluster")
+    squat "$port"
+    sleep 0.5 # the interpreter starts
+    kill -9 "$(cat "$job/ps-0.pid")"
+    soon 30 says 'ps:0 .*' 1
+    touch "$go"
+    wait "$tf_run"
+    test -e squats
+    kill "$squatter"
+    tf-ckpt show "$BATS_TEST_TMPDIR/ck@23"
+}
+
 @test "a worker that is frozen is found by its lease, killed and started again" {
     start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --lease 1s --job "$job" digits.tfg
     local tf_run=$!
     soon 30 test -s "$job/worker-1.rec"
     kill -STOP "$(cat "$job/worker-1.pid")"
+    soon 30 says 'worker:1 .*' 1
+    touch "$go"
     wait "$tf_run"
     says 'worker:1 \(pid N\) silent for N.N s at step N; killed, started again as incarnation 2' 1
     same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
@@ -140,6 +191,7 @@ is_good() { # ACCURACY
     [ "$code" -eq 143 ]
     run ! tf-ckpt show "$BATS_TEST_TMPDIR/ck@460"
     [ "$(tf-ckpt list --json "$BATS_TEST_TMPDIR/ck" | wc -l)" -gt 0 ]
+    feed=(./feed)
     train 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --resume --job "$job" digits.tfg
     same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }

@@ -64,7 +64,9 @@ CUDA_SRC := $(wildcard ops/*/*.cu)
 NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 
-BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/*.c)) $(BUILD)/bin/tf-run
+BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run
+# What programs share, or have put into a file of its own: each takes what it calls.
+BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # tf-run is shell, and finds its parts here.
 RUN_PARTS := $(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh))
 # Programs of the build only: the manual pages come from the programs themselves.
@@ -116,9 +118,12 @@ $(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
 # $(call program,extra libraries): compiles and links a single source against the library
 program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< -o $@ \
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< $(filter %.a,$^) -o $@ \
 	$(LINK_LIBS) -lmsgpackc $(1)
-$(BUILD)/bin/%: bin/%.c $(LIB)
+$(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-%,$(wildcard bin/*.c)))
+	rm -f $@
+	$(AR) rcs $@ $^
+$(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
 $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
 	@mkdir -p $(@D)

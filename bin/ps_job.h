@@ -1,94 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of tf-ps that are about a job's directory. A template: it belongs to the one file of
- * that program.
+ * The verbs of tf-ps that are about a job's directory, --job: init makes it for the tasks of a
+ * cluster file, end removes from it what only a running job has, watch writes a line for all that
+ * happens in it.
  */
 #ifndef TF_BIN_PS_JOB_H
 #define TF_BIN_PS_JOB_H
 
-#include <inttypes.h>
-#include <unistd.h>
+#include "cli/tool.h"
 
-#include "bin/cluster_options.h"
-#include "cli/progress.h"
-#include "ps/watch.h"
-
-static inline int check_job(struct error *err)
-{
-    return cluster_job ? 0 : error_set(err, ERR_USAGE, "which job? --job DIR");
-}
-
-static inline int run_init(struct tool *tool, char **operands, struct error *err)
-{
-    (void)tool, (void)operands;
-    if (check_job(err))
-        return err->code;
-    return cluster_path ? job_begin(cluster_job, cluster_path, err)
-                        : error_set(err, ERR_USAGE, "which cluster? -c FILE");
-}
-
-static inline int run_end(struct tool *tool, char **operands, struct error *err)
-{
-    struct job job;
-    (void)tool, (void)operands;
-    if (check_job(err) || job_open(&job, cluster_job, err))
-        return err->code;
-    int code = job_end(&job, err);
-    job_close(&job);
-    return code;
-}
-
-struct watching {
-    FILE *out;
-    struct progress progress;
-};
-
-static inline void print_line(void *context, const char *text)
-{
-    const struct watching *watching = context;
-    progress_clear();
-    fprintf(watching->out, "%s\n", text);
-    fflush(watching->out);
-}
-
-static inline void draw(void *context, const struct watch_state *state)
-{
-    struct watching *watching = context;
-    char detail[512];
-    if (state->step < 0)
-        return;
-    snprintf(detail, sizeof detail, "%.300s%sworkers %d/%d  late %" PRId64 "  stale %" PRId64,
-             state->values, *state->values ? "  " : "", state->workers_here, state->workers,
-             state->late, state->stale);
-    watching->progress.total = state->total;
-    progress_update(&watching->progress, state->step, detail);
-}
-
-static inline bool is_stopped(void *context)
-{
-    (void)context;
-    return tool_signal() != 0;
-}
-
-static inline int run_watch(struct tool *tool, char **operands, struct error *err)
-{
-    struct watching watching;
-    struct watch_options options = {.job_folder = cluster_job,
-                                    .key_file = cluster_key_file,
-                                    .producer = tool->table->tool,
-                                    .no_key = cluster_no_key,
-                                    .lease = cluster_lease,
-                                    .line = print_line,
-                                    .state = draw,
-                                    .ends = is_stopped,
-                                    .context = &watching};
-    (void)operands;
-    if (check_job(err) || tool_open_text(tool, &watching.out, err))
-        return err->code;
-    tool_catch_signals();
-    bool shown = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) && !tool->quiet;
-    progress_start(&watching.progress, shown, stderr, "step", 0, -1);
-    return watch_job(&options, err);
-}
+int ps_init(struct tool *tool, char **operands, struct error *err);
+int ps_end(struct tool *tool, char **operands, struct error *err);
+int ps_watch(struct tool *tool, char **operands, struct error *err);
 
 #endif

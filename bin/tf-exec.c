@@ -12,7 +12,8 @@
 
 #include "base/memory.h"
 #include "bin/cluster_options.h"
-#include "bin/save_options.h"
+#include "bin/saving.h"
+#include "checkpoint/files.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
 #include "exec/device_set.h"
@@ -246,9 +247,9 @@ static bool has_all_variables(const struct execution *job)
     struct error ignored = ERROR_INIT;
     char own[DEVICE_WORD_BYTES];
     int index;
-    if (!cluster_task)
+    if (!cluster_options.task)
         return true;
-    bool all = !task_parse(cluster_task, own, &index, &ignored);
+    bool all = !task_parse(cluster_options.task, own, &index, &ignored);
     for (size_t i = 0; all && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         all = !node_is(node, "Variable") ||
@@ -270,7 +271,7 @@ static int leave(struct execution *job, int code, struct error *err)
 /* Whether it is this process that saves. */
 static bool writes(const struct execution *job)
 {
-    return !cluster_task || worker_writes(&job->worker);
+    return !cluster_options.task || worker_writes(&job->worker);
 }
 
 /* What was counted before this worker was started again is passed over. Of workers that go on
@@ -309,9 +310,9 @@ static int restore_from_reader(struct execution *job, struct error *err)
     int code = saving_open_reader(&job->saving, &origin.reader, err);
     if (code)
         return code;
-    code = cluster_task ? start_worker(job, &origin, err)
-                        : variables_restore(job->saving.variables, job->joined.graph, &job->devices,
-                                            origin.reader, &step, err);
+    code = cluster_options.task ? start_worker(job, &origin, err)
+                                : variables_restore(job->saving.variables, job->joined.graph,
+                                                    &job->devices, origin.reader, &step, err);
     saving_close_reader(&job->saving, origin.reader);
     return code;
 }
@@ -324,9 +325,9 @@ static int begin(struct execution *job, struct error *err)
     int code = reads ? saving_restore(&job->saving, &origin.is_restored, err) : 0;
     if (code)
         return code;
-    if (reads && restore_path && !origin.is_restored)
+    if (reads && save_options.restore && !origin.is_restored)
         return restore_from_reader(job, err);
-    if (cluster_task)
+    if (cluster_options.task)
         return start_worker(job, &origin, err);
     if (!origin.is_restored)
         return driver_initialize(&job->driver, err);
@@ -348,7 +349,7 @@ static int set_up(struct execution *job, struct error *err)
     if (!code && !dump_plan)
         code = saving_check(&job->saving, has_all_variables(job), err);
     if (!code)
-        code = cluster_task ? open_worker(job, err) : open_device(job, err);
+        code = cluster_options.task ? open_worker(job, err) : open_device(job, err);
     if (!code)
         code = open_trace(job, err);
     if (code || dump_plan)
@@ -385,8 +386,8 @@ static int open_writer(struct execution *job, struct error *err)
 /* Asked to end, by a signal or by another worker. */
 static bool is_over(struct execution *job)
 {
-    return cluster_task ? worker_is_over(&job->worker, tool_signal(), job->driver.step)
-                        : tool_signal();
+    return cluster_options.task ? worker_is_over(&job->worker, tool_signal(), job->driver.step)
+                                : tool_signal();
 }
 
 static int run_steps(struct execution *job, struct error *err)
@@ -408,7 +409,7 @@ static int run_steps(struct execution *job, struct error *err)
     if (!code && dump_plan)
         code = driver_write_plan(driver, err);
     progress_end(&job->progress, driver->step, "");
-    if (!code && more && cluster_task && !tool_signal() && is_over(job))
+    if (!code && more && cluster_options.task && !tool_signal() && is_over(job))
         tool_say(job->tool, "%s: ends after step %" PRId64 ", as another worker was asked to",
                  driver->name, driver->step);
     return code;
@@ -426,7 +427,7 @@ static void add_advice(const struct execution *job, struct error *err)
     size_t used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, "%s%s",
              job->saving.autosave ? "; this step is not saved"
-             : save_path          ? "; nothing saved"
+             : save_options.path  ? "; nothing saved"
                                   : "",
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
 }
@@ -435,14 +436,14 @@ static int save(struct execution *job, struct error *err)
 {
     struct record_file file;
     const struct driver *driver = &job->driver;
-    if (!save_path || dump_plan || !writes(job) || saving_open(&job->saving, err))
+    if (!save_options.path || dump_plan || !writes(job) || saving_open(&job->saving, err))
         return err->code;
     if (job->saving.autosave)
         return autosave_finish(job->saving.autosave, driver->step, err);
-    int code = record_file_open(&file, job->tool, save_path, err);
+    int code = record_file_open(&file, job->tool, save_options.path, err);
     if (code)
         return code;
-    code = cluster_task
+    code = cluster_options.task
                ? worker_save(&job->worker, driver->step, file.writer, err)
                : variables_save(session_variables(driver->session), driver->step, file.writer, err);
     if (!code)
@@ -459,7 +460,7 @@ static int end(struct execution *job, int code, struct error *err)
     bool asked = code;
     if (job->worker.collective)
         return leave(job, save(job, err), err);
-    if (cluster_task)
+    if (cluster_options.task)
         code = leave(job, code, err);
     return !code || asked ? save(job, err) : code;
 }

@@ -72,16 +72,16 @@ struct serving {
 static void say(void *context, const char *line)
 {
     const struct serving *serving = context;
-    tool_say(serving->tool, "%s: %s", cluster_task, line);
+    tool_say(serving->tool, "%s: %s", cluster_options.task, line);
 }
 
 static int find_cluster(void *context, struct cluster *cluster, struct error *err)
 {
     struct job job;
     (void)context;
-    if (cluster_path)
-        return cluster_read(cluster, cluster_path, err);
-    int code = job_open(&job, cluster_job, err);
+    if (cluster_options.path)
+        return cluster_read(cluster, cluster_options.path, err);
+    int code = job_open(&job, cluster_options.job, err);
     if (!code) {
         code = job_cluster(&job, cluster, err);
         job_close(&job);
@@ -104,7 +104,7 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
 {
     struct serving *serving = context;
     struct shard_options options = {.hub = hub,
-                                    .task = cluster_task,
+                                    .task = cluster_options.task,
                                     .variables = variables,
                                     .context = serving,
                                     .find_cluster = find_cluster,
@@ -153,8 +153,8 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
     struct str fetches = STR_INIT;
     tool_catch_signals();
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
-    if (cluster_job) {
-        str_printf(&fetches, "%s/worker-0.rec", cluster_job);
+    if (cluster_options.job) {
+        str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);
         tail_init(&serving.fetches, fetches.data);
         str_release(&fetches);
     }
@@ -175,13 +175,13 @@ static void say_waiting(void *context, const char *text)
 
 static int open_client(struct client *client, struct tool *tool, struct error *err)
 {
-    struct client_options options = {.cluster_path = cluster_path,
-                                     .job_folder = cluster_job,
-                                     .key_file = cluster_key_file,
-                                     .no_key = cluster_no_key,
-                                     .task = cluster_task,
+    struct client_options options = {.cluster_path = cluster_options.path,
+                                     .job_folder = cluster_options.job,
+                                     .key_file = cluster_options.key_file,
+                                     .no_key = cluster_options.no_key,
+                                     .task = cluster_options.task,
                                      .producer = tool->table->tool,
-                                     .timeout = cluster_timeout,
+                                     .timeout = cluster_options.timeout,
                                      .waiting = say_waiting,
                                      .context = tool};
     return client_open(client, &options, err);
@@ -349,8 +349,8 @@ static const struct verb verbs[] = {
     {"reset", "", 0, NULL, reset},         {"stats", "", 0, run_stats, NULL},
     {"status", "", 0, run_status, NULL},   {"save", " DIR", 1, NULL, save},
     {"restore", " DIR", 1, NULL, restore}, {"stop", "", 0, NULL, stop},
-    {"init", "", 0, run_init, NULL},       {"end", "", 0, run_end, NULL},
-    {"watch", "", 0, run_watch, NULL},
+    {"init", "", 0, ps_init, NULL},        {"end", "", 0, ps_end, NULL},
+    {"watch", "", 0, ps_watch, NULL},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 

@@ -40,7 +40,7 @@ static int move_head(struct store *store, MDB_txn *txn, struct error *err)
     if (store_read_head(store, txn, &head, err))
         return err->code;
     head.step = -1;
-    return store_walk(store, txn, 'm', STEP_KEY_BYTES, look_at, &newest, err)
+    return store_walk(store, txn, &store_step_keys, look_at, &newest, err)
                ? err->code
                : store_write_head(store, txn, &head, err);
 }

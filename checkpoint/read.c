@@ -10,16 +10,20 @@
 #include "checkpoint/pages_private.h"
 #include "checkpoint/store_private.h"
 
-int store_walk(struct store *store, MDB_txn *txn, char kind, size_t key_bytes, store_visit *each,
+const struct store_keys store_step_keys = {'m', STEP_KEY_BYTES},
+                        store_replaced_keys = {'o', CHUNK_KEY_BYTES};
+
+int store_walk(struct store *store, MDB_txn *txn, const struct store_keys *keys, store_visit *each,
                void *context, struct error *err)
 {
     MDB_cursor *cursor;
-    MDB_val key = {1, &kind}, value;
+    char first = keys->letter;
+    MDB_val key = {1, &first}, value;
     int status = mdb_cursor_open(txn, store->dbi, &cursor);
     if (status)
         return store_failed(store, status, "reading", err);
     status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    while (!status && key.mv_size == key_bytes && *(const char *)key.mv_data == kind &&
+    while (!status && key.mv_size == keys->bytes && *(const char *)key.mv_data == keys->letter &&
            !each(context, &key, &value, err))
         status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     mdb_cursor_close(cursor);
@@ -109,7 +113,7 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     error_clear(err);
     if (store_begin(store, false, &txn, err))
         return err->code;
-    store_walk(store, txn, 'm', STEP_KEY_BYTES, take, &taking, err);
+    store_walk(store, txn, &store_step_keys, take, &taking, err);
     struct error lost = ERROR_INIT;
     if (!err->code && check_head(store, txn, manifests, &lost)) {
         if (!damaged)

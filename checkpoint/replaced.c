@@ -80,7 +80,7 @@ int store_replaced(struct store *store, manifest_vec *manifests, struct error *e
     *manifests = (manifest_vec)VEC_INIT;
     if (store_begin(store, false, &txn, err))
         return err->code;
-    store_walk(store, txn, 'o', CHUNK_KEY_BYTES, take, &taking, err);
+    store_walk(store, txn, &store_replaced_keys, take, &taking, err);
     store_abort(store, txn);
     if (err->code)
         manifests_release(manifests);

@@ -54,10 +54,17 @@ int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, 
 int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
                      struct error *err);
 
-/* Calls `each` with every entry whose key begins with `kind` and has that length, in their order,
- * until it fails. The value lies in the map: store_read_value copies it. */
+/* Keys of one sort: they begin with the same letter and have the same length. */
+struct store_keys {
+    char letter;
+    size_t bytes;
+};
+extern const struct store_keys store_step_keys, store_replaced_keys;
+
+/* Calls `each` with every entry that has such a key, in their order, until it fails. The value lies
+ * in the map: store_read_value copies it. */
 typedef int store_visit(void *context, const MDB_val *key, const MDB_val *value, struct error *err);
-int store_walk(struct store *store, MDB_txn *txn, char kind, size_t key_bytes, store_visit *each,
+int store_walk(struct store *store, MDB_txn *txn, const struct store_keys *keys, store_visit *each,
                void *context, struct error *err);
 
 /* Where in the file a value lies that LMDB has found. */

@@ -119,7 +119,7 @@ void store_abort(struct store *store, MDB_txn *txn)
 
 MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step)
 {
-    key[0] = 'm';
+    key[0] = (uint8_t)store_step_keys.letter;
     for (int i = 0; i < 8; i++)
         key[1 + i] = (uint8_t)((uint64_t)step >> (56 - 8 * i));
     return (MDB_val){STEP_KEY_BYTES, key};
@@ -134,7 +134,7 @@ static MDB_val digest_key(char kind, uint8_t key[CHUNK_KEY_BYTES], const struct 
 
 MDB_val store_replaced_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
 {
-    return digest_key('o', key, digest);
+    return digest_key(store_replaced_keys.letter, key, digest);
 }
 
 MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/cluster_options.h"
+
+#include "cli/lifeline.h"
+#include "ops/ops.h"
+
+#define LIFELINE_GRACE 10 /* seconds to end in */
+
+struct cluster_options cluster_options = {.lifeline = -1};
+
+static void cluster_waiting(void *context, const char *text)
+{
+    const struct tool *tool = context;
+    char line[512];
+    snprintf(line, sizeof line, "%s: %s", cluster_options.task, text);
+    tool_say_waiting(tool, line);
+}
+
+static bool cluster_given_up(void *context)
+{
+    (void)context;
+    return tool_signal() != 0;
+}
+
+struct member_options cluster_member(struct tool *tool)
+{
+    return (struct member_options){.cluster_path = cluster_options.path,
+                                   .job_folder = cluster_options.job,
+                                   .task = cluster_options.task,
+                                   .key_file = cluster_options.key_file,
+                                   .producer = tool->table->tool,
+                                   .no_key = cluster_options.no_key,
+                                   .lease = cluster_options.lease,
+                                   .timeout = cluster_options.timeout,
+                                   .waiting = cluster_waiting,
+                                   .given_up = cluster_given_up,
+                                   .context = tool};
+}
+
+static void cluster_say_ready(void *context, const char *task, const char *address)
+{
+    tool_say(context, "%s: ready on %s", task, address);
+}
+
+struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic)
+{
+    return (struct serve_options){.member = cluster_member(tool),
+                                  .registry = ops_registry(),
+                                  .kernels = ops_kernels(),
+                                  .threads = threads,
+                                  .deterministic = deterministic,
+                                  .stop_fd = tool_stop_fd(),
+                                  .ready = cluster_say_ready,
+                                  .context = tool};
+}
+
+int cluster_hold_lifeline(struct error *err)
+{
+    return cluster_options.lifeline < 0
+               ? 0
+               : lifeline_hold((int)cluster_options.lifeline, LIFELINE_GRACE, err);
+}

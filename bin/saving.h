@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a program keeps the variables of its graph: in a file at the end, or in a store of
+ * checkpoints while steps go on. The rows of its options are in bin/save_rows.def.
+ */
+#ifndef TF_BIN_SAVING_H
+#define TF_BIN_SAVING_H
+
+#include "checkpoint/autosave.h"
+#include "cli/tool.h"
+#include "exec/driver.h"
+
+extern struct save_options {
+    const char *path, *every, *best, *restore;
+    int64_t rate; /* bytes a second; 0: as fast as it goes */
+    bool resume;
+    struct option_list names; /* NEW=OLD */
+} save_options;
+
+struct saving {
+    struct tool *tool;
+    struct driver *driver;
+    struct variable_store *variables; /* set before anything is restored or saved */
+    struct device *device;            /* of variables that are not there yet */
+    bool has_all;                     /* no other task has variables */
+    int64_t resumed;                  /* the step; 0: none */
+    struct autosave *autosave;        /* of a store, since there was something to save there */
+    struct arena arena;
+};
+
+/* What can be known before anything is run; has_all: all variables are in this process. */
+int saving_check(struct saving *saving, bool has_all, struct error *err);
+
+/* What checkpoints are said to be made by; lives as long as `saving`. */
+const char *saving_producer(struct saving *saving);
+
+/* ---- restoring ---- */
+
+/* *done tells whether the variables have their values now. Where they are those of --resume,
+ * saving->resumed is their step. */
+int saving_restore(struct saving *saving, bool *done, struct error *err);
+
+/* The newest step in the store that --resume would go on from; -1: none. */
+int saving_newest(struct saving *saving, int64_t *step, struct error *err);
+
+/* What --restore names, as one stream. */
+int saving_open_reader(struct saving *saving, struct stream_reader **reader, struct error *err);
+void saving_close_reader(struct saving *saving, struct stream_reader *reader);
+
+/* The feeds of the steps that were run already are passed over. */
+int saving_pass_over(struct saving *saving, int64_t step, struct error *err);
+
+/* ---- saving ---- */
+
+/* After the variables were restored or initialized; nothing if it is open, or not to a store. */
+int saving_open(struct saving *saving, struct error *err);
+/* After each step: saves to the store, in the background, when it is time to. */
+int saving_step(struct saving *saving, struct error *err);
+void saving_close(struct saving *saving);
+
+#endif

@@ -17,7 +17,7 @@
 #include "cli/progress.h"
 #include "cli/tool.h"
 
-static bool json, dry_run;
+static bool json, dry_run, all;
 static double lock_wait, max_runtime;
 static const char *metrics_path, *data_text, *by;
 static struct retain_policy policy;
@@ -25,6 +25,8 @@ static int64_t step = -1;
 
 static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
+    {0, "all", OPTION_FLAG, &all, NULL,
+     "show, diff: also what a job keeps beside its variables, clocks and aggregators"},
     {0, "data", OPTION_OPTIONAL, &data_text, "SHARE",
      "verify: read the data, too; --data=5% another twentieth of it each time"},
     {0, "keep-last", OPTION_INT, &policy.last, "N", "forget: keep the last N"},
@@ -59,7 +61,7 @@ static const struct option_table table = {
         "unmounted disk looks the same.\n"
         "save STORE --job DIR: a checkpoint of what the shards of a running job keep, between two "
         "rounds, over its links.\n"
-        "list STORE, show NAME: what is there. diff A B: per tensor the largest absolute and "
+        "list STORE, show NAME: what is there. diff A B: per variable the largest absolute and "
         "relative difference; exit 1 if there is any.\n"
         "verify STORE: whether all is there, with --data also whether it is what was saved; exit 1 "
         "names what is damaged.\n"
@@ -120,7 +122,7 @@ static int write_record(struct work *job, struct source *source, const char *nam
                         struct error *err)
 {
     struct named_tensor t = {.name = name};
-    int i = source_find(source, name);
+    int i = source_find_whole(source, name);
     if (i < 0)
         return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source->name, name);
     if (source_read(source, (size_t)i, &t.tensor, err))
@@ -309,6 +311,7 @@ static int fill_command(struct work *job, const struct verb *verb, char **operan
         .n_operands = verb->operands,
         .json = json,
         .dry_run = dry_run,
+        .all = all,
         .verbose = job->tool->verbose > 0,
         .lock_wait = lock_wait,
         .owner = owner,

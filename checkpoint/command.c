@@ -95,8 +95,21 @@ int command_show(struct command *c, struct error *err)
     struct source source;
     if (command_open(c, c->operands[0], &source, err))
         return err->code;
+    if (!c->all)
+        source_drop_resources(&source);
     text_show(&c->out, &source, c->json);
     source_close(&source);
+    return 0;
+}
+
+static int open_compared(struct command *c, const char *name, struct source *source,
+                         struct error *err)
+{
+    if (command_open(c, name, source, err))
+        return err->code;
+    if (!c->all)
+        source_drop_resources(source);
+    source_join_slices(source);
     return 0;
 }
 
@@ -104,9 +117,9 @@ int command_diff(struct command *c, struct error *err)
 {
     struct source a, b;
     difference_vec differences = VEC_INIT;
-    if (command_open(c, c->operands[0], &a, err))
+    if (open_compared(c, c->operands[0], &a, err))
         return err->code;
-    if (!command_open(c, c->operands[1], &b, err)) {
+    if (!open_compared(c, c->operands[1], &b, err)) {
         if (!source_diff(&a, &b, &differences, err)) {
             text_diff(&c->out, &differences, c->json);
             if (differences.n) /* no line: the answer is printed */

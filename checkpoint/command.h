@@ -16,6 +16,7 @@ struct command {
     char **operands;
     int n_operands;
     bool json, dry_run, verbose;
+    bool all; /* show, diff: not only variables */
     double lock_wait;
     const char *owner, *producer; /* "tf-ckpt prune", and with version and arguments */
     struct retain_policy policy;

@@ -50,12 +50,18 @@ static void compare_strings(struct difference *d, const struct tensor *a, const 
 }
 
 /* Chunks with the same digests have the same bytes, and need not be read. */
-static bool has_same_chunks(const struct source *a, size_t i, const struct source *b, size_t k)
+static bool has_same_chunks(const struct source *a, const struct source_tensor *i,
+                            const struct source *b, const struct source_tensor *k)
 {
-    if (!a->checkpoint || !b->checkpoint)
+    bool same = i->n_slices == k->n_slices;
+    for (size_t n = 0; same && n < i->n_slices; n++)
+        same = has_same_chunks(a, &i->slices[n], b, &k->slices[n]);
+    if (!same || i->n_slices)
+        return same;
+    if (i->entry < 0 || k->entry < 0)
         return false;
-    const struct manifest_tensor *x = a->checkpoint->entries.items[i].tensor;
-    const struct manifest_tensor *y = b->checkpoint->entries.items[k].tensor;
+    const struct manifest_tensor *x = a->checkpoint->entries.items[i->entry].tensor;
+    const struct manifest_tensor *y = b->checkpoint->entries.items[k->entry].tensor;
     return x->bytes == y->bytes &&
            !memcmp(x->chunks, y->chunks, chunk_count(x->bytes) * sizeof *x->chunks);
 }
@@ -71,7 +77,7 @@ static int compare(struct source *a, size_t i, struct source *b, size_t k, diffe
         vec_push(all, d);
         return 0;
     }
-    if (has_same_chunks(a, i, b, k))
+    if (has_same_chunks(a, d.a, b, d.b))
         return 0;
     if (source_read(a, i, &x, err))
         return err->code;

@@ -64,6 +64,9 @@ static int write_archive(enum export_form form, const struct export_files *files
 int source_export(struct source *s, enum export_form form, const struct export_files *files,
                   const char *producer, struct error *err)
 {
+    source_join_slices(s);
+    if (form != EXPORT_RECORDS) /* which a job can go on from */
+        source_drop_resources(s);
     size_t n = s->tensors.n;
     error_clear(err);
     if (form == EXPORT_RECORDS)
@@ -82,7 +85,7 @@ int source_export(struct source *s, enum export_form form, const struct export_f
 int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
 {
     struct tensor value;
-    int i = source_find(s, name);
+    int i = source_find_whole(s, name);
     error_clear(err);
     if (i < 0)
         return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);

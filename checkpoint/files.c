@@ -41,7 +41,7 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
     (void)files;
     if (source_open(path, &source, err))
         return err->code;
-    int i = source_find(&source, name);
+    int i = source_find_whole(&source, name);
     if (i < 0)
         error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source.name, name);
     else

@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/pages_private.h"
+#include "exec/resource.h"
 
 #define TXN_CHUNKS 16384 /* LMDB keeps 131,071 dirty pages or runs of a transaction */
 #define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
@@ -293,9 +294,10 @@ static int describe(struct save *s, struct error *err)
         vec_push(&m->scalars, request->scalars[i]);
     for (size_t i = 0; i < request->n_blobs; i++)
         vec_push(&m->blobs, request->blobs[i]);
-    m->n_tensors = request->n_tensors;
-    for (size_t i = 0; i < request->n_tensors; i++)
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        m->n_tensors += !resource_is_part(request->tensors[i].name);
         m->bytes += tensor_bytes(&request->tensors[i].value);
+    }
     return describe_shards(s, err);
 }
 

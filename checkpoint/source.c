@@ -37,7 +37,9 @@ static void take_checkpoint(struct source *s, struct checkpoint *checkpoint)
                                        .type = t->type,
                                        .shape = t->shape,
                                        .bytes = t->bytes,
-                                       .updates = t->updates};
+                                       .updates = t->updates,
+                                       .slice = t->slice,
+                                       .entry = (int)i};
         vec_push(&s->tensors, tensor);
     }
 }
@@ -63,7 +65,8 @@ static int take_record(struct source *s, const struct record *record, struct err
                                    .type = v.value.type,
                                    .shape = v.value.shape,
                                    .bytes = tensor_bytes(&v.value),
-                                   .updates = v.updates};
+                                   .updates = v.updates,
+                                   .entry = -1};
     tensor_share(&tensor.value, &v.value);
     vec_push(&s->tensors, tensor);
     s->step = v.step;
@@ -105,10 +108,19 @@ int source_open(const char *name, struct source *s, struct error *err)
     return code;
 }
 
+static void release_values(struct source_tensor *t)
+{
+    tensor_release(&t->value);
+    for (size_t i = 0; i < t->n_slices; i++) {
+        struct tensor value = t->slices[i].value;
+        tensor_release(&value);
+    }
+}
+
 void source_close(struct source *s)
 {
     for (size_t i = 0; i < s->tensors.n; i++)
-        tensor_release(&s->tensors.items[i].value);
+        release_values(&s->tensors.items[i]);
     vec_release(&s->tensors);
     checkpoint_close(s->checkpoint);
     store_close(s->store);
@@ -116,12 +128,20 @@ void source_close(struct source *s)
     *s = (struct source){0};
 }
 
+int source_read_tensor(struct source *s, const struct source_tensor *t, struct tensor *value,
+                       struct error *err)
+{
+    if (t->n_slices)
+        return source_read_slices(s, t, value, err);
+    if (t->entry >= 0)
+        return checkpoint_read(s->checkpoint, t->entry, value, err);
+    tensor_share(value, &t->value);
+    return 0;
+}
+
 int source_read(struct source *s, size_t i, struct tensor *value, struct error *err)
 {
-    if (s->checkpoint)
-        return checkpoint_read(s->checkpoint, (int)i, value, err);
-    tensor_share(value, &s->tensors.items[i].value);
-    return 0;
+    return source_read_tensor(s, &s->tensors.items[i], value, err);
 }
 
 const char *source_outer_name(struct source *s, size_t i)

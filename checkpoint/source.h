@@ -14,7 +14,11 @@ struct source_tensor {
     enum dtype type;
     struct shape shape;
     uint64_t bytes, updates;
-    struct tensor value; /* of a file: it was read whole */
+    struct variable_slice slice;        /* of a store */
+    int entry;                          /* of the checkpoint; -1: a file, or slices */
+    struct tensor value;                /* of a file: it was read whole */
+    const struct source_tensor *slices; /* that were joined, in the order of their rows */
+    size_t n_slices;
 };
 
 struct source {
@@ -43,10 +47,28 @@ int source_salvage(const char *name, struct source *source, size_t *n_lost,
 
 /* Of a store: every chunk is checked, and an error names tensor and chunk. The caller releases. */
 int source_read(struct source *source, size_t i, struct tensor *value, struct error *err);
+int source_read_tensor(struct source *source, const struct source_tensor *tensor,
+                       struct tensor *value, struct error *err);
 
 /* "W", or "scratch:W" in another container than the default one. -1: none. */
 int source_find(const struct source *source, const char *name);
 /* The name under which it leaves for other formats: as above. In the source's arena. */
 const char *source_outer_name(struct source *source, size_t i);
+
+/* ---- as a user knows the model (source_whole.c) ---- */
+
+/* Tables that were cut into slices become one tensor each, under their names, if all of their rows
+ * are there. */
+void source_join_slices(struct source *source);
+
+/* Takes out what is no variable: parts of clocks and aggregators. */
+void source_drop_resources(struct source *source);
+
+/* As source_find; slices are joined if nothing else has the name. */
+int source_find_whole(struct source *source, const char *name);
+
+/* What source_read does for tensors that were joined. */
+int source_read_slices(struct source *source, const struct source_tensor *whole,
+                       struct tensor *value, struct error *err);
 
 #endif

@@ -36,8 +36,12 @@ static void take_tensors(struct rescue *r, struct salvage *salvage, const char *
                                        .type = t->type,
                                        .shape = t->shape,
                                        .bytes = t->bytes,
-                                       .updates = t->updates};
+                                       .updates = t->updates,
+                                       .slice = t->slice,
+                                       .entry = -1};
         struct error err = ERROR_INIT;
+        if (t->slice.of)
+            tensor.slice.of = arena_strdup(&s->arena, t->slice.of);
         if (salvage_read(salvage, t, &tensor.value, &err))
             say_lost(r, shard, &err);
         else

@@ -124,7 +124,7 @@ static void show_tensors(struct str *out, struct source *s)
     for (size_t i = 0; i < s->tensors.n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
         const struct checkpoint_entry *entry =
-            s->checkpoint ? &s->checkpoint->entries.items[i] : NULL;
+            t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
         struct str bytes = STR_INIT, digest = STR_INIT;
         show_bytes(&bytes, (int64_t)t->bytes);
         if (entry)
@@ -171,7 +171,7 @@ static void json_tensors(struct str *out, struct source *s)
     for (size_t i = 0; i < s->tensors.n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
         const struct checkpoint_entry *entry =
-            s->checkpoint ? &s->checkpoint->entries.items[i] : NULL;
+            t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
         str_append_char(out, '{');
         json_text(out, "name", t->name);
         str_append_char(out, ',');

@@ -39,12 +39,6 @@ train() {
     "${line[@]}" 3>&-
 }
 
-# A line each; counts of pushes are the clock's.
-variables() { # CHECKPOINT
-    tf-ckpt export "$1" values.ckpt
-    tf-show --json values.ckpt | grep -vE '^\{"(clock|aggregator):' | sort
-}
-
 @test "the verbs work on what shards have saved" {
     tf-ckpt list whole | grep -qE '^92 .* accuracy|^92 '
     tf-ckpt list --json whole | jq -e '.shards == 2 and .scalars.accuracy > 0.5'
@@ -66,7 +60,7 @@ variables() { # CHECKPOINT
     tf-exec -g one.tfg --run eval --feed <(./feed --rows 1438- --batch 360) --restore whole \
         --save one/ >/dev/null
     train 2 0 --steps 0 --restore one --save two/ digits.tfg
-    diff <(variables one) <(variables two)
+    tf-ckpt diff one two
 }
 
 @test "two shards' checkpoint goes on with three, and with one, to the same values" {
@@ -76,8 +70,15 @@ variables() { # CHECKPOINT
     train 1 8 --save on1/ --resume digits.tfg
     train 2 8 --save on2/ digits.tfg
     [ "$(tf-ckpt list --json on3 | tail -1 | jq -c '[.step, .shards]')" = '[184,3]' ]
-    diff <(variables on2@184) <(variables on3@184)
-    diff <(variables on2@184) <(variables on1@184)
+    tf-ckpt diff on2@184 on3@184
+    # how often workers have joined is no value
+    run tf-ckpt diff --all on2@184 on3@184
+    [ "$status" -eq 1 ]
+    run ! grep -vE '^(clock|aggregator):' <<<"$output"
+    run ! bash -c 'tf-ckpt show on3 | grep -F clock:'
+    tf-ckpt show --all on3 | grep -q '^clock:train/version '
+    [ "$(tf-ckpt list --json on3 | tail -1 | jq .tensors)" -eq 14 ]
+    tf-ckpt diff on2@184 on1@184
 }
 
 @test "a table in two slices goes on in three, and as a whole" {
@@ -116,6 +117,27 @@ LUA
     tf-ckpt init copy
     tf-ckpt copy three copy
     whole copy | cmp straight.json
+
+    # one table for who looks from outside, however it is cut
+    tf-ckpt diff straight@40 three@40
+    run tf-ckpt diff two@20 three@40
+    [ "$status" -eq 1 ]
+    [ "$(awk '{print $1}' <<<"$output" | xargs)" = "table/W table/W/adagrad" ]
+    [ "$(tf-ckpt cat three table/W | tf-show)" = "$(tf-ckpt cat straight table/W | tf-show)" ]
+    tf-ckpt cat three table/W/part_2 | tf-show | grep -q 'float32\[33[0-9],8\]'
+    for form in ckpt npz safetensors index; do
+        tf-ckpt export three "x.$form"
+        tf-ckpt init "of-$form"
+        tf-ckpt import "x.$form" "of-$form" --step 40
+        [ "$(tf-ckpt show "of-$form" | awk '$1 ~ /W/ {print $1, $2}' | sort | xargs)" = \
+            "table/W float32[1001,8] table/W/adagrad float32[1001,8]" ]
+        tf-ckpt diff three "of-$form"
+        whole "of-$form" | cmp straight.json
+    done
+    whole x.ckpt | cmp straight.json
+    slices of-ckpt 3 --resume --steps 0
+    slices on-npz 3 --restore of-npz --steps 0
+    tf-ckpt diff three on-npz
 }
 
 @test "a whole job killed at any moment and resumed ends with the bits of one that never was" {
@@ -132,7 +154,7 @@ LUA
         wait "$tf_run" || true
         tf-ckpt verify killed --data
         train 2 4 --save killed/ --save-every 10 --resume --job job digits.tfg
-        diff <(variables whole@92) <(variables killed@92)
+        tf-ckpt diff whole@92 killed@92
     done
 }
 

@@ -3,6 +3,7 @@
  * tf-ckpt: keeps stores of checkpoints, and looks into them. Made for cron: silent when all is
  * well.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +22,7 @@ static bool json, dry_run, all;
 static double lock_wait, max_runtime;
 static const char *metrics_path, *data_text, *by;
 static struct retain_policy policy;
-static int64_t step = -1;
+static int64_t step = INT64_MIN; /* not given */
 
 static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
@@ -173,7 +174,7 @@ static int write_file(struct work *job, struct source *source, const char *path,
 {
     struct arena arena = ARENA_INIT;
     struct output *output = NULL, *data_output = NULL;
-    struct export_files files = {0};
+    struct export_files files = {.name = path};
     enum export_form form = export_form_of(path);
     if (form == EXPORT_NONE)
         return error_set(err, ERR_USAGE,
@@ -227,23 +228,24 @@ static int run_save(struct work *job, struct error *err)
 static const struct verb {
     const char *name;
     int operands;
+    int store; /* which of them is a whole store; 0: none */
     const char *usage;
     int (*command)(struct command *command, struct error *err); /* one of the two */
     int (*run)(struct work *job, struct error *err);
 } verbs[] = {
-    {"init", 1, "STORE", command_init, NULL},
-    {"save", 1, "STORE --job DIR", NULL, run_save},
-    {"list", 1, "STORE", command_list, NULL},
-    {"show", 1, "NAME", command_show, NULL},
-    {"diff", 2, "A B", command_diff, NULL},
-    {"verify", 1, "STORE", command_verify, NULL},
-    {"forget", 1, "STORE", command_forget, NULL},
-    {"prune", 1, "STORE", command_prune, NULL},
-    {"copy", 2, "NAME STORE", command_copy, NULL},
-    {"cat", 2, "NAME TENSOR", NULL, run_cat},
-    {"export", 2, "NAME FILE", NULL, run_export},
-    {"import", 2, "FILE STORE", command_import, NULL},
-    {"salvage", 2, "NAME FILE", NULL, run_salvage},
+    {"init", 1, 0, "STORE", command_init, NULL},
+    {"save", 1, 1, "STORE --job DIR", NULL, run_save},
+    {"list", 1, 1, "STORE", command_list, NULL},
+    {"show", 1, 0, "NAME", command_show, NULL},
+    {"diff", 2, 0, "A B", command_diff, NULL},
+    {"verify", 1, 1, "STORE", command_verify, NULL},
+    {"forget", 1, 1, "STORE", command_forget, NULL},
+    {"prune", 1, 1, "STORE", command_prune, NULL},
+    {"copy", 2, 2, "NAME STORE", command_copy, NULL},
+    {"cat", 2, 0, "NAME TENSOR", NULL, run_cat},
+    {"export", 2, 0, "NAME FILE", NULL, run_export},
+    {"import", 2, 2, "FILE STORE", command_import, NULL},
+    {"salvage", 2, 0, "NAME FILE", NULL, run_salvage},
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -268,7 +270,40 @@ static int find_verb(int n, char **operands, const struct verb **verb, struct er
                      meant ? "?" : "");
 }
 
+/* What is done to a store is not done to one of its checkpoints. */
+static int check_operands(const struct verb *verb, char **operands, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    const char *path = "", *name = verb->store ? operands[verb->store] : "";
+    int64_t at = CHECKPOINT_NEWEST;
+    for (int i = 1; i <= verb->operands && !err->code; i++)
+        if (!*operands[i])
+            error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", verb->name, verb->usage);
+    source_split(name, &arena, &path, &at);
+    if (!err->code && at != CHECKPOINT_NEWEST && store_exists(path))
+        error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
+                  verb->name, path);
+    arena_release(&arena);
+    return err->code;
+}
+
 /* ---- options ---- */
+
+static int check_numbers(struct error *err)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {{"keep-last", policy.last},       {"keep-hourly", policy.hourly},
+                   {"keep-daily", policy.daily},     {"keep-weekly", policy.weekly},
+                   {"keep-monthly", policy.monthly}, {"keep-best", policy.best},
+                   {"keep-every", policy.every},     {"step", step == INT64_MIN ? 0 : step}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 0)
+            return error_set(err, ERR_USAGE, "--%s %" PRId64 " is negative", numbers[i].name,
+                             numbers[i].value);
+    return 0;
+}
 
 static int take_share(double *fraction, struct error *err)
 {
@@ -317,7 +352,7 @@ static int fill_command(struct work *job, const struct verb *verb, char **operan
         .owner = owner,
         .producer = tool_provenance(job->tool),
         .by = take_metric(),
-        .step = step,
+        .step = step < 0 ? -1 : step,
         .watch = {watch, job},
         .say = say,
         .context = job,
@@ -381,7 +416,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct work job = {.tool = tool, .began = now(CLOCK_MONOTONIC)};
     const struct verb *verb = NULL;
-    if (find_verb(n, operands, &verb, err) || fill_command(&job, verb, operands, err))
+    if (find_verb(n, operands, &verb, err) || check_operands(verb, operands, err) ||
+        check_numbers(err) || fill_command(&job, verb, operands, err))
         return err->code;
     tool_catch_signals();
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->name, 0, -1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/export.h"
 
+#include <sys/stat.h>
+
 #include "base/memory.h"
 #include "checkpoint/bundle.h"
 #include "wire/npy.h"
@@ -15,9 +17,17 @@ enum export_form export_form_of(const char *path)
                                             : EXPORT_NONE;
 }
 
+struct exporting {
+    struct source *source;
+    bool unread; /* the error is of what is read, and names it; else of what is written */
+};
+
 static int read_entry(void *context, size_t i, struct tensor *value, struct error *err)
 {
-    return source_read(context, i, value, err);
+    struct exporting *exporting = context;
+    int code = source_read(exporting->source, i, value, err);
+    exporting->unread = code != 0;
+    return code;
 }
 
 static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
@@ -39,10 +49,11 @@ static int write_all(struct source *s, struct stream_writer *writer, struct erro
     return err->code ? err->code : stream_finish(writer, err);
 }
 
-static int write_records(struct source *s, FILE *file, const char *producer, struct error *err)
+static int write_records(struct source *s, const struct export_files *files, const char *producer,
+                         struct error *err)
 {
     struct stream_writer *writer =
-        stream_writer_new(fileno(file), s->name, producer, (int64_t)s->tensors.n);
+        stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
     write_all(s, writer, err);
     stream_writer_free(writer);
     return err->code;
@@ -70,16 +81,18 @@ int source_export(struct source *s, enum export_form form, const struct export_f
     size_t n = s->tensors.n;
     error_clear(err);
     if (form == EXPORT_RECORDS)
-        return write_records(s, files->file, producer, err);
+        return write_records(s, files, producer, err);
     struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
     for (size_t i = 0; i < n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
         entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
     }
-    const struct archive_input input = {entries, n, read_entry, s};
-    int code = write_archive(form, files, &input, err);
+    struct exporting exporting = {s, false};
+    const struct archive_input input = {entries, n, read_entry, &exporting};
+    if (write_archive(form, files, &input, err) && !exporting.unread)
+        error_prefix(err, "%s: ", files->name);
     mem_free(entries);
-    return code ? error_prefix(err, "%s: ", s->name) : 0;
+    return err->code;
 }
 
 int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
@@ -113,7 +126,10 @@ static int read_npz(const char *path, struct archive *archive, struct error *err
 
 int archive_read(const char *path, struct archive *archive, struct error *err)
 {
+    struct stat status;
     *archive = (struct archive){0};
+    if (export_form_of(path) != EXPORT_NONE && !stat(path, &status) && S_ISDIR(status.st_mode))
+        return error_set(err, ERR_DATA, "%s: is a directory", path);
     switch (export_form_of(path)) {
     case EXPORT_NPZ:
         return read_npz(path, archive, err);
@@ -123,6 +139,6 @@ int archive_read(const char *path, struct archive *archive, struct error *err)
         return bundle_read(path, archive, err);
     default:
         return error_set(err, ERR_USAGE,
-                         "%s: its name ends in none of .npz, .safetensors and .index", path);
+                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
     }
 }

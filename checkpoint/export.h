@@ -20,6 +20,7 @@ enum export_form {
 enum export_form export_form_of(const char *path);
 
 struct export_files { /* open for writing; they are not flushed */
+    const char *name; /* for errors */
     FILE *file;
     FILE *data; /* of EXPORT_BUNDLE */
 };

@@ -101,7 +101,9 @@ int source_open(const char *name, struct source *s, struct error *err)
     *s = (struct source){0};
     error_clear(err);
     source_split(name, &s->arena, &path, &step);
-    bool is_file = step == CHECKPOINT_NEWEST && !stat(path, &status) && !S_ISDIR(status.st_mode);
+    bool is_there = !stat(path, &status);
+    bool is_file = step == CHECKPOINT_NEWEST &&
+                   (is_there ? !S_ISDIR(status.st_mode) : str_ends(path, ".ckpt"));
     int code = is_file ? read_file(s, path, err) : open_store(s, path, step, err);
     if (code)
         source_close(s);

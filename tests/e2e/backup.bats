@@ -135,6 +135,8 @@ LUA
         whole "of-$form" | cmp straight.json
     done
     whole x.ckpt | cmp straight.json
+    tf-ckpt salvage three saved.npz
+    cmp saved.npz x.npz
     slices of-ckpt 3 --resume --steps 0
     slices on-npz 3 --restore of-npz --steps 0
     tf-ckpt diff three on-npz

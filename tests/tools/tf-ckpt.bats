@@ -35,6 +35,15 @@ fill() { # STORE
     for steps in 1 2 3; do tf-ckpt import $steps.ckpt "$1"; done
 }
 
+# One line on stderr, which is or begins with that, and nothing on stdout.
+refuses() { # STATUS LINE ARGUMENT...
+    local wanted=$1 line=$2
+    shift 2
+    run --separate-stderr tf-ckpt "$@"
+    [[ $status -eq $wanted && $stderr == "tf-ckpt: $line"* && ${#stderr_lines[@]} -eq 1 && -z $output ]] ||
+        { echo "tf-ckpt $*: $status, $stderr$output" && false; }
+}
+
 # Flips a bit of the byte at OFFSET.
 flip() { # FILE OFFSET
     local byte
@@ -192,6 +201,198 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     fill store
     run --separate-stderr tf-ckpt verify store --data=x%
     [ "$status" -eq 64 ]
+}
+
+@test "what is no store, or not whole, is named" {
+    fill store
+    tf-ckpt init other
+    echo text >text
+    mkdir folder empty rubbish
+    : >empty/data.mdb
+    head -c 100000 /dev/zero | tr '\0' x >rubbish/data.mdb
+    cp -r store cut
+    truncate -s 5000 cut/data.mdb
+    local verb name
+    for verb in "list NAME" "show NAME" "verify NAME" "forget NAME --keep-last 1" "prune NAME" \
+        "copy NAME other" "export NAME x.npz" "cat NAME v -o x.npy" "diff NAME store" "import 1.ckpt NAME"; do
+        for name in missing folder store@x; do
+            # shellcheck disable=SC2086  # words
+            refuses 66 "$name: no store there; tf-ckpt init makes one" ${verb/NAME/$name}
+        done
+        local damaged=65
+        [[ $verb != verify* ]] || damaged=1
+        # shellcheck disable=SC2086
+        refuses $damaged "empty: data.mdb: damaged: truncated at byte 0" ${verb/NAME/empty}
+        # shellcheck disable=SC2086
+        refuses $damaged "cut: data.mdb: damaged: truncated: 5000 of " ${verb/NAME/cut}
+        # shellcheck disable=SC2086
+        refuses $damaged "rubbish: data.mdb: damaged: page 0 is no meta page" ${verb/NAME/rubbish}
+    done
+    for name in list verify prune; do
+        refuses 66 "text: no store there" $name text
+        refuses 64 "store@2: $name takes a store, store, not one of its checkpoints" $name store@2
+    done
+    for verb in show "copy NAME other" "export NAME x.npz" "cat NAME v -o x.npy" "diff NAME store"; do
+        [[ $verb == *NAME* ]] || verb="$verb NAME"
+        # shellcheck disable=SC2086
+        refuses 66 "store@9: there is no checkpoint of this step" ${verb/NAME/store@9}
+        # shellcheck disable=SC2086
+        [[ $verb == copy* ]] || refuses 65 "text: not a tf-tools stream" ${verb/NAME/text}
+        # shellcheck disable=SC2086
+        [[ $verb == copy* ]] || refuses 66 "no.ckpt: No such file or directory" ${verb/NAME/no.ckpt}
+    done
+    refuses 64 "store: is copied onto itself" copy store store
+    refuses 64 "store@1: copy takes a store, store," copy store store@1
+    refuses 64 "usage: tf-ckpt list STORE" list ""
+    refuses 66 "missing: No such file or directory" salvage missing x.npz
+    refuses 65 "rubbish: no manifest is left" salvage rubbish x.npz
+    refuses 66 "store@9: no manifest of this step is there" salvage store@9 x.npz
+    [[ ! -e x.npz && ! -e x.npy ]]
+}
+
+@test "files that cannot be read or written are named, whatever their form" {
+    fill store
+    local form
+    for form in npz safetensors index ckpt; do
+        echo rubbish >rubbish.$form
+        : >empty.$form
+        tf-ckpt export store whole.$form
+        head -c $(($(wc -c <whole.$form) / 2)) whole.$form >half.$form
+        for name in rubbish empty half; do
+            refuses 65 "$name.$form: " import $name.$form store
+        done
+        refuses 66 "missing.$form: No such file or directory" import missing.$form store
+        mkdir "folder.$form"
+        [[ $form == ckpt ]] || refuses 65 "folder.$form: is a directory" import folder.$form store
+        refuses 65 "folder.$form: is a directory" export store folder.$form
+        refuses 74 "none/x.$form: No such file or directory" export store none/x.$form
+        ln -s /dev/full full.$form
+        refuses 74 "full.$form: " export store full.$form
+        [[ $stderr == *": No space left on device" ]]
+    done
+    rm whole.data-00000-of-00001
+    refuses 66 "whole.index: 'scratch:n': whole.data-00000-of-00001: No such file" import whole.index store
+    refuses 64 "store: its name ends in none of .npz, .safetensors, .index and .ckpt" import store store
+    refuses 64 "--step -3 is negative" import 1.ckpt store --step -3
+    for verb in "list store" "show store" "diff store@1 store" "verify store --json" "prune store --json"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr bash -c "tf-ckpt $verb >/dev/full"
+        [ "$status" -eq 74 ]
+        [ "$stderr" = "tf-ckpt: stdout: No space left on device" ]
+    done
+    refuses 74 "/dev/full: No space left on device" verify store --metrics /dev/full
+    tf-ckpt verify store --data
+}
+
+@test "a rule that is none forgets nothing" {
+    fill store
+    refuses 66 "store: no checkpoint has a scalar 'acuracy'; nothing was forgotten" \
+        forget store --keep-best 3 --by acuracy
+    refuses 64 "--keep-daily -2 is negative" forget store --keep-last 1 --keep-daily -2
+    refuses 64 "forget needs a rule" forget store --keep-last 0
+    refuses 64 "--keep-last: 'all' is not a whole number" forget store --keep-last all
+    [ "$(tf-ckpt list store --json | wc -l)" -eq 3 ]
+}
+
+# Two shards over TCP, with variables; `run` is the job's directory.
+start_job() {
+    printf 'task %s 127.0.0.1:0\n' ps:0 ps:1 worker:0 >c
+    tf-ps init --job run -c c
+    cat >model.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 4}}
+loss = nn.mse(nn.dense(nn.dense(x, 300, {name = "a"}), 4, {name = "b"}), x)
+entry.train = minimize(loss, optim.sgd{rate = 0.01})
+LUA
+    tf-graph model.lua | tf-opt | tf-place -c c | tf-part >parts.tfg
+    for shard in 0 1; do
+        timeout 100 tf-ps serve --job run --task ps:$shard 2>$shard.err 3>&- &
+    done
+    timeout 60 tf-exec -g parts.tfg --job run --task worker:0 --run train --feed 'x=[[1,2,3,4]]' -n 2
+}
+
+teardown() {
+    local file
+    for file in run/ps-*.pid; do
+        [[ ! -s $file ]] || kill -9 "$(cat "$file")" 2>/dev/null || true
+    done
+    ! mountpoint -q disk || umount disk
+}
+
+@test "save: the job and its key, one line each" {
+    refuses 64 "which job? --job DIR" save backup
+    tf-ckpt init backup
+    refuses 66 "job directory none: No such file or directory" save backup --job none
+    mkdir -m 700 bare
+    refuses 66 "job directory bare: no job runs there (no cluster file)" save backup --job bare
+    start_job
+    refuses 66 "missing: no store there; tf-ckpt init makes one" save missing --job run
+    tf-ckpt save backup --job run
+    [ "$(tf-ckpt list --json backup | jq -c '[.step, .shards, .tensors]')" = "[1,2,4]" ]
+    chmod 755 run
+    refuses 77 "job directory run is open to others: chmod 700 run; newest stays backup@1" \
+        save backup --job run
+    chmod 700 run
+    # as from another host: by the links, which want the key
+    mkdir aside
+    mv run/ps-*.sock aside
+    (umask 077 && openssl rand -hex 32 >other.key && echo short >short.key)
+    tf-ckpt save backup --job run
+    refuses 77 "ps:0 at 127.0.0.1:" save backup --job run --key-file other.key
+    [[ $stderr == *": other.key is not the key of this cluster; newest stays backup@2" ]]
+    refuses 78 "short.key is no key: 64 hexadecimal digits; newest stays backup@2" \
+        save backup --job run --key-file short.key
+    refuses 66 "no.key: No such file or directory" save backup --job run --key-file no.key
+    chmod 644 run/key
+    refuses 77 "run/key: others may read this key" save backup --job run
+    mv run/key aside
+    refuses 66 "run/key: No such file or directory" save backup --job run
+    echo rubbish >run/cluster
+    refuses 78 "run/cluster:1: 'rubbish' is neither task nor link; newest stays backup@2" \
+        save backup --job run
+    echo 'task worker:0 127.0.0.1:70' >run/cluster
+    refuses 78 "there is no task of job ps in the cluster; newest stays backup@2" save backup --job run
+    tf-ckpt verify backup --data
+}
+
+@test "save: a full disk, locks, shards that go midway" {
+    tf-ckpt init backup
+    start_job
+    tf-ckpt save backup --job run
+    if mkdir disk && mount -t tmpfs -o size=500k none disk 2>/dev/null; then
+        tf-ckpt init disk/store
+        refuses 74 "disk/store/shards/ps-0: " save disk/store --job run
+        [[ $stderr == *" more bytes are needed: No space left on device" ]]
+        tf-ckpt verify disk/store --data
+        umount disk
+    fi
+    refuses 74 "/dev/full: No space left on device" save backup --job run --metrics /dev/full
+    local lock
+    for lock in backup backup/shards/ps-1; do
+        exec 9>>$lock/writer.lock
+        flock 9
+        refuses 75 "$lock: locked by " save backup --job run
+        [[ $stderr == *"; --lock-wait waits; newest stays backup@2" ]]
+        refuses 75 "$lock: locked by " save backup --job run --lock-wait 0.1s
+        exec 9>&-
+    done
+    if strace -qq -o trace.txt -e inject=getppid:error=EIO true; then
+        # its first write is of what ps:0 has handed out
+        strace -f -qq -o trace.txt -e trace=fdatasync,msync \
+            -e inject=fdatasync,msync:delay_enter=3000000:when=1 \
+            tf-ckpt save backup --job run 2>said 3>&- &
+        for ((i = 0; i < 200; i++)); do [[ ! -s trace.txt ]] || break; sleep 0.05; done
+        kill -9 "$(cat run/ps-1.pid)"
+        status=0
+        wait $! || status=$?
+        [ "$status" -eq 69 ]
+        grep -qE '^tf-ckpt: ps:1 at .*; newest stays backup@2$' said
+        [ "$(wc -l <said)" -eq 1 ]
+    fi
+    kill -9 "$(cat run/ps-1.pid)" || true
+    refuses 69 "ps:1 at 127.0.0.1:" save backup --job run
+    [[ $stderr == *"; newest stays backup@2" ]]
+    tf-ckpt verify backup --data
+    tf-ckpt diff backup@1 backup
 }
 
 @test "a full disk is 74, and what was there stays" {

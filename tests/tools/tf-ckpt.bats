@@ -311,10 +311,7 @@ LUA
 }
 
 teardown() {
-    local file
-    for file in run/ps-*.pid; do
-        [[ ! -s $file ]] || kill -9 "$(cat "$file")" 2>/dev/null || true
-    done
+    kill_job run
     ! mountpoint -q disk || umount disk
 }
 
@@ -380,7 +377,7 @@ teardown() {
         strace -f -qq -o trace.txt -e trace=fdatasync,msync \
             -e inject=fdatasync,msync:delay_enter=3000000:when=1 \
             tf-ckpt save backup --job run 2>said 3>&- &
-        for ((i = 0; i < 200; i++)); do [[ ! -s trace.txt ]] || break; sleep 0.05; done
+        soon 20 test -s trace.txt
         kill -9 "$(cat run/ps-1.pid)"
         status=0
         wait $! || status=$?

@@ -90,7 +90,7 @@ static void pack_workers(msgpack_packer *packer, struct clock *clock)
 struct traffic {
     int64_t links;
     uint64_t in, out;
-    VEC(const char *) tasks; /* at the other ends; tools have none */
+    VEC(struct link *) tasks; /* to tasks; tools are none */
 };
 
 static void add_link(void *context, struct link *link)
@@ -101,7 +101,7 @@ static void add_link(void *context, struct link *link)
     traffic->in += stats.bytes_in;
     traffic->out += stats.bytes_out;
     if (*link_peer(link)->task)
-        vec_push(&traffic->tasks, link_peer(link)->task);
+        vec_push(&traffic->tasks, link);
 }
 
 static uint64_t count_refused(struct peers *peers)
@@ -131,9 +131,10 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
     pack_int(packer, "in", (int64_t)traffic->in);
     pack_int(packer, "out", (int64_t)traffic->out);
     pack_key(packer, "peers");
-    msgpack_pack_array(packer, traffic->tasks.n);
+    msgpack_pack_map(packer, traffic->tasks.n);
     for (size_t i = 0; i < traffic->tasks.n; i++)
-        pack_text(packer, traffic->tasks.items[i]);
+        pack_float(packer, link_peer(traffic->tasks.items[i])->task,
+                   link_silence(traffic->tasks.items[i]));
 }
 
 void shard_stats(struct shard *shard, const struct query *query)

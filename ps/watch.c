@@ -77,9 +77,19 @@ static bool is_due(const struct watched *task)
     return task->ready || (task->is_shard && task->process.listens);
 }
 
+/* Shards speak for workers. They are asked a few times in a lease, so it is over somewhat early.
+ * When no shard answers, those are missed first. */
+static bool is_overdue(const struct watched *task)
+{
+    const struct watch *watch = task->watch;
+    double lease = watch->options.lease, missed = loop_now() - task->heard;
+    if (!task->is_worker)
+        return missed > lease;
+    return watch->answered - task->heard > lease * 7 / 8 || missed > 2 * lease;
+}
+
 static void see_answers(struct watch *watch, struct watched *task, double before)
 {
-    double lease = watch->options.lease, now = loop_now();
     bool heard = task->heard > before;
     bool here = task->process.alive || is_elsewhere(task);
     if (!here || !(task->is_shard || task->is_worker))
@@ -89,10 +99,10 @@ static void see_answers(struct watch *watch, struct watched *task, double before
         task->ready = true;
         task->silent = false;
     }
-    if (!heard && is_due(task) && !task->silent && now - task->heard > lease) {
+    if (!heard && is_due(task) && !task->silent && is_overdue(task)) {
         watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64,
-                  task->name, now - task->heard, (long)task->process.pid, task->process.incarnation,
-                  step_of(watch));
+                  task->name, loop_now() - task->heard, (long)task->process.pid,
+                  task->process.incarnation, step_of(watch));
         task->silent = true;
     }
 }

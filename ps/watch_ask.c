@@ -30,21 +30,17 @@ void watch_link(struct watch *watch, struct watched *task, const char *address)
 
 /* ---- answers ---- */
 
-/* Who has a link to the shard is alive: links have leases. */
+/* A shard says when it last heard of a worker. */
 static void hear_of_peers(struct watch *watch, const msgpack_object *peers)
 {
-    struct arena arena = ARENA_INIT;
-    for (uint32_t i = 0; peers && peers->type == MSGPACK_OBJECT_ARRAY && i < peers->via.array.size;
-         i++) {
-        const msgpack_object *name = &peers->via.array.ptr[i];
-        if (name->type != MSGPACK_OBJECT_STR)
-            continue;
-        struct watched *task =
-            watch_find(watch, arena_strndup(&arena, name->via.str.ptr, name->via.str.size));
-        if (task && task->is_worker)
-            task->heard = loop_now();
+    double now = loop_now(), silence;
+    for (size_t i = 0; peers && i < watch->tasks.n; i++) {
+        struct watched *task = watch->tasks.items[i];
+        if (task->is_worker && record_get_float(peers, task->name, &silence) &&
+            now - silence > task->heard)
+            task->heard = now - silence;
     }
-    arena_release(&arena);
+    watch->answered = now;
 }
 
 static void add_workers(struct watched *task, const msgpack_object *workers)

@@ -17,7 +17,7 @@ struct watched {
     int index; /* of the tasks of its job */
     struct job_process process;
     bool ready, silent; /* as was said */
-    double heard;       /* when it was last known to answer */
+    double heard;       /* when it last answered; of a worker: a shard */
     const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
 
     /* Of a shard. */
@@ -37,7 +37,8 @@ struct watch {
     struct hub *hub;
     struct tail tail; /* of worker 0 */
     struct watch_state state;
-    double said; /* the last step line */
+    double answered; /* when a shard last did */
+    double said;     /* the last step line */
     int64_t said_step;
     bool anyone; /* some process was there */
     bool hub_is_over;

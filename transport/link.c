@@ -161,16 +161,26 @@ void link_close(struct link *link, const struct error *why)
     loop_post(link->loop, close_posted, link);
 }
 
+/* With as many bytes as have come. */
+static double silence_of(const struct link *link, uint64_t bytes)
+{
+    double passed = loop_now() - link->checked, most = 2 * link->config->lease / LEASE_CHECKS;
+    return bytes != link->heard ? 0 : link->silence + (passed < most ? passed : most);
+}
+
+double link_silence(const struct link *link)
+{
+    return silence_of(link, atomic_load_explicit(&link->bytes_in, memory_order_relaxed));
+}
+
 /* Whether the peer was silent for a lease. One late look counts little: this process slept. */
 static bool is_silent(struct link *link)
 {
-    double now = loop_now(), passed = now - link->checked, lease = link->config->lease;
-    uint64_t heard = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
-    link->silence += passed < 2 * lease / LEASE_CHECKS ? passed : 2 * lease / LEASE_CHECKS;
-    if (heard != link->heard)
-        link->silence = 0;
-    link->heard = heard;
-    link->checked = now;
+    double lease = link->config->lease;
+    uint64_t bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+    link->silence = silence_of(link, bytes);
+    link->heard = bytes;
+    link->checked = loop_now();
     return link->silence >= lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3;
 }
 

@@ -88,6 +88,10 @@ struct loop *link_loop(const struct link *link);
 void link_set_user(struct link *link, void *user);
 void *link_user(const struct link *link);
 
+/* Seconds since something came from the peer, which sends something several times in a lease. Not
+ * what passed while this process slept. In the loop's thread. */
+double link_silence(const struct link *link);
+
 /* Whether its bytes go through shared memory. In the loop's thread. */
 bool link_shares_memory(const struct link *link);
 

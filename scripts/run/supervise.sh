@@ -100,7 +100,8 @@ await_step() {
 }
 
 # "5 of 6 ready; waiting for worker:3 on node4: ssh: connection timed out, 22 s left", when it is
-# news. A worker of others without shards is ready when it runs: nobody else can tell.
+# news: another reason, or that it is the last one. A worker of others without shards is ready when
+# it runs: nobody else can tell.
 on_waiting() {
     why=$2
     [ -n "$shards" ] || [ "$why" != 'no answer yet' ] || return
@@ -110,9 +111,11 @@ on_waiting() {
     host_of "$1"
     [ -z "$host" ] || why=$(ssh_failure "$1" "$why")
     left=$((started_at + $(seconds_of "$opt_timeout") - $(date +%s)))
-    text="$(count_ready) of $n_tasks ready; waiting for $1${host:+ on $host}: $why"
-    [ "$why" = "$(recall told "$1" '')" ] || say "$text, $left s left"
-    remember told "$1" "$why"
+    n_ready=$(count_ready) news=$why
+    [ "$n_ready" -lt $((n_tasks - 1)) ] || news="$why, the last"
+    text="$n_ready of $n_tasks ready; waiting for $1${host:+ on $host}: $why"
+    [ "$news" = "$(recall told "$1" '')" ] || say "$text, $left s left"
+    remember told "$1" "$news"
     [ "$left" -gt 0 ] || [ "$why" != 'not started' ] || [ -n "$(recall alive "$1" '')" ] ||
         give_up_waiting "$1"
 }
@@ -177,7 +180,7 @@ on_ended() {
 ending() {
     if [ "$1" = 0 ]; then
         echo 'done'
-    elif [ "$1" -gt 128 ]; then
+    elif [ "$1" -gt 128 ] && [ "$1" -lt 255 ]; then # 255 is what ssh says
         echo "killed by signal $(($1 - 128))"
     else
         echo "exit $1"

@@ -52,7 +52,6 @@ cpu_seconds() {
         --mode async --save ck/ --job "$PWD/job" model.tfg 3>&- -- ./feed 5 2
     tf-ckpt export ck@200 ck.ckpt
     # integers: the sum of what was pushed, exactly
-    # integers: the sum of what was pushed, exactly
     [ "$(tf-show ck.ckpt | grep -cE '^v[0-9]+  float32\[8\]  200( 200){7}$')" = 32 ]
     [ -z "$(find job -type s -o -type p)" ]
 }

@@ -18,6 +18,12 @@ setup_file() {
         tf-exec -g digits.tfg --run train --fetch loss,accuracy --save digits.ckpt > fetches.rec
 }
 
+teardown_file() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    load ../lib/lab
+    lab_close
+}
+
 setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
     set -o pipefail
@@ -321,4 +327,45 @@ EOF
     done < rows.csv
     exec 5<&-
     kill $user
+}
+
+# ---- 14. ssh and Slurm ----
+
+@test "the same line over ssh, with a node that comes late, and in an allocation that is requeued" {
+    load ../lib/lab
+    lab_open
+    for node in 1 2 3; do lab_start $node; done
+    lab_silence 4
+    export TF_PORT=$((lab_port + 1)) LAB_JOB=lab/job OMP_NUM_THREADS=1
+    cat > lab.cluster << EOF
+task  ps:0      node1:$((lab_port + 1))
+task  ps:1      node2:$((lab_port + 1))
+task  worker:0  node1:$((lab_port + 2))
+task  worker:1  node2:$((lab_port + 2))
+task  worker:2  node3:$((lab_port + 1))
+task  worker:3  node4:$((lab_port + 1))
+EOF
+    (umask 077; openssl rand -hex 32 > lab.key)
+    lab_run timeout -k 5 100 bash -c 'tf-run -c lab.cluster --key-file lab.key --mode sync --run train --save ckpt/ --resume digits.tfg -- ./feed --rows 1-1437 --shuffle --batch 16 --epochs 2' \
+        2> lab/err 3>&- &
+    run_there=$!
+    waiting='^tf-run: 5 of 6 ready; waiting for worker:3 on node4: ssh: [Cc]onnection timed out, [0-9]+ s left$'
+    for ((i = 0; i < 400; i++)); do grep -qE "$waiting" lab/err && break; sleep 0.1; done
+    lab_start 4
+    status=0
+    wait $run_there || status=$?
+    cat lab/err
+    is 0 $status
+    grep -E "$waiting" lab/err
+    for worker in 0 1 2 3; do grep -E "^worker:$worker +[0-9]+ +46 +46 +0 +0 +done" lab/err; done
+    matches '46 .*' "$(tf-ckpt list ckpt | tail -1)"
+
+    status=0
+    lab_run timeout -k 5 200 bash -c 'sbatch -n 6 --signal=B:TERM@120 --requeue --wrap "exec tf-run --ps 2 --workers 4 --mode sync --run train --save slurm/ --job lab/job --resume digits.tfg -- ./feed --rows 1-1437 --shuffle --batch 16 --epochs 12"' \
+        > lab/out 2> lab/err 3>&- || status=$?
+    cat lab/out lab/err
+    is 0 $status
+    is 'sbatch: ended with 143' "$(cat lab/out)"
+    grep -E 'ps:0: restored from slurm@[0-9]+' lab/job/ps-0.err
+    matches '276 .*' "$(tf-ckpt list slurm | tail -1)"
 }

@@ -12,6 +12,7 @@
 #include "transport/recycle.h"
 
 #define BLOCK_BYTES ((int64_t)LEND_BYTES)
+#define WINDOW_BYTES ((int64_t)1 << 20) /* of parts on their way */
 #define SMALL_BYTES ((int64_t)64 << 10) /* at most: all members send it to all */
 
 enum reduce_what {
@@ -58,6 +59,8 @@ struct meeting {
     uint64_t signature;
     struct block *blocks;
     size_t n_blocks, n_missing;
+    size_t n_begun; /* blocks: all before the next one that is to be begun */
+    int64_t flying; /* bytes of parts that were sent, and whose sums are not there */
 
     struct brought *brought; /* by rank */
     bool announced;          /* the others were sent what is brought here */
@@ -117,8 +120,10 @@ int meeting_check(const struct group *group, const struct meeting *meeting, stru
 
 /* Says what is brought here to all others. */
 void reduce_bring(struct group *group, struct meeting *meeting);
-/* It was settled: combines what is small, and sends what is large. */
+/* It was settled: combines what is small, and begins with what is large. */
 void reduce_begin(struct group *group, struct meeting *meeting);
+/* Begins blocks as long as not too much is on its way. */
+void reduce_go_on(struct group *group, struct meeting *meeting);
 /* The block's parts are there, and the caller has claimed it. */
 void reduce_sum(struct group *group, struct meeting *meeting, size_t index);
 void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err);

@@ -213,7 +213,11 @@ static int take_sum(struct group *group, const struct taken *taken, struct meeti
     pthread_mutex_lock(&group->lock);
     block->done = true;
     m->n_missing--;
+    if (!first)
+        m->flying -= (int64_t)tensor_bytes(&piece);
     pthread_mutex_unlock(&group->lock);
+    if (!first)
+        reduce_go_on(group, m);
     reduce_conclude(group, m);
     return 0;
 }

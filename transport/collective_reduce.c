@@ -162,6 +162,17 @@ static bool claim(struct group *group, struct meeting *m, size_t index)
     return mine;
 }
 
+/* Whether this member's part of a block goes to another. */
+static bool is_sent(const struct group *group, const struct meeting *m, const struct block *block)
+{
+    return m->kinds[block->value] == COLLECTIVE_SUM && block->owner != group->interface.rank;
+}
+
+static int64_t block_bytes(const struct meeting *m, const struct block *block)
+{
+    return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
+}
+
 static void begin_block(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
@@ -176,6 +187,28 @@ static void begin_block(struct group *group, struct meeting *m, size_t index)
     }
 }
 
+/* The next block, if one may be begun; its part counts as sent. */
+static bool next_block(struct group *group, struct meeting *m, size_t *index)
+{
+    pthread_mutex_lock(&group->lock);
+    bool any = m->n_begun < m->n_blocks && m->flying < WINDOW_BYTES && !m->over;
+    if (any) {
+        *index = m->n_begun++;
+        const struct block *block = &m->blocks[*index];
+        if (is_sent(group, m, block))
+            m->flying += block_bytes(m, block);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return any;
+}
+
+void reduce_go_on(struct group *group, struct meeting *meeting)
+{
+    size_t index;
+    while (next_block(group, meeting, &index))
+        begin_block(group, meeting, index);
+}
+
 void reduce_begin(struct group *group, struct meeting *meeting)
 {
     struct error err = ERROR_INIT;
@@ -183,8 +216,7 @@ void reduce_begin(struct group *group, struct meeting *meeting)
         reduce_fail(group, meeting, &err);
         return;
     }
-    for (size_t i = 0; i < meeting->n_blocks; i++)
-        begin_block(group, meeting, i);
+    reduce_go_on(group, meeting);
     pthread_mutex_lock(&group->lock);
     meeting->combined = true;
     pthread_mutex_unlock(&group->lock);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LEND_BYTES ((size_t)1 << 20) /* of a block */
+#define LEND_BYTES ((size_t)256 << 10) /* of a block */
 #define LEND_BLOCKS 128
 
 struct lender;

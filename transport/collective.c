@@ -223,7 +223,7 @@ static void links_free(struct collective *collective)
     struct group *group = (struct group *)collective;
     struct meeting *m;
     hub_unwatch(group->hub, &group->watcher);
-    hub_reduce(group->hub, NULL, NULL);
+    hub_reduce(group->hub, NULL);
     while ((m = group->meetings)) {
         pthread_mutex_lock(&group->lock);
         m->holders++;
@@ -269,6 +269,7 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     pthread_mutex_init(&group->lock, NULL);
     group->watcher = (struct hub_watcher){opened, lost, dial_failed, NULL};
     hub_watch(hub, &group->watcher);
-    hub_reduce(hub, reduce_take, group);
+    group->reducer = (struct hub_reducer){reduce_take, reduce_place, group};
+    hub_reduce(hub, &group->reducer);
     return &group->interface;
 }

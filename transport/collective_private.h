@@ -75,6 +75,7 @@ struct group {
     struct hub *hub;
     char **tasks; /* by rank */
     struct hub_watcher watcher;
+    struct hub_reducer reducer;
     struct recycle *memory; /* of results */
 
     /* Since members have met; before, the loop's thread's own. */
@@ -146,7 +147,9 @@ struct reduce {
 
 /* What is sent to a member that is gone is dropped. */
 void reduce_send(struct group *group, int rank, const struct reduce *reduce);
-reduce_function reduce_take;
+int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
+bool reduce_place(void *group, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
 
 /* ---- members on one host (collective_lend.c) ---- */
 

@@ -196,6 +196,13 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
     return code;
 }
 
+/* With the lock: whether that member may send the sum. */
+static bool awaits_sum(const struct meeting *m, const struct block *block, int rank)
+{
+    bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : first);
+}
+
 /* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
 static int take_sum(struct group *group, const struct taken *taken, struct meeting *m,
                     struct error *err)
@@ -203,13 +210,14 @@ static int take_sum(struct group *group, const struct taken *taken, struct meeti
     struct block *block = &m->blocks[taken->index];
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
     pthread_mutex_lock(&group->lock);
-    bool good = !block->done && m->brought[taken->rank].here &&
-                (m->settled ? block->owner == taken->rank : first);
+    bool good = awaits_sum(m, block, taken->rank);
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
     struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
-    memcpy(piece.data, arrived(taken, block, m).data, tensor_bytes(&piece));
+    struct tensor sum = arrived(taken, block, m);
+    if (sum.data != piece.data) /* it was not read to there */
+        memcpy(piece.data, sum.data, tensor_bytes(&piece));
     pthread_mutex_lock(&group->lock);
     block->done = true;
     m->n_missing--;
@@ -261,6 +269,14 @@ static int take_number(struct group *group, int64_t what, const struct taken *ta
                                : lend_take_answer(group, taken->rank, number != 0, err);
 }
 
+static bool take_key(const msgpack_object *header, struct arena *arena, struct taken *taken)
+{
+    return record_get_text(header, "name", arena, &taken->key.name) &&
+           record_get_int(header, "step", &taken->key.step) &&
+           record_get_uint(header, "iteration", &taken->key.iteration) &&
+           record_get_uint(header, "index", &taken->index);
+}
+
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct group *group = context;
@@ -277,10 +293,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
         return take_leave(group, taken.rank);
     if (what > REDUCE_LEAVE)
         return take_number(group, what, &taken, err);
-    if (!record_get_text(header, "name", &arena, &taken.key.name) ||
-        !record_get_int(header, "step", &taken.key.step) ||
-        !record_get_uint(header, "iteration", &taken.key.iteration) ||
-        !record_get_uint(header, "index", &taken.index))
+    if (!take_key(header, &arena, &taken))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
     else if (record_get_uint(header, "lent", &lent))
         code = lend_borrow(group, taken.rank, lent, &taken.lent, err);
@@ -289,4 +302,38 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     tensor_release(&taken.lent);
     arena_release(&arena);
     return code;
+}
+
+/* ---- sums are read to where they belong ---- */
+
+static bool place_sum(struct group *group, const struct taken *taken, const struct tensor *like,
+                      struct tensor *t)
+{
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = meeting_find(group, &taken->key);
+    const struct block *block = m && taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
+    bool fits = block && awaits_sum(m, block, taken->rank) &&
+                like->type == m->own[block->value].type && like->shape.rank == 1 &&
+                like->shape.dims[0] == block->count;
+    if (fits) {
+        struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
+        tensor_share(t, &piece);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return fits;
+}
+
+bool reduce_place(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
+{
+    struct group *group = context;
+    struct arena arena = ARENA_INIT;
+    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    int64_t what;
+    bool is_sum = !record->n_tensors && taken.rank >= 0 &&
+                  record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;
+    bool placed =
+        is_sum && take_key(&record->header, &arena, &taken) && place_sum(group, &taken, like, t);
+    arena_release(&arena);
+    return placed;
 }

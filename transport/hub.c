@@ -21,8 +21,7 @@ struct hub {
     struct exchanges *exchanges;
     VEC(struct verb) verbs;
     struct hub_watcher *watchers;
-    reduce_function *reduce;
-    void *reduce_context;
+    const struct hub_reducer *reducer;
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct peer *) open;
@@ -140,10 +139,9 @@ void hub_verb(struct hub *hub, const char *name, verb_function *function, void *
     vec_push(&hub->verbs, ((struct verb){name, function, context}));
 }
 
-void hub_reduce(struct hub *hub, reduce_function *function, void *context)
+void hub_reduce(struct hub *hub, const struct hub_reducer *reducer)
 {
-    hub->reduce = function;
-    hub->reduce_context = context;
+    hub->reducer = reducer;
 }
 
 static const struct verb *find_verb(const struct hub *hub, const char *name)
@@ -206,8 +204,8 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
     case RECORD_GRANT:
         return flow_granted(peer, record, err);
     case RECORD_REDUCE:
-        if (hub->reduce)
-            return hub->reduce(hub->reduce_context, peer, record, err);
+        if (hub->reducer)
+            return hub->reducer->take(hub->reducer->context, peer, record, err);
         break;
     default:
         break;
@@ -239,6 +237,15 @@ static void link_record(void *context, struct link *link, struct record *record)
     struct peer *peer = link_user(link);
     if (peer && take_record(context, peer, record, &err))
         link_close(link, &err);
+}
+
+static bool place(void *context, struct link *link, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
+{
+    const struct hub_reducer *reducer = ((struct hub *)context)->reducer;
+    struct peer *peer = link_user(link);
+    return reducer && peer && record->kind == RECORD_REDUCE &&
+           reducer->place(reducer->context, peer, record, like, t);
 }
 
 static void forget(struct hub *hub, const struct peer *peer)
@@ -297,7 +304,7 @@ static void dial_waits(void *context, const char *task, const char *text)
 struct hub *hub_new(const struct hub_options *options, struct error *err)
 {
     struct hub *hub = mem_alloc(sizeof *hub);
-    struct peers_handler handler = {.link = {hub, link_opened, link_record, link_closed},
+    struct peers_handler handler = {.link = {hub, link_opened, link_record, link_closed, place},
                                     .failed = dial_failed,
                                     .waiting = dial_waits};
     hub->options = *options;

@@ -70,11 +70,19 @@ int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tens
 
 /* ---- collectives ---- */
 
-/* Takes the records `reduce` of all peers, in the loop's thread; NULL: they have no place here.
- * ERR_PROTOCOL ends the peer's link. Set it before there are links. */
-typedef int reduce_function(void *context, struct peer *peer, const struct record *record,
-                            struct error *err);
-void hub_reduce(struct hub *hub, reduce_function *function, void *context);
+/* Who gets the records `reduce` of all peers, in the loop's thread. */
+struct hub_reducer {
+    /* ERR_PROTOCOL ends the peer's link. */
+    int (*take)(void *context, struct peer *peer, const struct record *record, struct error *err);
+    /* As struct link_handler's. */
+    bool (*place)(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
+    void *context;
+};
+
+/* Lives as long as it is set; NULL: such records have no place here. Set it before there are links.
+ */
+void hub_reduce(struct hub *hub, const struct hub_reducer *reducer);
 
 /* ---- answering ---- */
 

@@ -37,6 +37,12 @@ struct link_handler {
      * reset, silent for a lease, replaced by a newer incarnation), ERR_PROTOCOL, ERR_DATA (damage),
      * or what the peer said when it closed the link with an error. */
     void (*closed)(void *context, struct link *link, const struct error *why);
+
+    /* Where the next tensor of a record is read to, of which the header is there: *t, counted
+     * memory of like's type and shape, which damaged or half a tensor may leave changed. False:
+     * memory of its own. May be NULL. */
+    bool (*place)(void *context, struct link *link, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
 };
 
 /* Who is at an end of a link. */

@@ -32,6 +32,8 @@ struct link_config {
     /* Exactly once, opened or not; the link is dropped behind it. */
     void (*closed)(void *context, struct link *link, const struct error *why);
     void (*record)(void *user, struct link *link, struct record *record);
+    bool (*place)(void *user, struct link *link, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
     void *user;
 };
 

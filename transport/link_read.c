@@ -37,6 +37,9 @@ static int take_memory(void *context, struct tensor *t, const struct tensor *lik
                        struct error *err)
 {
     struct link *link = context;
+    const struct link_config *config = link->config;
+    if (config->place && config->place(config->user, link, &link->record, like, t))
+        return 0;
     return recycle_alloc(link->config->recycle, t, like, bytes, err);
 }
 

@@ -208,6 +208,7 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
         .opened = opened,
         .closed = closed,
         .record = handler->link.record,
+        .place = handler->link.place,
         .user = handler->link.context};
     peers->timer = loop_timer_new(loop, trim, peers);
     loop_timer_set(peers->timer, TRIM_SECONDS);

@@ -143,6 +143,19 @@ static uint64_t sign(const struct meeting *m)
     return hash;
 }
 
+/* Memory for a value's sum: the value's own where only the call has it, which a member needs no
+ * more when the sum comes. */
+static int make_result(struct group *group, const struct collective_call *call, int value,
+                       struct meeting *m, struct error *err)
+{
+    const struct tensor *own = &m->own[value];
+    bool alone = atomic_load(&own->buffer->holders) == 2; /* the caller, and the meeting */
+    if (!call->yields || !alone)
+        return recycle_alloc(group->memory, &m->results[value], own, tensor_bytes(own), err);
+    tensor_share(&m->results[value], own);
+    return 0;
+}
+
 int meeting_call(struct group *group, struct meeting *m, const struct collective_call *call,
                  struct error *err)
 {
@@ -162,8 +175,7 @@ int meeting_call(struct group *group, struct meeting *m, const struct collective
     cut(group, m);
     for (int i = 0; !code && i < m->n; i++)
         if (!meeting_is_small(m, i))
-            code = recycle_alloc(group->memory, &m->results[i], &m->own[i],
-                                 tensor_bytes(&m->own[i]), err);
+            code = make_result(group, call, i, m, err);
     return code;
 }
 

@@ -30,6 +30,8 @@ struct collective_call {
     const struct tensor *values; /* n, counted memory, which is shared */
     const enum collective_kind *kinds;
     int n;
+    bool yields; /* the caller reads the values no more: results may take the memory of those that
+                  * nobody else holds, also of a call that fails */
 };
 
 /* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
@@ -64,8 +66,8 @@ int collective_combine(enum collective_kind kind, const struct tensor *const *va
 bool collective_has_sum(enum dtype type); /* every number but complex ones */
 
 /* The same for `count` elements of n arrays, of a type that has a sum: added in the order of the
- * arrays, 16-bit floats in float32 and rounded once. `sum` may be values[0]; `copy` gets the same,
- * or is NULL. */
+ * arrays, 16-bit floats in float32 and rounded once. `sum` may be one of them; `copy` gets the
+ * same, or is NULL. */
 void collective_sum(enum dtype type, const void *const *values, int n, void *sum, void *copy,
                     int64_t count);
 

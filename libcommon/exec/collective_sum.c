@@ -62,6 +62,7 @@ static add_function *add_of(enum dtype type)
 static void sum_block(enum dtype type, const void *const *values, int n, void *sum, int64_t from,
                       int64_t count)
 {
+    double total[BLOCK]; /* of the widest type: `sum` may be an array that is still to be read */
     size_t bytes = dtype_bytes(type), at = (size_t)from * bytes;
     add_function *add = add_of(type);
     char *to = (char *)sum + at;
@@ -69,7 +70,8 @@ static void sum_block(enum dtype type, const void *const *values, int n, void *s
     if (n == 1 && to != first)
         memcpy(to, first, (size_t)count * bytes);
     for (int k = 1; k < n; k++)
-        add(to, k == 1 ? first : to, (const char *)values[k] + at, count);
+        add(k == n - 1 ? (void *)to : total, k == 1 ? first : (const char *)total,
+            (const char *)values[k] + at, count);
 }
 
 /* 16-bit floats */

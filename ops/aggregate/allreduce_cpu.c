@@ -95,7 +95,8 @@ static int ask(struct kernel_call *call, const struct tensor *values)
     struct collective_call what = {.key = {call->node->name, call->step->number, call->iteration},
                                    .values = values,
                                    .kinds = call->state,
-                                   .n = call->n_in};
+                                   .n = call->n_in,
+                                   .yields = true};
     struct reducing *r = mem_alloc(sizeof *r);
     if (pending_begin(&r->pending, call, withdraw))
         return call->err->code;

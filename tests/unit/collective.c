@@ -81,7 +81,7 @@ static void test_values(void **state)
         must(tensor_alloc(&values[k][1], BFLOAT16, &SHAPE_SCALAR, &err), &err);
         tensor_set_float64(&values[k][0], 0, k + 1);
         tensor_set_float64(&values[k][1], 0, k ? 1 : 256);
-        struct collective_call call = {{"n", 1, 0}, values[k], kinds, 2};
+        struct collective_call call = {{"n", 1, 0}, values[k], kinds, 2, false};
         member_call(&all, k, &call, &answers[k]);
     }
     for (int k = 0; k < 4; k++) {
@@ -92,6 +92,57 @@ static void test_values(void **state)
     }
     release_all(&all, values, 2);
     members_stop(&all);
+}
+
+/* All members yield a value of that type, which the last one also holds itself. */
+static void check_yielded(struct members *all, enum dtype type)
+{
+    static const enum collective_kind sum = COLLECTIVE_SUM;
+    struct tensor values[MEMBERS_MAX][8], kept = TENSOR_INIT, before = TENSOR_INIT;
+    const struct tensor *each[MEMBERS_MAX];
+    struct answer answers[MEMBERS_MAX];
+    struct tensor expected = TENSOR_INIT;
+    struct error err = ERROR_INIT;
+    struct shape shape = shape_matrix(300, 2001);
+    for (int k = 0; k < all->n; k++) {
+        fill(&values[k][0], type, &shape, k);
+        each[k] = &values[k][0];
+    }
+    must(collective_combine(sum, each, all->n, &expected, &err), &err);
+    tensor_share(&kept, each[all->n - 1]);
+    must(tensor_copy(&before, &kept, &err), &err);
+    for (int k = 0; k < all->n; k++) {
+        struct collective_call call = {{"g", 1, type}, values[k], &sum, 1, true};
+        member_call(all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < all->n; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        assert_true(tensor_equal(&answers[k].results[0], &expected));
+        assert_int_equal(answers[k].results[0].data == values[k][0].data, k != all->n - 1);
+        answer_release(&answers[k]);
+    }
+    assert_true(tensor_equal(&kept, &before));
+    tensor_release(&before);
+    tensor_release(&kept);
+    tensor_release(&expected);
+    release_all(all, values, 1);
+}
+
+/* The sum takes a value's memory, wherever the member stands among those that are added, unless
+ * somebody else has the value. */
+static void test_values_that_are_yielded(void **state)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64, BFLOAT16, UINT8, INT16, INT64};
+    (void)state;
+    for (int n = 2; n <= 5; n += 3)
+        for (int n_shared = 0; n_shared <= n; n_shared += n) {
+            struct members all;
+            members_start_some_shared(&all, n, n_shared);
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                check_yielded(&all, types[t]);
+            members_stop(&all);
+        }
 }
 
 static void test_other_kinds(void **state)
@@ -136,7 +187,7 @@ static void test_several_in_flight(void **state)
             int which = (c * 7 + k * 5) % CALLS;
             struct shape shape = shape_vector(which % 2 ? 10 : 200000);
             struct collective_call call = {
-                {which % 3 ? "a" : "b", which / 3, 0}, &values[k][which], &kind, 1};
+                {which % 3 ? "a" : "b", which / 3, 0}, &values[k][which], &kind, 1, false};
             call.key.iteration = (uint64_t)which % 3;
             fill(&values[k][which], FLOAT32, &shape, k + which);
             member_call(&all, k, &call, &answers[k][which]);
@@ -177,7 +228,7 @@ static void test_a_member_leaves(void **state)
     struct collective_key key = {"g", 1, 0};
     check_call(&all, &key, values, kinds, 2);
     for (int k = 1; k < 4; k++) { /* some have begun when it leaves */
-        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2};
+        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2, false};
         if (k == 3)
             all.ends[0].collective->leave(all.ends[0].collective);
         member_call(&all, k, &call, &answers[k]);
@@ -196,7 +247,7 @@ static void test_a_member_leaves(void **state)
     }
     member_kill(&all.ends[0]); /* it has left: no loss */
     for (int k = 1; k < 4; k++) {
-        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2};
+        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2, false};
         member_call(&all, k, &call, &answers[k]);
     }
     for (int k = 1; k < 4; k++) {
@@ -232,7 +283,7 @@ static void test_a_member_is_lost(void **state)
     for (int k = 0; k < 3; k++)
         fill(&values[k][0], FLOAT32, &shape, k);
     for (int k = 0; k < 2; k++) {
-        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1};
+        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1, false};
         member_call(&all, k, &call, &answers[k]);
     }
     double start = loop_now();
@@ -240,7 +291,7 @@ static void test_a_member_is_lost(void **state)
     expect_loss(&answers[0], "worker:2", "waiting for 'hidden/W'");
     expect_loss(&answers[1], "worker:2", "waiting for 'hidden/W'");
     assert_true(loop_now() - start < 2);
-    struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1};
+    struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1, false};
     member_call(&all, 0, &call, &later);
     expect_loss(&later, "worker:2", "'later'");
     release_all(&all, values, 1);
@@ -259,7 +310,7 @@ static void test_a_member_fails(void **state)
     members_start(&all, 3);
     for (int k = 0; k < 3; k++) {
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1};
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
         if (k != 1)
             member_call(&all, k, &call, &answers[k]);
     }
@@ -282,7 +333,7 @@ static void test_members_that_disagree(void **state)
     for (int k = 0; k < 2; k++) {
         struct shape shape = shape_vector(3 + k);
         fill(&values[k][0], FLOAT32, &shape, k);
-        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1};
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
         member_call(&all, k, &call, &answers[k]);
     }
     for (int k = 0; k < 2; k++) {
@@ -304,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_sums_when_some_share_memory),
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_values_that_are_yielded),
         cmocka_unit_test(test_other_kinds),
         cmocka_unit_test(test_several_in_flight),
         cmocka_unit_test(test_a_member_leaves),

@@ -14,7 +14,7 @@ static void test_cancelled(void **state)
     members_start(&all, 2);
     for (int k = 0; k < 2; k++)
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-    struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1};
+    struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1, false};
     member_call(&all, 0, &call, &answer);
     struct collective *collective = all.ends[0].collective;
     assert_true(collective->cancel(collective, &answer.waiter));

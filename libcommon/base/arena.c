@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 
+#define FIRST_BYTES ((size_t)1 << 10) /* often it is all: a record's name or two, for instance */
 #define BLOCK_BYTES ((size_t)32 << 10)
 #define BLOCK_BYTES_MAX ((size_t)4 << 20)
 
@@ -16,11 +17,21 @@ struct arena_block {
     _Alignas(16) char data[];
 };
 
+/* Blocks grow with the arena, so that a large graph does not pay for thousands of them. */
+static size_t block_bytes(size_t total)
+{
+    if (total < FIRST_BYTES)
+        return FIRST_BYTES;
+    if (total < BLOCK_BYTES)
+        return total;
+    return total / 4 < BLOCK_BYTES       ? BLOCK_BYTES
+           : total / 4 > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX
+                                         : total / 4;
+}
+
 static void add_block(struct arena *arena, size_t bytes)
 {
-    /* Blocks grow with the arena, so that a large graph does not pay for thousands of them. */
-    size_t size = arena->total / 4;
-    size = size < BLOCK_BYTES ? BLOCK_BYTES : size > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : size;
+    size_t size = block_bytes(arena->total);
     if (size < bytes)
         size = bytes;
     struct arena_block *block = mem_alloc(sizeof *block + size);

@@ -80,9 +80,12 @@ static struct took reduce(struct collective *collective, struct tensor *value, i
     struct collective_call call = {{"bench", step, 0}, value, &sum, 1, true};
     for (int64_t i = 0; i < n_elements; i++)
         ((float *)value->data)[i] = (float)(collective->rank + 1);
-    struct took took = {loop_now(), processor_seconds()};
+    struct took took;
+    took.processor = -processor_seconds();
+    took.seconds = -loop_now();
     must(collective_links_run(collective, &call, &result, &err), &err);
-    took = (struct took){loop_now() - took.seconds, processor_seconds() - took.processor};
+    took.seconds += loop_now();
+    took.processor += processor_seconds();
     const float *first = result.data, expected = (float)(n_ranks * (n_ranks + 1) / 2);
     if (first[0] != expected || first[n_elements - 1] != expected)
         must(error_set(&err, 1, "a wrong sum"), &err);

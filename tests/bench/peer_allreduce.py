@@ -19,7 +19,7 @@ def run(rank, ranks, size, calls, port):
     value, times, used = torch.zeros(size // 4), [], []
     for _ in range(calls + 3):
         value.fill_(rank + 1)
-        start, before = time.perf_counter(), time.process_time()
+        before, start = time.process_time(), time.perf_counter()
         torch.distributed.all_reduce(value)
         times.append(time.perf_counter() - start)
         used.append(time.process_time() - before)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Time of an all-reduce of float32 among processes of this machine, the median over calls of rank
- * 0, and the processor's time of a call and rank, which others that run tell less about; both in
- * microseconds. usage: allreduce shared|unix|tcp RANKS BYTES CALLS
+ * 0, and the processor's time of a call on rank 0, on which other processes have less influence;
+ * both in microseconds. usage: allreduce shared|unix|tcp RANKS BYTES CALLS
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "ps/asking.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,14 +50,24 @@ static void release(struct asking *asking)
     mem_free(asking);
 }
 
+/* What a link has died over, unless whoever was asked says so itself. */
+static void say_waited(struct error *failure, const char *about)
+{
+    size_t used = strlen(failure->text);
+    if (failure->code == ERR_UNAVAILABLE && *about && !strstr(failure->text, "waiting for "))
+        snprintf(failure->text + used, sizeof failure->text - used, ", waiting for %s", about);
+}
+
 /* With the lock. */
 static void finish_one(struct asked *asked, const struct error *failure)
 {
     struct asking *asking = asked->asking;
     asked->done = true;
     asking->n_done++;
-    if (failure && !asking->failure.code)
+    if (failure && !asking->failure.code) {
         asking->failure = *failure;
+        say_waited(&asking->failure, asking->about);
+    }
     pthread_cond_signal(&asking->changed);
 }
 

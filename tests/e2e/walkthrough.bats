@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A user's first hour: the sessions of the documents, typed as they stand there, and what they print.
 # Each section goes on in the folder that the first one has made.
-# shellcheck disable=SC2154  # variables of run
+# shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -46,6 +46,10 @@ matches() { # REGEX TEXT
 
 at_least() { # NUMBER LEAST
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' || { echo "$1 is less than $2" && false; }
+}
+
+teardown() {
+    kill_job run
 }
 
 # ---- 1. The first five minutes ----
@@ -289,6 +293,129 @@ EOF
     sh_line 78 'tf-ps serve -c lab.cluster --task ps:0'
     is "tf-ps: ps:0: localhost:7000 is TCP: --key-file FILE is needed; to make one: (umask 077; openssl rand -hex 32 > FILE)" \
         "$stderr"
+}
+
+# ---- 9. Cron ----
+
+# A line of the crontab as cron runs it: silent and 0.
+cron() { # LINE
+    local command=${1#* * * * * }
+    grep -Fxq -- "$1" "$root/scripts/cron/crontab" || { echo "not in the crontab: $1" && false; }
+    run --separate-stderr sh -c "${command//'\%'/%}" < /dev/null
+    is "0 " "$status $output$stderr"
+}
+
+steps_are() { # LEAST
+    tf-ps status --job run --json | jq -es "map(.version) | max >= $1"
+}
+
+saves_are() { # LEAST
+    tf-ckpt list --json backup | jq -es "length >= $1"
+}
+
+@test "cron saves a running job, keeps, verifies and drills in silence; what is wrong is news" {
+    ln -s . digits # where its lines go to
+    cp "$root/scripts/cron/restore-drill" .
+    tf-graph digits.lua | tf-opt |
+        timeout -k 5 120 tf-run --ps 2 --workers 2 --mode sync --run train --fetch loss,accuracy --job run --lease 60s \
+            -- ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20000 2> job.err 3>&- &
+    job=$!
+    sh_line 0 'tf-ckpt init backup'
+    soon 60 steps_are 600
+    cron '*/15 * * * *  cd digits && test -e run/cluster && tf-ckpt save backup --job run --lock-wait 60s --max-runtime 10m'
+    soon 20 steps_are $(($(tf-ckpt list --json backup | jq .step) + 1))
+    cron '*/15 * * * *  cd digits && test -e run/cluster && tf-ckpt save backup --job run --lock-wait 60s --max-runtime 10m'
+    saves_are 2
+    cron '10 3 * * *    cd digits && tf-ckpt forget backup --keep-last 8 --keep-daily 14 --keep-best 3 --by accuracy && tf-ckpt prune backup'
+    cron '30 3 * * *    cd digits && tf-ckpt verify backup --data=5\% --metrics backup.prom'
+    cron '45 3 * * *    cd digits && ./restore-drill'
+    grep -q '^tf_ckpt_checkpoints{verb="verify",store="backup"} 2$' backup.prom
+    is true "$(cat drill.out)"
+    sh_line 0 'tail -2 restore-drill'
+    is './feed --rows 1438- --batch 360 | tf-exec -g digits.tfg --run eval --restore backup | tf-show --json |' \
+        "${lines[0]}"
+    # shellcheck disable=SC2016
+    is '  jq -es '\''.[0].accuracy > 0.95'\'' > drill.out || { echo "restore drill of backup failed" >&2; exit 1; }' \
+        "${lines[1]}"
+
+    # a shard that stands still
+    kill -STOP "$(cat run/ps-1.pid)"
+    sh_line 69 'tf-ckpt save backup --job run'
+    matches 'tf-ckpt: ps:1 at [^ ]+: no hello in [0-9]+ s, gave up after 30 s; newest stays backup@[0-9]+' "$stderr"
+    kill_job run
+    wait "$job" || true
+
+    # a bit of the older one
+    read -r old new <<< "$(tf-ckpt list --json backup | jq .step | xargs)"
+    shard=$(tf-ckpt show "backup@$old" | awk '$1 == "hidden/W" { print $6 }')
+    tf-ckpt cat "backup@$old" hidden/W -o old.npy
+    at=$(/usr/bin/python3 -c "import sys
+data, value = (open(f, 'rb').read() for f in sys.argv[1:])
+print(data.find(value[-32768:]) + 1000)" "backup/shards/$shard/data.mdb" old.npy)
+    printf '\377\376\375' | dd of="backup/shards/$shard/data.mdb" bs=1 seek="$at" conv=notrunc status=none
+    sh_line 1 'tf-ckpt verify backup --data'
+    is "tf-ckpt: backup@$old: 'hidden/W': chunk 1 of 1 in $shard: digest differs; newest intact is backup@$new" \
+        "$stderr"
+    sh_line 0 './restore-drill'
+
+    # a job that is over, a disk that is not there
+    rm -f run/cluster
+    run --separate-stderr sh -c 'cd digits && test -e run/cluster && tf-ckpt save backup --job run'
+    is "1 " "$status $output$stderr"
+    mv backup mounted
+    sh_line 66 'tf-ckpt verify backup --data=5% --metrics backup.prom'
+    is "tf-ckpt: backup: no store there; tf-ckpt init makes one" "$stderr"
+    sh_line 1 './restore-drill'
+    is "tf-exec: backup: No such file or directory
+tf-show: stdin: stopped by tf-exec
+restore drill of backup failed" "$stderr"
+}
+
+@test "the units of systemd do what the lines of the crontab do" {
+    units=$root/scripts/systemd
+    for file in "$units"/*.service; do
+        sed -n 's/^ExecStart=//p; s/^ExecCondition=//p' "$file" | sed 's/%%/%/g; s,^%h/%I/,./,'
+    done | sort > units.txt
+    sed -n 's/^[*0-9].*cd digits && //p' "$root/scripts/cron/crontab" |
+        sed 's/\\%/%/g; s/ && /\n/g' | sort | diff - units.txt
+    ! command -v systemd-analyze || systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$units/tf-ckpt-save@.timer")" \
+        "$(sed -n 's/^OnCalendar=//p' "$units/tf-ckpt-night@.timer")"
+}
+
+# ---- 10. Checkpoints, and resuming bit for bit ----
+
+@test "the checkpoints of a job are listed, compared, taken apart" {
+    tf-graph digits.lua | tf-opt |
+        timeout -k 5 120 tf-run --ps 2 --workers 2 --mode sync --run train --fetch loss,accuracy --save ckpt/ --save-every 100 \
+            -- ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20 3>&-
+    # shellcheck disable=SC2016
+    sh_line 0 'tf-ckpt list ckpt | sed -n '\''1p;$p'\'
+    matches 'STEP  SAVED                TENSORS  SIZE       NEW        loss +accuracy' "${lines[0]}"
+    matches '460   20[0-9-]{8} [0-9:]{8}  14       11[23]\.[0-9] KiB  1[01][0-9]\.[0-9] KiB  [0-9.]+ +[01](\.[0-9]+)?' "${lines[1]}"
+    sh_line 0 'tf-ckpt diff ckpt@400 ckpt@460 | grep hidden/W'
+    matches 'hidden/W +0\.[0-9]+ +[0-9.]+' "${lines[0]}"
+    sh_line 0 'tf-ckpt cat ckpt@460 output/b -o b.npy; tf-ckpt export ckpt@460 digits.safetensors'
+    is "$(tf-ckpt cat ckpt output/b | tf-show | sed 's/^output.b  //')" "$(tf-op Identity b.npy | tf-show)"
+    grep -q '"hidden/W":{"dtype":"F32","shape":\[64,128\],' digits.safetensors
+}
+
+@test "training that is killed goes on, to the bits of one that never was" {
+    sh_line 0 'cat train'
+    # shellcheck disable=SC2016
+    is './feed --rows 1-1437 --shuffle --batch 64 --epochs 20 | tf-exec -g digits.tfg --run train --save $1/ --save-every 100 --resume' \
+        "$output"
+    sh_line 0 'sh train a'
+    # a machine may be too busy to save anything within 0.1 s
+    for time in 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2 1.6; do
+        rm -rf b
+        timeout -s KILL "$time" sh train b || true
+        step=$(tf-ckpt list --json b 2> /dev/null | jq .step | tail -1)
+        [ -z "$step" ] || break
+    done
+    sh_line 0 'sh train b'
+    is "tf-exec: b: resumed at step $step; $step feed records passed over" "$stderr"
+    sh_line 0 'tf-ckpt diff a@460 b@460'
+    is "" "$output$stderr"
 }
 
 # ---- 11. Where the time goes ----

@@ -351,6 +351,20 @@ teardown() {
     tf-ckpt verify backup --data
 }
 
+# A save whose other shard gets that signal when it writes what the first one has handed out.
+strike() { # SIGNAL MAX-RUNTIME
+    rm -f trace.txt
+    strace -f -qq -o trace.txt -e trace=fdatasync,msync \
+        -e inject=fdatasync,msync:delay_enter=1000000:when=1 \
+        tf-ckpt save backup --job run --max-runtime "$2" 2>said 3>&- &
+    soon 20 test -s trace.txt
+    kill "-$1" "$(cat run/ps-1.pid)"
+    status=0
+    wait $! || status=$?
+    cat said
+    [[ $status -eq 69 && $(wc -l <said) -eq 1 ]]
+}
+
 @test "save: a full disk, locks, shards that go midway" {
     tf-ckpt init backup
     start_job
@@ -373,17 +387,11 @@ teardown() {
         exec 9>&-
     done
     if strace -qq -o trace.txt -e inject=getppid:error=EIO true; then
-        # its first write is of what ps:0 has handed out
-        strace -f -qq -o trace.txt -e trace=fdatasync,msync \
-            -e inject=fdatasync,msync:delay_enter=3000000:when=1 \
-            tf-ckpt save backup --job run 2>said 3>&- &
-        soon 20 test -s trace.txt
-        kill -9 "$(cat run/ps-1.pid)"
-        status=0
-        wait $! || status=$?
-        [ "$status" -eq 69 ]
-        grep -qE '^tf-ckpt: ps:1 at .*; newest stays backup@2$' said
-        [ "$(wc -l <said)" -eq 1 ]
+        strike STOP 3s
+        grep -qE "^tf-ckpt: ps:1 at [^ ]+, incarnation 1: (silent for|no answer in) 3 s, waiting for [^;]+; newest stays backup@2$" said
+        kill -CONT "$(cat run/ps-1.pid)"
+        strike KILL 10s
+        grep -qE "^tf-ckpt: ps:1 at [^ ]+, incarnation 1: connection (closed|reset by peer), waiting for [^;]+; newest stays backup@2$" said
     fi
     kill -9 "$(cat run/ps-1.pid)" || true
     refuses 69 "ps:1 at 127.0.0.1:" save backup --job run

@@ -50,17 +50,9 @@ static bool saving_fetches(const struct driver *driver, const char *name)
     return false;
 }
 
-/* "loss", "loss:min", "accuracy:max" */
 static const char *saving_metric(struct saving *s, bool *is_low)
 {
-    if (!save_options.best)
-        return NULL;
-    char *name = arena_strdup(&s->arena, save_options.best), *colon = strrchr(name, ':');
-    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
-    *is_low = said ? colon[2] == 'i' : retain_is_low(name);
-    if (said)
-        *colon = '\0';
-    return name;
+    return save_options.best ? retain_metric(save_options.best, &s->arena, is_low) : NULL;
 }
 
 int saving_check(struct saving *s, bool has_all, struct error *err)

@@ -10,13 +10,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "bin/ckpt_save.h"
-#include "checkpoint/bundle.h"
-#include "checkpoint/command.h"
-#include "checkpoint/export.h"
+#include "bin/ckpt_verbs.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/tool.h"
 
 static bool json, dry_run, all;
 static double lock_wait, max_runtime;
@@ -43,7 +38,9 @@ static const struct option_row rows[] = {
     {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
     {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "forget, prune: say what would be done"},
     {0, "step", OPTION_INT, &step, "N", "import: the step that it is of (0)"},
-    CKPT_SAVE_ROWS,
+    {0, "job", OPTION_TEXT, &ckpt_job.folder, "DIR", "save: the directory of the running job"},
+    {0, "key-file", OPTION_TEXT, &ckpt_job.key_file, "FILE",
+     "save: the key of its links (the job's)"},
     {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
      "wait for another writer, 60s (else exit 75 at once)"},
     {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME", "stop after 10m, with exit 75"},
@@ -85,13 +82,6 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
-struct work {
-    struct tool *tool;
-    struct command command;
-    struct progress progress;
-    double began;
-};
-
 static double now(clockid_t clock)
 {
     struct timespec t;
@@ -101,126 +91,20 @@ static double now(clockid_t clock)
 
 static bool watch(void *context, uint64_t done, uint64_t total)
 {
-    struct work *job = context;
+    struct ckpt_work *job = context;
     job->progress.total = (int64_t)total;
     progress_update(&job->progress, (int64_t)done, "");
-    bool is_over = max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > max_runtime;
+    bool is_over = job->max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > job->max_runtime;
     return !tool_signal() && !is_over;
 }
 
 static void say(void *context, const char *line)
 {
-    struct work *job = context;
+    struct ckpt_work *job = context;
     bool quiet = job->tool->quiet;
     job->tool->quiet = false; /* damage is no report that -q is for */
     tool_say(job->tool, "%s", line);
     job->tool->quiet = quiet;
-}
-
-/* ---- verbs that write files ---- */
-
-static int write_record(struct work *job, struct source *source, const char *name,
-                        struct error *err)
-{
-    struct named_tensor t = {.name = name};
-    int i = source_find_whole(source, name);
-    if (i < 0)
-        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source->name, name);
-    if (source_read(source, (size_t)i, &t.tensor, err))
-        return err->code;
-    stream_begin(job->tool->writer, RECORD_TENSOR, 0);
-    stream_write(job->tool->writer, &t, 1, err);
-    tensor_release(&t.tensor);
-    return err->code;
-}
-
-static int run_cat(struct work *job, struct error *err)
-{
-    struct source source;
-    FILE *out;
-    const char *name = job->command.operands[1];
-    bool npy = tool_output && str_ends(tool_output, ".npy");
-    if (npy ? tool_open_text(job->tool, &out, err) : tool_open_writer(job->tool, 1, err))
-        return err->code;
-    if (command_open(&job->command, job->command.operands[0], &source, err))
-        return err->code;
-    if (npy)
-        source_export_npy(&source, name, out, err);
-    else
-        write_record(job, &source, name, err);
-    source_close(&source);
-    return err->code;
-}
-
-/* One file of an export; the streams are copies, as output_commit wants the descriptor. */
-static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
-{
-    int fd;
-    if (output_open(path, output, &fd, err))
-        return err->code;
-    *file = fdopen(dup(fd), "wb");
-    return *file ? 0 : error_set_errno(err, ERR_OS, "%s", path);
-}
-
-static int close_file(const char *path, FILE *file, struct error *err)
-{
-    if (file && fclose(file) && !err->code)
-        error_set_errno(err, ERR_IO, "%s", path);
-    return err->code;
-}
-
-/* The data of a bundle gets its name before the index that refers to it. */
-static int write_file(struct work *job, struct source *source, const char *path, struct error *err)
-{
-    struct arena arena = ARENA_INIT;
-    struct output *output = NULL, *data_output = NULL;
-    struct export_files files = {.name = path};
-    enum export_form form = export_form_of(path);
-    if (form == EXPORT_NONE)
-        return error_set(err, ERR_USAGE,
-                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
-    const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
-    if (!open_file(path, &output, &files.file, err) &&
-        !(data_path && open_file(data_path, &data_output, &files.data, err)))
-        source_export(source, form, &files, tool_provenance(job->tool), err);
-    close_file(path, files.file, err);
-    if (data_path)
-        close_file(data_path, files.data, err);
-    if (!err->code && !output_commit(data_output, err))
-        output_commit(output, err);
-    output_discard(data_output);
-    output_discard(output);
-    arena_release(&arena);
-    return err->code;
-}
-
-static int run_export(struct work *job, struct error *err)
-{
-    struct source source;
-    if (command_open(&job->command, job->command.operands[0], &source, err))
-        return err->code;
-    write_file(job, &source, job->command.operands[1], err);
-    source_close(&source);
-    return err->code;
-}
-
-static int run_salvage(struct work *job, struct error *err)
-{
-    struct source source;
-    size_t lost;
-    if (source_salvage(job->command.operands[0], &source, &lost, say, job, err))
-        return err->code;
-    size_t saved = source.tensors.n;
-    if (!write_file(job, &source, job->command.operands[1], err) && lost)
-        error_set(err, ERR_NEGATIVE, "%s: %zu of %zu tensors are intact, and in %s", source.name,
-                  saved, saved + lost, job->command.operands[1]);
-    source_close(&source);
-    return err->code;
-}
-
-static int run_save(struct work *job, struct error *err)
-{
-    return ckpt_save(&job->command, max_runtime, err);
 }
 
 /* ---- the table ---- */
@@ -231,10 +115,10 @@ static const struct verb {
     int store; /* which of them is a whole store; 0: none */
     const char *usage;
     int (*command)(struct command *command, struct error *err); /* one of the two */
-    int (*run)(struct work *job, struct error *err);
+    int (*run)(struct ckpt_work *job, struct error *err);
 } verbs[] = {
     {"init", 1, 0, "STORE", command_init, NULL},
-    {"save", 1, 1, "STORE --job DIR", NULL, run_save},
+    {"save", 1, 1, "STORE --job DIR", NULL, ckpt_save},
     {"list", 1, 1, "STORE", command_list, NULL},
     {"show", 1, 0, "NAME", command_show, NULL},
     {"diff", 2, 0, "A B", command_diff, NULL},
@@ -242,10 +126,10 @@ static const struct verb {
     {"forget", 1, 1, "STORE", command_forget, NULL},
     {"prune", 1, 1, "STORE", command_prune, NULL},
     {"copy", 2, 2, "NAME STORE", command_copy, NULL},
-    {"cat", 2, 0, "NAME TENSOR", NULL, run_cat},
-    {"export", 2, 0, "NAME FILE", NULL, run_export},
+    {"cat", 2, 0, "NAME TENSOR", NULL, ckpt_cat},
+    {"export", 2, 0, "NAME FILE", NULL, ckpt_export},
     {"import", 2, 2, "FILE STORE", command_import, NULL},
-    {"salvage", 2, 0, "NAME FILE", NULL, run_salvage},
+    {"salvage", 2, 0, "NAME FILE", NULL, ckpt_salvage},
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -320,22 +204,7 @@ static int take_share(double *fraction, struct error *err)
     return 0;
 }
 
-/* "loss", "loss:min", "accuracy:max" */
-static const char *take_metric(void)
-{
-    static char name[256];
-    if (!by)
-        return NULL;
-    snprintf(name, sizeof name, "%s", by);
-    char *colon = strrchr(name, ':');
-    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
-    policy.best_is_low = said ? colon[2] == 'i' : retain_is_low(name);
-    if (said)
-        *colon = '\0';
-    return name;
-}
-
-static int fill_command(struct work *job, const struct verb *verb, char **operands,
+static int fill_command(struct ckpt_work *job, const struct verb *verb, char **operands,
                         struct error *err)
 {
     static char owner[64];
@@ -351,7 +220,7 @@ static int fill_command(struct work *job, const struct verb *verb, char **operan
         .lock_wait = lock_wait,
         .owner = owner,
         .producer = tool_provenance(job->tool),
-        .by = take_metric(),
+        .by = by ? retain_metric(by, &job->arena, &policy.best_is_low) : NULL,
         .step = step < 0 ? -1 : step,
         .watch = {watch, job},
         .say = say,
@@ -364,7 +233,7 @@ static int fill_command(struct work *job, const struct verb *verb, char **operan
 
 /* ---- running ---- */
 
-static int write_metrics(struct work *job, int status, struct error *err)
+static int write_metrics(struct ckpt_work *job, int status, struct error *err)
 {
     struct text_metrics *m = &job->command.metrics;
     struct str text = STR_INIT;
@@ -386,7 +255,7 @@ static int write_metrics(struct work *job, int status, struct error *err)
     return err->code;
 }
 
-static int print(struct work *job, struct error *err)
+static int print(struct ckpt_work *job, struct error *err)
 {
     FILE *out;
     if (!job->command.out.n)
@@ -399,7 +268,7 @@ static int print(struct work *job, struct error *err)
 
 /* What is told after the verb: its answer, and the figures of --metrics, which also a failure has.
  * A failure of that is reported if there is none before it. */
-static int finish(struct work *job, struct error *err)
+static int finish(struct ckpt_work *job, struct error *err)
 {
     struct error late = ERROR_INIT;
     int code = err->code;
@@ -414,7 +283,8 @@ static int finish(struct work *job, struct error *err)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct work job = {.tool = tool, .began = now(CLOCK_MONOTONIC)};
+    struct ckpt_work job = {
+        .tool = tool, .began = now(CLOCK_MONOTONIC), .max_runtime = max_runtime};
     const struct verb *verb = NULL;
     if (find_verb(n, operands, &verb, err) || check_operands(verb, operands, err) ||
         check_numbers(err) || fill_command(&job, verb, operands, err))
@@ -430,6 +300,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         err->code = ERR_RETRY; /* --max-runtime is over */
     finish(&job, err);
     command_release(&job.command);
+    arena_release(&job.arena);
     return err->code;
 }
 

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+
 struct retain_policy {
     int64_t last, hourly, daily, weekly, monthly;
     int64_t best; /* of a metric; a checkpoint without it, or with NaN, is none of the best */
@@ -31,8 +33,8 @@ bool retain_has_rules(const struct retain_policy *policy);
 /* The items are in the order of saving. The last one is kept in any case. */
 void retain(const struct retain_policy *policy, struct retain_item *items, size_t n);
 
-/* Whether a metric of this name is the better the lower it is: its name has "loss", "error",
- * "perplexity" or "cost" in it. */
-bool retain_is_low(const char *metric);
+/* The metric of "loss", "loss:min" or "accuracy:max", in the arena. *is_low: whether less is
+ * better; where the text does not say, if its name has loss, error, cost or perplexity in it. */
+const char *retain_metric(const char *text, struct arena *arena, bool *is_low);
 
 #endif

@@ -90,8 +90,21 @@ static void the_best_are_kept(void **state)
     items[100].metric = NAN;
     assert_string_equal(kept(&(struct retain_policy){.best = 2, .best_is_low = true}),
                         "239,102,98");
-    assert_true(retain_is_low("val/loss"));
-    assert_false(retain_is_low("accuracy"));
+    static const struct {
+        const char *text, *name;
+        bool is_low;
+    } metrics[] = {{"val/loss", "val/loss", true},
+                   {"accuracy", "accuracy", false},
+                   {"loss:max", "loss", false},
+                   {"accuracy:min", "accuracy", true},
+                   {"a:b", "a:b", false}};
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        bool is_low;
+        assert_string_equal(retain_metric(metrics[i].text, &arena, &is_low), metrics[i].name);
+        assert_int_equal(is_low, metrics[i].is_low);
+    }
+    arena_release(&arena);
 }
 
 /* ---- forgetting and pruning ---- */

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verb of tf-ckpt that asks the shards of a running job. A template: it belongs to the one file
- * of that program.
+ * The verb of tf-ckpt that asks the shards of a running job.
  */
-#ifndef TF_BIN_CKPT_SAVE_H
-#define TF_BIN_CKPT_SAVE_H
-
 #include <stdio.h>
 #include <string.h>
 
-#include "checkpoint/command.h"
-#include "cli/options.h"
+#include "bin/ckpt_verbs.h"
 #include "ps/backup.h"
 
-#define CKPT_ANSWER_SECONDS 30.0
+#define ANSWER_SECONDS 30.0
 
-static const char *job_folder, *key_file;
-
-#define CKPT_SAVE_ROWS                                                                             \
-    {0, "job", OPTION_TEXT, &job_folder, "DIR", "save: the directory of the running job"},         \
-    {                                                                                              \
-        0, "key-file", OPTION_TEXT, &key_file, "FILE", "save: the key of its links (the job's)"    \
-    }
+struct ckpt_job ckpt_job;
 
 /* A failure says what there is all the same. */
-static inline void say_newest(const char *path, struct error *err)
+static void say_newest(const char *path, struct error *err)
 {
     struct store *store;
     struct checkpoint *newest;
@@ -40,11 +29,11 @@ static inline void say_newest(const char *path, struct error *err)
 }
 
 /* What the first worker has fetched, where the job's directory is of this host. */
-static inline void read_scalars(struct arena *arena, scalar_vec *scalars)
+static void read_scalars(struct arena *arena, scalar_vec *scalars)
 {
     struct str path = STR_INIT;
     struct tail tail;
-    str_printf(&path, "%s/worker-0.rec", job_folder);
+    str_printf(&path, "%s/worker-0.rec", ckpt_job.folder);
     tail_init(&tail, path.data);
     tail_read(&tail);
     tail_scalars(&tail, arena, scalars);
@@ -52,14 +41,15 @@ static inline void read_scalars(struct arena *arena, scalar_vec *scalars)
     str_release(&path);
 }
 
-static inline int save_job(struct command *c, struct store *store, double seconds,
-                           struct error *err)
+static int save_job(struct command *c, struct store *store, double seconds, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     scalar_vec scalars = VEC_INIT;
     struct client client;
-    const struct client_options options = {
-        .job_folder = job_folder, .key_file = key_file, .producer = "tf-ckpt", .timeout = seconds};
+    const struct client_options options = {.job_folder = ckpt_job.folder,
+                                           .key_file = ckpt_job.key_file,
+                                           .producer = "tf-ckpt",
+                                           .timeout = seconds};
     const struct backup backup = {.client = &client,
                                   .store = store,
                                   .path = c->operands[0],
@@ -78,17 +68,18 @@ static inline int save_job(struct command *c, struct store *store, double second
     return err->code;
 }
 
-/* `max_runtime`: 0 is without end. */
-static inline int ckpt_save(struct command *c, double max_runtime, struct error *err)
+int ckpt_save(struct ckpt_work *job, struct error *err)
 {
-    bool is_short = max_runtime > 0 && max_runtime < CKPT_ANSWER_SECONDS;
+    struct command *c = &job->command;
+    double max_runtime = job->max_runtime;
+    bool is_short = max_runtime > 0 && max_runtime < ANSWER_SECONDS;
     const struct store_options options = {
         .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
     struct store *store;
-    if (!job_folder)
+    if (!ckpt_job.folder)
         return error_set(err, ERR_USAGE, "which job? --job DIR");
     if (!store_open(c->operands[0], &options, &store, err)) {
-        save_job(c, store, is_short ? max_runtime : CKPT_ANSWER_SECONDS, err);
+        save_job(c, store, is_short ? max_runtime : ANSWER_SECONDS, err);
         command_measure(c, store);
         store_close(store);
     }
@@ -96,5 +87,3 @@ static inline int ckpt_save(struct command *c, double max_runtime, struct error 
         say_newest(c->operands[0], err);
     return err->code;
 }
-
-#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Verbs of tf-ckpt that write files.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bin/ckpt_verbs.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/export.h"
+#include "cli/output.h"
+
+static int write_record(struct ckpt_work *job, struct source *source, const char *name,
+                        struct error *err)
+{
+    struct named_tensor t = {.name = name};
+    int i = source_find_whole(source, name);
+    if (i < 0)
+        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source->name, name);
+    if (source_read(source, (size_t)i, &t.tensor, err))
+        return err->code;
+    stream_begin(job->tool->writer, RECORD_TENSOR, 0);
+    stream_write(job->tool->writer, &t, 1, err);
+    tensor_release(&t.tensor);
+    return err->code;
+}
+
+int ckpt_cat(struct ckpt_work *job, struct error *err)
+{
+    struct source source;
+    FILE *out;
+    const char *name = job->command.operands[1];
+    bool npy = tool_output && str_ends(tool_output, ".npy");
+    if (npy ? tool_open_text(job->tool, &out, err) : tool_open_writer(job->tool, 1, err))
+        return err->code;
+    if (command_open(&job->command, job->command.operands[0], &source, err))
+        return err->code;
+    if (npy)
+        source_export_npy(&source, name, out, err);
+    else
+        write_record(job, &source, name, err);
+    source_close(&source);
+    return err->code;
+}
+
+/* One file of an export; the streams are copies, as output_commit wants the descriptor. */
+static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
+{
+    int fd;
+    if (output_open(path, output, &fd, err))
+        return err->code;
+    *file = fdopen(dup(fd), "wb");
+    return *file ? 0 : error_set_errno(err, ERR_OS, "%s", path);
+}
+
+static int close_file(const char *path, FILE *file, struct error *err)
+{
+    if (file && fclose(file) && !err->code)
+        error_set_errno(err, ERR_IO, "%s", path);
+    return err->code;
+}
+
+/* The data of a bundle gets its name before the index that refers to it. */
+static int write_file(struct ckpt_work *job, struct source *source, const char *path,
+                      struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct output *output = NULL, *data_output = NULL;
+    struct export_files files = {.name = path};
+    enum export_form form = export_form_of(path);
+    if (form == EXPORT_NONE)
+        return error_set(err, ERR_USAGE,
+                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
+    const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
+    if (!open_file(path, &output, &files.file, err) &&
+        !(data_path && open_file(data_path, &data_output, &files.data, err)))
+        source_export(source, form, &files, tool_provenance(job->tool), err);
+    close_file(path, files.file, err);
+    if (data_path)
+        close_file(data_path, files.data, err);
+    if (!err->code && !output_commit(data_output, err))
+        output_commit(output, err);
+    output_discard(data_output);
+    output_discard(output);
+    arena_release(&arena);
+    return err->code;
+}
+
+int ckpt_export(struct ckpt_work *job, struct error *err)
+{
+    struct source source;
+    if (command_open(&job->command, job->command.operands[0], &source, err))
+        return err->code;
+    write_file(job, &source, job->command.operands[1], err);
+    source_close(&source);
+    return err->code;
+}
+
+int ckpt_salvage(struct ckpt_work *job, struct error *err)
+{
+    struct source source;
+    size_t lost;
+    if (source_salvage(job->command.operands[0], &source, &lost, job->command.say,
+                       job->command.context, err))
+        return err->code;
+    size_t saved = source.tensors.n;
+    if (!write_file(job, &source, job->command.operands[1], err) && lost)
+        error_set(err, ERR_NEGATIVE, "%s: %zu of %zu tensors are intact, and in %s", source.name,
+                  saved, saved + lost, job->command.operands[1]);
+    source_close(&source);
+    return err->code;
+}

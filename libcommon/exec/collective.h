@@ -36,7 +36,8 @@ struct collective_call {
 
 /* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
  * before the call has returned, with no lock held: with n values that are valid during the call and
- * the number of members that took part, or with why they will not come. */
+ * the number of members that took part, or with why they will not come. Values may be on their way
+ * to other members still: only who is a value's one holder may write to it. */
 struct collective_waiter {
     void (*done)(struct collective_waiter *waiter, const struct tensor *values, int members,
                  const struct error *failure);

@@ -19,6 +19,7 @@ def run(rank, ranks, size, calls, port):
     value, times, used = torch.zeros(size // 4), [], []
     for _ in range(calls + 3):
         value.fill_(rank + 1)
+        torch.distributed.barrier()
         before, start = time.process_time(), time.perf_counter()
         torch.distributed.all_reduce(value)
         times.append(time.perf_counter() - start)

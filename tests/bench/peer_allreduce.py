@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Median time, in microseconds, of gloo's all_reduce of float32 in PyTorch, and the processor's time.
-usage: peer_allreduce.py RANKS BYTES CALLS"""
+"""Median time, in microseconds, of gloo's all_reduce of float32 in PyTorch, and the processor's
+time of a call. usage: peer_allreduce.py RANKS BYTES CALLS"""
 import os
 import statistics
 import sys

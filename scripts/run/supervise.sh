@@ -268,8 +268,14 @@ cause() {
     elif [ "$2" -gt 128 ]; then
         ending "$2"
     else
-        echo "ended with exit $2 ($(tail -n 1 "$(file_of "$1").err"))"
+        echo "ended with exit $2 ($(last_words "$1"))"
     fi
+}
+
+# Not what a shell says of those that ended with it.
+last_words() {
+    grep -E '^(tf-[a-z]+|ssh): ' "$(file_of "$1").err" | tail -n 1 | grep . ||
+        tail -n 1 "$(file_of "$1").err"
 }
 
 may_restart() {

@@ -110,7 +110,7 @@ on_waiting() {
     [ -z "$(recall ready "$1" '')" ] || return
     host_of "$1"
     [ -z "$host" ] || why=$(ssh_failure "$1" "$why")
-    left=$((started_at + $(seconds_of "$opt_timeout") - $(date +%s)))
+    left=$(($(recall asked "$1" "$started_at") + $(seconds_of "$opt_timeout") - $(date +%s)))
     n_ready=$(count_ready) news=$why
     [ "$n_ready" -lt $((n_tasks - 1)) ] || news="$why, the last"
     text="$n_ready of $n_tasks ready; waiting for $1${host:+ on $host}: $why"

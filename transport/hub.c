@@ -20,6 +20,7 @@ struct hub {
     struct peers *peers;
     struct exchanges *exchanges;
     VEC(struct verb) verbs;
+    struct error refused; /* why requests are; code 0: they are not */
     struct hub_watcher *watchers;
     const struct hub_reducer *reducer;
 
@@ -139,6 +140,11 @@ void hub_verb(struct hub *hub, const char *name, verb_function *function, void *
     vec_push(&hub->verbs, ((struct verb){name, function, context}));
 }
 
+void hub_refuse(struct hub *hub, const struct error *why)
+{
+    hub->refused = *why;
+}
+
 void hub_reduce(struct hub *hub, const struct hub_reducer *reducer)
 {
     hub->reducer = reducer;
@@ -161,7 +167,9 @@ static int take_request(struct hub *hub, struct peer *peer, struct record *recor
         !record_get_text(&record->header, "verb", &record->arena, &name))
         return error_set(err, ERR_PROTOCOL, "a request without id or verb");
     const struct verb *verb = find_verb(hub, name);
-    if (verb) {
+    if (hub->refused.code) {
+        answer_error(peer, query.id, &hub->refused);
+    } else if (verb) {
         verb->function(verb->context, &query);
     } else {
         struct error unknown = ERROR_INIT;

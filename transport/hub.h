@@ -98,6 +98,10 @@ typedef void verb_function(void *context, const struct query *query);
 /* Before the loop runs. The name is not copied. */
 void hub_verb(struct hub *hub, const char *name, verb_function *function, void *context);
 
+/* From now on every request gets this error for an answer: what verbs were registered for may be
+ * freed. In the loop's thread. */
+void hub_refuse(struct hub *hub, const struct error *why);
+
 /* Exactly one answer to each query, now or later, from any thread. A peer that is gone by then gets
  * none. */
 /* NULL: the peer is gone, and there is nothing to end. */

@@ -68,8 +68,13 @@ static int open_all(struct serving *s, struct address *bound, struct error *err)
     return code ? code : member_listen(&s->member, bound, err);
 }
 
+/* What is asked while the loop still runs, for steps to end, has nobody to answer it. */
 static void close_all(struct serving *s)
 {
+    struct error why = ERROR_INIT;
+    error_set(&why, ERR_UNAVAILABLE, "%s ends", s->member.task);
+    if (s->member.hub)
+        hub_refuse(s->member.hub, &why);
     if (s->options->closing)
         s->options->closing(s->options->context);
     if (s->stop)

@@ -71,10 +71,10 @@ train() {
     train 2 8 --save on2/ digits.tfg
     [ "$(tf-ckpt list --json on3 | tail -1 | jq -c '[.step, .shards]')" = '[184,3]' ]
     tf-ckpt diff on2@184 on3@184
-    # how often workers have joined is no value
+    # what the clock knows of workers, how often they joined and which have left, is no value
     run tf-ckpt diff --all on2@184 on3@184
-    [ "$status" -eq 1 ]
-    run ! grep -vE '^(clock|aggregator):' <<<"$output"
+    [ "$status" -le 1 ]
+    run ! grep -vE '^(clock|aggregator):|^$' <<<"$output"
     run ! bash -c 'tf-ckpt show on3 | grep -F clock:'
     tf-ckpt show --all on3 | grep -q '^clock:train/version '
     [ "$(tf-ckpt list --json on3 | tail -1 | jq .tensors)" -eq 14 ]

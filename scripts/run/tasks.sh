@@ -95,13 +95,21 @@ become() {
     echo "exec setsid sh -c '$tell' sh $(command_of "$1" "$job") --lifeline 8"
 }
 
-# What feeds a worker ends with it, even what only waits for more, as tail -f does. Descriptor 6
-# says who that is, and whether it has ended; it can be read when the directory is gone.
+# What feeds a worker ends with it, even what only waits for more, as tail -f does, and with tf-run,
+# however that ends: then the lifeline does. Descriptor 6 says who that is, and whether it has
+# ended; it can be read when the directory is gone.
 run_fed() {
     : >"$file.feeder"
     # shellcheck disable=SC2016,SC2094  # for the shell in there; both ends of one file
-    setsid -w sh -c 'echo $$ >&6; eval "$1" 6>&-; code=$?; echo over >&6; exit "$code"' sh \
-        "$(feed_of "$1")" 6>"$file.feeder" 7>&- 2>>"$file.err" </dev/null |
+    setsid -w sh -c 'echo $$ >&6
+        (cat <&8; kill -- "-$$") 6>&- >/dev/null &
+        eval "$1" 6>&- 8<&-
+        code=$?
+        echo over >&6
+        trap "" TERM
+        kill -- "-$$"
+        exit "$code"' sh \
+        "$(feed_of "$1")" 6>"$file.feeder" 7>&- 8<"$job/lifeline" 2>>"$file.err" </dev/null |
         {
             exec 6<"$file.feeder"
             (eval "$(become "$1")") 6<&- 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"

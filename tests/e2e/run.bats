@@ -208,6 +208,10 @@ PY
     [ "$status" -eq 1 ]
 }
 
+nobody_has_the_job() {
+    ! pgrep -f -- "--job $job"
+}
+
 @test "what feeds a worker ends with it, even if it only waits" {
     local waits='./feed --rows 1-1437 --batch 64; echo $$ >>"$TMPDIR/waiting"; exec sleep 600'
     timeout -k 5 60 tf-run --ps 1 --workers 1 --steps 10 digits.tfg 2>/dev/null 3>&- \
@@ -220,6 +224,16 @@ PY
     while read -r pid; do
         soon 10 sh -c "! kill -0 $pid 2>/dev/null"
     done <"$TMPDIR/waiting"
+    # and with all that belongs to tf-run, as timeout does it
+    rm "$TMPDIR/waiting"
+    setsid tf-run --ps 1 --workers 1 --job "$job.2" digits.tfg 2>err 3>&- -- sh -c "$waits" &
+    tf_run=$!
+    soon 30 test -s "$TMPDIR/waiting"
+    kill -9 -- "-$tf_run"
+    while read -r pid; do
+        soon 10 sh -c "! kill -0 $pid 2>/dev/null"
+    done <"$TMPDIR/waiting"
+    soon 10 nobody_has_the_job
 }
 
 @test "a worker that cannot work ends the job with its code and its line" {

@@ -63,6 +63,19 @@ struct member *clock_member(struct clock *clock, int64_t worker, bool make)
     return member;
 }
 
+/* A job goes on with so many workers: all of them are waited for, also those that had left when
+ * their data had ended, and nobody else. */
+static void expect_again(struct clock *clock, int workers)
+{
+    for (size_t i = 0; i < clock->members.n; i++) {
+        struct member *member = &clock->members.items[i];
+        member->returns = member->left && member->worker < workers;
+        member->left = member->worker >= workers;
+    }
+    if (workers < clock->workers)
+        clock->workers = workers;
+}
+
 int clock_configure(struct clock *clock, const char *text, int workers, struct error *err)
 {
     struct policy policy;
@@ -81,6 +94,10 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         str_release(&present);
     } else {
         clock->policy = policy;
+        if (clock->is_restored && workers > 0)
+            expect_again(clock, workers);
+        clock->is_restored = false;
+        clock->is_configured = true;
         for (; clock->workers < workers; clock->workers++)
             clock_member(clock, clock->workers, true);
     }
@@ -94,7 +111,7 @@ static int64_t clock_of_others(const struct clock *clock, const struct member *s
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < clock->members.n; i++) {
         const struct member *member = &clock->members.items[i];
-        if (member != self && !member->left && member->clock < least)
+        if (member != self && !member->left && !member->returns && member->clock < least)
             least = member->clock;
     }
     return least == INT64_MAX ? 0 : least;
@@ -249,13 +266,13 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
     struct member *member = clock_member(clock, id->worker, true);
     struct clock_waiter *older = remove_older(clock, id);
     bool late = !member->joined && id->worker >= clock->workers;
-    if (late || member->left) {
+    if (late || member->left || member->returns) {
         int64_t least = clock_of_others(clock, member);
         member->clock = least > member->clock ? least : member->clock;
     }
     member->incarnation = id->incarnation;
     member->joined = true;
-    member->left = false;
+    member->left = member->returns = false;
     member->seen = clock_now();
     waiter->id = *id;
     clock_wait(clock, waiter, WAIT_JOIN);

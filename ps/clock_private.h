@@ -22,6 +22,7 @@ struct member {
     int64_t worker;
     uint64_t incarnation;
     bool joined, left;
+    bool returns;     /* had left when it was saved, and is expected to join again */
     int64_t clock;    /* its pushes that are applied */
     int64_t last_seq; /* decided */
     bool last_counted;
@@ -39,7 +40,8 @@ struct clock {
     const char *name;
     pthread_mutex_t lock; /* guards what follows */
     struct policy policy;
-    int workers; /* expected */
+    int workers;                     /* expected */
+    bool is_configured, is_restored; /* by a graph; from a checkpoint, and not by a graph since */
     int64_t version, arrivals;
     VEC(struct member) members; /* by rank */
     bool under_way;             /* a round was handed out */

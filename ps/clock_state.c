@@ -20,7 +20,7 @@ static void to_row(const struct member *m, int64_t *row)
 {
     const int64_t values[COLUMNS] = {
         m->worker,       (int64_t)m->incarnation,
-        m->joined,       m->left,
+        m->joined,       m->left || m->returns,
         m->clock,        m->last_seq,
         m->last_counted, m->state != PUSH_NONE,
         m->push.seq,     (int64_t)m->push.incarnation,
@@ -149,6 +149,7 @@ int clock_load(void *object, const char *part, const struct tensor *value, struc
 {
     struct clock *clock = object;
     pthread_mutex_lock(&clock->lock);
+    clock->is_restored = !clock->is_configured;
     int code = !strcmp(part, "policy") ? load_policy(clock, value, err)
                                        : load_table(clock, part, value, err);
     pthread_mutex_unlock(&clock->lock);

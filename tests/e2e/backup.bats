@@ -149,7 +149,7 @@ LUA
         line 2 4 --save killed/ --save-every 10 --resume --job job digits.tfg
         "${line[@]}" 2>err 3>&- &
         tf_run=$!
-        soon 20 tf-ckpt show "killed@$((RANDOM % 6 + 1))0"
+        soon 30 has_reached killed "$((RANDOM % 6 + 1))0"
         sleep "0.$((RANDOM % 10))"
         kill -9 "$(cat job/ps-0.pid)" "$(cat job/ps-1.pid)" "$(cat job/worker-0.pid)" || true
         kill -TERM "$tf_run" || true

@@ -234,7 +234,7 @@ counted() { # pushes, of all workers
     serve 0 --save ckpt --save-every 50
     serve 1
     both_work
-    soon 10 tf-ckpt show ckpt@100 >/dev/null 2>&1
+    soon 10 has_reached ckpt 100
     kill -9 "$(cat run/worker-0.pid)" "$(cat run/worker-1.pid)"
     wait "${workers[@]}" || true
     sleep 0.3
@@ -268,7 +268,7 @@ counted() { # pushes, of all workers
         serve 1 --save "$run.ckpt" --save-every 10
         both_work
         if [ "$run" = killed ]; then
-            soon 10 tf-ckpt show killed.ckpt@20 >/dev/null 2>&1
+            soon 10 has_reached killed.ckpt 20
             kill -9 "$(cat killed/ps-0.pid)" "$(cat killed/ps-1.pid)"
             ! wait "${workers[0]}" || false
             ! wait "${workers[1]}" || false

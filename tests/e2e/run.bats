@@ -108,7 +108,7 @@ is_good() { # ACCURACY
 @test "a shard is killed: back to the newest checkpoint, and on with the same bits" {
     start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --save-every 20 --job "$job" digits.tfg
     local tf_run=$!
-    soon 30 tf-ckpt show "$BATS_TEST_TMPDIR/ck@20" >/dev/null 2>&1
+    soon 30 has_reached "$BATS_TEST_TMPDIR/ck" 20
     kill -9 "$(cat "$job/ps-1.pid")"
     soon 30 says 'ps:1 .*' 1
     touch "$go"
@@ -146,7 +146,7 @@ PY
         --save-every 5 --job "$job" digits.tfg 2>err 3>&- -- "$root/tests/lib/halfway" "$go" \
         ./feed --rows 1-1437 --batch 64 &
     local tf_run=$! port
-    soon 30 tf-ckpt show "$BATS_TEST_TMPDIR/ck@5"
+    soon 30 has_reached "$BATS_TEST_TMPDIR/ck" 5
     port=$(sed -n 's/^task ps:0 127.0.0.1:\([0-9]*\).*/\1/p' "$job/cluster")
     squat "$port"
     sleep 0.5 # the interpreter starts

@@ -22,6 +22,11 @@ soon() {
     done
 }
 
+# has_reached STORE STEP: it has a checkpoint as new as that; the step's own may be forgotten by now
+has_reached() {
+    [ "$(tf-ckpt list --json "$1" | tail -n 1 | jq .step)" -ge "$2" ]
+}
+
 # kill_pids PID...: also of those that stand still
 kill_pids() {
     local pid

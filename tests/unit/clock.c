@@ -248,9 +248,25 @@ static void take_and_check(struct bench *b, struct push_id id, float value)
     assert_true(bytes == 0 && pushes == 0);
 }
 
+static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
+
+/* What was saved, into a store that has nothing yet or a clock. */
+static void load_all(struct store *store, struct variable_store *into)
+{
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i < store->parts.n; i++) {
+        struct part *part = &store->parts.items[i];
+        if (resource_load(into, kinds, part->container, part->name, &part->value, &err))
+            fail_msg("%s", err.text);
+        tensor_release(&part->value);
+        mem_free(part->container);
+        mem_free(part->name);
+    }
+    vec_release(&store->parts);
+}
+
 static void what_was_pushed_survives_a_restart(void **state)
 {
-    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
     struct bench before, after;
     struct waiter w[2], again = new_waiter();
     struct store store = {.writer = {put}};
@@ -269,15 +285,7 @@ static void what_was_pushed_survives_a_restart(void **state)
     bench_close(&before);
 
     bench_open(&after, "sync", 2);
-    for (size_t i = 0; i < store.parts.n; i++) {
-        struct part *part = &store.parts.items[i];
-        if (resource_load(after.store, kinds, part->container, part->name, &part->value, &err))
-            fail_msg("%s", err.text);
-        tensor_release(&part->value);
-        mem_free(part->container);
-        mem_free(part->name);
-    }
-    vec_release(&store.parts);
+    load_all(&store, after.store);
     assert_int_equal(clock_version(after.clock), 1);
     again = join(&after, 0, 17);
     assert_true(again.result.seq == 1 && again.result.version == 1);
@@ -294,6 +302,49 @@ static void what_was_pushed_survives_a_restart(void **state)
     bench_close(&after);
 }
 
+/* A job of two workers ends, and goes on with `workers`: how many of them a round has. */
+static int members_after_the_end(int workers)
+{
+    struct bench before, after = {.store = variable_store_new()};
+    struct waiter w[2], round = new_waiter();
+    struct store store = {.writer = {put}};
+    struct error err = ERROR_INIT;
+    bench_open(&before, "sync", 2);
+    for (int i = 0; i < 2; i++) {
+        join(&before, i, (uint64_t)(7 + i));
+        push(&before, (struct push_id){i, (uint64_t)(7 + i), 1}, 0, &w[i]);
+    }
+    apply_round(&before);
+    for (int i = 0; i < 2; i++)
+        clock_leave(before.clock, &(struct push_id){i, (uint64_t)(7 + i), 0});
+    assert_int_equal(resources_save(before.store, &store.writer, &err), 0);
+    bench_close(&before);
+
+    load_all(&store, after.store); /* before there is a graph */
+    after.clock = resource_get(after.store, &clock_kind, "default", "train");
+    assert_int_equal(clock_configure(after.clock, "sync", workers, &err), 0);
+    join(&after, 0, 17);
+    push(&after, (struct push_id){0, 17, 2}, 1, &w[0]);
+    clock_round(after.clock, &round.waiter);
+    if (workers == 2) {
+        assert_int_equal(round.answers, 0); /* 1 had left, and is expected back */
+        join(&after, 1, 18);
+        push(&after, (struct push_id){1, 18, 2}, 1, &w[1]);
+    }
+    assert_int_equal(round.answers, 1);
+    int members = round.result.members.n;
+    assert_int_equal(clock_advance(after.clock, 2, &err), 0);
+    bench_close(&after);
+    return members;
+}
+
+static void a_job_that_has_ended_goes_on_with_all_workers(void **state)
+{
+    (void)state;
+    assert_int_equal(members_after_the_end(2), 2);
+    assert_int_equal(members_after_the_end(1), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +354,7 @@ int main(void)
         cmocka_unit_test(deadlines_name_who_is_missing),
         cmocka_unit_test(a_failure_reaches_all),
         cmocka_unit_test(what_was_pushed_survives_a_restart),
+        cmocka_unit_test(a_job_that_has_ended_goes_on_with_all_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

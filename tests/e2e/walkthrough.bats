@@ -464,6 +464,7 @@ restore drill of backup failed" "$stderr"
     for node in 1 2 3; do lab_start $node; done
     lab_silence 4
     export TF_PORT=$((lab_port + 1)) LAB_JOB=lab/job OMP_NUM_THREADS=1
+    rm -rf ckpt # of the sessions before
     cat > lab.cluster << EOF
 task  ps:0      node1:$((lab_port + 1))
 task  ps:1      node2:$((lab_port + 1))

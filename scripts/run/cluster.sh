@@ -132,6 +132,12 @@ address_of() {
     awk -v task="$1" '$1 == "task" && $2 == task { print $3 }' "$job/cluster"
 }
 
+# The names and addresses of this host, asked for once: a network that is down has no address, and
+# its tasks are here all the same.
+know_this_host() {
+    this_host="$(hostname) $(hostname -f 2>/dev/null) $(hostname -I 2>/dev/null)"
+}
+
 # Sets host to where a task runs; empty: here.
 host_of() {
     host=$(address_of "$1")
@@ -139,7 +145,7 @@ host_of() {
     unix:* | 127.0.0.1:* | localhost:* | '[::1]:'*) host= ;;
     *)
         host=${host%:*}
-        for name in "$(hostname)" "$(hostname -f 2>/dev/null)" $(hostname -I 2>/dev/null); do
+        for name in $this_host; do
             [ "$host" != "$name" ] || host=
         done
         ;;

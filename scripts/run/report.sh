@@ -52,7 +52,7 @@ forget_old() {
 finish() {
     counters=$(! shards_live || tf-ps stats --by worker --job "$job" --timeout 5s 2>/dev/null)
     [ -z "$opt_save" ] || [ -n "$saved" ] || [ "$stopping" = FAIL ] || ! shards_live || save_now
-    stopping=${stopping:-END}
+    [ -n "$stopping" ] || stop_with END "$result"
     # shellcheck disable=SC2086
     signal_tasks TERM $shards
     while [ "$running" -gt 0 ]; do

@@ -60,6 +60,7 @@ hear() {
     ready) remember ready "$task" 1 ;;
     waiting) on_waiting "$task" "${value#why=}${rest:+ $rest}" ;;
     unheard) [ -n "$(recall ready "$task" '')" ] || on_silent "$task" "$value" "$rest" ;;
+    again) ! may_start "$value" || "$rest" "$task" ;;
     silent) on_silent "$task" "${value%s}" "$rest" ;;
     step) take_step "step=$task" ;;
     esac
@@ -147,7 +148,7 @@ seconds_of() {
 
 give_up_waiting() {
     say "$1 is not there after $opt_timeout; the job ends"
-    stopping=FAIL result=69
+    stop_with FAIL 69
     # shellcheck disable=SC2086
     signal_tasks KILL $workers
 }
@@ -163,6 +164,7 @@ on_ended() {
     [ "$3" = "$generation" ] || return
     remember alive "$1" ''
     count_out "$1"
+    count_brief "$1"
     set_ended "$1" "$(ending "$2")"
     remember ready "$1" ''
     if [ "$2" = 0 ] || [ -n "$stopping" ]; then
@@ -187,150 +189,6 @@ ending() {
     fi
 }
 
-# Something that can be started again.
-on_death() {
-    case $1 in
-    ps:*) restart_all "$1" "$2" ;;
-    worker:*)
-        # a worker that lost a shard is not what is wrong: the shard's end is on its way
-        if [ "$2" -lt 128 ] && shard_is_dead; then
-            return
-        fi
-        if [ -z "$shards" ]; then
-            # one that lost another is not what is wrong, either
-            [ "$2" -ge 128 ] || ! other_is_dead "$1" || return
-            restart_all "$1" "$2"
-            return
-        fi
-        if [ "$2" -lt 128 ] && update_has_failed; then
-            restart_all "$1" "$2"
-            return
-        fi
-        may_restart "$1" "$2" || return
-        lost=$(loss "$1" "$2") next=$(($(incarnation "$1") + 1))
-        forget_ports "$1"
-        start_task "$1"
-        say "$lost started again as incarnation $next (restart $restarts of $opt_max_restarts)"
-        ;;
-    esac
-}
-
-shard_is_dead() {
-    sleep 0.3
-    for shard in $shards; do
-        ! has_vanished "$shard" || return 0
-    done
-    return 1
-}
-
-# Another worker whose end nobody has heard of yet.
-other_is_dead() {
-    sleep 0.3
-    for worker in $workers; do
-        [ "$worker" = "$1" ] || ! has_vanished "$worker" || return 0
-    done
-    return 1
-}
-
-# Shards that lost each other within an update have half of it in their variables: the workers' next
-# incarnations would fail, too.
-update_has_failed() {
-    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null | grep -q '"failed":"[^"]'
-}
-
-has_vanished() {
-    [ -n "$(recall alive "$1" '')" ] && ! kill -0 "$(pid_of "$1")" 2>/dev/null
-}
-
-old_pid() {
-    pid=$(pid_of "$1")
-    echo "${pid:-?}"
-}
-
-incarnation() {
-    cat "$(file_of "$1").starts" 2>/dev/null || cat "$(file_of "$1").tries" 2>/dev/null || echo 0
-}
-
-# "worker:1 (pid 4123) killed by signal 9 at step 211;"
-loss() {
-    echo "$1 (pid $(old_pid "$1")) $(cause "$1" "$2") at step $step;$(was_killed "$1")"
-}
-
-was_killed() {
-    [ -z "$(get_silent "$1")" ] || echo " killed,"
-}
-
-# "killed by signal 9", or the last thing that it said.
-cause() {
-    why=$(get_silent "$1")
-    if [ -n "$why" ]; then
-        echo "silent for $why s"
-    elif [ "$2" -gt 128 ]; then
-        ending "$2"
-    else
-        echo "ended with exit $2 ($(last_words "$1"))"
-    fi
-}
-
-# Not what a shell says of those that ended with it.
-last_words() {
-    grep -E '^(tf-[a-z]+|ssh): ' "$(file_of "$1").err" | tail -n 1 | grep . ||
-        tail -n 1 "$(file_of "$1").err"
-}
-
-may_restart() {
-    await_step "$1"
-    restarts=$((restarts + 1))
-    count_restart "$1"
-    [ "$restarts" -gt "$opt_max_restarts" ] || return 0
-    say "$1 $(cause "$1" "$2"); that was restart $opt_max_restarts of $opt_max_restarts"
-    give_up "$1" "$2"
-    return 1
-}
-
-# A lost shard, or any loss without shards, takes everything back to the newest checkpoint.
-restart_all() {
-    may_restart "$1" "$2" || return
-    lost=$(loss "$1" "$2")
-    stop_generation
-    newest=$(newest_step)
-    if [ -n "$newest" ]; then
-        repeat=$((step - newest))
-        [ "$repeat" -ge 0 ] || repeat=0
-        say "$lost restored from ${opt_save%/}@$newest, $repeat steps to repeat" \
-            "(restart $restarts of $opt_max_restarts)"
-    else
-        say "$lost nothing was saved: all $step steps to repeat" \
-            "(restart $restarts of $opt_max_restarts)"
-    fi
-    [ -z "$newest" ] || step=$newest
-    [ -n "$newest" ] || step=0
-    restarted=1
-    # shellcheck disable=SC2086
-    forget_ports $tasks
-    start_tasks
-}
-
-newest_step() {
-    [ -n "$opt_save" ] || return
-    tf-ckpt list --json "$opt_save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
-}
-
-# Ends what runs and forgets what it still says.
-stop_generation() {
-    kill "$watch" 2>/dev/null
-    # shellcheck disable=SC2086
-    signal_tasks KILL $tasks
-    generation=$((generation + 1))
-    while [ "$running" -gt 0 ]; do
-        read -r what task value rest <&7 || continue
-        case $what in
-        started) on_started "$task" "$value" && signal_tasks KILL "$task" ;;
-        ended) running=$((running - 1)) && remember alive "$task" '' ;;
-        esac
-    done
-}
-
 # The watcher does not see that a task on another host was started again: what it misses may be the
 # incarnation before. `ready` comes when it hears of the next one, which has --timeout for that.
 may_be_starting() {
@@ -351,16 +209,21 @@ on_silent() {
     signal_tasks KILL "$1"
 }
 
+# stop_with WHY RESULT: from now on nothing is started again.
+stop_with() {
+    stopping=$1 result=$2
+    stopped_at=$(date +%s)
+}
+
 on_signal() {
     if [ -n "$stopping" ]; then
         # timeout(1) sends one and the same to tf-run and to its process group
-        [ -n "$stopped_at" ] && [ $(($(date +%s) - stopped_at)) -ge 2 ] || return
+        [ $(($(date +%s) - stopped_at)) -ge 2 ] || return
         # shellcheck disable=SC2086
         signal_tasks KILL $tasks
         return
     fi
-    stopping=$1 result=$2
-    stopped_at=$(date +%s)
+    stop_with "$1" "$2"
     # Before the first worker leaves: what the others do without it is no round of all.
     [ -z "$opt_save" ] || ! shards_live || save_now
     # shellcheck disable=SC2086
@@ -372,7 +235,7 @@ give_up() {
     [ -n "$stopping" ] && return
     say "$1 $(cause "$1" "$2"); the job ends"
     tail -n 3 "$(file_of "$1").err" >&2
-    stopping=FAIL result=$2
+    stop_with FAIL "$2"
     # shellcheck disable=SC2086
     signal_tasks TERM $workers
 }

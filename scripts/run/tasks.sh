@@ -139,6 +139,7 @@ run_task() {
 start_task() {
     set_silent "$1" ''
     remember asked "$1" "$(date +%s)" # from when it is waited for
+    remember feeder "$1" ''
     run_task "$1" 2>>"$(file_of "$1").err" &
     running=$((running + 1))
     [ "${1%:*}" = ps ] || workers_running=$((workers_running + 1))

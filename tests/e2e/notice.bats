@@ -3,13 +3,14 @@
 # How soon others know that a process is gone. A killed one takes 0.2 s on an idle host; of a few
 # times the median counts, for a host may be busy. A frozen one is known by its lease.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
+load ../lib/tools
+
 bats_require_minimum_version 1.5.0
 
 readonly rounds=3 lease=1
 
 setup() {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     export OMP_NUM_THREADS=1 TF_JOB=$PWD/job TF_LEASE=${lease}s
     unset TF_CLUSTER
@@ -25,16 +26,6 @@ setup() {
 
 teardown() {
     end_job
-}
-
-# soon SECONDS COMMAND...: until it succeeds
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
 }
 
 # Lines with the time at which they came.
@@ -70,10 +61,7 @@ in_last_step() {
 }
 
 end_job() {
-    local pid
-    for pid in job/*.pid; do
-        [ ! -s "$pid" ] || kill -9 "$(cat "$pid")" 2>/dev/null || true
-    done
+    kill_job job
     exec 4>&- # what feeds the workers ends
     rm -rf job # and the watcher
     wait
@@ -104,35 +92,28 @@ below() { # LIMIT FILE: the median
     awk -v a="$most" -v b="$1" 'BEGIN { exit !(a < b) }'
 }
 
-@test "a killed shard and a killed worker are noticed in 0.2 s" {
+# noticed SIGNAL EVENT WORDS LIMIT: what the watcher says then, and what a peer does
+noticed() {
     local round
     for ((round = 0; round < rounds; round++)); do
         begin_job
-        strike KILL worker:1
-        seconds events '^[0-9.]+ died worker:1 ' >>watcher-of-worker
-        strike KILL ps:1
-        seconds events '^[0-9.]+ died ps:1 ' >>watcher-of-shard
-        seconds worker-0.out 'tf-exec: worker:0: .*ps:1 at unix:.*(closed|reset)' >>peer-of-shard
+        strike "$1" worker:1
+        seconds events "^[0-9.]+ $2 worker:1 " >>watcher-of-worker
+        strike "$1" ps:1
+        seconds events "^[0-9.]+ $2 ps:1 " >>watcher-of-shard
+        seconds worker-0.out "tf-exec: worker:0: .*ps:1 at unix:.*($3)" >>peer-of-shard
         end_job
     done
-    below 0.2 watcher-of-worker
-    below 0.2 watcher-of-shard
-    below 0.2 peer-of-shard
+    below "$4" watcher-of-worker
+    below "$4" watcher-of-shard
+    below "$4" peer-of-shard
 }
 
+@test "a killed shard and a killed worker are noticed in 0.2 s" {
+    noticed KILL died 'closed|reset' 0.2
+}
+
+# The watcher looks ten times a second, and the host may be busy.
 @test "a frozen shard and a frozen worker are noticed within their lease" {
-    local round
-    for ((round = 0; round < rounds; round++)); do
-        begin_job
-        strike STOP worker:1
-        seconds events '^[0-9.]+ silent worker:1 ' >>watcher-of-worker
-        strike STOP ps:1
-        seconds events '^[0-9.]+ silent ps:1 ' >>watcher-of-shard
-        seconds worker-0.out 'tf-exec: worker:0: .*ps:1 at unix:.*silent for' >>peer-of-shard
-        end_job
-    done
-    # the watcher looks ten times a second, and the host may be busy
-    below $lease.3 watcher-of-worker
-    below $lease.3 watcher-of-shard
-    below $lease.3 peer-of-shard
+    noticed STOP silent 'silent for' $lease.3
 }

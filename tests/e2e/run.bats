@@ -159,6 +159,23 @@ PY
     tf-ckpt show "$BATS_TEST_TMPDIR/ck@23"
 }
 
+# Five starts without a pause would be over before that.
+@test "a shard whose place to listen is gone for six seconds starts in the end" {
+    local there=$BATS_TEST_TMPDIR/there
+    mkdir "$there"
+    printf 'task %s unix:%s\n' ps:0 "$there/p" worker:0 w >cluster
+    start 0 1 5 -c cluster --job "$job" digits.tfg
+    local tf_run=$!
+    soon 30 test -s "$job/worker-0.rec"
+    mv "$there" "$there.away"
+    kill -9 "$(cat "$job/ps-0.pid")"
+    sleep 6
+    mv "$there.away" "$there"
+    touch "$go"
+    wait "$tf_run"
+    grep -E '^tf-run: ps:0 .*there/p: No such file or directory\) .*\(restart [34] of 5\)$' err
+}
+
 @test "a worker that is frozen is found by its lease, killed and started again" {
     start 2 2 20 --save "$BATS_TEST_TMPDIR/ck/" --lease 1s --job "$job" digits.tfg
     local tf_run=$!

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # 1 GiB of tensors to a store and back, turn by turn with cp and fsync, one O_DIRECT write, and
-# torch.save and torch.load (where PYTHON has torch) on the same disk; then training steps while a
-# save is under way, beside steps without one. Medians.
+# torch.save and torch.load (where PYTHON has torch) on the same disk; then, turn by turn as well,
+# training steps while a save is under way and steps without one. Medians.
 # BENCH_FOLDER (/tmp), BENCH_MIB (1024), BENCH_ROUNDS (5), BENCH_STEPS (30), BENCH_RATE (50M)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -36,11 +36,13 @@ os.unlink(path)
 PYTHON
 }
 
-# Milliseconds of each step, a line each.
-train() { # TRACE [OPTION]...
-    "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$@" >/dev/null
-    "$build/bin/tf-show" --json "$1" |
-        jq -r 'select(has("ns") and (has("node") | not)) | .ns / 1e6'
+# The median of the milliseconds of a step, and the most.
+train() { # [OPTION]...
+    "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$work/trace" "$@" \
+        >/dev/null
+    "$build/bin/tf-show" --json "$work/trace" |
+        jq -r 'select(has("ns") and (has("node") | not)) | .ns / 1e6' | sort -g |
+        awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)], t[NR] }'
 }
 
 head -c "${mib}M" /dev/urandom >"$work/plain"
@@ -57,12 +59,14 @@ cat "$work/bytes"
 
 "$build/bin/tf-graph" -D model=alexnet -D batch=8 tests/bench/train.lua |
     "$build/bin/tf-opt" | "$build/bin/tf-place" >"$work/net.tfg"
-train "$work/trace" >"$work/alone"
-train "$work/trace" --save "$work/ckpt/" --save-every 1 --save-rate "${BENCH_RATE:-50M}" \
-    >"$work/saving"
-paste <(sort -g "$work/alone") <(sort -g "$work/saving") | awk '
-    { alone[NR] = $1; saving[NR] = $2 }
-    END { m = int((NR + 1) / 2)
-        printf "a step on 244 MB: %.0f ms; while they are saved: %.0f ms, %.2f times\n",
-            alone[m], saving[m], saving[m] / alone[m]
-        printf "the longest, at the start of a save: %.0f ms\n", saving[NR] }'
+for ((i = 0; i < rounds; i++)); do
+    echo "$(train)" "$(train --save "$work/ckpt/" --save-every 1 --save-rate "${BENCH_RATE:-50M}")"
+    rm -r "$work/ckpt"
+done | awk '{ print $3 / $1, $1, $3, $4 }' | sort -g | awk '
+    { line[NR] = $0 }
+    END {
+        split(line[int((NR + 1) / 2)], median); split(line[1], least); split(line[NR], most)
+        printf "a step on 244 MB: %.0f ms; while they are saved: %.0f ms, %.2f times (%.2f-%.2f)\n",
+            median[2], median[3], median[1], least[1], most[1]
+        printf "the longest, at the start of a save: %.0f ms\n", median[4]
+    }'

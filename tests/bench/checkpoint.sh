@@ -38,8 +38,8 @@ PYTHON
 
 # The median of the milliseconds of a step, and the most.
 train() { # [OPTION]...
-    "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$work/trace" "$@" \
-        >/dev/null
+    "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$work/trace" \
+        "$@" >/dev/null
     "$build/bin/tf-show" --json "$work/trace" |
         jq -r 'select(has("ns") and (has("node") | not)) | .ns / 1e6' | sort -g |
         awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)], t[NR] }'

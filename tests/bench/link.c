@@ -206,6 +206,13 @@ static void report(const double result[2], double unit)
     fflush(stdout);
 }
 
+static void unlink_in(const char *folder, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(path);
+}
+
 static void bench(enum kind kind, double spin, const char *folder)
 {
     char text[300];
@@ -235,7 +242,7 @@ static void bench(enum kind kind, double spin, const char *folder)
     loop_free(loop);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    unlink(text + 5);
+    unlink_in(folder, "s");
     tensor_release(&small.tensor);
     tensor_release(&large.tensor);
 }
@@ -253,7 +260,7 @@ static void write_key(const char *folder)
 
 int main(int n, char **arguments)
 {
-    char folder[] = "/tmp/tf-bench-XXXXXX", path[64];
+    char folder[] = "/tmp/tf-bench-XXXXXX";
     if (n > 1)
         budget = atof(arguments[1]);
     if (!mkdtemp(folder))
@@ -264,7 +271,6 @@ int main(int n, char **arguments)
     for (int polling = 1; polling >= 0; polling--)
         for (int kind = 0; kind < N_KINDS; kind++)
             bench((enum kind)kind, polling ? SPIN_SECONDS : 0, folder);
-    snprintf(path, sizeof path, "%s/key", folder);
-    unlink(path);
-    return rmdir(folder);
+    unlink_in(folder, "key");
+    return rmdir(folder) ? 1 : 0;
 }

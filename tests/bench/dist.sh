@@ -37,7 +37,7 @@ cases() {
     for n in 1 2 8 100; do echo "rows-64MB $n sparse:16384:1024:32 0.262 $((200 + n * 20))"; done
     for n in 1 2 8; do echo "rows-1GB $n sparse:262144:1024:32 0.262 $((3000 + n * 20))"; done
     for n in 1 2 8; do echo "rows-4GB $n sparse:1048576:1024:32 0.262 $((9000 + n * 20))"; done
-    echo "pushes-64B 1 push:65536:16:256 0.018 100"
+    echo "pushes-64B 1 push:65536:16:4096 0.28 100" # as many in one message
 }
 
 peers=()
@@ -149,7 +149,8 @@ print_line() { # LINK NAME WORKERS CASE MB
     ours=$(median <"times.$1") raw=$(median <"raw.$1")
     printf '%-10s %7s %-7s %12s %12s %8s' "$2" "$3" "$1" "$ours" "$raw" "$(ratio "$ours" "$raw")"
     for peer in "${peers[@]}"; do
-        other=$(median <"times.$peer" 2>/dev/null || true)
+        other=
+        [[ ! -e times.$peer ]] || other=$(median <"times.$peer")
         printf ' %12s %8s' "${other:--}" "$(ratio "$ours" "${other:-0}")"
     done
     [[ $4 != push:* ]] || awk -v t="$ours" -v batch="${4##*:}" \

@@ -9,9 +9,16 @@
 # of one worker that are soon over. Also from the environment: ROUNDS (3), SECONDS_EACH (2), LINKS
 # ("shared tcp tls"), PYTHON, PSLITE. So CASES=all make bench-dist measures everything.
 set -euo pipefail
+program() { # NAME: its whole path, for names are relative to where the caller is
+    local found
+    found=$(type -P "$1") || { echo "dist.sh: $1: no such program" >&2 && return 1; }
+    realpath -s "$found"
+}
+PYTHON=$(program "${PYTHON:-python3}") || PYTHON=false
+[[ -z ${PSLITE:-} ]] || PSLITE=$(program "$PSLITE")
 cd "$(dirname "$0")/../.."
 root=$PWD
-rounds=${ROUNDS:-3} each=${SECONDS_EACH:-2} PYTHON=${PYTHON:-python3}
+rounds=${ROUNDS:-3} each=${SECONDS_EACH:-2}
 read -ra links <<<"${LINKS:-shared tcp tls}"
 PATH=$root/${BUILD:-build}/bin:$PATH
 dist=$root/${BUILD:-build}/tests/bench/dist
@@ -138,7 +145,8 @@ measure() { # NAME WORKERS CASE MB
             run_ours "$link" "$2" "$3"
         done
         for peer in "${peers[@]}"; do
-            [[ $3 == push* ]] || run_peer "$peer" "$2" "$3" >>"times.$peer" || true
+            [[ $3 == push* ]] || run_peer "$peer" "$2" "$3" >>"times.$peer" ||
+                echo "dist.sh: $peer: $1 with $2 workers failed" >&2
         done
     done
     for link in "${links[@]}"; do print_line "$link" "$@"; done

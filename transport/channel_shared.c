@@ -97,19 +97,19 @@ static bool poll_rings(void *context)
 {
     struct shared *shared = context;
     struct link *link = shared->link;
-    bool found = false;
+    bool waits = atomic_load_explicit(&shared->waits, memory_order_relaxed);
+    bool room = waits && ring_has_room(&shared->out), data = ring_has_data(&shared->in);
+    if (!room && !data)
+        return false;
     link_hold(link);
-    if (atomic_load_explicit(&shared->waits, memory_order_relaxed) && ring_has_room(&shared->out)) {
+    if (room) {
         atomic_store(&shared->waits, false);
         link_can_write(link);
-        found = true;
     }
-    if (link->state != LINK_CLOSED && ring_has_data(&shared->in)) {
+    if (data && link->state != LINK_CLOSED)
         link_can_read(link);
-        found = true;
-    }
     link_drop(link);
-    return found;
+    return true;
 }
 
 static bool arm_rings(void *context, bool sleeps)

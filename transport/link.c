@@ -49,6 +49,7 @@ static void finish(struct link *link)
     loop_timer_free(link->timer);
     if (link->was_open)
         keeper_remove(link->loop, &link->keeper);
+    loop_remove_poller(link->loop, &link->poller);
     if (link->channel->type->stop)
         link->channel->type->stop(link->channel);
     link->config->closed(link->config->context, link, &link->why);
@@ -249,7 +250,8 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
         shake_hands(link);
     if (what & EV_WRITE && link->state != LINK_HANDSHAKE)
         link_can_write(link);
-    if (link->state != LINK_HANDSHAKE && link->state != LINK_CLOSED)
+    bool news = what & ~EV_WRITE & ~EV_ET || !link->channel->drains;
+    if (news && link->state != LINK_HANDSHAKE && link->state != LINK_CLOSED)
         link_can_read(link);
     link_drop(link);
 }
@@ -283,6 +285,19 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     return link;
 }
 
+/* The loop's question, without an event: for what is found here none may come later. */
+static bool poll_socket(void *context)
+{
+    struct link *link = context;
+    uint64_t before = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+    link_hold(link);
+    link_can_read(link);
+    bool found = link->state == LINK_CLOSED ||
+                 atomic_load_explicit(&link->bytes_in, memory_order_relaxed) != before;
+    link_drop(link);
+    return found;
+}
+
 void link_is_open(struct link *link)
 {
     double period = link->config->lease < link->peer_lease ? link->config->lease : link->peer_lease;
@@ -293,6 +308,9 @@ void link_is_open(struct link *link)
     link->keeper = (struct keeper_task){.call = link_keep_alive, .context = link};
     keeper_add(link->loop, &link->keeper, link->ping_seconds / 4);
     loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
+    link->poller = (struct loop_poller){.poll = poll_socket, .context = link, .is_socket = true};
+    if (!link_shares_memory(link))
+        loop_add_poller(link->loop, &link->poller);
     link->config->opened(link->config->context, link);
 }
 

@@ -64,11 +64,12 @@ struct link {
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
     enum link_refusal refusal;
-    struct loop_timer *timer; /* of the handshake, then of the lease */
-    double checked, silence;  /* when the lease was checked last, and for how long there was nothing
-                               */
-    uint64_t heard;           /* bytes_in then */
-    uint64_t drained;         /* bytes_out when it was last looked whether draining gets on */
+    struct loop_poller poller; /* of a socket that is open */
+    struct loop_timer *timer;  /* of the handshake, then of the lease */
+    double checked, silence; /* when the lease was checked last, and for how long there was nothing
+                              */
+    uint64_t heard;          /* bytes_in then */
+    uint64_t drained;        /* bytes_out when it was last looked whether draining gets on */
 
     struct decoder decoder;
     struct record record;

@@ -11,6 +11,7 @@
 #include "transport/keeper.h"
 
 #define LOOKS_WITHOUT_ASKING 8
+#define SOCKETS_POLLED 4 /* with more it is cheaper to ask which of them can be read */
 
 struct loop_timer {
     struct event *event;
@@ -103,6 +104,7 @@ void loop_add_poller(struct loop *loop, struct loop_poller *poller)
 {
     poller->next = loop->pollers;
     loop->pollers = poller;
+    loop->n_sockets += poller->is_socket;
 }
 
 void loop_remove_poller(struct loop *loop, struct loop_poller *poller)
@@ -110,6 +112,9 @@ void loop_remove_poller(struct loop *loop, struct loop_poller *poller)
     for (struct loop_poller **at = &loop->pollers; *at; at = &(*at)->next) {
         if (*at == poller) {
             *at = poller->next;
+            loop->n_sockets -= poller->is_socket;
+            if (loop->cursor == poller)
+                loop->cursor = poller->next;
             return;
         }
     }
@@ -165,34 +170,45 @@ void loop_run_posted(struct loop *loop)
         ;
 }
 
+/* Each may remove itself, and others. */
 static bool run_pollers(struct loop *loop)
 {
-    bool found = false;
-    for (struct loop_poller *poller = loop->pollers, *next; poller; poller = next) {
-        next = poller->next;
-        found |= poller->poll(poller->context);
+    bool found = false, sockets = loop->n_sockets <= SOCKETS_POLLED;
+    loop->cursor = loop->pollers;
+    while (loop->cursor) {
+        struct loop_poller *poller = loop->cursor;
+        loop->cursor = poller->next;
+        if (!poller->is_socket || sockets)
+            found |= poller->poll(poller->context);
     }
     return found;
+}
+
+/* Whether the pollers see all that may come over open links, as far as a short wait goes. */
+static bool pollers_see(const struct loop *loop)
+{
+    return loop->pollers && loop->n_sockets <= SOCKETS_POLLED;
 }
 
 static bool arm_pollers(struct loop *loop, bool sleeping)
 {
     bool found = false;
     for (struct loop_poller *poller = loop->pollers; poller; poller = poller->next)
-        found |= poller->arm(poller->context, sleeping);
+        found |= poller->arm && poller->arm(poller->context, sleeping);
     return found;
 }
 
-/* One look without sleeping: whether something was there. What comes through shared memory needs no
- * system call, so that descriptors are asked only every so often while there is such. EVLOOP_ONCE,
- * or libevent would go on for as long as a descriptor stays ready. */
+/* One look without sleeping: whether something was there. Links are read directly: that costs less
+ * than to ask whether they can be, in shared memory not even a system call. So all descriptors are
+ * asked only every so often. EVLOOP_ONCE, or libevent would go on for as long as a descriptor stays
+ * ready. */
 static bool look(struct loop *loop, int *failed)
 {
     loop->worked = false;
     *failed = 0;
     bool called = run_calls(loop), polled = run_pollers(loop);
-    if (polled && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
-        return true;
+    if (pollers_see(loop) && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
+        return polled;
     loop->unasked = 0;
     *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;
     return called | polled | loop->worked;

@@ -5,7 +5,8 @@
  * One thread at a time runs a loop: a server by loop_run, a driver by loop_run_until while it waits
  * for something. Waking a sleeping thread costs some 30 us, so before it sleeps a loop asks for
  * events for up to 50 us; it stops doing so when that found nothing lately, or when all cores are
- * busy.
+ * busy. While it asks it reads from links, if they are few, and looks for other events now and
+ * then.
  *
  * A second thread, the loop's keeper, starts with the first link. It only sends pings, so that a
  * process that computes between two runs of its loop, or within a call, is not taken for dead.

@@ -24,9 +24,11 @@ struct loop_calls {
 /* Asked while the loop polls: whether something came, which it has dealt with. */
 struct loop_poller {
     bool (*poll)(void *context);
-    /* Before the loop sleeps: a peer must wake it from here on. True: something came meanwhile. */
+    /* Before the loop sleeps: a peer must wake it from here on. True: something came meanwhile.
+     * May be NULL. */
     bool (*arm)(void *context, bool sleeping);
     void *context;
+    bool is_socket; /* a system call asks it; an event tells of it as well */
     struct loop_poller *next;
 };
 
@@ -50,9 +52,10 @@ struct loop {
     atomic_bool stopped;
     _Atomic(const void *) runner; /* identifies the thread that runs it; NULL: none */
     bool worked;                  /* an event was dealt with in this round */
-    int unasked;                  /* looks since descriptors were asked */
+    int unasked;                  /* looks since all descriptors were asked */
     struct loop_spin spin;
-    struct loop_poller *pollers;
+    struct loop_poller *pollers, *cursor; /* cursor: whose turn is next */
+    int n_sockets;                        /* of the pollers */
     struct keeper *keeper;
 };
 

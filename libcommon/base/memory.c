@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 /* From this size on a block is worth the rounding to huge pages: page faults are a visible part of
  * a training step otherwise. */
 #define HUGE_PAGE ((size_t)2 << 20)
+
+#define SMALL_BYTES ((size_t)1032) /* the most that glibc's caches of threads hold */
 
 static void default_handler(size_t bytes)
 {
@@ -31,12 +34,15 @@ _Noreturn void mem_exhausted(size_t bytes)
     abort(); /* the handler has broken its contract */
 }
 
+/* glibc's calloc passes by the thread's cache, from which malloc takes small blocks several times
+ * faster. */
 void *mem_alloc(size_t bytes)
 {
-    void *p = calloc(1, bytes ? bytes : 1);
+    bool small = bytes && bytes <= SMALL_BYTES;
+    void *p = small ? malloc(bytes) : calloc(1, bytes ? bytes : 1);
     if (!p)
         mem_exhausted(bytes);
-    return p;
+    return small ? memset(p, 0, bytes) : p;
 }
 
 void *mem_array(size_t count, size_t item_bytes)
@@ -82,4 +88,9 @@ void *mem_try(size_t bytes)
     if (p && bytes >= HUGE_PAGE)
         madvise(p, rounded, MADV_HUGEPAGE);
     return p;
+}
+
+void *mem_try_unaligned(size_t bytes)
+{
+    return malloc(bytes ? bytes : 1);
 }

@@ -24,6 +24,9 @@ void mem_free(void *pointer);
  * memory. Free with mem_free. `bytes` may be 0: a valid pointer comes back. */
 void *mem_try(size_t bytes);
 
+/* As mem_try, but aligned only as any object is: what is small comes back faster. */
+void *mem_try_unaligned(size_t bytes);
+
 /* Called when mem_alloc fails; must not return. The default writes a line to stderr and calls
  * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */
 void mem_set_handler(void (*out_of_memory)(size_t bytes));

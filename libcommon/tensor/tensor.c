@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/tensor.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -8,6 +9,9 @@
 /* Up to this size the count lies in one block with the data; a larger block starts with the data,
  * so that a power of two does not spill into one more huge page. */
 #define JOINT_BYTES ((size_t)64 << 10)
+
+/* Up to this size the allocator's cache of the thread is used, which gives no aligned blocks. */
+#define SMALL_BYTES ((size_t)256)
 
 _Static_assert(sizeof(struct buffer) <= MEM_ALIGNMENT, "data behind the count must stay aligned");
 
@@ -22,9 +26,26 @@ static void free_apart(struct buffer *buffer)
     mem_free(buffer);
 }
 
+/* The count at the start of the block, the data at the first aligned place behind it. */
+static struct buffer *small_new(size_t bytes)
+{
+    struct buffer *buffer = mem_try_unaligned(sizeof *buffer + MEM_ALIGNMENT - 1 + bytes);
+    if (!buffer)
+        return NULL;
+    uintptr_t data = (uintptr_t)(buffer + 1) + MEM_ALIGNMENT - 1;
+    atomic_init(&buffer->holders, 1);
+    buffer->bytes = bytes;
+    buffer->data = (char *)(buffer + 1) + (MEM_ALIGNMENT - 1 - data % MEM_ALIGNMENT);
+    buffer->free = free_joint;
+    buffer->owner = NULL;
+    return buffer;
+}
+
 struct buffer *buffer_new(size_t bytes)
 {
     struct buffer *buffer;
+    if (bytes <= SMALL_BYTES)
+        return small_new(bytes);
     void *data = mem_try(bytes <= JOINT_BYTES ? MEM_ALIGNMENT + bytes : bytes);
     if (!data)
         return NULL;

@@ -5,25 +5,37 @@
 
 #include "base/memory.h"
 
-static const char *const kind_names[] = {
-    [RECORD_HELLO] = "hello", [RECORD_GRAPH] = "graph",       [RECORD_FEED] = "feed",
-    [RECORD_FETCH] = "fetch", [RECORD_STEP] = "step",         [RECORD_TENSOR] = "tensor",
-    [RECORD_PLAN] = "plan",   [RECORD_TRACE] = "trace",       [RECORD_ERROR] = "error",
-    [RECORD_END] = "end",     [RECORD_REQUEST] = "request",   [RECORD_REPLY] = "reply",
-    [RECORD_VALUE] = "value", [RECORD_ANNOUNCE] = "announce", [RECORD_GRANT] = "grant",
-    [RECORD_PING] = "ping",   [RECORD_REDUCE] = "reduce",
+struct kind_name {
+    const char *text;
+    size_t n;
+};
+
+#define KIND(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
+    }
+
+static const struct kind_name kind_names[] = {
+    [RECORD_HELLO] = KIND("hello"),     [RECORD_GRAPH] = KIND("graph"),
+    [RECORD_FEED] = KIND("feed"),       [RECORD_FETCH] = KIND("fetch"),
+    [RECORD_STEP] = KIND("step"),       [RECORD_TENSOR] = KIND("tensor"),
+    [RECORD_PLAN] = KIND("plan"),       [RECORD_TRACE] = KIND("trace"),
+    [RECORD_ERROR] = KIND("error"),     [RECORD_END] = KIND("end"),
+    [RECORD_REQUEST] = KIND("request"), [RECORD_REPLY] = KIND("reply"),
+    [RECORD_VALUE] = KIND("value"),     [RECORD_ANNOUNCE] = KIND("announce"),
+    [RECORD_GRANT] = KIND("grant"),     [RECORD_PING] = KIND("ping"),
+    [RECORD_REDUCE] = KIND("reduce"),
 };
 
 #define N_KINDS (int)(sizeof kind_names / sizeof kind_names[0])
 
 const char *record_kind_name(enum record_kind kind)
 {
-    return (int)kind < N_KINDS ? kind_names[kind] : "unknown";
+    return (int)kind < N_KINDS ? kind_names[kind].text : "unknown";
 }
 
-static bool text_is(const msgpack_object *object, const char *text)
+static bool text_is(const msgpack_object *object, const char *text, size_t n)
 {
-    size_t n = strlen(text);
     return object->type == MSGPACK_OBJECT_STR && object->via.str.size == n &&
            !memcmp(object->via.str.ptr, text, n);
 }
@@ -31,7 +43,7 @@ static bool text_is(const msgpack_object *object, const char *text)
 bool record_parse_kind(const msgpack_object *name, enum record_kind *kind)
 {
     for (int i = 0; i < N_KINDS; i++) {
-        if (text_is(name, kind_names[i])) {
+        if (text_is(name, kind_names[i].text, kind_names[i].n)) {
             *kind = (enum record_kind)i;
             return true;
         }
@@ -59,10 +71,11 @@ void record_release(struct record *record)
 
 const msgpack_object *record_field(const msgpack_object *map, const char *name)
 {
+    size_t n = strlen(name);
     if (map->type != MSGPACK_OBJECT_MAP)
         return NULL;
     for (uint32_t i = 0; i < map->via.map.size; i++)
-        if (text_is(&map->via.map.ptr[i].key, name))
+        if (text_is(&map->via.map.ptr[i].key, name, n))
             return &map->via.map.ptr[i].val;
     return NULL;
 }

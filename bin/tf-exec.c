@@ -215,6 +215,12 @@ static int open_trace(struct execution *job, struct error *err)
     return 0;
 }
 
+static bool ends_wait(void *context)
+{
+    struct execution *job = context;
+    return worker_ends_wait(&job->worker, &job->driver);
+}
+
 static int open_worker(struct execution *job, struct error *err)
 {
     if (dump_plan)
@@ -235,7 +241,7 @@ static int open_worker(struct execution *job, struct error *err)
     job->saving.variables = worker_variables(&job->worker);
     job->saving.device = worker_device(&job->worker);
     if (job->worker.collective)
-        tool_read_on(); /* the others wait for the step that is fed */
+        tool_read_on(ends_wait, job); /* the others may wait for the step that is fed */
     return 0;
 }
 
@@ -386,8 +392,14 @@ static int open_writer(struct execution *job, struct error *err)
 /* Asked to end, by a signal or by another worker. */
 static bool is_over(struct execution *job)
 {
-    return cluster_options.task ? worker_is_over(&job->worker, tool_signal(), job->driver.step)
+    return cluster_options.task ? worker_is_over(&job->worker, &job->driver, tool_signal())
                                 : tool_signal();
+}
+
+static bool begins(struct execution *job)
+{
+    return cluster_options.task ? worker_begins(&job->worker, &job->driver, tool_signal())
+                                : !tool_signal();
 }
 
 static int run_steps(struct execution *job, struct error *err)
@@ -397,7 +409,7 @@ static int run_steps(struct execution *job, struct error *err)
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
-    while (!code && more && !dump_plan && !is_over(job)) {
+    while (!code && more && !dump_plan && begins(job)) {
         code = driver_run_step(driver, err);
         progress_update(&job->progress, driver->step, "");
         if (!code && writes(job))

@@ -185,39 +185,6 @@ static void links_leave(struct collective *collective)
             reduce_send((struct group *)collective, k, &leave);
 }
 
-int64_t collective_links_last_step(struct collective *collective)
-{
-    struct group *group = (struct group *)collective;
-    pthread_mutex_lock(&group->lock);
-    int64_t step = group->last_step;
-    pthread_mutex_unlock(&group->lock);
-    return step;
-}
-
-int64_t collective_links_end_after(struct collective *collective, int64_t step)
-{
-    struct group *group = (struct group *)collective;
-    const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)step};
-    pthread_mutex_lock(&group->lock);
-    bool is_first = group->last_step == INT64_MAX;
-    if (is_first)
-        group->last_step = step;
-    pthread_mutex_unlock(&group->lock);
-    for (int k = 0; is_first && k < collective->size; k++)
-        if (k != collective->rank)
-            reduce_send(group, k, &last);
-    return collective_links_last_step(collective);
-}
-
-int collective_links_first(struct collective *collective)
-{
-    struct group *group = (struct group *)collective;
-    pthread_mutex_lock(&group->lock);
-    int first = group->first;
-    pthread_mutex_unlock(&group->lock);
-    return first;
-}
-
 static void links_free(struct collective *collective)
 {
     struct group *group = (struct group *)collective;
@@ -244,6 +211,7 @@ static void links_free(struct collective *collective)
     mem_free(group->left);
     mem_free(group->offered);
     mem_free(group->lends);
+    mem_free(group->has_said);
     mem_free(group->borrowers);
     mem_free(group);
 }
@@ -255,12 +223,12 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     group->interface =
         (struct collective){rank, n, links_reduce, links_cancel, links_leave, links_free};
     group->hub = hub;
-    group->last_step = INT64_MAX;
     group->tasks = mem_array((size_t)n, sizeof *group->tasks);
     group->peers = mem_array((size_t)n, sizeof(struct peer *));
     group->left = mem_array((size_t)n, sizeof *group->left);
     group->offered = mem_array((size_t)n, sizeof *group->offered);
     group->lends = mem_array((size_t)n, sizeof *group->lends);
+    group->has_said = mem_array((size_t)n, sizeof *group->has_said);
     group->borrowers = mem_array((size_t)n, sizeof(struct borrower *));
     group->lender = lender_new();
     for (int k = 0; k < n; k++)

@@ -50,12 +50,16 @@ int collective_links_run(struct collective *collective, const struct collective_
 /* Tells the others why this member fails, and ends the links to them. Any thread. */
 void collective_links_abort(struct collective *collective, const struct error *why);
 
-/* Asks all to end after that step, the next that this member runs, unless somebody has asked
- * already; gives the step that all end after. When a member has finished a step it knows what
- * anybody asked before that step: so all end after the same one. */
-int64_t collective_links_end_after(struct collective *collective, int64_t step);
-/* INT64_MAX: nobody has asked. */
-int64_t collective_links_last_step(struct collective *collective);
+/* When all end. A member that is asked to, or hears that another was, says once which step it has
+ * begun last. All end after the latest of these, which each knows when it has heard of all; until
+ * then it begins none. So all end after the same step, and none waits for data that does not come
+ * unless another has begun with its own. */
+void collective_links_ask_to_end(struct collective *collective);
+/* False: somebody asks, and it is not known yet. *step INT64_MAX: nobody asks; as well when a
+ * member is lost, for the next call says so. */
+bool collective_links_last_step(struct collective *collective, int64_t *step);
+/* False: it may not be begun, since all end before it or that is not known. */
+bool collective_links_begin(struct collective *collective, int64_t step);
 
 /* The least rank among those that took part in the call before: the same for all of them. */
 int collective_links_first(struct collective *collective);

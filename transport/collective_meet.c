@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members find each other, wait for each other, and part. All of it runs the loop.
+ * How members find each other and wait for each other. All of it runs the loop.
  */
 #include <stdio.h>
 
@@ -132,41 +132,4 @@ int collective_links_run(struct collective *collective, const struct collective_
     if (a.err.code)
         *err = a.err;
     return a.err.code;
-}
-
-/* ---- the end ---- */
-
-struct waited {
-    struct group *group;
-    bool closing; /* not only that all is written, but that the links have ended */
-};
-
-static bool is_through(void *context)
-{
-    const struct waited *w = context;
-    struct group *group = w->group;
-    bool through = true;
-    for (int k = 0; k < group->interface.size && through; k++) {
-        struct link *link =
-            k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
-        through = !link || (!w->closing && !link_waiting(link));
-        if (link)
-            link_drop(link);
-    }
-    return through;
-}
-
-void collective_links_end(struct collective *collective, double seconds)
-{
-    struct group *group = (struct group *)collective;
-    struct waited waited = {group, false};
-    collective->leave(collective);
-    pthread_mutex_lock(&group->lock);
-    for (int k = 0; k < collective->size; k++)
-        group->left[k] = true; /* whoever ends from here on is no loss */
-    pthread_mutex_unlock(&group->lock);
-    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
-    collective_close_links(group, NULL);
-    waited.closing = true;
-    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
 }

@@ -20,7 +20,7 @@ enum reduce_what {
     REDUCE_PART,   /* of a block, for its owner */
     REDUCE_SUM,    /* of a block, from its owner */
     REDUCE_LEAVE,  /* the member takes no part in anything later */
-    REDUCE_LAST,   /* the member asks all to end after a step */
+    REDUCE_LAST,   /* the member is to end, and has begun that step last */
     REDUCE_OFFER,  /* its memory, for blocks */
     REDUCE_ANSWER, /* whether the other can read that */
 };
@@ -90,7 +90,10 @@ struct group {
     struct error dial;   /* of a dial that was given up */
     struct meeting *meetings;
     size_t n_uncalled;
-    int64_t last_step; /* that anybody wants; INT64_MAX: nobody has said */
+    int64_t begun;     /* the last step here */
+    bool is_ending;    /* said to all others, and none is begun until all have said theirs */
+    bool *has_said;    /* by rank */
+    int64_t last_step; /* the latest that anybody has begun, of those that have said it */
     int first;         /* the least rank in the meeting that was settled last */
 };
 
@@ -150,6 +153,11 @@ void reduce_send(struct group *group, int rank, const struct reduce *reduce);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
+
+/* ---- the end (collective_end.c) ---- */
+
+/* That member has begun the step last, and all are to end. */
+void end_take(struct group *group, int rank, int64_t step);
 
 /* ---- members on one host (collective_lend.c) ---- */
 

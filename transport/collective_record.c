@@ -98,15 +98,6 @@ static int take_leave(struct group *group, int rank)
     return 0;
 }
 
-static int take_last(struct group *group, int64_t step)
-{
-    pthread_mutex_lock(&group->lock);
-    if (step < group->last_step)
-        group->last_step = step;
-    pthread_mutex_unlock(&group->lock);
-    return 0;
-}
-
 static int take_bring(struct group *group, const struct taken *taken, struct error *err)
 {
     const struct record *record = taken->record;
@@ -265,8 +256,10 @@ static int take_number(struct group *group, int64_t what, const struct taken *ta
         return lend_take_offer(group, taken->rank, header, err);
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
-    return what == REDUCE_LAST ? take_last(group, (int64_t)number)
-                               : lend_take_answer(group, taken->rank, number != 0, err);
+    if (what != REDUCE_LAST)
+        return lend_take_answer(group, taken->rank, number != 0, err);
+    end_take(group, taken->rank, (int64_t)number);
+    return 0;
 }
 
 static bool take_key(const msgpack_object *header, struct arena *arena, struct taken *taken)

@@ -54,9 +54,14 @@ struct worker_origin {
 int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
                  int64_t *counted, struct error *err);
 
-/* Whether to end after that step, the last that was run; `asked`: this worker was asked to. Workers
- * that go on together run one more, so that all end after the same one. */
-bool worker_is_over(struct worker *worker, bool asked, int64_t step);
+/* Workers that go on together end after the same step: when one is asked to, that is the latest
+ * that any has begun. Whether it is the one that the driver has run last; waits until it is known.
+ * `asked`: this worker was asked to end. */
+bool worker_is_over(struct worker *worker, const struct driver *driver, bool asked);
+/* The same for one that was asked and waits for feeds; false also as long as it is not known. */
+bool worker_ends_wait(struct worker *worker, const struct driver *driver);
+/* Before a step: false when all end before it. One that is cancelled begins, to fail. */
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked);
 
 /* After the last step: runs the entry leave, if it has joined. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);

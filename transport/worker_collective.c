@@ -15,6 +15,7 @@
 #include "transport/worker_private.h"
 
 #define DEFAULT_SECONDS 30
+#define LOOK_SECONDS 0.05 /* between questions whether to give up */
 
 /* ---- opening ---- */
 
@@ -109,13 +110,51 @@ bool worker_writes(const struct worker *worker)
     return !collective || collective_links_first(collective) == collective->rank;
 }
 
-bool worker_is_over(struct worker *worker, bool asked, int64_t step)
+struct last_step {
+    struct collective *collective;
+    int64_t step;
+};
+
+static bool is_known(void *context)
+{
+    struct last_step *last = context;
+    return collective_links_last_step(last->collective, &last->step);
+}
+
+/* INT64_MAX: nobody asks to end, or the driver's step is cancelled before it is known after which
+ * step all do; with `patience` 0 also: not yet. */
+static int64_t last_step(struct worker *worker, const struct driver *driver, bool asked,
+                         double patience)
+{
+    struct last_step last = {worker->collective, INT64_MAX};
+    struct loop *loop = hub_loop(worker->member.hub);
+    if (asked)
+        collective_links_ask_to_end(worker->collective);
+    while (!loop_run_until(loop, is_known, &last, patience) && patience > 0 &&
+           !atomic_load(&driver->at_hand.cancelled))
+        ;
+    return last.step;
+}
+
+bool worker_is_over(struct worker *worker, const struct driver *driver, bool asked)
 {
     if (!worker->collective)
         return asked;
-    int64_t last = asked ? collective_links_end_after(worker->collective, step + 1)
-                         : collective_links_last_step(worker->collective);
-    return step >= last;
+    return driver->step >= last_step(worker, driver, asked, LOOK_SECONDS);
+}
+
+bool worker_ends_wait(struct worker *worker, const struct driver *driver)
+{
+    return driver->step >= last_step(worker, driver, true, 0);
+}
+
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked)
+{
+    if (!worker->collective)
+        return !asked;
+    last_step(worker, driver, asked, LOOK_SECONDS);
+    return collective_links_begin(worker->collective, driver->step + 1) ||
+           atomic_load(&driver->at_hand.cancelled);
 }
 
 /* ---- the start ---- */
@@ -337,6 +376,8 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
     if (!code)
         code = verify(worker, err);
     *counted = start.step;
+    if (!code)
+        collective_links_begin(worker->collective, start.step);
     if (code)
         collective_links_abort(worker->collective, err);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;

@@ -85,9 +85,10 @@ int tool_signal(void);
  * `seconds` (above 0) have passed since the first signal. */
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
 
-/* From now on a signal ends a wait for input only when that time has passed: for who has to go on
- * a little. After tool_cancel_after. */
-void tool_read_on(void);
+/* From now on a signal ends a wait for input only when that time has passed, or `ends`, which is
+ * asked a few times a second, says so: for who may have to go on a little. After tool_cancel_after.
+ */
+void tool_read_on(bool (*ends)(void *context), void *context);
 
 /* For what cannot be stopped from within: when more than `seconds` (above 0) of computing time have
  * passed before tool_end_limit is called, the process ends as if run() had returned `reason`.

@@ -19,8 +19,9 @@ static int wake_fd;
 static volatile sig_atomic_t caught;
 static timer_t grace_timer;
 static struct itimerspec grace;
-static atomic_bool *grace_flag; /* NULL: nothing is cancelled */
-static bool reads_on;
+static atomic_bool *grace_flag;          /* NULL: nothing is cancelled */
+static bool (*ends_wait)(void *context); /* NULL: a signal does */
+static void *ends_wait_context;
 
 static void on_signal(int number)
 {
@@ -71,14 +72,17 @@ int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
     return 0;
 }
 
-void tool_read_on(void)
+void tool_read_on(bool (*ends)(void *context), void *context)
 {
-    reads_on = grace_flag != NULL;
+    ends_wait = ends;
+    ends_wait_context = context;
 }
 
 bool tool_ends_wait(void)
 {
-    return caught && (!reads_on || atomic_load(grace_flag));
+    if (!caught || !ends_wait)
+        return caught;
+    return atomic_load(grace_flag) || ends_wait(ends_wait_context);
 }
 
 int tool_signal(void)

@@ -69,7 +69,7 @@ send_task() {
     echo
     case $1 in worker:*) [ -z "$feed" ] || feed_of "$1" ;; esac
     echo
-    exec cat <&8
+    exec setsid cat <&8 # what is sent to tf-run's process group is not for this task yet
 }
 
 send_file() {

@@ -108,6 +108,7 @@ restart_all() {
     may_restart "$1" "$2" || return
     lost=$(loss "$1" "$2")
     stop_generation
+    [ -z "$stopping" ] || return
     newest=$(newest_step)
     if [ -n "$newest" ]; then
         repeat=$((step - newest))
@@ -171,12 +172,15 @@ stop_generation() {
     kill "$watch" 2>/dev/null
     # shellcheck disable=SC2086
     signal_tasks KILL $tasks
-    generation=$((generation + 1)) workers_running=0
+    generation=$((generation + 1)) workers_running=0 caught=''
     while [ "$running" -gt 0 ]; do
         read -r what task value rest <&7 || continue
         case $what in
         started) on_started "$task" "$value" && signal_tasks KILL "$task" ;;
         ended) running=$((running - 1)) && remember alive "$task" '' ;;
+        signal) caught="$task $value $rest" ;;
         esac
     done
+    # shellcheck disable=SC2086
+    [ -z "$caught" ] || on_signal $caught
 }

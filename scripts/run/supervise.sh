@@ -26,9 +26,10 @@ start_all() {
     running=0 restarts=0 saved='' stopped_at='' started_at=$(date +%s)
     n_tasks=$(printf '%s\n' "$tasks" | wc -l)
     result=0 stopping='' step=0
-    trap 'on_signal INT 130' INT
-    trap 'on_signal TERM 143' TERM
-    trap 'on_signal HUP 129' HUP
+    # As events: a shell may begin the trap of a second signal within that of the first.
+    trap 'echo "signal INT 130 $(date +%s)" >&7' INT
+    trap 'echo "signal TERM 143 $(date +%s)" >&7' TERM
+    trap 'echo "signal HUP 129 $(date +%s)" >&7' HUP
     start_tasks
 }
 
@@ -63,6 +64,7 @@ hear() {
     again) ! may_start "$value" || "$rest" "$task" ;;
     silent) on_silent "$task" "${value%s}" "$rest" ;;
     step) take_step "step=$task" ;;
+    signal) on_signal "$task" "$value" "$rest" ;;
     esac
 }
 
@@ -209,21 +211,22 @@ on_silent() {
     signal_tasks KILL "$1"
 }
 
-# stop_with WHY RESULT: from now on nothing is started again.
+# stop_with WHY RESULT [TIME]: from now on nothing is started again.
 stop_with() {
     stopping=$1 result=$2
-    stopped_at=$(date +%s)
+    stopped_at=${3:-$(date +%s)}
 }
 
+# on_signal NAME RESULT TIME: when it came, which may have been long ago
 on_signal() {
     if [ -n "$stopping" ]; then
         # timeout(1) sends one and the same to tf-run and to its process group
-        [ $(($(date +%s) - stopped_at)) -ge 2 ] || return
+        [ $(($3 - stopped_at)) -ge 2 ] || return
         # shellcheck disable=SC2086
         signal_tasks KILL $tasks
         return
     fi
-    stop_with "$1" "$2"
+    stop_with "$1" "$2" "$3"
     # Before the first worker leaves: what the others do without it is no round of all.
     [ -z "$opt_save" ] || ! shards_live || save_now
     # shellcheck disable=SC2086

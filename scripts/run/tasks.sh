@@ -111,6 +111,7 @@ run_fed() {
         exit "$code"' sh \
         "$(feed_of "$1")" 6>"$file.feeder" 7>&- 8<"$job/lifeline" 2>>"$file.err" </dev/null |
         {
+            trap : INT TERM HUP
             exec 6<"$file.feeder"
             (eval "$(become "$1")") 6<&- 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
             code=$?

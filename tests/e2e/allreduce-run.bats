@@ -166,6 +166,21 @@ two_workers() {
     declare -ga worker
 }
 
+has_done() { # STEP
+    tf-show "$job/worker-1.rec" 2>/dev/null | grep "^step $1 "
+}
+
+@test "TERM while all wait for data: what was done is saved" {
+    start 2 60 --save "$store/" --job "$job"
+    local tf_run=$! code=0
+    soon 60 has_done 660
+    kill -TERM "$tf_run"
+    wait "$tf_run" || code=$?
+    cat err "$job"/worker-?.err
+    [ "$code" -eq 143 ]
+    [ "$(steps_of "$store")" = 660 ]
+}
+
 @test "the data of the first worker ends: the next one saves what comes of it" {
     two_workers
     alone 0 --feed <(./feed --rows 1-320 --batch 64) --save ck/ --save-every 2

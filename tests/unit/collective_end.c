@@ -2,6 +2,8 @@
  *
  * Members of a collective that stop waiting, and that agree on when to end.
  */
+#include <time.h>
+
 #include "lib/reductions.h"
 
 static void test_cancelled(void **state)
@@ -27,8 +29,43 @@ static void test_cancelled(void **state)
     members_stop(&all);
 }
 
-/* All end after the same step, and know who of them is the first. */
-static void test_asked_to_end(void **state)
+/* What all know in the end. */
+static void check_last(const struct members *all, int64_t expected)
+{
+    for (int k = 0; k < all->n; k++) {
+        double end = loop_now() + 20;
+        int64_t step = -1;
+        while (!collective_links_last_step(all->ends[k].collective, &step) || step != expected) {
+            assert_true(loop_now() < end);
+            nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+        }
+    }
+}
+
+static void begin_all(struct members *all, int64_t step)
+{
+    for (int k = 0; k < all->n; k++)
+        assert_true(collective_links_begin(all->ends[k].collective, step));
+}
+
+/* Nobody has begun the next step: none does, whoever asks, and if two do. */
+static void test_end_between_steps(void **state)
+{
+    struct members all;
+    (void)state;
+    members_start(&all, 3);
+    begin_all(&all, 7);
+    check_last(&all, INT64_MAX); /* nobody asks */
+    collective_links_ask_to_end(all.ends[2].collective);
+    collective_links_ask_to_end(all.ends[0].collective);
+    check_last(&all, 7);
+    for (int k = 0; k < 3; k++)
+        assert_false(collective_links_begin(all.ends[k].collective, 8));
+    members_stop(&all);
+}
+
+/* One is in the next step already: all do it, and no more. */
+static void test_end_after_what_was_begun(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
     struct members all;
@@ -37,13 +74,14 @@ static void test_asked_to_end(void **state)
     members_start(&all, 3);
     for (int k = 0; k < 3; k++)
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-    struct collective *last = all.ends[2].collective;
-    assert_int_equal(collective_links_last_step(last), INT64_MAX);
-    assert_int_equal(collective_links_end_after(last, 7), 7);
+    begin_all(&all, 6);
+    assert_true(collective_links_begin(all.ends[1].collective, 7));
+    collective_links_ask_to_end(all.ends[2].collective);
+    check_last(&all, 7);
+    begin_all(&all, 7);
     check_call(&all, &(struct collective_key){"g", 7, 0}, values, &kind, 1);
     for (int k = 0; k < 3; k++) {
-        assert_int_equal(collective_links_last_step(all.ends[k].collective), 7);
-        assert_int_equal(collective_links_end_after(all.ends[k].collective, 8), 7);
+        assert_false(collective_links_begin(all.ends[k].collective, 8));
         assert_int_equal(collective_links_first(all.ends[k].collective), 0);
     }
     release_all(&all, values, 1);
@@ -54,7 +92,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_asked_to_end),
+        cmocka_unit_test(test_end_between_steps),
+        cmocka_unit_test(test_end_after_what_was_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

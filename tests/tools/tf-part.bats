@@ -75,6 +75,10 @@ waiting() {
         awk '{ n += $2; most = n > most ? n : most } END { print most }'
 }
 
+all_wait() {
+    [ "$(waiting parts/*.early)" -ge 8 ]
+}
+
 @test "what is needed late is received late" {
     {
         echo 'entry r = h12'
@@ -97,5 +101,6 @@ waiting() {
         tf-show --text "$part" | sed 's/_after=\[[^]]*\], //' |
             tf-graph --text >"${part%.tfg}.early"
     done
-    [ "$(waiting parts/*.early)" -ge 8 ]
+    # a thread that begins late finds the values there, and takes what it needs first
+    soon 30 all_wait
 }

@@ -3,19 +3,17 @@
  * A link's bytes through two rings.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "transport/link_private.h"
+#include "transport/memfd.h"
 #include "transport/ring.h"
 #include "transport/shared.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) /* a shorter file would be a SIGBUS */
 #define BLOCK_BYTES ((size_t)1 << 20)
 
 struct shared {
@@ -182,21 +180,12 @@ static int map_rings(struct shared *shared, int fd, size_t bytes, bool accepted,
     return 0;
 }
 
-static int make_memory(size_t bytes, struct error *err)
-{
-    int fd = memfd_create("tf-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && !ftruncate(fd, (off_t)(2 * ring_bytes(bytes))) && !fcntl(fd, F_ADD_SEALS, SEALS))
-        return fd;
-    error_set_errno(err, ERR_OS, "shared memory");
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], struct error *err)
 {
     struct shared *shared = shared_new(socket);
-    int memory = make_memory(bytes, err);
+    int memory = memfd_new("tf-link", 2 * ring_bytes(bytes));
+    if (memory < 0)
+        error_set_errno(err, ERR_OS, "shared memory");
     shared->own_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     shared->peer_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     fds[0] = memory;
@@ -215,12 +204,10 @@ struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], str
 
 static int check_memory(int fd, size_t bytes, struct error *err)
 {
-    struct stat status;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &status) || status.st_size != (off_t)(2 * ring_bytes(bytes)) || seals < 0 ||
-        (seals & F_SEAL_SHRINK) != F_SEAL_SHRINK)
-        return error_set(err, ERR_PROTOCOL, "shared memory of another size, or not sealed");
-    return 0;
+    size_t there;
+    if (memfd_is_sealed(fd, &there) && there == 2 * ring_bytes(bytes))
+        return 0;
+    return error_set(err, ERR_PROTOCOL, "shared memory of another size, or not sealed");
 }
 
 struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], struct error *err)

@@ -92,20 +92,28 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
 {
     struct arena arena = ARENA_INIT;
     struct arrival arrival = {.peer = peer};
+    struct tensor lent = TENSOR_INIT;
     struct value_id id;
     int code = 0;
-    if (!value_id_read(&id, record, &arena) || record->n_tensors > 1)
+    bool comes = true;
+    if (!value_id_read(&id, record, &arena) || record->n_tensors > (record->kind == RECORD_VALUE))
         code = error_set(err, ERR_PROTOCOL, "a value record that says not which it is");
     record_get_bool(&record->header, "granted", &arrival.granted);
-    if (!code && record->n_tensors)
+    if (!code && record->kind == RECORD_LEND) {
+        code = flow_take_lent(peer, record, &lent, err);
+        comes = lent.buffer; /* else as bytes */
+        arrival.value = &lent;
+    } else if (!code && record->n_tensors) {
         arrival.value = &record->tensors[0].tensor;
-    if (!code && !arrival.granted) {
+    }
+    if (!code && comes && !arrival.granted) {
         arrival.charged = flow_cost(arrival.value);
         if (!flow_charge(peer, arrival.charged))
             code = error_set(err, ERR_PROTOCOL, "sends '%.200s' beyond its credit", id.key);
     }
-    if (!code)
+    if (!code && comes)
         code = arrive(all, &id, &arrival, remote_arrived, err);
+    tensor_release(&lent);
     arena_release(&arena);
     return code;
 }

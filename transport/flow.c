@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "transport/flow_lend.h"
 
 /* What the receiver has not granted yet. */
 struct announced {
@@ -25,9 +26,10 @@ struct peer {
     uint64_t charged;     /* bytes that came and were not given back */
     uint64_t owed;        /* of these the peer may be told that they are free again */
     VEC(struct announced) announced;
+    struct lending lending;
 };
 
-struct peer *peer_new(struct link *link, uint64_t window)
+struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
 {
     struct peer *peer = mem_alloc(sizeof *peer);
     const struct link_hello *hello = link_peer(link);
@@ -38,6 +40,7 @@ struct peer *peer_new(struct link *link, uint64_t window)
     peer->text = mem_strdup(link_name(link));
     peer->window = peer->credit = window;
     pthread_mutex_init(&peer->lock, NULL);
+    lending_init(&peer->lending, segments, link_shares_memory(link));
     return peer;
 }
 
@@ -60,6 +63,7 @@ void peer_release(struct peer *peer)
     for (size_t i = 0; i < peer->announced.n; i++)
         announced_release(&peer->announced.items[i]);
     vec_release(&peer->announced);
+    lending_release(&peer->lending);
     pthread_mutex_destroy(&peer->lock);
     mem_free(peer->task);
     mem_free(peer->text);
@@ -97,6 +101,7 @@ void peer_close(struct peer *peer, const struct error *why)
     for (size_t i = 0; i < peer->announced.n; i++)
         announced_release(&peer->announced.items[i]);
     peer->announced.n = 0;
+    lending_release(&peer->lending);
     pthread_mutex_unlock(&peer->lock);
 }
 
@@ -135,7 +140,7 @@ uint64_t flow_cost(const struct tensor *value)
     return FLOW_VALUE_BYTES + (value ? tensor_bytes(value) : 0);
 }
 
-static void pack_id(msgpack_packer *packer, const struct value_id *id)
+void value_id_pack(msgpack_packer *packer, const struct value_id *id)
 {
     pack_key(packer, "session");
     msgpack_pack_uint64(packer, id->session);
@@ -147,13 +152,13 @@ static void pack_id(msgpack_packer *packer, const struct value_id *id)
     msgpack_pack_uint64(packer, id->iteration);
 }
 
-/* With the lock. */
-static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
+/* With the lock, as the next ones. */
+static int send_bytes(struct peer *peer, const struct value_id *id, const struct tensor *value,
                       bool granted, struct error *err)
 {
     msgpack_packer *packer = link_begin(peer->link, RECORD_VALUE, 4 + granted);
     struct named_tensor named = {.name = ""};
-    pack_id(packer, id);
+    value_id_pack(packer, id);
     if (granted) {
         pack_key(packer, "granted");
         msgpack_pack_true(packer);
@@ -163,12 +168,20 @@ static int send_value(struct peer *peer, const struct value_id *id, const struct
     return link_send(peer->link, &named, value ? 1 : 0, err);
 }
 
+static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                      bool granted, struct error *err)
+{
+    if (value && lending_can(&peer->lending, value))
+        return lending_lend(&peer->lending, peer->link, id, value, granted, err);
+    return send_bytes(peer, id, value, granted, err);
+}
+
 static int announce(struct peer *peer, const struct value_id *id, const struct tensor *value,
                     struct error *err)
 {
     struct announced a = {.id = *id};
     msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
-    pack_id(packer, id);
+    value_id_pack(packer, id);
     pack_key(packer, "bytes");
     msgpack_pack_uint64(packer, value ? tensor_bytes(value) : 0);
     int code = link_send(peer->link, NULL, 0, err);
@@ -185,7 +198,10 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
               struct error *err)
 {
     uint64_t bytes = flow_cost(value);
+    struct tensor copy = TENSOR_INIT;
     int code;
+    if (value && lending_copy(&peer->lending, value, &copy))
+        value = &copy;
     pthread_mutex_lock(&peer->lock);
     if (!peer->link) {
         *err = peer->why;
@@ -197,6 +213,7 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
         code = announce(peer, id, value, err);
     }
     pthread_mutex_unlock(&peer->lock);
+    tensor_release(&copy);
     return code;
 }
 
@@ -247,7 +264,7 @@ void flow_grant(struct peer *peer, const struct value_id *id)
     msgpack_packer *packer = peer_begin(peer, RECORD_GRANT, 4, &ignored);
     if (!packer)
         return;
-    pack_id(packer, id);
+    value_id_pack(packer, id);
     peer_end(peer, NULL, 0, &ignored);
 }
 
@@ -287,6 +304,34 @@ int flow_granted(struct peer *peer, const struct record *record, struct error *e
     }
     pthread_mutex_unlock(&peer->lock);
     arena_release(&arena);
+    return code;
+}
+
+int flow_take_lent(struct peer *peer, const struct record *record, struct tensor *value,
+                   struct error *err)
+{
+    pthread_mutex_lock(&peer->lock);
+    struct link *link = peer->link;
+    pthread_mutex_unlock(&peer->lock);
+    if (!peer->lending.segments || !link || !link_shares_memory(link))
+        return error_set(err, ERR_PROTOCOL, "lends a value where no memory is shared");
+    int code = lending_take(peer, peer->lending.segments, record, value, err);
+    if (!code && value->type != DTYPE_INVALID)
+        link_count_lent(link, tensor_bytes(value), 0);
+    return code;
+}
+
+int flow_answered(struct peer *peer, const struct record *record, struct error *err)
+{
+    struct lent back = {0};
+    int code = 0;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->link && !lending_answered(&peer->lending, peer->link, record, &back))
+        code = error_set(err, ERR_PROTOCOL, "answers a loan that there is not");
+    else if (peer->link && back.value.buffer)
+        code = send_bytes(peer, &back.id, &back.value, back.granted, err);
+    pthread_mutex_unlock(&peer->lock);
+    lent_release(&back);
     return code;
 }
 

@@ -33,8 +33,15 @@ struct value_id {
 /* Of a record `value`, `announce` or `grant`; the key lives in the arena. False: not there. */
 bool value_id_read(struct value_id *id, const struct record *record, struct arena *arena);
 
-/* One holder. `window`: bytes that may come without having been granted, on either side. */
-struct peer *peer_new(struct link *link, uint64_t window);
+/* Its four fields. */
+void value_id_pack(msgpack_packer *packer, const struct value_id *id);
+
+struct segments;
+
+/* One holder. `window`: bytes that may come without having been granted, on either side.
+ * `segments`: of this process, for large values of peers that share memory; NULL: none. In the
+ * loop's thread. */
+struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments);
 struct peer *peer_hold(struct peer *peer);
 void peer_release(struct peer *peer);
 
@@ -74,6 +81,12 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step);
 bool flow_charge(struct peer *peer, uint64_t bytes);
 /* It was taken or dropped: the credit goes back, in batches. */
 void flow_return(struct peer *peer, uint64_t bytes);
+/* The record `lend` of the peer that offers a value: of *value the type DTYPE_INVALID if it comes
+ * as bytes instead. ERR_PROTOCOL. */
+int flow_take_lent(struct peer *peer, const struct record *record, struct tensor *value,
+                   struct error *err);
+/* The record `lend` that answers. ERR_PROTOCOL. */
+int flow_answered(struct peer *peer, const struct record *record, struct error *err);
 /* Allows what was announced. */
 void flow_grant(struct peer *peer, const struct value_id *id);
 /* The record `grant` of the peer. ERR_PROTOCOL. */

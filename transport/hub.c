@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "transport/segment.h"
 
 #define WINDOW_BYTES (256ull << 20)
+#define TRIM_SECONDS 5.0 /* for which segments that nobody uses are kept */
 
 struct verb {
     const char *name;
@@ -19,6 +21,8 @@ struct hub {
     struct loop *loop;
     struct peers *peers;
     struct exchanges *exchanges;
+    struct segments *segments;
+    struct loop_timer *timer; /* of the segments */
     VEC(struct verb) verbs;
     struct error refused; /* why requests are; code 0: they are not */
     struct hub_watcher *watchers;
@@ -207,6 +211,10 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
         return take_reply(hub, peer, record, err);
     case RECORD_VALUE:
         return exchanges_value(hub->exchanges, peer, record, err);
+    case RECORD_LEND:
+        return record_field(&record->header, "answer")
+                   ? flow_answered(peer, record, err)
+                   : exchanges_value(hub->exchanges, peer, record, err);
     case RECORD_ANNOUNCE:
         return exchanges_announce(hub->exchanges, peer, record, err);
     case RECORD_GRANT:
@@ -227,7 +235,7 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
 static void link_opened(void *context, struct link *link)
 {
     struct hub *hub = context;
-    struct peer *peer = peer_new(link, hub->options.window);
+    struct peer *peer = peer_new(link, hub->options.window, hub->segments);
     link_set_user(link, peer);
     pthread_mutex_lock(&hub->lock);
     vec_push(&hub->open, peer);
@@ -307,6 +315,12 @@ static void dial_waits(void *context, const char *task, const char *text)
         hub->options.waiting(hub->options.context, task, text);
 }
 
+static void trim(void *hub)
+{
+    segments_trim(((struct hub *)hub)->segments, TRIM_SECONDS);
+    loop_timer_set(((struct hub *)hub)->timer, TRIM_SECONDS);
+}
+
 /* ---- the hub ---- */
 
 struct hub *hub_new(const struct hub_options *options, struct error *err)
@@ -320,10 +334,14 @@ struct hub *hub_new(const struct hub_options *options, struct error *err)
         hub->options.window = WINDOW_BYTES;
     pthread_mutex_init(&hub->lock, NULL);
     hub->exchanges = exchanges_new();
+    hub->segments = segments_new(hub->options.segment_bytes);
     hub->loop = loop_new(err);
+    hub->timer = hub->loop ? loop_timer_new(hub->loop, trim, hub) : NULL;
     hub->peers = hub->loop ? peers_new(hub->loop, &options->peers, &handler, err) : NULL;
-    if (hub->peers)
+    if (hub->peers) {
+        loop_timer_set(hub->timer, TRIM_SECONDS);
         return hub;
+    }
     hub_free(hub);
     return NULL;
 }
@@ -334,9 +352,12 @@ void hub_free(struct hub *hub)
         return;
     if (hub->peers)
         peers_free(hub->peers);
-    if (hub->loop)
+    if (hub->loop) {
+        loop_timer_free(hub->timer);
         loop_free(hub->loop);
+    }
     exchanges_free(hub->exchanges);
+    segments_free(hub->segments);
     vec_release(&hub->verbs);
     vec_release(&hub->open);
     pthread_mutex_destroy(&hub->lock);

@@ -17,8 +17,10 @@ struct hub;
 
 struct hub_options {
     struct peers_options peers;
-    uint64_t window; /* bytes of values that may come from a peer ungranted, the same in all
-                      * processes of a job; 0: 256 MiB */
+    uint64_t window;      /* bytes of values that may come from a peer ungranted, the same in all
+                           * processes of a job; 0: 256 MiB */
+    size_t segment_bytes; /* of memory for large values that peers of this host map, or that is
+                           * theirs; 0: 4 GiB */
     /* What a dial waits for, once a second; may be NULL. */
     void (*waiting)(void *context, const char *task, const char *text);
     void *context;

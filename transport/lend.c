@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/lend.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "transport/memfd.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) /* a shorter file would be a SIGBUS */
 #define DATA_OFFSET ((size_t)4096)
 #define MEMORY_BYTES (DATA_OFFSET + LEND_BLOCKS * LEND_BYTES)
 
@@ -49,19 +46,9 @@ static struct lent *map(int fd)
 
 /* ---- lending ---- */
 
-static int make_memory(void)
-{
-    int fd = memfd_create("tf-lend", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && !ftruncate(fd, (off_t)MEMORY_BYTES) && !fcntl(fd, F_ADD_SEALS, SEALS))
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 struct lender *lender_new(void)
 {
-    int fd = make_memory();
+    int fd = memfd_new("tf-lend", MEMORY_BYTES);
     struct lent *memory = fd < 0 ? NULL : map(fd);
     uint64_t number;
     if (!memory || getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -110,20 +97,11 @@ int lender_lend(struct lender *lender, int readers, void **data)
 
 /* ---- borrowing ---- */
 
-static bool is_ours(int fd)
-{
-    struct stat status;
-    int seals = fcntl(fd, F_GET_SEALS);
-    return !fstat(fd, &status) && status.st_size == (off_t)MEMORY_BYTES && seals >= 0 &&
-           (seals & F_SEAL_SHRINK) == F_SEAL_SHRINK;
-}
-
 struct borrower *borrower_new(const struct lend_offer *offer)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)offer->pid, (long long)offer->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct lent *memory = fd >= 0 && is_ours(fd) ? map(fd) : NULL;
+    size_t bytes;
+    int fd = memfd_open(offer->pid, offer->fd, &bytes);
+    struct lent *memory = fd >= 0 && bytes == MEMORY_BYTES ? map(fd) : NULL;
     if (fd >= 0)
         close(fd);
     if (!memory || memory->number != offer->number) {

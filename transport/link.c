@@ -349,8 +349,15 @@ void *link_user(const struct link *link)
     return link->user;
 }
 
+void link_count_lent(struct link *link, uint64_t in, uint64_t out)
+{
+    atomic_fetch_add_explicit(&link->lent_in, in, memory_order_relaxed);
+    atomic_fetch_add_explicit(&link->lent_out, out, memory_order_relaxed);
+}
+
 struct link_stats link_stats(const struct link *link)
 {
-    return (struct link_stats){atomic_load(&link->bytes_in), atomic_load(&link->bytes_out),
-                               atomic_load(&link->records_in), atomic_load(&link->records_out)};
+    return (struct link_stats){atomic_load(&link->bytes_in),   atomic_load(&link->bytes_out),
+                               atomic_load(&link->records_in), atomic_load(&link->records_out),
+                               atomic_load(&link->lent_in),    atomic_load(&link->lent_out)};
 }

@@ -103,7 +103,11 @@ bool link_shares_memory(const struct link *link);
 
 struct link_stats {
     uint64_t bytes_in, bytes_out, records_in, records_out; /* pings and hellos included */
+    uint64_t lent_in, lent_out; /* bytes of values that stayed where they were (flow_lend.h) */
 };
+
+/* Counts bytes of values that were lent. Any thread. */
+void link_count_lent(struct link *link, uint64_t in, uint64_t out);
 
 struct link_stats link_stats(const struct link *link); /* any thread */
 

@@ -42,6 +42,7 @@ enum record_kind {
     RECORD_GRANT,
     RECORD_PING,
     RECORD_REDUCE,
+    RECORD_LEND,
 };
 
 const char *record_kind_name(enum record_kind kind); /* "feed" */

@@ -171,13 +171,14 @@ static int draw_tensor(struct input *in, struct named_tensor *named)
 /* Any record of any kind that a session knows; requests have an id, so that answers come. */
 static void send_record(struct input *in, struct peer *peer, uint64_t id)
 {
-    static const enum record_kind kinds[] = {RECORD_VALUE, RECORD_ANNOUNCE, RECORD_GRANT};
+    static const enum record_kind kinds[] = {RECORD_VALUE, RECORD_ANNOUNCE, RECORD_GRANT,
+                                             RECORD_LEND};
     struct error err = ERROR_INIT;
     struct named_tensor named;
     bool asks = draw(in, 4) > 0;
     int n_fields = asks ? (int)draw(in, 9) : 4, n = draw_tensor(in, &named);
     msgpack_packer *packer =
-        peer_begin(peer, asks ? RECORD_REQUEST : kinds[draw(in, 3)], n_fields + 2 * asks, &err);
+        peer_begin(peer, asks ? RECORD_REQUEST : kinds[draw(in, 4)], n_fields + 2 * asks, &err);
     if (!packer)
         return;
     if (asks) {

@@ -36,7 +36,8 @@ struct test_cluster {
     struct cluster cluster;
     struct test_shard shards[TEST_SHARDS];
     int n;
-    struct hub *hub; /* of worker:0 */
+    struct hub *hub;         /* of worker:0 */
+    size_t segment_bytes[2]; /* of worker:0, and of the shards */
 };
 
 static inline struct hub *test_hub(const struct test_cluster *c, const char *task, uint64_t window)
@@ -48,7 +49,8 @@ static inline struct hub *test_hub(const struct test_cluster *c, const char *tas
                                             .producer = "test",
                                             .folder = c->folder,
                                             .lease = 20},
-                                  .window = window};
+                                  .window = window,
+                                  .segment_bytes = c->segment_bytes[!strncmp(task, "ps", 2)]};
     struct hub *hub = hub_new(&options, &err);
     if (!hub)
         fail_msg("%s", err.text);
@@ -137,11 +139,11 @@ static inline void test_shard_forget(struct test_shard *shard)
 }
 
 /* `window`: of each link; 0: as always. */
+/* *c is zeroed but for limits of the test. */
 static inline void test_cluster_start(struct test_cluster *c, int n, uint64_t window)
 {
     struct error err = ERROR_INIT;
     char text[256] = "task worker:0 unix:none\n";
-    memset(c, 0, sizeof *c);
     snprintf(c->folder, sizeof c->folder, "/tmp/tf-cluster-XXXXXX");
     assert_non_null(mkdtemp(c->folder));
     c->n = n;

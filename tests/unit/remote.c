@@ -206,7 +206,7 @@ static void task_names_are_read(void **state)
 /* Each way 40 tensors of 64 KiB cross a link whose window is 256 KiB, all at once. */
 static void values_beyond_the_credit_are_announced(void **state)
 {
-    struct test_cluster small;
+    struct test_cluster small = {0};
     struct str text = STR_INIT;
     struct cut cut;
     struct graph *whole;

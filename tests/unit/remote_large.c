@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values that stay in memory that the tasks share: nothing that is computed there changes, whoever
+ * goes on with them.
+ */
+#include "lib/cluster.h"
+
+#include "lib/cut.h"
+
+#define ON(task) " @/job:" task "/device:CPU:0\n"
+
+static const struct graph *parse_cut(struct cut *cut, struct graph **whole, const char *text)
+{
+    struct error err = ERROR_INIT;
+    if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
+        fail_msg("%s", err.text);
+    cut_open(cut, *whole);
+    return cut->joined;
+}
+
+#define LARGE 500000 /* elements */
+
+/* There and back, and then added; `read` is what the variable had before. */
+/* clang-format off */
+static const char give_back[] =
+    "n = Const() {dtype=int32, value=[500000]}" ON("ps/task:0")
+    "one = Const() {dtype=float32, value=1}" ON("ps/task:0")
+    "ones = Fill(n, one)" ON("ps/task:0")
+    "v = Variable() {dtype=float32, shape=[500000]}" ON("ps/task:0")
+    "set = Assign(v, ones)" ON("ps/task:0")
+    "pulled = Identity(v)" ON("ps/task:0")
+    "read = Identity(pulled)" ON("worker/task:0")
+    "minus = Neg(pulled)" ON("worker/task:0")
+    "other = Add(minus, pulled)" ON("worker/task:0")
+    "add = AssignAdd(v, read)" ON("ps/task:0");
+/* clang-format on */
+
+static void run(struct driver_session *session, struct session_call *call, int number,
+                struct tensor *values)
+{
+    struct error err = ERROR_INIT;
+    struct step step = {.number = number};
+    if (driver_session_run(session, call, &step, values, &err))
+        fail_msg("%s", err.text);
+}
+
+static void all_are(const struct tensor *t, float value)
+{
+    assert_int_equal(tensor_count(t), LARGE);
+    for (int i = 0; i < LARGE; i++)
+        if (((const float *)t->data)[i] != value)
+            fail_msg("element %d is %g, not %g", i, (double)((const float *)t->data)[i],
+                     (double)value);
+}
+
+static void count_lent(void *context, struct link *link)
+{
+    struct link_stats stats = link_stats(link);
+    *(uint64_t *)context += stats.lent_in + stats.lent_out;
+}
+
+/* What was received stays what it was while the variable changes, and while the kernels beside it
+ * compute. */
+static void give_large_values_back(const size_t limits[2], bool lends)
+{
+    enum { STEPS = 8 };
+    struct test_cluster own = {.segment_bytes = {limits[0], limits[1]}};
+    struct tensor values[STEPS][2], ignored;
+    uint64_t lent = 0;
+    struct cut cut;
+    struct graph *whole;
+    test_cluster_start(&own, 1, 0);
+    const struct graph *graph = parse_cut(&cut, &whole, give_back);
+    struct driver_session *session = test_session(&own, graph);
+    int set = graph_find(graph, "set")->id, add = graph_find(graph, "add")->id;
+    struct edge fetches[] = {{graph_find(graph, "read")->id, 0},
+                             {graph_find(graph, "other")->id, 0}};
+    struct session_call init = {.targets = &set, .n_targets = 1};
+    struct session_call call = {
+        .targets = &add, .n_targets = 1, .fetches = fetches, .n_fetches = 2};
+    run(session, &init, 1, &ignored);
+    for (int i = 0; i < STEPS; i++)
+        run(session, &call, 2 + i, values[i]);
+    peers_each(hub_peers(own.hub), count_lent, &lent);
+    assert_int_equal(lent, lends ? 2 * STEPS * LARGE * sizeof(float) : 0);
+    for (int i = 0; i < STEPS; i++) {
+        all_are(&values[i][0], (float)(1 << i));
+        all_are(&values[i][1], 0);
+        tensor_release(&values[i][0]);
+        tensor_release(&values[i][1]);
+    }
+    driver_session_close(session);
+    cut_close(&cut);
+    graph_free(whole);
+    test_cluster_stop(&own);
+}
+
+static void large_values_stay_where_they_are(void **state)
+{
+    (void)state;
+    give_large_values_back((const size_t[2]){0, 0}, true);
+}
+
+/* The worker has no room for any, or the shard cannot make any: they are sent. */
+static void without_room_large_values_are_sent(void **state)
+{
+    (void)state;
+    give_large_values_back((const size_t[2]){1, 0}, false);
+    give_large_values_back((const size_t[2]){0, 1}, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_values_stay_where_they_are),
+        cmocka_unit_test(without_room_large_values_are_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

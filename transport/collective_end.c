@@ -6,22 +6,27 @@
 
 /* ---- the last step ---- */
 
-/* With the lock: whether the others are yet to be told; then the caller does, without it. */
-static bool begin_end(struct group *group)
+static void tell(struct group *group, int64_t begun)
 {
-    bool is_new = !group->is_ending;
-    group->is_ending = true;
-    if (is_new && group->begun > group->last_step)
-        group->last_step = group->begun;
-    return is_new;
-}
-
-static void tell(struct group *group)
-{
-    const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)group->begun};
+    const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)begun};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
             reduce_send(group, k, &last);
+}
+
+/* This member says which step it has begun, unless it has said so. */
+static void say(struct group *group)
+{
+    bool *said = &group->has_said[group->interface.rank];
+    pthread_mutex_lock(&group->lock);
+    bool is_new = !*said;
+    int64_t begun = group->begun;
+    *said = true;
+    if (is_new && begun > group->last_step)
+        group->last_step = begun;
+    pthread_mutex_unlock(&group->lock);
+    if (is_new)
+        tell(group, begun);
 }
 
 void end_take(struct group *group, int rank, int64_t step)
@@ -30,28 +35,26 @@ void end_take(struct group *group, int rank, int64_t step)
     group->has_said[rank] = true;
     if (step > group->last_step)
         group->last_step = step;
-    bool is_new = begin_end(group);
     pthread_mutex_unlock(&group->lock);
-    if (is_new)
-        tell(group);
+    say(group);
 }
 
 void collective_links_ask_to_end(struct collective *collective)
 {
-    struct group *group = (struct group *)collective;
-    pthread_mutex_lock(&group->lock);
-    bool is_new = begin_end(group);
-    pthread_mutex_unlock(&group->lock);
-    if (is_new)
-        tell(group);
+    say((struct group *)collective);
 }
 
-/* With the lock. */
+/* With the lock, as the next one: until all have said theirs, no step is begun. */
+static bool is_ending(const struct group *group)
+{
+    return group->has_said[group->interface.rank];
+}
+
 static bool is_agreed(const struct group *group)
 {
     bool agreed = true;
     for (int k = 0; k < group->interface.size && agreed; k++)
-        agreed = k == group->interface.rank || group->has_said[k] || group->left[k];
+        agreed = group->has_said[k] || group->left[k];
     return agreed;
 }
 
@@ -59,7 +62,7 @@ bool collective_links_last_step(struct collective *collective, int64_t *step)
 {
     struct group *group = (struct group *)collective;
     pthread_mutex_lock(&group->lock);
-    bool ends = group->is_ending && !group->failed.code;
+    bool ends = is_ending(group) && !group->failed.code;
     bool known = !ends || is_agreed(group);
     *step = ends && known ? group->last_step : INT64_MAX;
     pthread_mutex_unlock(&group->lock);
@@ -71,7 +74,7 @@ bool collective_links_begin(struct collective *collective, int64_t step)
     struct group *group = (struct group *)collective;
     pthread_mutex_lock(&group->lock);
     bool may =
-        !group->is_ending || group->failed.code || (is_agreed(group) && step <= group->last_step);
+        !is_ending(group) || group->failed.code || (is_agreed(group) && step <= group->last_step);
     if (may)
         group->begun = step;
     pthread_mutex_unlock(&group->lock);

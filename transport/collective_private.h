@@ -91,8 +91,7 @@ struct group {
     struct meeting *meetings;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */
-    bool is_ending;    /* said to all others, and none is begun until all have said theirs */
-    bool *has_said;    /* by rank */
+    bool *has_said;    /* by rank: which step it has begun last; this one since it has told all */
     int64_t last_step; /* the latest that anybody has begun, of those that have said it */
     int first;         /* the least rank in the meeting that was settled last */
 };

@@ -138,8 +138,7 @@ static inline void test_shard_forget(struct test_shard *shard)
     sem_destroy(&forget.done);
 }
 
-/* `window`: of each link; 0: as always. */
-/* *c is zeroed but for limits of the test. */
+/* *c is zeroed but for limits of the test. `window`: of each link; 0: as always. */
 static inline void test_cluster_start(struct test_cluster *c, int n, uint64_t window)
 {
     struct error err = ERROR_INIT;

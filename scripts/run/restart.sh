@@ -139,6 +139,7 @@ count_brief() {
 # start_again TASK HOW: start_alone or start_anew
 start_again() {
     brief=$(recall brief "$1" 0)
+    [ "$brief" -lt 5 ] || brief=5
     if [ "$brief" -lt 2 ]; then
         "$2" "$1"
     else

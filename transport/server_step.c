@@ -194,6 +194,15 @@ static int take_feeds(struct served_step *step, const struct query *query, struc
     return 0;
 }
 
+/* Steps end in other threads; they begin in this one only. */
+static int check_room(struct served *served, struct error *err)
+{
+    pthread_mutex_lock(&served->lock);
+    int n = served->n_steps;
+    pthread_mutex_unlock(&served->lock);
+    return n < SERVER_STEPS_MAX ? 0 : error_set(err, ERR_RETRY, "step: %d run already", n);
+}
+
 static int read_step(struct served_step *step, const struct query *query, struct error *err)
 {
     const msgpack_object *header = &query->record->header;
@@ -206,8 +215,8 @@ static int read_step(struct served_step *step, const struct query *query, struct
         !record_get_uint(header, "replica", &replica) || replica > UINT32_MAX ||
         !record_get_uint(header, "incarnation", &step->step.incarnation))
         return error_set(err, ERR_PROTOCOL, "step: a field is missing or wrong");
-    if (served->n_steps >= SERVER_STEPS_MAX)
-        return error_set(err, ERR_RETRY, "step: %d run already", served->n_steps);
+    if (check_room(served, err))
+        return err->code;
     step->handle = served->handles.items[handle];
     step->step.replica = (uint32_t)replica;
     step->step.session = served->id;

@@ -71,7 +71,8 @@ void asked_send(struct asked *asked, const struct named_tensor *tensors, int n);
 /* Waits for all answers; the first failure. */
 int asking_wait(struct asking *all, struct error *err);
 
-/* Waits until the condition holds, which changes under the session's lock. */
+/* Waits until the condition holds, which changes under the session's lock. It is asked with that
+ * lock, but without it where the caller pumps. */
 void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context);
 /* To be called after such a change, with the lock. */
 void driver_changed(struct driver_session *session);

@@ -18,12 +18,19 @@ static void nothing(void *argument)
     (void)argument;
 }
 
-void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
+/* Who made it true holds the lock until it has let go of the session. */
+static void pump(struct driver_session *session, bool (*until)(void *context), void *context)
 {
-    struct loop *loop = hub_loop(session->options.hub);
-    while (session->options.pumps && !loop_run_until(loop, until, context, -1))
+    while (!loop_run_until(hub_loop(session->options.hub), until, context, -1))
         ;
-    pthread_mutex_lock(&session->lock); /* who made it true has let go of the session then */
+    pthread_mutex_lock(&session->lock);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void wait_for_loop(struct driver_session *session, bool (*until)(void *context),
+                          void *context)
+{
+    pthread_mutex_lock(&session->lock);
     while (!until(context)) {
         struct timespec soon;
         clock_gettime(CLOCK_REALTIME, &soon);
@@ -31,6 +38,14 @@ void driver_wait(struct driver_session *session, bool (*until)(void *context), v
         pthread_cond_timedwait(&session->changed, &session->lock, &soon);
     }
     pthread_mutex_unlock(&session->lock);
+}
+
+void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
+{
+    if (session->options.pumps)
+        pump(session, until, context);
+    else
+        wait_for_loop(session, until, context);
 }
 
 void driver_changed(struct driver_session *session)

@@ -92,12 +92,14 @@ static void fail(struct driver_step *step, const struct error *err)
         cancel_all(step, local_runs);
 }
 
-/* One part, or one who looked on, is over. The step may be gone afterwards. */
+/* One part, or one who looked on, is over. The step may be gone afterwards: after the last one
+ * nobody finds it any more. */
 static void count_down(struct driver_step *step)
 {
     struct driver_session *session = step->session;
     pthread_mutex_lock(&session->lock);
-    step->waiting--;
+    if (!--step->waiting)
+        session->running = NULL;
     driver_changed(session);
     pthread_mutex_unlock(&session->lock);
 }
@@ -296,16 +298,6 @@ static bool is_over(void *context)
     return !atomic_load(&step->waiting);
 }
 
-static void run(struct driver_step *step, const struct program *program)
-{
-    struct driver_session *session = step->session;
-    begin(step, program);
-    driver_wait(session, is_over, step);
-    pthread_mutex_lock(&session->lock);
-    session->running = NULL;
-    pthread_mutex_unlock(&session->lock);
-}
-
 int driver_session_run(struct driver_session *session, const struct session_call *call,
                        struct step *step, struct tensor *fetches, struct error *err)
 {
@@ -327,7 +319,8 @@ int driver_session_run(struct driver_session *session, const struct session_call
     s.feeds = mem_array((s.own ? s.own->feeds.n : 0) + 1, sizeof *s.feeds);
     s.own_fetches = mem_array((s.own ? s.own->fetches.n : 0) + 1, sizeof *s.own_fetches);
     s.runs = mem_array(session->tasks.n + 1, sizeof *s.runs);
-    run(&s, program);
+    begin(&s, program);
+    driver_wait(session, is_over, &s);
     s.rendezvous->free(s.rendezvous);
     step->rendezvous = NULL;
     for (int i = 0; s.first.code && i < call->n_fetches; i++)

@@ -6,19 +6,44 @@
 #include "base/memory.h"
 #include "ps/shard_private.h"
 
+/* Who waits may give up before the loop comes to the call: the last of the two frees it. */
 struct dial {
     struct hub *hub;
-    const char *task, *address;
+    char *task, *address;
     double seconds;
-    struct error err;
+    atomic_int holders;
+    atomic_bool given_up; /* the hub may be ending: nothing is dialed any more */
+    struct error err;     /* to be read when it is done */
     atomic_bool done;
 };
+
+static struct dial *dial_new(struct hub *hub, const char *task, const char *address, double seconds)
+{
+    struct dial *d = mem_alloc(sizeof *d);
+    d->hub = hub;
+    d->task = mem_strdup(task);
+    d->address = mem_strdup(address);
+    d->seconds = seconds;
+    atomic_init(&d->holders, 2);
+    return d;
+}
+
+static void dial_release(struct dial *d)
+{
+    if (atomic_fetch_sub(&d->holders, 1) > 1)
+        return;
+    mem_free(d->task);
+    mem_free(d->address);
+    mem_free(d);
+}
 
 static void dial(void *argument)
 {
     struct dial *d = argument;
-    peers_connect(hub_peers(d->hub), d->task, d->address, d->seconds, &d->err);
+    if (!atomic_load(&d->given_up))
+        peers_connect(hub_peers(d->hub), d->task, d->address, d->seconds, &d->err);
     atomic_store(&d->done, true);
+    dial_release(d);
 }
 
 static bool is_linked(struct hub *hub, const char *task)
@@ -37,7 +62,7 @@ static bool goes_on(struct shard *shard, struct dial *d, double end)
            (!d->err.code && !is_linked(d->hub, d->task) && loop_now() < end);
 }
 
-/* Given up only when the loop does not run any more, which then never makes the call. */
+/* Given up only when the shard ends: whose loop then runs on for a while, or not at all. */
 static int link_to(struct shard *shard, const char *task, const char *address, double seconds,
                    struct error *err)
 {
@@ -46,17 +71,17 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     double end = loop_now() + seconds;
     if (is_linked(hub, task))
         return 0;
-    struct dial *d = mem_alloc(sizeof *d);
-    *d = (struct dial){.hub = hub, .task = task, .address = address, .seconds = seconds};
+    struct dial *d = dial_new(hub, task, address, seconds);
     loop_post(hub_loop(hub), dial, d);
     while (goes_on(shard, d, end))
         nanosleep(&pause, NULL);
-    if (d->err.code)
+    atomic_store(&d->given_up, true);
+    if (atomic_load(&d->done) && d->err.code)
         *err = d->err;
     else if (!is_linked(hub, task))
         error_set(err, ERR_UNAVAILABLE, "%s at %s: cannot be reached in %g s", task, address,
                   seconds);
-    mem_free(d);
+    dial_release(d);
     return err->code;
 }
 

@@ -67,13 +67,14 @@ static ssize_t shared_read(struct channel *channel, const struct iovec *vectors,
 static ssize_t shared_write(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct shared *shared = shared_of(channel);
-    bool wanted = false;
+    bool wanted = false, full;
     ssize_t put;
-    do
+    do {
         put = ring_write(&shared->out, vectors, n, &wanted);
-    while (put < 0 && errno == EAGAIN && ring_writer_waits(&shared->out));
-    if (put < 0 && errno == EAGAIN)
-        atomic_store(&shared->waits, true);
+        full = put < 0 && errno == EAGAIN;
+        if (full) /* before the reader is told: it may wake the loop, in another thread, at once */
+            atomic_store(&shared->waits, true);
+    } while (full && ring_writer_waits(&shared->out));
     if (wanted)
         wake(shared);
     return put;

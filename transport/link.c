@@ -98,9 +98,8 @@ void link_refuse(struct link *link, const struct error *why)
 void link_ended(struct link *link)
 {
     struct error why = ERROR_INIT;
-    error_set(&why, ERR_UNAVAILABLE, "closed");
+    error_set(&why, 0, "closed");
     set_reason(link, &why);
-    link->why.code = 0;
     finish(link);
 }
 

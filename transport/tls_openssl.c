@@ -39,13 +39,15 @@ struct tls_channel {
     struct context *context;
     SSL *ssl;
     pthread_mutex_t lock; /* OpenSSL wants one thread at a time */
-    bool server, looked, broken;
+    bool server, looked;
     unsigned char out[OUT_BYTES]; /* encrypted, not yet sent: [sent, ready) */
     size_t sent, ready;
     uint64_t encrypted; /* with this key */
     size_t owed; /* bytes that were encrypted, and are reported as written when they are sent */
-    char text[256];
 };
+
+/* Of the last failure in this thread: one may read while another writes. */
+static _Thread_local char failure_text[256];
 
 /* Sends what is encrypted. False: not all of it; errno says why. */
 static bool send_ready(struct tls_channel *tls)
@@ -240,7 +242,7 @@ static ssize_t failed(struct tls_channel *tls, int status)
         return -1;
     const char *reason = ERR_reason_error_string(ERR_peek_error());
     bool end = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
-    snprintf(tls->text, sizeof tls->text, "TLS: %s", reason ? reason : "damaged");
+    snprintf(failure_text, sizeof failure_text, "TLS: %s", reason ? reason : "damaged");
     ERR_clear_error();
     errno = EBADMSG;
     return end ? 0 : -1;
@@ -318,8 +320,8 @@ static ssize_t tls_write(struct channel *channel, const struct iovec *vectors, i
 
 static const char *error_text(struct channel *channel, int number)
 {
-    struct tls_channel *tls = (struct tls_channel *)channel;
-    return number == EBADMSG ? tls->text : errno_text(number);
+    (void)channel;
+    return number == EBADMSG ? failure_text : errno_text(number);
 }
 
 static void channel_free(struct channel *channel)

@@ -22,10 +22,19 @@ static int find_missing(struct group *group)
     return missing;
 }
 
+/* Why they will not meet; no code: nothing is known. */
+static struct error failure_of(struct group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    struct error why = group->failed;
+    pthread_mutex_unlock(&group->lock);
+    return why.code ? why : group->dial;
+}
+
 static bool has_met(void *context)
 {
     struct group *group = context;
-    return find_missing(group) < 0 || group->dial.code || group->failed.code;
+    return find_missing(group) < 0 || failure_of(group).code;
 }
 
 static int dial(struct group *group, const struct collective_meet *meet, struct error *err)
@@ -68,9 +77,9 @@ int collective_links_meet(struct collective *collective, const struct collective
             told = loop_now();
         }
     }
-    const struct error *why = group->failed.code ? &group->failed : &group->dial;
-    if (why->code && find_missing(group) >= 0)
-        *err = *why;
+    struct error why = failure_of(group);
+    if (why.code && find_missing(group) >= 0)
+        *err = why;
     return err->code;
 }
 
@@ -95,7 +104,6 @@ static void answered(struct collective_waiter *waiter, const struct tensor *valu
                      const struct error *failure)
 {
     struct awaited *a = (struct awaited *)waiter;
-    struct loop *loop = a->loop;
     (void)members;
     for (int i = 0; i < a->n && !failure; i++)
         tensor_share(&a->results[i], &values[i]);
@@ -103,8 +111,8 @@ static void answered(struct collective_waiter *waiter, const struct tensor *valu
         a->err = *failure;
     pthread_mutex_lock(&a->lock);
     a->done = true;
+    loop_post(a->loop, nothing, NULL); /* who waits looks again; without the lock all may be gone */
     pthread_mutex_unlock(&a->lock);
-    loop_post(loop, nothing, NULL); /* who waits looks again, and may be gone */
 }
 
 static bool is_answered(void *context)

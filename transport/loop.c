@@ -132,8 +132,8 @@ void loop_post(struct loop *loop, void (*call)(void *argument), void *argument)
     pthread_mutex_lock(&loop->lock);
     vec_push(&loop->calls, ((struct loop_call){call, argument}));
     atomic_store(&loop->has_calls, true);
+    wake(loop); /* with the lock: the call may be what the loop's end waits for */
     pthread_mutex_unlock(&loop->lock);
-    wake(loop);
 }
 
 void loop_stop(struct loop *loop)

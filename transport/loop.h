@@ -32,7 +32,7 @@ void loop_free(struct loop *loop);
 int loop_run(struct loop *loop, struct error *err);
 
 /* Ends the loop_run or loop_run_until that runs, or the next one. Any thread; also a signal
- * handler.
+ * handler. The loop must stay until it returns.
  */
 void loop_stop(struct loop *loop);
 

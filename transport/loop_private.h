@@ -44,7 +44,7 @@ struct loop_spin {
 
 struct loop {
     struct event_base *base;
-    pthread_mutex_t lock; /* of the calls, and of `stopped` */
+    pthread_mutex_t lock; /* guards `calls` */
     struct loop_calls calls, running;
     atomic_bool has_calls, asleep;
     int wake_fd;

@@ -8,6 +8,7 @@
 struct reducing {
     struct pending pending; /* first */
     struct collective_waiter waiter;
+    struct collective *collective;
 };
 
 static enum collective_kind kind_of(const char *reduction)
@@ -73,8 +74,8 @@ static void answered(struct collective_waiter *waiter, const struct tensor *valu
 
 static bool withdraw(struct pending *pending)
 {
-    struct collective *collective = pending->call->step->collective;
-    return collective->cancel(collective, &((struct reducing *)pending)->waiter);
+    struct reducing *r = (struct reducing *)pending; /* the call may be over */
+    return r->collective->cancel(r->collective, &r->waiter);
 }
 
 /* Memory that is not counted may change when the call is over. */
@@ -101,18 +102,20 @@ static int ask(struct kernel_call *call, const struct tensor *values)
     if (pending_begin(&r->pending, call, withdraw))
         return call->err->code;
     r->waiter.done = answered;
+    r->collective = collective;
     collective->reduce(collective, &what, &r->waiter);
     return pending_wait(&r->pending);
 }
 
-/* One worker alone has nobody to wait for. */
+/* One worker alone has nobody to wait for. One that asks may find the call over at once. */
 static int run(struct kernel_call *call)
 {
-    struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
+    int n = call->n_in;
+    struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
     int code = share_inputs(call, values);
     if (!code)
         code = call->step->collective ? ask(call, values) : take(call, values, 1);
-    for (int i = 0; i < call->n_in; i++)
+    for (int i = 0; i < n; i++)
         tensor_release(&values[i]);
     mem_free(values);
     return code;

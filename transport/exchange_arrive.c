@@ -43,16 +43,12 @@ static int check_source(struct exchange *exchange, const struct expected *expect
     return right ? 0 : error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
 }
 
-/* Of a value or an announcement: who it is for. Both NULL with code 0: nobody any more. */
-static int find_target(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
-                       struct rendezvous **rendezvous, struct error *err)
+/* Of a value or an announcement: who it is for, held. NULL with code 0: nobody any more. */
+static int find_target(struct exchange *exchange, const struct value_id *id,
+                       struct arrival *arrival, struct rendezvous **rendezvous, struct error *err)
 {
-    struct exchange *exchange = exchange_find(all, id->session);
     int64_t index;
     int code = 0;
-    *rendezvous = NULL;
-    if (!exchange)
-        return 0;
     if (!map_get(&exchange->names, id->key, &index)) {
         code = error_set(err, ERR_PROTOCOL, "nothing receives '%.200s'", id->key);
     } else {
@@ -64,7 +60,6 @@ static int find_target(struct exchanges *all, const struct value_id *id, struct 
         if (!code)
             *rendezvous = step_for(exchange, id->step);
     }
-    exchange_release(exchange);
     return code;
 }
 
@@ -73,17 +68,19 @@ typedef int arrive_function(struct rendezvous *, const struct arrival *, struct 
 static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
                   arrive_function *function, struct error *err)
 {
-    struct rendezvous *rendezvous;
+    struct exchange *exchange = exchange_find(all, id->session);
+    struct rendezvous *rendezvous = NULL;
     arrival->iteration = id->iteration;
-    int code = find_target(all, id, arrival, &rendezvous, err);
+    int code = exchange ? find_target(exchange, id, arrival, &rendezvous, err) : 0;
     if (rendezvous) {
         code = function(rendezvous, arrival, err);
         remote_release(rendezvous);
-        return code;
+    } else {
+        atomic_fetch_add(&all->dropped, 1);
+        if (arrival->charged)
+            flow_return(arrival->peer, arrival->charged);
     }
-    atomic_fetch_add(&all->dropped, 1);
-    if (arrival->charged)
-        flow_return(arrival->peer, arrival->charged);
+    exchange_release(exchange); /* not before: the arrival's key is the exchange's */
     return code;
 }
 

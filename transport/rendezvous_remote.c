@@ -196,6 +196,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     struct error failure = ERROR_INIT;
     struct meeting *met = NULL;
     struct peer *granted = NULL;
+    char *granted_key = NULL; /* a copy: whoever aborts may end the waiter, and free its graph */
     pthread_mutex_lock(&remote->lock);
     struct meeting **at = find(remote, key->tensor_name, key->iteration);
     if (remote->reason.code) {
@@ -210,6 +211,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
         if (meeting->state == MEETING_ANNOUNCED) {
             meeting->state = MEETING_GRANTED;
             granted = peer_hold(meeting->peer);
+            id.key = granted_key = mem_strdup(key->tensor_name);
         }
         meeting->waiter = waiter;
         meeting->from = key->send_device;
@@ -220,6 +222,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     if (granted)
         flow_grant(granted, &id);
     peer_release(granted);
+    mem_free(granted_key);
     if (met) {
         bool is_dead = met->value.type == DTYPE_INVALID;
         waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);

@@ -56,16 +56,20 @@ static bool fail(struct group *group, const struct error *why)
     return is_first;
 }
 
+static void close_link(struct group *group, int rank, const struct error *why)
+{
+    struct link *link = peers_find(hub_peers(group->hub), group->tasks[rank]);
+    if (!link)
+        return;
+    link_close(link, why);
+    link_drop(link);
+}
+
 void collective_close_links(struct group *group, const struct error *why)
 {
-    for (int k = 0; k < group->interface.size; k++) {
-        struct link *link =
-            k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
-        if (!link)
-            continue;
-        link_close(link, why);
-        link_drop(link);
-    }
+    for (int k = 0; k < group->interface.size; k++)
+        if (k != group->interface.rank)
+            close_link(group, k, why);
 }
 
 void collective_links_abort(struct collective *collective, const struct error *why)
@@ -87,6 +91,7 @@ static int find_task(const struct group *group, const char *task)
     return -1;
 }
 
+/* Who comes back when a group has failed is told so: what is left of the group is not for it. */
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
     struct group *group = group_of(watcher);
@@ -94,12 +99,15 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (k < 0)
         return;
     pthread_mutex_lock(&group->lock);
-    bool is_new = !group->peers[k] && !group->left[k];
+    struct error failed = group->failed;
+    bool is_new = !failed.code && !group->peers[k] && !group->left[k];
     if (is_new)
         group->peers[k] = peer_hold(peer);
     pthread_mutex_unlock(&group->lock);
     if (is_new)
         lend_offer_to(group, k);
+    else if (failed.code)
+        close_link(group, k, &failed);
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)

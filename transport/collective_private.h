@@ -77,6 +77,7 @@ struct group {
     struct hub_watcher watcher;
     struct hub_reducer reducer;
     struct recycle *memory; /* of results */
+    struct error dial;      /* of one that was given up; the loop's thread's own */
 
     /* Since members have met; before, the loop's thread's own. */
     struct lender *lender;       /* NULL: there is none */
@@ -87,7 +88,6 @@ struct group {
     struct peer **peers;  /* by rank; NULL: no link, or it is this member */
     bool *left;
     struct error failed; /* a member is lost; nothing can meet any more */
-    struct error dial;   /* of a dial that was given up */
     struct meeting *meetings;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */

@@ -168,7 +168,8 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
     bool complete = false;
     int code = 0;
     pthread_mutex_lock(&group->lock);
-    if (part->data || block->claimed || block->done || !m->brought[taken->rank].here ||
+    /* The parts of a block that is claimed are those of who adds them. */
+    if (block->claimed || block->done || part->data || !m->brought[taken->rank].here ||
         m->kinds[block->value] != COLLECTIVE_SUM) {
         code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
     } else {

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "transport/collective_private.h"
+#include "transport/segment.h"
 
 /* ---- the list ---- */
 
@@ -149,7 +150,8 @@ static int make_result(struct group *group, const struct collective_call *call, 
                        struct meeting *m, struct error *err)
 {
     const struct tensor *own = &m->own[value];
-    bool alone = atomic_load(&own->buffer->holders) == 2; /* the caller, and the meeting */
+    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the meeting */
+                 (!segment_has(own) || segment_is_own(own));
     if (!call->yields || !alone)
         return recycle_alloc(group->memory, &m->results[value], own, tensor_bytes(own), err);
     tensor_share(&m->results[value], own);

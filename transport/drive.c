@@ -51,6 +51,7 @@ static int open_session(struct drive *drive, struct error *err)
                                        .local = {.plan = {.kernels = options->kernels,
                                                           .device = options->devices[0],
                                                           .variables = options->variables,
+                                                          .outgoing = hub_outgoing(options->hub),
                                                           .threads = options->threads},
                                                  .devices = options->devices,
                                                  .n_devices = options->n_devices},

@@ -9,6 +9,8 @@ void lending_init(struct lending *lending, struct segments *segments, bool share
 {
     lending->segments = segments;
     atomic_init(&lending->on, segments && shares);
+    if (segments && shares)
+        segments_have_borrower(segments);
 }
 
 void lent_release(struct lent *lent)

@@ -330,6 +330,11 @@ struct exchanges *hub_exchanges(struct hub *hub)
     return hub->exchanges;
 }
 
+struct outgoing *hub_outgoing(struct hub *hub)
+{
+    return segments_outgoing(hub->segments);
+}
+
 struct peer *hub_peer(struct hub *hub, const char *task)
 {
     struct peer *found = NULL;

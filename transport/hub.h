@@ -34,6 +34,8 @@ void hub_free(struct hub *hub);
 struct loop *hub_loop(struct hub *hub);
 struct peers *hub_peers(struct hub *hub);
 struct exchanges *hub_exchanges(struct hub *hub);
+/* Memory from which peers of this host read what is sent to them. */
+struct outgoing *hub_outgoing(struct hub *hub);
 
 /* The peer of a task, held for the caller; NULL: there is no link. */
 struct peer *hub_peer(struct hub *hub, const char *task);

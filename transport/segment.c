@@ -33,6 +33,8 @@ struct segment {
 };
 
 struct segments {
+    struct outgoing outgoing; /* first */
+    atomic_bool has_borrower;
     pthread_mutex_t lock;
     struct segment *all[SEGMENTS_MAX];
     int n;
@@ -119,15 +121,20 @@ static void give_back(struct buffer *buffer)
     mem_free(buffer);
 }
 
-/* The caller's hold of the segment, and its count, become the tensor's. */
-static struct tensor tensor_in(struct segment *segment, enum dtype type, const struct shape *shape)
+/* The caller's hold of the segment, and its count, become the buffer's. */
+static struct buffer *buffer_in(struct segment *segment)
 {
     struct held *held = mem_alloc(sizeof *held);
     held->buffer = (struct buffer){
         .bytes = segment->bytes, .data = segment->data, .free = give_back, .owner = segment};
     atomic_init(&held->buffer.holders, 1);
     held->segment = segment;
-    return (struct tensor){type, *shape, segment->data, &held->buffer, NULL};
+    return &held->buffer;
+}
+
+static struct tensor tensor_in(struct buffer *buffer, enum dtype type, const struct shape *shape)
+{
+    return (struct tensor){type, *shape, buffer->data, buffer, NULL};
 }
 
 /* ---- the table: with the lock ---- */
@@ -203,31 +210,7 @@ static struct segment *find_number(struct segments *segments, uint64_t number)
     return NULL;
 }
 
-/* ---- the interface ---- */
-
-struct segments *segments_new(size_t limit)
-{
-    struct segments *segments = mem_alloc(sizeof *segments);
-    pthread_mutex_init(&segments->lock, NULL);
-    segments->limit = limit ? limit : LIMIT_BYTES;
-    return segments;
-}
-
-void segments_free(struct segments *segments)
-{
-    if (!segments)
-        return;
-    while (segments->n)
-        forget(segments, segments->n - 1);
-    pthread_mutex_destroy(&segments->lock);
-    mem_free(segments);
-}
-
-bool segment_suits(enum dtype type, size_t bytes)
-{
-    return (DTYPES_NUMERIC & DTYPE_BIT(type)) && bytes >= SEGMENT_LEAST_BYTES &&
-           bytes <= (size_t)TENSOR_BYTES_MAX;
-}
+/* ---- memory of a segment ---- */
 
 /* One that is free is made one that has a reader. */
 static struct segment *take_free(struct segments *segments, size_t bytes, bool *room)
@@ -257,17 +240,69 @@ static struct segment *make_another(struct segments *segments, size_t bytes)
     return NULL;
 }
 
+static struct buffer *alloc(struct segments *segments, size_t bytes)
+{
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    bool room;
+    struct segment *segment = take_free(segments, whole, &room);
+    if (!segment && room)
+        segment = make_another(segments, whole);
+    return segment ? buffer_in(segment) : NULL;
+}
+
+/* ---- the interface ---- */
+
+static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type, size_t bytes)
+{
+    struct segments *segments = (struct segments *)outgoing;
+    bool suits = atomic_load_explicit(&segments->has_borrower, memory_order_relaxed) &&
+                 segment_suits(type, bytes);
+    return suits ? alloc(segments, bytes) : NULL;
+}
+
+struct segments *segments_new(size_t limit)
+{
+    struct segments *segments = mem_alloc(sizeof *segments);
+    segments->outgoing.alloc = alloc_outgoing;
+    atomic_init(&segments->has_borrower, false);
+    pthread_mutex_init(&segments->lock, NULL);
+    segments->limit = limit ? limit : LIMIT_BYTES;
+    return segments;
+}
+
+void segments_free(struct segments *segments)
+{
+    if (!segments)
+        return;
+    while (segments->n)
+        forget(segments, segments->n - 1);
+    pthread_mutex_destroy(&segments->lock);
+    mem_free(segments);
+}
+
+bool segment_suits(enum dtype type, size_t bytes)
+{
+    return (DTYPES_NUMERIC & DTYPE_BIT(type)) && bytes >= SEGMENT_LEAST_BYTES &&
+           bytes <= (size_t)TENSOR_BYTES_MAX;
+}
+
 bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type,
                     const struct shape *shape)
 {
-    size_t bytes = ((size_t)shape_bytes(shape, type) + PAGE - 1) / PAGE * PAGE;
-    bool room;
-    struct segment *segment = take_free(segments, bytes, &room);
-    if (!segment && room)
-        segment = make_another(segments, bytes);
-    if (segment)
-        *t = tensor_in(segment, type, shape);
-    return segment != NULL;
+    struct buffer *buffer = alloc(segments, (size_t)shape_bytes(shape, type));
+    if (buffer)
+        *t = tensor_in(buffer, type, shape);
+    return buffer != NULL;
+}
+
+struct outgoing *segments_outgoing(struct segments *segments)
+{
+    return &segments->outgoing;
+}
+
+void segments_have_borrower(struct segments *segments)
+{
+    atomic_store_explicit(&segments->has_borrower, true, memory_order_relaxed);
 }
 
 static struct segment *segment_of(const struct tensor *t)
@@ -280,6 +315,12 @@ static struct segment *segment_of(const struct tensor *t)
 bool segment_has(const struct tensor *t)
 {
     return segment_of(t) != NULL;
+}
+
+bool segment_is_own(const struct tensor *t)
+{
+    struct segment *segment = segment_of(t);
+    return segment && segment->own && atomic_load(&segment->head->readers) == 1;
 }
 
 struct lend_offer segment_lend(const struct tensor *t)
@@ -311,7 +352,7 @@ enum segment_answer segments_borrow(struct segments *segments, const struct lend
     if (segment && answer == SEGMENT_TAKEN && (bytes < 0 || (size_t)bytes > segment->bytes))
         answer = SEGMENT_NOT_THERE;
     if (answer == SEGMENT_TAKEN)
-        *t = tensor_in(segment, type, shape);
+        *t = tensor_in(buffer_in(segment), type, shape);
     else if (segment)
         segment_drop(segment);
     return answer;

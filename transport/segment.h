@@ -13,7 +13,7 @@
 #ifndef TF_TRANSPORT_SEGMENT_H
 #define TF_TRANSPORT_SEGMENT_H
 
-#include "tensor/tensor.h"
+#include "exec/outgoing.h"
 #include "transport/lend.h"
 
 #define SEGMENT_LEAST_BYTES ((size_t)1 << 20) /* smaller tensors are not worth it */
@@ -32,7 +32,15 @@ bool segment_suits(enum dtype type, size_t bytes);
 bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type,
                     const struct shape *shape);
 
+/* The same for values that an executor makes; no memory until some peer can borrow. It lives as
+ * long as the segments. */
+struct outgoing *segments_outgoing(struct segments *segments);
+void segments_have_borrower(struct segments *segments);
+
 bool segment_has(const struct tensor *t);
+
+/* Whether nobody but the tensor's holders in this process has its memory: it may be written. */
+bool segment_is_own(const struct tensor *t);
 
 /* By what others find a tensor that is in a segment; it is counted for one of them, who borrows it.
  */

@@ -174,6 +174,7 @@ static int make(struct served *served, struct error *err)
     struct session_options session = {.plan = {.kernels = options->kernels,
                                                .device = options->devices[0],
                                                .variables = options->variables,
+                                               .outgoing = hub_outgoing(options->hub),
                                                .threads = options->threads},
                                       .devices = options->devices,
                                       .n_devices = options->n_devices};

@@ -42,6 +42,7 @@ static int open_session(struct worker *worker, struct error *err)
                                              .pumps = true,
                                              .given_up = options->member.given_up,
                                              .context = options->member.context};
+    session.local.plan.outgoing = hub_outgoing(worker->member.hub);
     if (worker->devices.devices.n)
         session.local.plan.device = worker->devices.devices.items[0];
     return driver_session_open(&session, &worker->session, err);

@@ -67,7 +67,8 @@ static int gather_variable(struct run *run, struct launch *launch, int i, struct
     input->tensor.buffer = NULL;
     if (!(item->flags & KERNEL_ASYNC) || !value->data)
         return 0;
-    struct buffer *buffer = pool_alloc(plan->dynamic->pool, tensor_bytes(value));
+    struct buffer *buffer =
+        value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
     if (!buffer)
         return error_set(&launch->err, ERR_OS, "no memory for %s",
                          shape_text_typed(value->type, &value->shape));

@@ -145,6 +145,11 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
  * set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
+/* The input, in host memory, for longer than the call: the caller releases it. Memory that is
+ * counted is shared; other memory (a feed, a constant, a variable, a plan's) may change when the
+ * call is over, and is copied. */
+int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
+
 /* Host memory for the duration of the step whose size was not known in prepare. NULL with call->err
  * set. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);

@@ -11,6 +11,7 @@
 #define TF_EXEC_PLAN_H
 
 #include "exec/device.h"
+#include "exec/outgoing.h"
 #include "exec/variable.h"
 #include "graph/graph.h"
 
@@ -18,11 +19,12 @@ struct plan_options {
     const struct kernel_table *kernels;
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
-    int threads;         /* that run expensive kernels of a dynamic plan; 0: cores */
-    bool dynamic;        /* also where a static plan would do (tests) */
-    bool check_numerics; /* stop at the first node whose float output is not finite */
-    bool no_layouts;     /* keep everything row-major (tests) */
-    bool spread;         /* kernels with little to do go to other threads, too (tests) */
+    struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
+    int threads;               /* that run expensive kernels of a dynamic plan; 0: cores */
+    bool dynamic;              /* also where a static plan would do (tests) */
+    bool check_numerics;       /* stop at the first node whose float output is not finite */
+    bool no_layouts;           /* keep everything row-major (tests) */
+    bool spread;               /* kernels with little to do go to other threads, too (tests) */
 };
 
 struct plan_feed {

@@ -28,17 +28,19 @@ struct value {
     enum value_kind kind;
     enum dtype type;
     bool is_ref;
-    bool on_device; /* in memory that is not the host's; never on a device whose memory is */
-    int twin;       /* the same value in the other memory; -1: none */
+    bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
+    bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
+    int twin;         /* the same value in the other memory; -1: none */
     struct shape shape;
     const struct layout *layout;
     struct tensor constant;    /* owned by the plan, or borrowed from the graph */
     struct variable *variable; /* of a reference, or whose memory this value aliases */
     int feed;
-    int item;       /* producer; -1: none */
-    int alias_of;   /* static: the value whose memory this one is; -1: its own */
-    int root;       /* where the chain of aliases ends */
-    int64_t offset; /* in the arena of its memory; -1: none */
+    int item;        /* producer; -1: none */
+    int alias_input; /* of its item: whose memory it is; -1: its own */
+    int alias_of;    /* static: the value whose memory this one is; -1: its own */
+    int root;        /* where the chain of aliases ends */
+    int64_t offset;  /* in the arena of its memory; -1: none */
     size_t bytes;
     int live_from, live_to; /* items, by position in the order */
 };
@@ -127,6 +129,9 @@ int plan_row_major(struct plan *plan, int value, struct error *err);
 /* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
 void plan_fold(struct plan *plan, struct item *item);
 
+/* plan_outgoing.c: marks what leaves the process. */
+void plan_find_outgoing(struct plan *plan);
+
 /* plan_order.c: orders reads and writes of variables. */
 struct use {
     struct variable *variable;
@@ -192,7 +197,10 @@ struct call_host {
     void (*done)(struct call_host *host, int result);
 };
 
-/* run.c: whether it takes less than handing it to another thread: its kernel always does, or what
+/* run.c: memory for a value of a dynamic plan; NULL: there is none. */
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes);
+/* Whether it takes less than handing it to another thread: its kernel always does, or what
  * it is known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
 /* Puts node and op in front of a kernel's message. */

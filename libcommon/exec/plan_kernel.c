@@ -51,6 +51,7 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
         if (out[i].forward == FORWARD_ALIAS && check_alias(plan, item, i, out[i].from, err))
             return err->code;
         value->layout = out[i].layout;
+        value->alias_input = out[i].forward == FORWARD_ALIAS ? out[i].from : -1;
         if (value->is_ref) {
             value->kind = VALUE_VARIABLE;
             value->variable = variable;

@@ -16,6 +16,7 @@ int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape
                           .shape = *shape,
                           .feed = -1,
                           .item = -1,
+                          .alias_input = -1,
                           .alias_of = -1,
                           .root = (int)plan->values.n,
                           .offset = -1};
@@ -348,5 +349,6 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     if ((code = bind_back_edges(plan, err)))
         return code;
     bind_after(plan);
+    plan_find_outgoing(plan);
     return add_fetches(plan, fetch_edges, err);
 }

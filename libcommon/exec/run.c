@@ -10,6 +10,15 @@
 #include "exec/pool.h"
 #include "exec/trace.h"
 
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes)
+{
+    struct buffer *buffer = NULL;
+    if (plan->values.items[value].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, type, bytes);
+    return buffer ? buffer : pool_alloc(pool, bytes);
+}
+
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
     struct call_host *host = call->executor;
@@ -21,11 +30,13 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
                   shape_text(&out->shape), shape_text(shape));
         return NULL;
     }
-    const struct value *value = &host->plan->values.items[host->item->out[i]];
+    int v = host->item->out[i];
+    const struct value *value = &host->plan->values.items[v];
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
-    struct buffer *buffer = bytes < 0 ? NULL : pool_alloc(pool, (size_t)bytes);
+    struct buffer *buffer =
+        bytes < 0 ? NULL : value_alloc(host->plan, v, pool, type, (size_t)bytes);
     if (!buffer) {
         error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
         return NULL;
@@ -42,10 +53,12 @@ static bool is_read(const struct call_host *host, int from)
            host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
 }
 
-static int copy_read(struct kernel_call *call, struct tensor *out, const struct tensor *in)
+static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
 {
     struct call_host *host = call->executor;
-    struct buffer *buffer = pool_alloc(host->pool, tensor_bytes(in));
+    struct tensor *out = call->out[i];
+    struct buffer *buffer =
+        value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
     if (!buffer)
         return error_set(call->err, ERR_OS, "no memory for %s",
                          shape_text_typed(in->type, &in->shape));
@@ -79,7 +92,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
         tensor_share(out, in);
     else if (!is_read(host, from))
         *out = *in;
-    else if (copy_read(call, out, in))
+    else if (copy_read(call, i, in))
         return NULL;
     if (shape)
         out->shape = *shape;
@@ -95,6 +108,31 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     }
     tensor_share(call->out[i], value);
     return call->out[i];
+}
+
+/* As tensor_copy. */
+static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    const struct tensor *in = call->in[i];
+    struct buffer *buffer = NULL;
+    if (plan->values.items[host->item->in[i]].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
+    if (!buffer)
+        return tensor_copy(copy, in, call->err);
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
+    return 0;
+}
+
+int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
+{
+    if (!call->in[i]->buffer)
+        return copy_input(call, i, kept);
+    tensor_share(kept, call->in[i]);
+    return 0;
 }
 
 void *kernel_temporary(struct kernel_call *call, size_t bytes)

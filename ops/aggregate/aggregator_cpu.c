@@ -26,16 +26,6 @@ static int push_prepare(struct kernel_setup *setup)
     return find_aggregator(setup, &state->aggregator);
 }
 
-/* Memory that is not counted (a constant, a variable, a plan's) may change when the call is over.
- */
-static int keep(struct tensor *copy, const struct tensor *value, struct error *err)
-{
-    if (!value->buffer)
-        return tensor_copy(copy, value, err);
-    tensor_share(copy, value);
-    return 0;
-}
-
 static int push_run(struct kernel_call *call)
 {
     const struct push_state *state = call->state;
@@ -44,7 +34,7 @@ static int push_run(struct kernel_call *call)
     struct tensor *token = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
     int code = token ? 0 : call->err->code;
     for (int i = 0; !code && i < call->n_in; i++)
-        code = keep(&values[i], call->in[i], call->err);
+        code = kernel_keep_input(call, i, &values[i]);
     if (!code) {
         aggregator_push(state->aggregator, &id, values, call->n_in);
         *(int64_t *)token->data = id.seq;

@@ -78,16 +78,12 @@ static bool withdraw(struct pending *pending)
     return r->collective->cancel(r->collective, &r->waiter);
 }
 
-/* Memory that is not counted may change when the call is over. */
-static int share_inputs(struct kernel_call *call, struct tensor *values)
+static int keep_inputs(struct kernel_call *call, struct tensor *values)
 {
-    for (int i = 0; i < call->n_in; i++) {
-        if (call->in[i]->buffer)
-            tensor_share(&values[i], call->in[i]);
-        else if (tensor_copy(&values[i], call->in[i], call->err))
-            return call->err->code;
-    }
-    return 0;
+    int code = 0;
+    for (int i = 0; !code && i < call->n_in; i++)
+        code = kernel_keep_input(call, i, &values[i]);
+    return code;
 }
 
 static int ask(struct kernel_call *call, const struct tensor *values)
@@ -112,7 +108,7 @@ static int run(struct kernel_call *call)
 {
     int n = call->n_in;
     struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
-    int code = share_inputs(call, values);
+    int code = keep_inputs(call, values);
     if (!code)
         code = call->step->collective ? ask(call, values) : take(call, values, 1);
     for (int i = 0; i < n; i++)

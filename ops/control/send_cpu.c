@@ -18,7 +18,6 @@ static struct rendezvous_key key_of(const struct kernel_call *call)
                                    .recv_device = node_string(call->node, "recv_device")};
 }
 
-/* Memory that is not counted (a feed, a constant, a variable) may change when the call is over. */
 static int send_run(struct kernel_call *call)
 {
     struct rendezvous *rendezvous = call->step->rendezvous;
@@ -26,9 +25,7 @@ static int send_run(struct kernel_call *call)
     struct tensor value = TENSOR_INIT;
     if (!rendezvous)
         return no_peer(call);
-    if (call->in[0] && call->in[0]->buffer)
-        tensor_share(&value, call->in[0]);
-    else if (call->in[0] && tensor_copy(&value, call->in[0], call->err))
+    if (call->in[0] && kernel_keep_input(call, 0, &value))
         return call->err->code;
     int code = rendezvous->send(rendezvous, &key, call->in[0] ? &value : NULL, call->err);
     tensor_release(&value);

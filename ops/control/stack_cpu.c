@@ -61,9 +61,7 @@ static int push_run(struct kernel_call *call)
     struct tensor element = TENSOR_INIT;
     if (!stack)
         return call->err->code;
-    if (call->in[1]->buffer)
-        tensor_share(&element, call->in[1]);
-    else if (tensor_copy(&element, call->in[1], call->err))
+    if (kernel_keep_input(call, 1, &element))
         return call->err->code;
     pthread_mutex_lock(&stack->lock);
     vec_push(&stack->elements, element);

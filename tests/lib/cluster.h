@@ -173,16 +173,18 @@ static inline struct driver_session *test_session(const struct test_cluster *c,
     struct error err = ERROR_INIT;
     if (!device)
         device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
-    struct driver_session_options options = {
-        .hub = c->hub,
-        .graph = graph,
-        .task = "worker:0",
-        .cluster = &c->cluster,
-        .local = {.plan = {.kernels = ops_kernels(), .device = device, .threads = 1},
-                  .devices = &device,
-                  .n_devices = 1},
-        .timeout = 10,
-        .pumps = true};
+    struct driver_session_options options = {.hub = c->hub,
+                                             .graph = graph,
+                                             .task = "worker:0",
+                                             .cluster = &c->cluster,
+                                             .local = {.plan = {.kernels = ops_kernels(),
+                                                                .device = device,
+                                                                .outgoing = hub_outgoing(c->hub),
+                                                                .threads = 1},
+                                                       .devices = &device,
+                                                       .n_devices = 1},
+                                             .timeout = 10,
+                                             .pumps = true};
     if (driver_session_open(&options, &session, &err))
         fail_msg("%s", err.text);
     return session;

@@ -119,6 +119,41 @@ static void test_a_part_is_not_lent(void **state)
     segments_free(own);
 }
 
+/* What an executor makes is there for those who can borrow it, once there are any. */
+static void test_what_is_made_to_be_lent(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
+    struct outgoing *outgoing = segments_outgoing(own);
+    size_t bytes = N * sizeof(float);
+    struct tensor there, more;
+    (void)state;
+    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes));
+    segments_have_borrower(own);
+    assert_null(outgoing_alloc(outgoing, FLOAT32, SEGMENT_LEAST_BYTES - 1));
+    assert_null(outgoing_alloc(outgoing, STRING, bytes));
+    struct buffer *buffer = outgoing_alloc(outgoing, FLOAT32, bytes);
+    struct tensor t = {FLOAT32, shape, buffer->data, buffer, NULL};
+    assert_true(segment_is_own(&t));
+    ((float *)t.data)[N - 1] = 3;
+    struct lend_offer offer = segment_lend(&t);
+    assert_false(segment_is_own(&t)); /* the other may read it from now on */
+    assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+    assert_float_equal(last(&there), 3, 0);
+    assert_false(segment_is_own(&there));
+    tensor_release(&t);
+    assert_false(segment_is_own(&there)); /* nor what is another's, however alone */
+    tensor_release(&there);
+    assert_true(segments_alloc(own, &t, FLOAT32, &shape));
+    assert_true(segments_alloc(own, &there, FLOAT32, &shape));
+    assert_true(segments_alloc(own, &more, FLOAT32, &shape));
+    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes)); /* the limit */
+    tensor_release(&t);
+    tensor_release(&there);
+    tensor_release(&more);
+    segments_free(own);
+    segments_free(others);
+}
+
 static void test_the_limit(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT - 1);
@@ -281,7 +316,7 @@ int main(void)
         cmocka_unit_test(test_lent_on),         cmocka_unit_test(test_a_part_is_not_lent),
         cmocka_unit_test(test_the_limit),       cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_a_reader_dies),   cmocka_unit_test(test_a_reader_cannot_write),
-        cmocka_unit_test(test_the_lender_dies),
+        cmocka_unit_test(test_the_lender_dies), cmocka_unit_test(test_what_is_made_to_be_lent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory for values that leave the process, where it has some that others can read: what is
+ * computed there need not be copied before it is sent. An executor knows no more of it than this
+ * interface.
+ */
+#ifndef TF_EXEC_OUTGOING_H
+#define TF_EXEC_OUTGOING_H
+
+#include "tensor/tensor.h"
+
+struct outgoing {
+    /* Host memory, held once, for a value of that type and size; it may outlive `outgoing`. NULL:
+     * the value is to be kept as any other. Any thread. */
+    struct buffer *(*alloc)(struct outgoing *outgoing, enum dtype type, size_t bytes);
+};
+
+/* NULL is as one that has no memory. */
+static inline struct buffer *outgoing_alloc(struct outgoing *outgoing, enum dtype type,
+                                            size_t bytes)
+{
+    return outgoing ? outgoing->alloc(outgoing, type, bytes) : NULL;
+}
+
+#endif

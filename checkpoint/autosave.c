@@ -121,12 +121,23 @@ static void copy_scalars_and_blobs(struct job *job)
     }
 }
 
+/* Between two steps, when nobody writes: no variable has to be held. */
+static void take_cut(struct job *job)
+{
+    struct variable_store *store = job->autosave->options.variables;
+    variable_vec all = VEC_INIT;
+    for (struct variable *v = NULL; (v = variable_store_next(store, v));)
+        vec_push(&all, v);
+    cut_take(store, &all, &job->cut, &job->err);
+    vec_release(&all);
+}
+
 static struct job *job_new(struct autosave *a, int64_t step)
 {
     struct job *job = mem_alloc(sizeof *job);
     job->autosave = a;
     job->step = step;
-    cut_take(a->options.variables, &job->cut, &job->err);
+    take_cut(job);
     copy_scalars_and_blobs(job);
     return job;
 }

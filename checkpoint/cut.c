@@ -26,9 +26,9 @@ static int take_part(struct resource_writer *writer, const char *container, cons
     return 0;
 }
 
-static void take_variables(struct variable_store *store, struct cut *cut)
+static void take_variables(const variable_vec *variables, struct cut *cut)
 {
-    variable_marks_place(store, &cut->marks);
+    variable_marks_place(variables, &cut->marks);
     for (size_t i = 0; i < cut->marks.n; i++) {
         const struct variable_mark *mark = &cut->marks.items[i];
         struct save_tensor tensor = {mark->variable->container, mark->variable->name, mark->updates,
@@ -39,12 +39,13 @@ static void take_variables(struct variable_store *store, struct cut *cut)
 
 /* Clocks first: of a push that a clock knows of the aggregators have all values, and still have
  * them when they are copied after it. */
-int cut_take(struct variable_store *store, struct cut *cut, struct error *err)
+int cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut,
+             struct error *err)
 {
     struct part_writer parts = {{take_part}, cut, true};
     *cut = (struct cut){0};
     error_clear(err);
-    take_variables(store, cut);
+    take_variables(variables, cut);
     if (resources_save(store, &parts.writer, err))
         return err->code;
     parts.clocks = false;

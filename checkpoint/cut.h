@@ -16,9 +16,10 @@ struct cut {
     struct arena arena;
 };
 
-/* The moment is consistent if no step runs that writes. No other cut of the store is uncollected.
- * cut_release in any case. */
-int cut_take(struct variable_store *store, struct cut *cut, struct error *err);
+/* The variables are those that are held, so that no step writes them; where no step runs, all of
+ * the store. No other cut of the store is uncollected. cut_release in any case. */
+int cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut,
+             struct error *err);
 
 /* Waits for steps that hold a variable, as far as they have not copied it. By any one thread. */
 int cut_collect(struct cut *cut, struct error *err);

@@ -32,7 +32,7 @@ int containers_list(struct variable_store *store, const char *container, const c
                     double seconds, struct container_list *list, struct error *err)
 {
     double end = now() + seconds;
-    for (struct variable *v = variable_store_first(store); v; v = v->next) {
+    for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, name))
             continue;
         if (hold(v, false, end, err))
@@ -105,7 +105,7 @@ int containers_hold(struct variable_store *store, const char *container, bool wr
                     variable_vec *held, struct error *err)
 {
     double end = now() + seconds;
-    for (struct variable *v = variable_store_first(store); v; v = v->next) {
+    for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, NULL))
             continue;
         if (hold(v, write, end, err))

@@ -46,8 +46,6 @@ int containers_reset(struct variable_store *store, const char *container, double
 
 /* ---- for what works on several variables at once ---- */
 
-typedef VEC(struct variable *) variable_vec;
-
 /* Holds every variable of a container (NULL: of all), in the order of all holds. What was held
  * before a failure is in the vector, too: give it back in any case. */
 int containers_hold(struct variable_store *store, const char *container, bool write, double seconds,

@@ -40,7 +40,7 @@ static int take_held(struct shard *shard, struct shard_cut *cut, double seconds,
 {
     variable_vec held = VEC_INIT;
     if (!containers_hold(shard->options.variables, NULL, false, seconds, &held, err))
-        cut_take(shard->options.variables, &cut->cut, err);
+        cut_take(shard->options.variables, &held, &cut->cut, err);
     containers_unhold(&held, false);
     return err->code;
 }

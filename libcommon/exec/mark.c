@@ -5,13 +5,11 @@
 
 #define LOOK_SECONDS 0.1
 
-void variable_marks_place(struct variable_store *store, struct variable_marks *marks)
+void variable_marks_place(const variable_vec *variables, struct variable_marks *marks)
 {
-    size_t n = 0;
-    for (struct variable *v = variable_store_first(store); v; v = v->next)
-        n++;
-    *marks = (struct variable_marks){.items = mem_array(n + 1, sizeof *marks->items)};
-    for (struct variable *v = variable_store_first(store); v && marks->n < n; v = v->next) {
+    *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
+    for (size_t i = 0; i < variables->n; i++) {
+        struct variable *v = variables->items[i];
         struct variable_mark *mark = &marks->items[marks->n];
         if (!v->initialized)
             continue;

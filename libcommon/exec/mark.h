@@ -9,7 +9,6 @@
 #ifndef TF_EXEC_MARK_H
 #define TF_EXEC_MARK_H
 
-#include "base/vec.h"
 #include "exec/variable.h"
 
 struct variable_mark {
@@ -24,8 +23,9 @@ struct variable_marks {
     size_t n;
 };
 
-/* Marks all variables that have a value. A variable can have one mark at a time. */
-void variable_marks_place(struct variable_store *store, struct variable_marks *marks);
+/* Marks those of the variables that have a value. Nobody writes them meanwhile: they are held, or
+ * no step runs that writes. A variable can have one mark at a time. */
+void variable_marks_place(const variable_vec *variables, struct variable_marks *marks);
 
 /* Copies what no writer has copied yet, from any one thread; a writer waits for the copy of one
  * variable at most. On return all values are there. ERR_OS without memory. */

@@ -70,7 +70,8 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
                    struct error *err)
 {
     error_clear(err);
-    for (struct variable *v = variable_store_first(store); v && !err->code; v = v->next) {
+    struct variable *v = NULL;
+    while (!err->code && (v = variable_store_next(store, v))) {
         variable_hold_wait(v, false);
         if (v->initialized)
             save_one(v, step, writer, err);

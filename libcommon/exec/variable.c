@@ -257,18 +257,23 @@ struct variable_store *variable_store_new(void)
     return store;
 }
 
+static void variable_free(struct variable *v)
+{
+    tensor_release(&v->value);
+    pthread_mutex_destroy(&v->lock);
+    mem_free((char *)(uintptr_t)v->container);
+    mem_free((char *)(uintptr_t)v->name);
+    mem_free((char *)(uintptr_t)v->slice.of);
+    mem_free(v);
+}
+
 void variable_store_free(struct variable_store *store)
 {
     if (!store)
         return;
     for (struct variable *v = store->first, *next; v; v = next) {
         next = v->next;
-        tensor_release(&v->value);
-        pthread_mutex_destroy(&v->lock);
-        mem_free((char *)(uintptr_t)v->container);
-        mem_free((char *)(uintptr_t)v->name);
-        mem_free((char *)(uintptr_t)v->slice.of);
-        mem_free(v);
+        variable_free(v);
     }
     resource_table_release(&store->resources);
     pthread_mutex_destroy(&store->lock);
@@ -297,23 +302,37 @@ static void take_slice(struct variable *v, const struct variable *like)
     v->slice.of = mem_strdup(like->slice.of);
 }
 
-static struct variable *add(struct variable_store *store, const struct variable *like)
+static struct variable *variable_new(const struct variable *like)
 {
     struct variable *v = mem_alloc(sizeof *v);
     v->container = mem_strdup(like->container);
-    v->id = store->last ? store->last->id + 1 : 0;
     v->name = mem_strdup(like->name);
     v->type = like->type;
     v->shape = like->shape;
     v->device = like->device;
     take_slice(v, like);
     pthread_mutex_init(&v->lock, NULL);
+    return v;
+}
+
+/* Nobody finds it before the watcher has given it its value, which the watcher does without a hold.
+ */
+static int add(struct variable_store *store, const struct variable *like, struct variable **added,
+               struct error *err)
+{
+    struct variable *v = variable_new(like);
+    int code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
+    if (code) {
+        variable_free(v);
+        return code;
+    }
+    v->id = store->last ? store->last->id + 1 : 0;
     if (store->last)
         store->last->next = v;
     else
         store->first = v;
-    store->last = v;
-    return v;
+    store->last = *added = v;
+    return 0;
 }
 
 int variable_store_get(struct variable_store *store, const struct variable *like,
@@ -323,8 +342,7 @@ int variable_store_get(struct variable_store *store, const struct variable *like
     pthread_mutex_lock(&store->lock);
     struct variable *v = find(store, like->container, like->name);
     if (!v) {
-        v = add(store, like);
-        code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
+        code = add(store, like, &v, err);
     } else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape)) {
         code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
                          shape_text_typed(v->type, &v->shape),
@@ -346,12 +364,12 @@ struct variable *variable_store_find(struct variable_store *store, const char *c
     return v;
 }
 
-struct variable *variable_store_first(struct variable_store *store)
+struct variable *variable_store_next(struct variable_store *store, const struct variable *variable)
 {
     pthread_mutex_lock(&store->lock);
-    struct variable *v = store->first;
+    struct variable *next = variable ? variable->next : store->first;
     pthread_mutex_unlock(&store->lock);
-    return v;
+    return next;
 }
 
 void variable_watch(struct variable_store *store, struct variable_watcher *watcher)

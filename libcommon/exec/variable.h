@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "base/vec.h"
 #include "tensor/tensor.h"
 
 struct device;
@@ -34,13 +35,15 @@ struct variable {
     bool initialized;
     uint64_t updates; /* writes so far */
     struct device *device;
+    struct variable *next; /* in the store, which guards it */
 
     pthread_mutex_t lock;                               /* guards what follows */
     int holds;                                          /* readers; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
     struct variable_mark *mark; /* the value is wanted as it is (exec/mark.h); NULL: it is not */
-    struct variable *next;
 };
+
+typedef VEC(struct variable *) variable_vec;
 
 /* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by
  * the thread that released, once the hold has been taken for the waiter. */
@@ -89,14 +92,15 @@ int variable_store_get(struct variable_store *store, const struct variable *like
                        struct variable **variable, struct error *err);
 struct variable *variable_store_find(struct variable_store *store, const char *container,
                                      const char *name); /* NULL: none */
-/* Told of each variable that is made from now on, before anybody gets it; an error is that of
- * variable_store_get. One for a store; lives longer than the store is used. */
+/* Told of each variable that is made from now on, before anybody can find it. After an error, which
+ * is that of variable_store_get, there is no such variable. One for a store; lives longer than the
+ * store is used. Not from within `made`. */
 struct variable_watcher {
     int (*made)(struct variable_watcher *watcher, struct variable *variable, struct error *err);
 };
 void variable_watch(struct variable_store *store, struct variable_watcher *watcher);
 
-/* In the order of creation, linked by `next`. */
-struct variable *variable_store_first(struct variable_store *store);
+/* The next one of the store, in the order of creation; NULL: the first, and after the last. */
+struct variable *variable_store_next(struct variable_store *store, const struct variable *variable);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint/cut.h"
 #include "lib/unit.h"
 #include "ps/containers.h"
 
@@ -181,6 +184,164 @@ static void holds_with_a_deadline(void **unused)
     variable_store_free(shared);
 }
 
+/* ---- variables that are made meanwhile ---- */
+
+struct lister {
+    pthread_t thread;
+    struct container_list list;
+    int code;
+};
+
+static void *list_all(void *argument)
+{
+    struct lister *lister = argument;
+    struct error err = ERROR_INIT;
+    lister->code = containers_list(shared, NULL, NULL, 5, &lister->list, &err);
+    return NULL;
+}
+
+static bool somebody_waits(struct variable *variable)
+{
+    pthread_mutex_lock(&variable->lock);
+    bool waits = variable->first_waiter != NULL;
+    pthread_mutex_unlock(&variable->lock);
+    return waits;
+}
+
+struct giver {
+    struct variable_watcher watcher; /* first */
+    struct variable *last;           /* held for writing by this thread, until `made` */
+};
+
+/* Lets whoever has come as far as the last variable go on to the new one. */
+static int give_value(struct variable_watcher *watcher, struct variable *variable,
+                      struct error *err)
+{
+    struct giver *giver = (struct giver *)watcher;
+    int64_t number = 5;
+    const struct tensor value = tensor_borrow(INT64, &SHAPE_SCALAR, &number);
+    variable_unhold(giver->last, true);
+    usleep(50000);
+    if (!variable_copy_in(variable, &value, err))
+        variable->updates = 7;
+    return err->code;
+}
+
+static void a_new_variable_is_listed_once_it_has_its_value(void **unused)
+{
+    (void)unused;
+    struct variable like = {.container = "default", .name = "new", .type = INT64}, *made;
+    struct lister lister = {0};
+    struct error err = ERROR_INIT;
+    shared = make_store();
+    struct giver giver = {{give_value}, variable_store_find(shared, "scratch", "s")};
+    variable_watch(shared, &giver.watcher);
+    variable_hold_wait(giver.last, true);
+    assert_int_equal(pthread_create(&lister.thread, NULL, list_all, &lister), 0);
+    while (!somebody_waits(giver.last))
+        usleep(100);
+    assert_int_equal(variable_store_get(shared, &like, &made, &err), 0);
+    pthread_join(lister.thread, NULL);
+    assert_int_equal(lister.code, 0);
+    assert_int_equal(lister.list.rows.n, 4);
+    assert_string_equal(lister.list.rows.items[3].name, "new");
+    assert_true(lister.list.rows.items[3].initialized);
+    assert_int_equal(lister.list.rows.items[3].updates, 7);
+    container_list_release(&lister.list);
+    variable_store_free(shared);
+}
+
+static int refuse(struct variable_watcher *watcher, struct variable *variable, struct error *err)
+{
+    (void)watcher;
+    return error_set(err, ERR_DATA, "no value for '%s'", variable->name);
+}
+
+static void a_variable_that_got_no_value_is_not_there(void **unused)
+{
+    (void)unused;
+    struct variable_store *store = make_store();
+    struct variable_watcher watcher = {refuse};
+    struct variable like = {.container = "default", .name = "new", .type = INT64}, *made;
+    struct error err = ERROR_INIT;
+    variable_watch(store, &watcher);
+    for (int again = 0; again < 2; again++)
+        unit_assert_error(variable_store_get(store, &like, &made, &err), err, ERR_DATA,
+                          "no value for 'new'");
+    assert_null(variable_store_find(store, "default", "new"));
+    variable_store_free(store);
+}
+
+#define MADE 100
+#define WIDTH 1000 /* int64 */
+
+static atomic_bool all_made;
+
+/* Each is written twice; every element is the number of the write. */
+static void write_twice(struct variable *variable)
+{
+    struct error err = ERROR_INIT;
+    for (int64_t number = 1; number <= 2; number++) {
+        variable_hold_wait(variable, true);
+        assert_int_equal(variable_prepare_write(variable, &variable->shape, false, &err), 0);
+        for (int i = 0; i < WIDTH; i++)
+            ((int64_t *)variable->value.data)[i] = number;
+        variable_written(variable);
+        variable_unhold(variable, true);
+    }
+}
+
+static void *make_and_write(void *unused)
+{
+    char name[16];
+    struct error err = ERROR_INIT;
+    struct variable *variable,
+        like = {.container = "default", .name = name, .type = INT64, .shape = shape_vector(WIDTH)};
+    for (int i = 0; i < MADE; i++) {
+        snprintf(name, sizeof name, "new%d", i);
+        assert_int_equal(variable_store_get(shared, &like, &variable, &err), 0);
+        write_twice(variable);
+    }
+    atomic_store(&all_made, true);
+    return unused;
+}
+
+static void check_cut(const struct cut *cut)
+{
+    for (size_t i = 0; i < cut->tensors.n; i++) {
+        const struct save_tensor *tensor = &cut->tensors.items[i];
+        const int64_t *values = tensor->value.data;
+        assert_int_equal(tensor_count(&tensor->value), WIDTH);
+        for (int k = 0; k < WIDTH; k++)
+            assert_int_equal(values[k], tensor->updates);
+    }
+}
+
+/* As a save does while a worker begins. */
+static void a_cut_has_whole_values_while_variables_are_made(void **unused)
+{
+    (void)unused;
+    pthread_t thread;
+    struct error err = ERROR_INIT;
+    shared = variable_store_new();
+    atomic_store(&all_made, false);
+    assert_int_equal(pthread_create(&thread, NULL, make_and_write, NULL), 0);
+    for (bool last = false; !last;) {
+        struct cut cut;
+        variable_vec held = VEC_INIT;
+        last = atomic_load(&all_made);
+        assert_int_equal(containers_hold(shared, NULL, false, 5, &held, &err), 0);
+        assert_int_equal(cut_take(shared, &held, &cut, &err), 0);
+        containers_unhold(&held, false);
+        assert_int_equal(cut_collect(&cut, &err), 0);
+        check_cut(&cut);
+        assert_true(!last || cut.tensors.n == MADE);
+        cut_release(&cut);
+    }
+    pthread_join(thread, NULL);
+    variable_store_free(shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +350,9 @@ int main(void)
         cmocka_unit_test(reset_forgets_a_container_and_no_other),
         cmocka_unit_test(a_step_that_does_not_end_is_named),
         cmocka_unit_test(holds_with_a_deadline),
+        cmocka_unit_test(a_new_variable_is_listed_once_it_has_its_value),
+        cmocka_unit_test(a_variable_that_got_no_value_is_not_there),
+        cmocka_unit_test(a_cut_has_whole_values_while_variables_are_made),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

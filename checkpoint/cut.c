@@ -32,7 +32,7 @@ static void take_variables(const variable_vec *variables, struct cut *cut)
     for (size_t i = 0; i < cut->marks.n; i++) {
         const struct variable_mark *mark = &cut->marks.items[i];
         struct save_tensor tensor = {mark->variable->container, mark->variable->name, mark->updates,
-                                     TENSOR_INIT, mark->variable->slice};
+                                     TENSOR_INIT, mark->slice};
         vec_push(&cut->tensors, tensor);
     }
 }

@@ -28,10 +28,15 @@ void claims_free(struct claims *claims)
     mem_free(claims);
 }
 
-int claims_read(struct checkpoint *c, const struct variable *variable, struct tensor *value,
+int claims_read(struct checkpoint *c, struct variable *variable, struct tensor *value,
                 uint64_t *updates, struct error *err)
 {
-    if (checkpoint_read_variable(c, variable, value, updates, err) == ERR_NOINPUT)
+    const struct variable like = {.container = variable->container,
+                                  .name = variable->name,
+                                  .type = variable->type,
+                                  .shape = variable->shape,
+                                  .slice = variable_get_slice(variable)};
+    if (checkpoint_read_variable(c, &like, value, updates, err) == ERR_NOINPUT)
         error_clear(err);
     return err->code;
 }

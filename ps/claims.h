@@ -27,8 +27,8 @@ int claims_resource(struct claims *claims, const struct resource *resource, stru
 /* ---- for restoring at once, too ---- */
 
 /* The value of a variable; type DTYPE_INVALID: the checkpoint has none. The caller releases. */
-int claims_read(struct checkpoint *checkpoint, const struct variable *variable,
-                struct tensor *value, uint64_t *updates, struct error *err);
+int claims_read(struct checkpoint *checkpoint, struct variable *variable, struct tensor *value,
+                uint64_t *updates, struct error *err);
 
 /* All parts of a resource that is there. */
 int claims_load(struct checkpoint *checkpoint, const struct resource *resource, struct error *err);

@@ -15,7 +15,7 @@ void variable_marks_place(const variable_vec *variables, struct variable_marks *
             continue;
         pthread_mutex_lock(&v->lock);
         BUG_ON(v->mark);
-        *mark = (struct variable_mark){.variable = v, .updates = v->updates};
+        *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
         v->mark = mark;
         pthread_mutex_unlock(&v->lock);
         marks->n++;

@@ -15,7 +15,8 @@ struct variable_mark {
     struct variable *variable;
     struct tensor value; /* once it was copied, in host memory */
     uint64_t updates;    /* at the moment of the mark */
-    struct error err;    /* of the writer who could not copy it */
+    struct variable_slice slice;
+    struct error err; /* of the writer who could not copy it */
 };
 
 struct variable_marks {

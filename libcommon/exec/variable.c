@@ -293,13 +293,26 @@ static struct variable *find(struct variable_store *store, const char *container
     return NULL;
 }
 
-/* Also of one that was made when nobody knew of it. */
+struct variable_slice variable_get_slice(struct variable *variable)
+{
+    pthread_mutex_lock(&variable->lock);
+    struct variable_slice slice = variable->slice;
+    pthread_mutex_unlock(&variable->lock);
+    return slice;
+}
+
+/* Also of one that was made when nobody knew of it, and which others may be saving or restoring. */
 static void take_slice(struct variable *v, const struct variable *like)
 {
-    if (v->slice.of || !like->slice.of)
+    struct variable_slice slice = like->slice;
+    if (!slice.of)
         return;
-    v->slice = like->slice;
-    v->slice.of = mem_strdup(like->slice.of);
+    pthread_mutex_lock(&v->lock);
+    if (!v->slice.of) {
+        slice.of = mem_strdup(slice.of);
+        v->slice = slice;
+    }
+    pthread_mutex_unlock(&v->lock);
 }
 
 static struct variable *variable_new(const struct variable *like)
@@ -310,8 +323,8 @@ static struct variable *variable_new(const struct variable *like)
     v->type = like->type;
     v->shape = like->shape;
     v->device = like->device;
-    take_slice(v, like);
     pthread_mutex_init(&v->lock, NULL);
+    take_slice(v, like);
     return v;
 }
 

@@ -29,7 +29,6 @@ struct variable {
     const char *container, *name;
     int id; /* 0, 1, ... in the order of creation; holds that are kept together are taken so */
     enum dtype type;
-    struct variable_slice slice;
     struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
     struct tensor value; /* data NULL before the first assignment */
     bool initialized;
@@ -40,7 +39,8 @@ struct variable {
     pthread_mutex_t lock;                               /* guards what follows */
     int holds;                                          /* readers; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
-    struct variable_mark *mark; /* the value is wanted as it is (exec/mark.h); NULL: it is not */
+    struct variable_mark *mark;  /* the value is wanted as it is (exec/mark.h); NULL: it is not */
+    struct variable_slice slice; /* of what is there already: variable_get_slice */
 };
 
 typedef VEC(struct variable *) variable_vec;
@@ -78,6 +78,10 @@ int variable_copy_in(struct variable *variable, const struct tensor *value, stru
 /* With the hold of a writer: as before the first assignment, but for the count of updates. Gives
  * the memory back. */
 void variable_clear(struct variable *variable);
+
+/* A slice that was not known when the variable was made comes with a later variable_store_get. Once
+ * there it stays; the name is the variable's. */
+struct variable_slice variable_get_slice(struct variable *variable);
 
 /* ---- the store: all variables of a process ---- */
 

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -302,6 +303,12 @@ static void *make_and_write(void *unused)
         assert_int_equal(variable_store_get(shared, &like, &variable, &err), 0);
         write_twice(variable);
     }
+    for (int i = 0; i < MADE; i++) { /* a restore has made them, and the graph comes now */
+        snprintf(name, sizeof name, "new%d", i);
+        like.slice = (struct variable_slice){"whole", MADE * WIDTH, i * WIDTH};
+        assert_int_equal(variable_store_get(shared, &like, &variable, &err), 0);
+        usleep(50);
+    }
     atomic_store(&all_made, true);
     return unused;
 }
@@ -313,7 +320,14 @@ static void check_cut(const struct cut *cut)
         const int64_t *values = tensor->value.data;
         assert_int_equal(tensor_count(&tensor->value), WIDTH);
         for (int k = 0; k < WIDTH; k++)
-            assert_int_equal(values[k], tensor->updates);
+            if (values[k] != (int64_t)tensor->updates)
+                fail_msg("%s: write %d in the value of write %d", tensor->name, (int)values[k],
+                         (int)tensor->updates);
+        if (!tensor->slice.of)
+            continue;
+        assert_string_equal(tensor->slice.of, "whole");
+        assert_int_equal(tensor->slice.rows, MADE * WIDTH);
+        assert_int_equal(tensor->slice.first, WIDTH * atoi(tensor->name + strlen("new")));
     }
 }
 

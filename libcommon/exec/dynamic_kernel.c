@@ -162,10 +162,11 @@ int kernel_run(struct run *run, struct launch *launch)
         set_constant(run, a);
         return 0;
     }
-    if (make_call(run, launch))
-        return item_fail(item, &launch->err);
+    /* first: an asynchronous kernel's holds are given back once its inputs are gathered */
     if (item_check_variables(item, &launch->err))
         return launch->err.code;
+    if (make_call(run, launch))
+        return item_fail(item, &launch->err);
     if (item->scratch_bytes) {
         launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
         if (!launch->scratch)

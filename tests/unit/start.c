@@ -113,15 +113,16 @@ static const struct kernel_code *find_code(struct device *device, const char *na
     return strcmp(name, "heavy") ? fixture_device()->code(fixture_device(), name) : &heavy_code;
 }
 
-/* StopGradient is an expensive kernel, if what it is given is large. */
-static struct plan *heavy_plan(struct planned *p, const char *text, struct device *device,
-                               const char *fetch)
+/* StopGradient has these flags; without any it is expensive, if what it is given is large. */
+static struct plan *own_plan(struct planned *p, const char *text, struct device *device,
+                             unsigned flags, const char *fetch)
 {
     static struct kernel_row rows[1000];
     static struct kernel_table table = {rows, 0};
     const struct kernel_table *ops = ops_kernels();
     assert_true(ops->n < sizeof rows / sizeof *rows);
-    rows[0] = (struct kernel_row){.op = "StopGradient", .device = "CPU", .code = "heavy"};
+    rows[0] =
+        (struct kernel_row){.op = "StopGradient", .device = "CPU", .code = "heavy", .flags = flags};
     memcpy(rows + 1, ops->rows, ops->n * sizeof *rows);
     table.n = ops->n + 1;
     planned_open(p, text);
@@ -138,7 +139,7 @@ static void run_heavy(const char *text, bool computes, bool waits)
     struct device device;
     struct started s;
     struct shape large = shape_vector(2048);
-    struct plan *plan = heavy_plan(&p, text, &device, "result");
+    struct plan *plan = own_plan(&p, text, &device, 0, "result");
     assert_int_equal(plan_is_static(plan), !waits);
     started_open(&s, 1);
     s.done.computes = computes;
@@ -217,6 +218,49 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
         plan_free(reads);
         planned_close(&p);
     }
+}
+
+struct eraser {
+    struct variable_waiter waiter; /* first */
+    struct variable *variable;
+};
+
+static void erase(struct variable_waiter *waiter)
+{
+    const struct eraser *eraser = (struct eraser *)waiter;
+    variable_clear(eraser->variable);
+    variable_unhold(eraser->variable, true);
+}
+
+/* It has a copy of what it reads, and the variable is others' before it has run. */
+static void an_asynchronous_kernel_runs_with_what_it_has_read(void **state)
+{
+    struct planned p;
+    struct device device;
+    struct started s;
+    (void)state;
+    struct plan *plan = own_plan(&p,
+                                 "v = Variable() {dtype=float32, shape=[]}\n"
+                                 "three = Const() {dtype=float32, value=3}\n"
+                                 "init = Assign(v, three)\n"
+                                 "result = StopGradient(v)\n",
+                                 &device, KERNEL_CHEAP | KERNEL_ASYNC, "result");
+    planned_get(&p, "^init");
+    struct variable *v = variable_store_find(p.variables, "default", "v");
+    struct eraser eraser = {{.resume = erase}, v};
+    variable_hold_wait(v, true);
+    started_open(&s, 1);
+    plan_start(plan, &s.step, NULL, &s.value, &s.done);
+    assert_false(variable_hold(v, true, &eraser.waiter)); /* its turn is after the kernel's */
+    variable_unhold(v, true);
+    started_wait(&s);
+    if (s.code)
+        fail_msg("%s", s.err.text);
+    assert_float_equal(tensor_get_float64(&s.value, 0), 3, 0);
+    assert_false(v->initialized);
+    started_close(&s);
+    plan_free(plan);
+    planned_close(&p);
 }
 
 #define N_STARTERS 4
@@ -363,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_thousand_steps_wait_without_a_thread),
         cmocka_unit_test(expensive_kernels_run_where_they_may),
         cmocka_unit_test(steps_are_put_aside_until_a_variable_is_free),
+        cmocka_unit_test(an_asynchronous_kernel_runs_with_what_it_has_read),
         cmocka_unit_test(steps_of_many_threads_contend_for_variables),
         cmocka_unit_test(a_step_starts_the_next_without_end),
         cmocka_unit_test(an_error_ends_a_step_of_which_the_rest_waits),

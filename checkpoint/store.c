@@ -194,7 +194,8 @@ static void destroy(struct store *store)
     if (store->fd >= 0)
         close(store->fd);
     lock_release(store->lock_fd);
-    pthread_rwlock_destroy(&store->mapping);
+    pthread_cond_destroy(&store->map_unused);
+    pthread_mutex_destroy(&store->map_lock);
     mem_free(store->name);
     mem_free(store->folder);
     mem_free(store);
@@ -223,10 +224,8 @@ static int open_new(struct store *store, struct store **result, struct error *er
         destroy(store);
         return 0;
     }
-    store->opening = true;
     if (open_checked(store, err))
         return err->code;
-    store->opening = false;
     store->holders = 1;
     store->next = opened;
     opened = store;
@@ -246,7 +245,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
     store->writes = options->write;
     store->folder = folder_of(path, options->shard);
     store->name = mem_strdup(store->folder);
-    pthread_rwlock_init(&store->mapping, NULL);
+    pthread_mutex_init(&store->map_lock, NULL);
+    pthread_cond_init(&store->map_unused, NULL);
     if (options->write && options->shard && !store_exists(store->folder))
         store_create(store->folder, err);
     if (err->code || open_file(store, err) || (store->writes && take_lock(store, options, err))) {
@@ -369,15 +369,18 @@ int store_create(const char *path, struct error *err)
         error_set(err, ERR_USAGE, "%s: is a store already", folder);
     } else if (!make_folders(folder, err)) {
         str_printf(&temporary, "%s.%ld-%d.tmp", folder, (long)getpid(), atomic_fetch_add(&made, 1));
-        struct store new = {.name = folder, .folder = temporary.data, .fd = -1, .lock_fd = -1};
-        pthread_rwlock_init(&new.mapping, NULL);
+        struct store new = {.name = folder,
+                            .folder = temporary.data,
+                            .fd = -1,
+                            .lock_fd = -1,
+                            .map_lock = PTHREAD_MUTEX_INITIALIZER,
+                            .map_unused = PTHREAD_COND_INITIALIZER};
         if (mkdir(temporary.data, 0777) && errno != EEXIST)
             error_set_errno(err, denied_or_io(errno), "%s", folder);
         else
             fill_new(&new, err);
         if (new.env)
             mdb_env_close(new.env);
-        pthread_rwlock_destroy(&new.mapping);
         if (!err->code)
             move_new(temporary.data, folder, err);
         if (err->code)

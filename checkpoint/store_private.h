@@ -21,13 +21,16 @@ struct store {
     int fd, lock_fd;
     size_t page_bytes;
     bool writes;
-    bool opening;          /* nobody else knows it yet: its locks are not taken */
+    struct pages_count pages;
+
+    pthread_mutex_t map_lock; /* guards what follows */
+    pthread_cond_t map_unused;
+    int map_users;         /* transactions that live, for the most part */
     struct error lost_map; /* LMDB gives up its map before it makes another, and does not notice
                             * when it has none then: nothing may be done any more. Code 0: all is
                             * well. */
-    struct pages_count pages;
-    pthread_rwlock_t mapping; /* held for reading while a transaction lives */
-    dev_t device;             /* of data.mdb, with inode: what is open already */
+
+    dev_t device; /* of data.mdb, with inode: what is open already */
     ino_t inode;
     int holders;
     struct store *next;

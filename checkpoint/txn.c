@@ -44,48 +44,43 @@ int store_failed(const struct store *store, int status, const char *what, struct
 
 /* ---- transactions ---- */
 
-/* A store that is being opened is known to its thread only. */
-static void lock_mapping(struct store *store)
+/* The map stays where it is until unuse_map, perhaps by another thread: a checkpoint need not be
+ * closed by who has opened it. Fails when there is no map. */
+static int use_map(struct store *store, struct error *err)
 {
-    if (!store->opening)
-        pthread_rwlock_rdlock(&store->mapping);
+    pthread_mutex_lock(&store->map_lock);
+    int code = store->lost_map.code;
+    if (code)
+        *err = store->lost_map;
+    else
+        store->map_users++;
+    pthread_mutex_unlock(&store->map_lock);
+    return code;
 }
 
-static void unlock_mapping(struct store *store)
+static void unuse_map(struct store *store)
 {
-    if (!store->opening)
-        pthread_rwlock_unlock(&store->mapping);
+    pthread_mutex_lock(&store->map_lock);
+    if (!--store->map_users)
+        pthread_cond_broadcast(&store->map_unused);
+    pthread_mutex_unlock(&store->map_lock);
 }
 
-/* 0: as large as the file is. */
+/* When nobody uses it. 0: as large as the file is. */
 static int resize_map(struct store *store, uint64_t bytes)
 {
-    if (!store->opening)
-        pthread_rwlock_wrlock(&store->mapping);
+    pthread_mutex_lock(&store->map_lock);
+    while (store->map_users)
+        pthread_cond_wait(&store->map_unused, &store->map_lock);
     int status = mdb_env_set_mapsize(store->env, (size_t)bytes);
     store_failed(store, status, "mapping", &store->lost_map);
-    unlock_mapping(store);
+    pthread_mutex_unlock(&store->map_lock);
     return status;
 }
 
-/* Another process has made the map larger. */
-static int adopt_map(struct store *store)
-{
-    unlock_mapping(store);
-    int status = resize_map(store, 0);
-    lock_mapping(store);
-    return status;
-}
-
-int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err)
+static int begin(struct store *store, bool write, MDB_txn **txn)
 {
     int cleared;
-    lock_mapping(store);
-    if (store->lost_map.code) {
-        *err = store->lost_map;
-        unlock_mapping(store);
-        return err->code;
-    }
     if (write)
         mdb_reader_check(store->env, &cleared);
     int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
@@ -93,17 +88,29 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
         mdb_reader_check(store->env, &cleared);
         status = mdb_txn_begin(store->env, NULL, MDB_RDONLY, txn);
     }
-    while (status == MDB_MAP_RESIZED && !(status = adopt_map(store)))
-        status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
-    if (status)
-        unlock_mapping(store);
-    return store_failed(store, status, "starting a transaction", err);
+    return status;
+}
+
+int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err)
+{
+    for (;;) {
+        if (use_map(store, err))
+            return err->code;
+        int status = begin(store, write, txn);
+        if (!status)
+            return 0;
+        unuse_map(store);
+        if (status == MDB_MAP_RESIZED) /* another process has made it larger */
+            status = resize_map(store, 0);
+        if (status)
+            return store_failed(store, status, "starting a transaction", err);
+    }
 }
 
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     int status = mdb_txn_commit(txn);
-    unlock_mapping(store);
+    unuse_map(store);
     return store_failed(store, status, "committing", err);
 }
 
@@ -112,7 +119,7 @@ void store_abort(struct store *store, MDB_txn *txn)
     if (!txn)
         return;
     mdb_txn_abort(txn);
-    unlock_mapping(store);
+    unuse_map(store);
 }
 
 /* ---- keys and values ---- */
@@ -259,11 +266,10 @@ static int grow(struct store *store, uint64_t old, uint64_t more, struct error *
 int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err)
 {
     MDB_envinfo info;
-    if (store->lost_map.code) {
-        *err = store->lost_map;
+    if (use_map(store, err))
         return err->code;
-    }
     mdb_env_info(store->env, &info);
+    unuse_map(store);
     uint64_t used = (info.me_last_pgno + 1) * store->page_bytes, map = info.me_mapsize;
     uint64_t tail = map > used ? map - used : 0;
     if (tail >= bytes || (!certainly && free_pages_suffice(store, bytes - tail)))

@@ -3,6 +3,8 @@
  * Saving and reading checkpoints: what comes back, what is written twice, who may write.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -236,6 +238,44 @@ static void what_is_stopped_leaves_no_trace(void **state)
     store_close(store);
 }
 
+struct closing {
+    struct checkpoint *checkpoint;
+    atomic_bool saved; /* what needs a larger map */
+    bool saved_before; /* it was closed */
+    int code;          /* of reading it then */
+};
+
+/* While it is open, whoever needs a larger map waits. */
+static void *read_and_close(void *argument)
+{
+    struct closing *closing = argument;
+    struct error err = ERROR_INIT;
+    usleep(200000);
+    closing->saved_before = atomic_load(&closing->saved);
+    closing->code = stores_compare(closing->checkpoint, MANY, &err);
+    checkpoint_close(closing->checkpoint);
+    return NULL;
+}
+
+static void a_checkpoint_is_closed_by_another_thread(void **state)
+{
+    (void)state;
+    struct store *store = stores_open(path, true);
+    struct closing closing = {0};
+    struct error err = ERROR_INIT;
+    pthread_t thread;
+    stores_must_save(store, 1, MANY);
+    assert_int_equal(checkpoint_open(store, 1, &closing.checkpoint, NULL, &err), 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_and_close, &closing), 0);
+    stores_must_save(store, 2, 4 * MANY);
+    atomic_store(&closing.saved, true);
+    pthread_join(thread, NULL);
+    assert_false(closing.saved_before);
+    assert_int_equal(closing.code, 0);
+    assert_int_equal(stores_newest(store, 4 * MANY), 2);
+    store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +288,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(the_newest_complete_one_of_several_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_stopped_leaves_no_trace, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_checkpoint_is_closed_by_another_thread, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,10 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .fetched = fetched};
     int64_t step;
     serving->shard = shard_new(&options);
-    return resume ? shard_resume(serving->shard, save_folder, -1, &step, err) : 0;
+    if (resume && shard_resume(serving->shard, save_folder, -1, &step, err))
+        return err->code;
+    shard_start_saves(serving->shard);
+    return 0;
 }
 
 static void closing(void *context)

@@ -202,9 +202,13 @@ struct shard *shard_new(const struct shard_options *options)
     hub_verb(options->hub, "status", verb_status, shard);
     hub_verb(options->hub, "stats", verb_stats, shard);
     hub_verb(options->hub, "stop", verb_stop, shard);
-    if (options->save_folder && options->save_every > 0)
-        clerk_do(shard->slow, shard_auto_save, shard);
     return shard;
+}
+
+void shard_start_saves(struct shard *shard)
+{
+    if (shard->options.save_folder && shard->options.save_every > 0)
+        clerk_do(shard->slow, shard_auto_save, shard);
 }
 
 void shard_free(struct shard *shard)

@@ -57,4 +57,8 @@ void shard_free(struct shard *shard);
 int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
                  struct error *err);
 
+/* From now on it makes checkpoints by itself, if the options say so. After shard_resume: what is
+ * due is counted from the clock, which must not be one that is half restored. */
+void shard_start_saves(struct shard *shard);
+
 #endif

@@ -161,17 +161,21 @@ static void await_saves(void)
     }
 }
 
-/* Until the shard has seen that there is a clock, and says where it stops for a checkpoint. */
+/* The shard has seen that there is a clock, and says where it stops for a checkpoint. 0: not yet.
+ */
+static int64_t stop_at(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    int64_t version = clock->stop_at;
+    pthread_mutex_unlock(&clock->lock);
+    return version;
+}
+
 static void await_shard(struct clock *clock)
 {
-    int64_t stop_at = 0;
-    for (int i = 0; !stop_at && i < 1000; i++) {
+    for (int i = 0; !stop_at(clock) && i < 1000; i++)
         usleep(10000);
-        pthread_mutex_lock(&clock->lock);
-        stop_at = clock->stop_at;
-        pthread_mutex_unlock(&clock->lock);
-    }
-    assert_int_equal(stop_at, 10);
+    assert_int_equal(stop_at(clock), 10);
 }
 
 static void checkpoints_are_made_at_their_very_update(void **unused)
@@ -188,6 +192,9 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
     struct push_id id = {0, 1, 0};
     clock_join(t.clock, &id, &t.waiter);
     await(&t);
+    usleep(150000); /* more often than it looks */
+    assert_int_equal(stop_at(t.clock), 0);
+    shard_start_saves(servers[0].shard);
     await_shard(t.clock);
     for (int64_t step = 1; step <= 35; step++) {
         tick(&t, &rounds, step);

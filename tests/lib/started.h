@@ -19,6 +19,23 @@
          "recv_device=\"b\", shape=" shape "}\n"
 #define RECV(name) RECV_SHAPED(name, "[]")
 
+/* v and w; steps that add one to both, what comes to both, or read them. */
+#define COUNTERS                                                                                   \
+    "v = Variable() {dtype=float32, shape=[]}\n"                                                   \
+    "w = Variable() {dtype=float32, shape=[]}\n"                                                   \
+    "zero = Const() {dtype=float32, value=0}\n"                                                    \
+    "one = Const() {dtype=float32, value=1}\n"                                                     \
+    "init_v = Assign(v, zero)\n"                                                                   \
+    "init_w = Assign(w, zero)\n"                                                                   \
+    "init = NoOp(^init_v, ^init_w)\n" RECV("x") RECV("y") "add_v = AssignAdd(v, one)\n"            \
+                                                          "add_w = AssignAdd(w, one)\n"            \
+                                                          "both = NoOp(^add_v, ^add_w)\n"          \
+                                                          "add_x = AssignAdd(v, x)\n"              \
+                                                          "add_y = AssignAdd(w, y, ^add_x)\n"      \
+                                                          "read_v = Identity(v)\n"                 \
+                                                          "read_w = Identity(w)\n"                 \
+                                                          "sum = Add(read_v, read_w)\n"
+
 struct planned {
     struct graph *graph;
     struct variable_store *variables;
@@ -137,6 +154,38 @@ static inline void started_wait(struct started *s)
     for (int i = 0; i < 30000 && !atomic_load(&s->n_ends); i++)
         usleep(1000);
     assert_int_equal(atomic_load(&s->n_ends), 1);
+}
+
+/* ---- a kernel of the test's own ---- */
+
+static const struct kernel_code *started_own_code;
+
+static inline const struct kernel_code *started_find_code(struct device *device, const char *name)
+{
+    (void)device;
+    return strcmp(name, "own") ? fixture_device()->code(fixture_device(), name) : started_own_code;
+}
+
+/* planned_open and planned_new, with that code and those flags for StopGradient. */
+static inline struct plan *planned_own(struct planned *p, const char *text, struct device *device,
+                                       const struct kernel_code *code, unsigned flags,
+                                       const char *fetch)
+{
+    static struct kernel_row rows[1000];
+    static struct kernel_table table = {rows, 0};
+    const struct kernel_table *ops = ops_kernels();
+    assert_true(ops->n < sizeof rows / sizeof *rows);
+    rows[0] =
+        (struct kernel_row){.op = "StopGradient", .device = "CPU", .code = "own", .flags = flags};
+    memcpy(rows + 1, ops->rows, ops->n * sizeof *rows);
+    table.n = ops->n + 1;
+    started_own_code = code;
+    planned_open(p, text);
+    *device = *fixture_device();
+    device->code = started_find_code;
+    p->options.device = device;
+    p->options.kernels = &table;
+    return planned_new(p, fetch);
 }
 
 #endif

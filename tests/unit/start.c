@@ -107,39 +107,14 @@ static int heavy_run(struct kernel_call *call)
 
 static const struct kernel_code heavy_code = {.run = heavy_run};
 
-static const struct kernel_code *find_code(struct device *device, const char *name)
-{
-    (void)device;
-    return strcmp(name, "heavy") ? fixture_device()->code(fixture_device(), name) : &heavy_code;
-}
-
-/* StopGradient has these flags; without any it is expensive, if what it is given is large. */
-static struct plan *own_plan(struct planned *p, const char *text, struct device *device,
-                             unsigned flags, const char *fetch)
-{
-    static struct kernel_row rows[1000];
-    static struct kernel_table table = {rows, 0};
-    const struct kernel_table *ops = ops_kernels();
-    assert_true(ops->n < sizeof rows / sizeof *rows);
-    rows[0] =
-        (struct kernel_row){.op = "StopGradient", .device = "CPU", .code = "heavy", .flags = flags};
-    memcpy(rows + 1, ops->rows, ops->n * sizeof *rows);
-    table.n = ops->n + 1;
-    planned_open(p, text);
-    *device = *fixture_device();
-    device->code = find_code;
-    p->options.device = device;
-    p->options.kernels = &table;
-    return planned_new(p, fetch);
-}
-
+/* StopGradient is an expensive kernel, if what it is given is large. */
 static void run_heavy(const char *text, bool computes, bool waits)
 {
     struct planned p;
     struct device device;
     struct started s;
     struct shape large = shape_vector(2048);
-    struct plan *plan = own_plan(&p, text, &device, 0, "result");
+    struct plan *plan = planned_own(&p, text, &device, &heavy_code, 0, "result");
     assert_int_equal(plan_is_static(plan), !waits);
     started_open(&s, 1);
     s.done.computes = computes;
@@ -170,161 +145,6 @@ static void expensive_kernels_run_where_they_may(void **state)
     run_heavy(RECV_SHAPED("x", "[2048]") "result = StopGradient(x)\n", false, true);
 }
 
-/* ---- variables ---- */
-
-static const char counters[] =
-    "v = Variable() {dtype=float32, shape=[]}\n"
-    "w = Variable() {dtype=float32, shape=[]}\n"
-    "zero = Const() {dtype=float32, value=0}\n"
-    "one = Const() {dtype=float32, value=1}\n"
-    "init_v = Assign(v, zero)\n"
-    "init_w = Assign(w, zero)\n"
-    "init = NoOp(^init_v, ^init_w)\n" RECV("x") RECV("y") "add_v = AssignAdd(v, one)\n"
-                                                          "add_w = AssignAdd(w, one)\n"
-                                                          "both = NoOp(^add_v, ^add_w)\n"
-                                                          "add_x = AssignAdd(v, x)\n"
-                                                          "add_y = AssignAdd(w, y, ^add_x)\n"
-                                                          "read_v = Identity(v)\n"
-                                                          "read_w = Identity(w)\n"
-                                                          "sum = Add(read_v, read_w)\n";
-
-static void steps_are_put_aside_until_a_variable_is_free(void **state)
-{
-    struct planned p;
-    struct started steps[64];
-    (void)state;
-    for (int dynamic = 0; dynamic < 2; dynamic++) {
-        planned_open(&p, counters);
-        p.options.dynamic = dynamic;
-        planned_get(&p, "^init");
-        struct plan *adds = planned_new(&p, "^both"), *reads = planned_new(&p, "sum");
-        assert_int_equal(plan_is_static(adds), !dynamic);
-        struct variable *w = variable_store_find(p.variables, "default", "w");
-        variable_hold_wait(w, true);
-        for (int i = 0; i < 64; i++) {
-            started_open(&steps[i], i);
-            plan_start(i == 32 ? reads : adds, &steps[i].step, NULL, &steps[i].value,
-                       &steps[i].done);
-            assert_int_equal(atomic_load(&steps[i].n_ends), 0);
-        }
-        variable_unhold(w, true); /* this thread goes on with all of them */
-        for (int i = 0; i < 64; i++) {
-            assert_int_equal(steps[i].code, 0);
-            started_close(&steps[i]);
-        }
-        assert_float_equal(planned_get(&p, "read_v"), 63, 0);
-        assert_float_equal(planned_get(&p, "read_w"), 63, 0);
-        plan_free(adds);
-        plan_free(reads);
-        planned_close(&p);
-    }
-}
-
-struct eraser {
-    struct variable_waiter waiter; /* first */
-    struct variable *variable;
-};
-
-static void erase(struct variable_waiter *waiter)
-{
-    const struct eraser *eraser = (struct eraser *)waiter;
-    variable_clear(eraser->variable);
-    variable_unhold(eraser->variable, true);
-}
-
-/* It has a copy of what it reads, and the variable is others' before it has run. */
-static void an_asynchronous_kernel_runs_with_what_it_has_read(void **state)
-{
-    struct planned p;
-    struct device device;
-    struct started s;
-    (void)state;
-    struct plan *plan = own_plan(&p,
-                                 "v = Variable() {dtype=float32, shape=[]}\n"
-                                 "three = Const() {dtype=float32, value=3}\n"
-                                 "init = Assign(v, three)\n"
-                                 "result = StopGradient(v)\n",
-                                 &device, KERNEL_CHEAP | KERNEL_ASYNC, "result");
-    planned_get(&p, "^init");
-    struct variable *v = variable_store_find(p.variables, "default", "v");
-    struct eraser eraser = {{.resume = erase}, v};
-    variable_hold_wait(v, true);
-    started_open(&s, 1);
-    plan_start(plan, &s.step, NULL, &s.value, &s.done);
-    assert_false(variable_hold(v, true, &eraser.waiter)); /* its turn is after the kernel's */
-    variable_unhold(v, true);
-    started_wait(&s);
-    if (s.code)
-        fail_msg("%s", s.err.text);
-    assert_float_equal(tensor_get_float64(&s.value, 0), 3, 0);
-    assert_false(v->initialized);
-    started_close(&s);
-    plan_free(plan);
-    planned_close(&p);
-}
-
-#define N_STARTERS 4
-#define EACH 250
-
-struct starter {
-    pthread_t thread;
-    struct plan *adds, *receives;
-    struct started *steps; /* all; every other receives */
-    int first;
-};
-
-static void *start_some(void *argument)
-{
-    struct starter *s = argument;
-    for (int i = s->first; i < N_STARTERS * EACH; i += N_STARTERS) {
-        struct started *step = &s->steps[i];
-        bool receives = i / N_STARTERS % 2;
-        plan_start(receives ? s->receives : s->adds, &step->step, NULL, &step->value, &step->done);
-        int other = i - i % N_STARTERS + (i + 1) % N_STARTERS;
-        if (receives) {
-            started_send(step, "x", 1);
-            started_send(&s->steps[other], "y", 1);
-        }
-    }
-    return NULL;
-}
-
-static void steps_of_many_threads_contend_for_variables(void **state)
-{
-    struct planned p;
-    struct starter starters[N_STARTERS];
-    (void)state;
-    for (int dynamic = 0; dynamic < 2; dynamic++) {
-        planned_open(&p, counters);
-        p.options.dynamic = dynamic;
-        planned_get(&p, "^init");
-        struct started *steps = calloc(N_STARTERS * EACH, sizeof *steps);
-        for (int i = 0; i < N_STARTERS * EACH; i++)
-            started_open(&steps[i], i);
-        struct plan *adds = planned_new(&p, "^both"), *receives = planned_new(&p, "^add_y");
-        for (int i = 0; i < N_STARTERS; i++) {
-            starters[i] = (struct starter){.adds = adds, .receives = receives};
-            starters[i].steps = steps;
-            starters[i].first = i;
-            assert_int_equal(pthread_create(&starters[i].thread, NULL, start_some, &starters[i]),
-                             0);
-        }
-        for (int i = 0; i < N_STARTERS; i++)
-            pthread_join(starters[i].thread, NULL);
-        for (int i = 0; i < N_STARTERS * EACH; i++) {
-            started_wait(&steps[i]);
-            assert_int_equal(steps[i].code, 0);
-            started_close(&steps[i]);
-        }
-        assert_float_equal(planned_get(&p, "read_v"), N_STARTERS * EACH, 0);
-        assert_float_equal(planned_get(&p, "read_w"), N_STARTERS * EACH, 0);
-        plan_free(adds);
-        plan_free(receives);
-        planned_close(&p);
-        free(steps);
-    }
-}
-
 /* ---- one after another ---- */
 
 struct chain {
@@ -353,7 +173,7 @@ static void a_step_starts_the_next_without_end(void **state)
     struct planned p;
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
-        planned_open(&p, counters);
+        planned_open(&p, COUNTERS);
         p.options.dynamic = dynamic;
         planned_get(&p, "^init");
         struct chain c = {.done = {.done = next_step}, .plan = planned_new(&p, "^both")};
@@ -406,9 +226,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_steps_wait_without_a_thread),
         cmocka_unit_test(expensive_kernels_run_where_they_may),
-        cmocka_unit_test(steps_are_put_aside_until_a_variable_is_free),
-        cmocka_unit_test(an_asynchronous_kernel_runs_with_what_it_has_read),
-        cmocka_unit_test(steps_of_many_threads_contend_for_variables),
         cmocka_unit_test(a_step_starts_the_next_without_end),
         cmocka_unit_test(an_error_ends_a_step_of_which_the_rest_waits),
     };

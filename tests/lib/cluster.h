@@ -164,9 +164,9 @@ static inline void test_cluster_stop(struct test_cluster *c)
     rmdir(c->folder);
 }
 
-/* A session of worker:0 on a graph that was cut. */
-static inline struct driver_session *test_session(const struct test_cluster *c,
-                                                  const struct graph *graph)
+/* A session of worker:0 on a graph that was cut. It pumps, or a thread runs the hub's loop. */
+static inline struct driver_session *test_session_of(const struct test_cluster *c,
+                                                     const struct graph *graph, bool pumps)
 {
     static struct device *device;
     struct driver_session *session;
@@ -184,10 +184,16 @@ static inline struct driver_session *test_session(const struct test_cluster *c,
                                                        .devices = &device,
                                                        .n_devices = 1},
                                              .timeout = 10,
-                                             .pumps = true};
+                                             .pumps = pumps};
     if (driver_session_open(&options, &session, &err))
         fail_msg("%s", err.text);
     return session;
+}
+
+static inline struct driver_session *test_session(const struct test_cluster *c,
+                                                  const struct graph *graph)
+{
+    return test_session_of(c, graph, true);
 }
 
 #endif

@@ -298,6 +298,48 @@ static void test_a_member_is_lost(void **state)
     members_stop(&all);
 }
 
+static bool is_answered(void *context)
+{
+    return ((struct answer *)context)->done;
+}
+
+/* A member that comes back while the others end is told why they do, rather than waited with. */
+static void test_nobody_joins_a_group_that_failed(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct error err = ERROR_INIT;
+    struct answer answer;
+    struct tensor value;
+    (void)state;
+    members_start_some_shared(&all, 2, 0);
+    const char *tasks[] = {all.tasks[0], all.tasks[1]};
+    const char *addresses[] = {all.addresses[0], all.addresses[1]};
+    struct hub_options options = {.peers = {.task = tasks[0],
+                                            .folder = all.folder,
+                                            .incarnation = 8,
+                                            .lease = 5,
+                                            .no_shared_memory = true}};
+    struct collective_meet meet = {.addresses = addresses, .seconds = 10};
+    struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, false};
+    struct member_end *end = &all.ends[0];
+    member_kill(end);
+    end->hub = hub_new(&options, &err);
+    assert_non_null(end->hub);
+    end->collective = collective_links_new(end->hub, tasks, 2, 0);
+    fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
+    collective_links_meet(end->collective, &meet,
+                          &err); /* or not: the link was open for a moment */
+    member_call(&all, 0, &call, &answer);
+    assert_true(loop_run_until(hub_loop(end->hub), is_answered, &answer, 3));
+    expect_loss(&answer, "worker:1 at unix:w1, incarnation 7: worker:0 at ", "'g'");
+    end->collective->free(end->collective);
+    hub_free(end->hub);
+    end->hub = NULL;
+    tensor_release(&value);
+    members_stop(&all);
+}
+
 /* Who gives up says why, and the others pass it on. */
 static void test_a_member_fails(void **state)
 {
@@ -360,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_several_in_flight),
         cmocka_unit_test(test_a_member_leaves),
         cmocka_unit_test(test_a_member_is_lost),
+        cmocka_unit_test(test_nobody_joins_a_group_that_failed),
         cmocka_unit_test(test_a_member_fails),
         cmocka_unit_test(test_members_that_disagree),
     };

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "lib/links.h"
-#include "transport/loop_private.h"
+#include "transport/link_private.h"
 
 #define LEASE 0.6
 
@@ -136,6 +136,37 @@ static void test_reason_travels(void **state)
     assert_int_equal(server.why.code, ERR_DATA);
     assert_int_equal(strncmp(server.why.text, "worker:0 at 127.0.0.1:", 22), 0);
     assert_non_null(strstr(server.why.text, ", incarnation 7: node 'loss': NaN"));
+}
+
+/* Both ends close a link, and the peer's end is read before the loop comes to ours: nobody runs it.
+ */
+static void test_first_reason_counts(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct error why = ERROR_INIT;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    struct link *link = client.link;
+    link_hold(link);
+    end_request(&client, 1, NULL, 0);
+    while (!atomic_load(&server.n_records))
+        usleep(1000);
+    error_set(&why, ERR_DATA, "node 'loss': NaN");
+    link_close(link, &why);
+    link_close(server.link, NULL);
+    for (int i = 0; i < 2000 && !client.n_closed; i++) {
+        usleep(1000);
+        link_can_read(link);
+    }
+    assert_int_equal(client.n_closed, 1);
+    assert_int_equal(client.why.code, ERR_DATA);
+    assert_string_equal(client.why.text, "node 'loss': NaN");
+    link_drop(link);
+    end_stop(&client);
+    end_stop(&server);
 }
 
 /* A peer in a process of its own, which says when it listens. */
@@ -396,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_threads_send),
         cmocka_unit_test(test_orderly_end),
         cmocka_unit_test(test_reason_travels),
+        cmocka_unit_test(test_first_reason_counts),
         cmocka_unit_test(test_peer_is_killed),
         cmocka_unit_test(test_peer_freezes),
         cmocka_unit_test(test_busy_is_not_dead),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <semaphore.h>
+
 #include "lib/shards.h"
+#include "ps/shard_private.h"
 #include "show/shards.h"
 
 struct gathered {
@@ -270,6 +273,45 @@ static void who_asks_a_shard_that_ends_is_told_so(void **unused)
     shards_end();
 }
 
+static void wait_for_post(void *argument)
+{
+    sem_wait(argument);
+}
+
+static void *find_others(void *argument)
+{
+    struct shard_others others = {0};
+    struct error err = ERROR_INIT;
+    struct server *server = argument;
+    bool found = !shard_find_others(server->shard, &others, 30, &err);
+    shard_others_release(&others);
+    return found ? "found" : NULL;
+}
+
+/* Its loop comes to the dial only after the clerk has given up. */
+static void a_shard_that_ends_dials_nobody(void **unused)
+{
+    (void)unused;
+    pthread_t clerk;
+    sem_t go_on;
+    void *found;
+    shards_start(0);
+    sem_init(&go_on, 0, 0);
+    struct shard *shard = servers[0].shard;
+    struct loop *loop = hub_loop(servers[0].hub);
+    loop_post(loop, wait_for_post, &go_on);
+    assert_int_equal(pthread_create(&clerk, NULL, find_others, &servers[0]), 0);
+    usleep(100000); /* until it has asked the loop, most likely */
+    atomic_store(&shard->ends, true);
+    pthread_join(clerk, &found);
+    assert_null(found);
+    sem_post(&go_on);
+    usleep(100000); /* a dial takes less */
+    assert_null(hub_peer(servers[0].hub, "ps:1"));
+    shards_end();
+    sem_destroy(&go_on);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +321,7 @@ int main(void)
         cmocka_unit_test(who_does_not_answer_is_named),
         cmocka_unit_test(nonsense_is_answered_and_changes_nothing),
         cmocka_unit_test(who_asks_a_shard_that_ends_is_told_so),
+        cmocka_unit_test(a_shard_that_ends_dials_nobody),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

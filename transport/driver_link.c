@@ -110,10 +110,12 @@ int driver_dial(struct driver_session *session, struct error *err)
     else
         loop_post(hub_loop(session->options.hub), dial_all, session);
     driver_wait(session, is_linked, session);
+    pthread_mutex_lock(&session->lock); /* of what was given up the loop may tell just now */
     if (session->dial_error.code)
         *err = session->dial_error;
     else if (is_given_up(session))
         error_set(err, ERR_CANCELLED, "the session was given up");
+    pthread_mutex_unlock(&session->lock);
     return err->code;
 }
 

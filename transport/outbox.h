@@ -41,8 +41,7 @@ struct outbox {
     struct encoder_bodies flat; /* of small records */
     uint64_t put;               /* bytes */
     enum outbox_state state;
-    bool again;  /* room was announced while somebody wrote */
-    bool closed; /* nothing is taken out any more */
+    bool again; /* room was announced while somebody wrote */
     bool sums;
 
     /* the writer's own: */

@@ -298,5 +298,6 @@ void shard_restore(struct shard_query *query)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else
         restore(query->shard, folder, query->step, query->seconds, &step, &err);
+    query->shard->due = 0; /* what is due next is counted from where the clock is now */
     shard_query_end_step(query, step, &err);
 }

@@ -171,11 +171,32 @@ static int64_t stop_at(struct clock *clock)
     return version;
 }
 
-static void await_shard(struct clock *clock)
+static void await_stop_at(struct clock *clock, int64_t version)
 {
-    for (int i = 0; !stop_at(clock) && i < 1000; i++)
+    for (int i = 0; stop_at(clock) != version && i < 1000; i++)
         usleep(10000);
-    assert_int_equal(stop_at(clock), 10);
+    assert_int_equal(stop_at(clock), version);
+}
+
+static void pack_step_10(void *context, msgpack_packer *packer)
+{
+    pack_key(packer, "folder");
+    pack_text(packer, context);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, 10);
+}
+
+static void take_back_to_10(void)
+{
+    struct error err = ERROR_INIT;
+    struct client client;
+    static char store[] = "ckpt";
+    struct request restore = {
+        .verb = "restore", .n_fields = 2, .pack = pack_step_10, .context = store};
+    open_client(&client, NULL);
+    if (client_ask(&client, &restore, &err))
+        fail_msg("%s", err.text);
+    client_close(&client);
 }
 
 static void checkpoints_are_made_at_their_very_update(void **unused)
@@ -195,7 +216,7 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
     usleep(150000); /* more often than it looks */
     assert_int_equal(stop_at(t.clock), 0);
     shard_start_saves(servers[0].shard);
-    await_shard(t.clock);
+    await_stop_at(t.clock, 10);
     for (int64_t step = 1; step <= 35; step++) {
         tick(&t, &rounds, step);
     }
@@ -211,6 +232,10 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
         assert_int_equal(saved("ckpt", &of, "w"), step);
     }
     assert_int_equal(n, 3);
+    await_stop_at(t.clock, 40);
+    take_back_to_10();
+    assert_int_equal(clock_version(t.clock), 10);
+    await_stop_at(t.clock, 20);
     shards_end();
 }
 

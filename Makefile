@@ -74,7 +74,7 @@ MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions).h' tests/unit/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions|shards).h' tests/unit/*.c 2>/dev/null))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 

@@ -42,10 +42,18 @@ struct error {
     char text[ERROR_TEXT_BYTES]; /* one line, always terminated; cut with "..." when too long */
 };
 
-#define ERROR_INIT                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+/* `struct error err = ERROR_INIT;` The text's other bytes stay as they are: most errors are never
+ * set, and to clear a KiB for each would be felt. */
+#define ERROR_INIT error_none()
+
+static inline struct error error_none(void)
+{
+    struct error none;
+    none.code = none.line = 0;
+    none.file = NULL;
+    none.text[0] = '\0';
+    return none;
+}
 
 /* Sets the error and returns `code`, so that a caller can `return error_set(...)`. */
 #define error_set(err, code, ...) error_set_at((err), (code), __FILE__, __LINE__, __VA_ARGS__)

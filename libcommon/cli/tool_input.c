@@ -22,7 +22,7 @@ struct input {
 static VEC(struct input *) inputs;
 static char stopped_input[256];
 
-static struct error output_failure = ERROR_INIT; /* of a flush while waiting for input */
+static struct error output_failure; /* of a flush while waiting for input */
 
 const struct error *tool_output_failure(void)
 {

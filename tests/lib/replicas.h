@@ -199,7 +199,7 @@ static inline void *replicas_drive(void *argument)
 static inline void replicas_start(struct replicas *job)
 {
     job->stops = false;
-    job->stopped = (struct error)ERROR_INIT;
+    job->stopped = ERROR_INIT;
     worker_open(&job->driver, job, 0, 0);
     assert_int_equal(pthread_create(&job->thread, NULL, replicas_drive, job), 0);
 }

@@ -30,12 +30,6 @@ void ckpt_manifest_release(struct ckpt_manifest *manifest)
 
 /* ---- encoding ---- */
 
-static int append(void *out, const char *bytes, size_t n)
-{
-    str_append_bytes(out, bytes, n);
-    return 0;
-}
-
 static void pack_bin(msgpack_packer *packer, const void *data, size_t n)
 {
     msgpack_pack_bin(packer, n);
@@ -106,7 +100,7 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     msgpack_packer packer;
     size_t start = out->n;
     str_append_bytes(out, MAGIC "                                ", HEAD_BYTES);
-    msgpack_packer_init(&packer, out, append);
+    pack_begin(&packer, out);
     msgpack_pack_map(&packer, 12);
     pack_number(&packer, "format", FORMAT);
     pack_number(&packer, "step", m->step);

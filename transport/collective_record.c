@@ -263,10 +263,10 @@ static int take_number(struct group *group, int64_t what, const struct taken *ta
     return 0;
 }
 
-static bool take_key(const msgpack_object *header, struct arena *arena, struct taken *taken)
+static bool take_key(const msgpack_object *header, struct taken *taken)
 {
-    return record_get_text(header, "name", arena, &taken->key.name) &&
-           record_get_int(header, "step", &taken->key.step) &&
+    taken->key.name = record_text(header, "name");
+    return taken->key.name && record_get_int(header, "step", &taken->key.step) &&
            record_get_uint(header, "iteration", &taken->key.iteration) &&
            record_get_uint(header, "index", &taken->index);
 }
@@ -275,7 +275,6 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
 {
     struct group *group = context;
     const msgpack_object *header = &record->header;
-    struct arena arena = ARENA_INIT;
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
     uint64_t lent;
     int64_t what;
@@ -287,14 +286,13 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
         return take_leave(group, taken.rank);
     if (what > REDUCE_LEAVE)
         return take_number(group, what, &taken, err);
-    if (!take_key(header, &arena, &taken))
+    if (!take_key(header, &taken))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
     else if (record_get_uint(header, "lent", &lent))
         code = lend_borrow(group, taken.rank, lent, &taken.lent, err);
     if (!code)
         code = take(group, what, &taken, err);
     tensor_release(&taken.lent);
-    arena_release(&arena);
     return code;
 }
 
@@ -321,13 +319,10 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
     struct group *group = context;
-    struct arena arena = ARENA_INIT;
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
     int64_t what;
     bool is_sum = !record->n_tensors && taken.rank >= 0 &&
                   record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;
-    bool placed =
-        is_sum && take_key(&record->header, &arena, &taken) && place_sum(group, &taken, like, t);
-    arena_release(&arena);
+    bool placed = is_sum && take_key(&record->header, &taken) && place_sum(group, &taken, like, t);
     return placed;
 }

@@ -6,21 +6,6 @@
 
 #include "transport/exchange_private.h"
 
-/* The step that a record is for, held; NULL: it is over, or there is no room for it. */
-static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
-{
-    struct rendezvous **at, *found = NULL;
-    pthread_mutex_lock(&exchange->lock);
-    if ((at = exchange_step(exchange, step)))
-        found = *at;
-    else if (step > exchange->begun && exchange->steps.n < EXCHANGE_EARLY_MAX)
-        found = exchange_make_step(exchange, step);
-    if (found)
-        remote_hold(found);
-    pthread_mutex_unlock(&exchange->lock);
-    return found;
-}
-
 static int check_value(const struct expected *expected, const struct tensor *value,
                        struct error *err)
 {
@@ -32,15 +17,22 @@ static int check_value(const struct expected *expected, const struct tensor *val
                      shape_text_typed(value->type, &value->shape));
 }
 
-/* Whether the peer is where the graph says that the value comes from. */
-static int check_source(struct exchange *exchange, const struct expected *expected,
-                        const struct peer *peer, struct error *err)
+/* With the lock: whether the peer is where the graph says that the value comes from. */
+static bool comes_from(const struct exchange *exchange, const struct expected *expected,
+                       const struct peer *peer)
 {
-    pthread_mutex_lock(&exchange->lock);
     const struct route *route = &exchange->routes.items[expected->route];
-    bool right = route->peer == peer || (!route->peer && !strcmp(route->task, peer_task(peer)));
-    pthread_mutex_unlock(&exchange->lock);
-    return right ? 0 : error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
+    return route->peer == peer || (!route->peer && !strcmp(route->task, peer_task(peer)));
+}
+
+/* With the lock: the step that a record is for; NULL: it is over, or there is no room for it. */
+static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
+{
+    struct rendezvous **at = exchange_step(exchange, step);
+    if (at)
+        return *at;
+    bool is_early = step > exchange->begun && exchange->steps.n < EXCHANGE_EARLY_MAX;
+    return is_early ? exchange_make_step(exchange, step) : NULL;
 }
 
 /* Of a value or an announcement: who it is for, held. NULL with code 0: nobody any more. */
@@ -54,11 +46,14 @@ static int find_target(struct exchange *exchange, const struct value_id *id,
     } else {
         const struct expected *expected = &exchange->expected.items[index];
         arrival->key = expected->name;
-        code = check_source(exchange, expected, arrival->peer, err);
-        if (!code)
-            code = check_value(expected, arrival->value, err);
-        if (!code)
-            *rendezvous = step_for(exchange, id->step);
+        if (check_value(expected, arrival->value, err))
+            return err->code;
+        pthread_mutex_lock(&exchange->lock);
+        if (!comes_from(exchange, expected, arrival->peer))
+            code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
+        else if ((*rendezvous = step_for(exchange, id->step)))
+            remote_hold(*rendezvous);
+        pthread_mutex_unlock(&exchange->lock);
     }
     return code;
 }
@@ -87,13 +82,12 @@ static int arrive(struct exchanges *all, const struct value_id *id, struct arriv
 int exchanges_value(struct exchanges *all, struct peer *peer, const struct record *record,
                     struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     struct arrival arrival = {.peer = peer};
     struct tensor lent = TENSOR_INIT;
     struct value_id id;
     int code = 0;
     bool comes = true;
-    if (!value_id_read(&id, record, &arena) || record->n_tensors > (record->kind == RECORD_VALUE))
+    if (!value_id_read(&id, record) || record->n_tensors > (record->kind == RECORD_VALUE))
         code = error_set(err, ERR_PROTOCOL, "a value record that says not which it is");
     record_get_bool(&record->header, "granted", &arrival.granted);
     if (!code && record->kind == RECORD_LEND) {
@@ -111,21 +105,17 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
     if (!code && comes)
         code = arrive(all, &id, &arrival, remote_arrived, err);
     tensor_release(&lent);
-    arena_release(&arena);
     return code;
 }
 
 int exchanges_announce(struct exchanges *all, struct peer *peer, const struct record *record,
                        struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     struct arrival arrival = {.peer = peer};
     struct value_id id;
-    int code = value_id_read(&id, record, &arena)
-                   ? arrive(all, &id, &arrival, remote_announced, err)
-                   : error_set(err, ERR_PROTOCOL, "an announcement that says not of what");
-    arena_release(&arena);
-    return code;
+    return value_id_read(&id, record)
+               ? arrive(all, &id, &arrival, remote_announced, err)
+               : error_set(err, ERR_PROTOCOL, "an announcement that says not of what");
 }
 
 /* ---- a peer is lost ---- */

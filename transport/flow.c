@@ -19,12 +19,12 @@ struct peer {
     atomic_int holders;
     char *task, *text;
     uint64_t incarnation, window;
-    pthread_mutex_t lock; /* guards what follows, and is held while a record is packed */
-    struct link *link;    /* NULL: gone */
-    struct error why;     /* it is gone */
-    uint64_t credit;      /* bytes that may be sent without a grant */
-    uint64_t charged;     /* bytes that came and were not given back */
-    uint64_t owed;        /* of these the peer may be told that they are free again */
+    atomic_uint_fast64_t charged; /* bytes that came in the loop's thread, not yet given back */
+    pthread_mutex_t lock;         /* guards what follows, and is held while a record is packed */
+    struct link *link;            /* NULL: gone */
+    struct error why;             /* it is gone */
+    uint64_t credit;              /* bytes that may be sent without a grant */
+    uint64_t owed;                /* of these the peer may be told that they are free again */
     VEC(struct announced) announced;
     struct lending lending;
 };
@@ -234,11 +234,9 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
 
 bool flow_charge(struct peer *peer, uint64_t bytes)
 {
-    pthread_mutex_lock(&peer->lock);
-    bool fits = bytes <= peer->window - peer->charged;
+    bool fits = bytes <= peer->window - atomic_load(&peer->charged);
     if (fits)
-        peer->charged += bytes;
-    pthread_mutex_unlock(&peer->lock);
+        atomic_fetch_add(&peer->charged, bytes);
     return fits;
 }
 
@@ -287,7 +285,6 @@ static int send_announced(struct peer *peer, const struct value_id *id, struct e
 
 int flow_granted(struct peer *peer, const struct record *record, struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     struct value_id id;
     int64_t bytes;
     int code = 0;
@@ -297,13 +294,12 @@ int flow_granted(struct peer *peer, const struct record *record, struct error *e
             code = error_set(err, ERR_PROTOCOL, "gives back more credit than it had");
         else
             peer->credit += (uint64_t)bytes;
-    } else if (value_id_read(&id, record, &arena)) {
+    } else if (value_id_read(&id, record)) {
         code = peer->link ? send_announced(peer, &id, err) : 0;
     } else {
         code = error_set(err, ERR_PROTOCOL, "grants nothing");
     }
     pthread_mutex_unlock(&peer->lock);
-    arena_release(&arena);
     return code;
 }
 
@@ -335,20 +331,11 @@ int flow_answered(struct peer *peer, const struct record *record, struct error *
     return code;
 }
 
-bool record_get_uint(const msgpack_object *map, const char *name, uint64_t *value)
-{
-    const msgpack_object *field = record_field(map, name);
-    if (!field || field->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-        return false;
-    *value = field->via.u64;
-    return true;
-}
-
-bool value_id_read(struct value_id *id, const struct record *record, struct arena *arena)
+bool value_id_read(struct value_id *id, const struct record *record)
 {
     const msgpack_object *header = &record->header;
     return record_get_uint(header, "session", &id->session) &&
            record_get_uint(header, "step", &id->step) &&
            record_get_uint(header, "iteration", &id->iteration) &&
-           record_get_text(header, "key", arena, &id->key);
+           (id->key = record_text(header, "key"));
 }

@@ -20,9 +20,6 @@
 
 struct peer;
 
-/* A field that is an unsigned integer; record_get_int has 63 bits only. */
-bool record_get_uint(const msgpack_object *map, const char *name, uint64_t *value);
-
 /* Which value of which step. */
 struct value_id {
     uint64_t session, step;
@@ -30,8 +27,8 @@ struct value_id {
     uint64_t iteration;
 };
 
-/* Of a record `value`, `announce` or `grant`; the key lives in the arena. False: not there. */
-bool value_id_read(struct value_id *id, const struct record *record, struct arena *arena);
+/* Of a record `value`, `announce` or `grant`; the key lives in the record. False: not there. */
+bool value_id_read(struct value_id *id, const struct record *record);
 
 /* Its four fields. */
 void value_id_pack(msgpack_packer *packer, const struct value_id *id);

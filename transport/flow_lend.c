@@ -107,15 +107,12 @@ bool lending_answered(struct lending *lending, struct link *link, const struct r
 static int read_offer(const struct record *record, struct lend_offer *offer, enum dtype *type,
                       struct shape *shape, struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     const msgpack_object *header = &record->header;
-    const char *text;
-    bool good = record_get_int(header, "pid", &offer->pid) &&
+    const char *text = record_text(header, "type");
+    bool good = text && record_get_int(header, "pid", &offer->pid) &&
                 record_get_int(header, "fd", &offer->fd) &&
                 record_get_uint(header, "number", &offer->number) &&
-                record_get_text(header, "type", &arena, &text) &&
                 shape_parse_typed(text, type, shape) && shape_is_known(shape);
-    arena_release(&arena);
     if (good && segment_suits(*type, (size_t)(shape_bytes(shape, *type))))
         return 0;
     return error_set(err, ERR_PROTOCOL, "lends a value and does not say which");

@@ -2,6 +2,7 @@
 #include "transport/hub.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -27,11 +28,11 @@ struct hub {
     struct error refused; /* why requests are; code 0: they are not */
     struct hub_watcher *watchers;
     const struct hub_reducer *reducer;
+    atomic_uint_fast64_t last_call;
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct peer *) open;
     struct call *calls;
-    uint64_t last_call;
 };
 
 /* ---- calls ---- */
@@ -39,10 +40,8 @@ struct hub {
 msgpack_packer *hub_call_begin(struct hub *hub, struct peer *peer, const char *verb, int n_fields,
                                struct call *call, struct error *err)
 {
-    pthread_mutex_lock(&hub->lock);
-    call->id = ++hub->last_call;
+    call->id = atomic_fetch_add_explicit(&hub->last_call, 1, memory_order_relaxed) + 1;
     call->peer = peer;
-    pthread_mutex_unlock(&hub->lock);
     msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, err);
     if (!packer)
         return NULL;
@@ -117,9 +116,8 @@ static int take_request(struct hub *hub, struct peer *peer, struct record *recor
                         struct error *err)
 {
     struct query query = {.hub = hub, .peer = peer, .record = record};
-    const char *name;
-    if (!record_get_uint(&record->header, "id", &query.id) ||
-        !record_get_text(&record->header, "verb", &record->arena, &name))
+    const char *name = record_text(&record->header, "verb");
+    if (!name || !record_get_uint(&record->header, "id", &query.id))
         return error_set(err, ERR_PROTOCOL, "a request without id or verb");
     const struct verb *verb = find_verb(hub, name);
     if (hub->refused.code) {
@@ -137,7 +135,7 @@ static int take_request(struct hub *hub, struct peer *peer, struct record *recor
 static int take_reply(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
 {
     struct error failure = ERROR_INIT;
-    const char *text = "failed and said not why";
+    const char *text = record_text(&record->header, "error");
     uint64_t id;
     int64_t code;
     if (!record_get_uint(&record->header, "id", &id) ||
@@ -146,9 +144,9 @@ static int take_reply(struct hub *hub, struct peer *peer, struct record *record,
     struct call *call = take_call(hub, peer, &id);
     if (!call)
         return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
-    record_get_text(&record->header, "error", &record->arena, &text);
     if (code)
-        error_set(&failure, (int)code, "%s: %s", peer_task(peer), text);
+        error_set(&failure, (int)code, "%s: %s", peer_task(peer),
+                  text ? text : "failed and said not why");
     call->replied(call, code ? NULL : record, code ? &failure : NULL);
     return 0;
 }

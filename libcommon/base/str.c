@@ -22,13 +22,20 @@ static void reserve(struct str *s, size_t extra)
     s->data = mem_realloc(s->data, s->capacity);
 }
 
-void str_append_bytes(struct str *s, const void *bytes, size_t n)
+char *str_extend(struct str *s, size_t n)
 {
     reserve(s, n);
-    if (n)
-        memcpy(s->data + s->n, bytes, n);
+    char *more = s->data + s->n;
     s->n += n;
     s->data[s->n] = '\0';
+    return more;
+}
+
+void str_append_bytes(struct str *s, const void *bytes, size_t n)
+{
+    char *more = str_extend(s, n);
+    if (n)
+        memcpy(more, bytes, n);
 }
 
 void str_append(struct str *s, const char *text)

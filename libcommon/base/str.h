@@ -23,6 +23,7 @@ struct str {
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, size_t n);
 void str_append_char(struct str *s, char c);
+char *str_extend(struct str *s, size_t n); /* by n bytes, which the caller sets */
 void str_printf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *str_text(const struct str *s);
 void str_clear(struct str *s); /* empty, keeps its memory */

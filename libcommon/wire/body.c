@@ -31,25 +31,13 @@ static int read_shape(const msgpack_object *dims, struct shape *shape)
     return 0;
 }
 
-/* Ends the text in place: behind it lies the tag of an object that is already unpacked, at the
- * latest that of the checksum. */
-static const char *terminate(const msgpack_object *text)
-{
-    if (!text || text->type != MSGPACK_OBJECT_STR ||
-        (text->via.str.size && memchr(text->via.str.ptr, 0, text->via.str.size)))
-        return NULL;
-    char *end = (char *)(uintptr_t)text->via.str.ptr + text->via.str.size;
-    *end = '\0';
-    return text->via.str.ptr;
-}
-
 int body_entry(const msgpack_object *object, struct body_entry *entry, struct error *err)
 {
     enum dtype type;
     struct shape shape;
     int64_t bytes;
-    const char *type_name = terminate(record_field(object, "type"));
-    entry->name = terminate(record_field(object, "name"));
+    const char *type_name = record_text(object, "type");
+    entry->name = record_text(object, "name");
     if (!entry->name || !type_name || read_shape(record_field(object, "shape"), &shape) ||
         !record_get_int(object, "bins", &entry->n_bins) ||
         !record_get_int(object, "bytes", &bytes) || entry->n_bins < 0)

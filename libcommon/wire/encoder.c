@@ -47,28 +47,26 @@ static uint8_t *put_int(uint8_t *p, uint64_t value)
     return p + (1 << size);
 }
 
-void pack_text(msgpack_packer *packer, const char *text)
+void pack_begin(msgpack_packer *packer, struct str *out)
 {
-    size_t n = strlen(text);
+    msgpack_packer_init(packer, out, append);
+}
+
+/* As msgpack's own, several times faster for what most texts of a header are. */
+void pack_text_of(msgpack_packer *packer, const char *text, size_t n)
+{
     if (n < SHORT_TEXT) {
-        uint8_t bytes[SHORT_TEXT];
-        packer->callback(packer->data, (const char *)bytes,
-                         (size_t)(put_text(bytes, text, n) - bytes));
+        put_text((uint8_t *)str_extend(packer->data, n + 1), text, n);
         return;
     }
     msgpack_pack_str(packer, n);
     msgpack_pack_str_body(packer, text, n);
 }
 
-void pack_key(msgpack_packer *packer, const char *name)
-{
-    pack_text(packer, name);
-}
-
 msgpack_packer *encoder_begin(struct encoder *encoder, enum record_kind kind, int n_fields)
 {
     static const char start[MAP_AT + 3] = {(char)0xce, 0, 0, 0, 0, (char)0xde, 0, 0};
-    msgpack_packer_init(&encoder->packer, &encoder->header, append);
+    pack_begin(&encoder->packer, &encoder->header);
     str_clear(&encoder->header);
     str_append_bytes(&encoder->header, start, sizeof start);
     pack_key(&encoder->packer, "kind");

@@ -37,7 +37,7 @@ const char *record_kind_name(enum record_kind kind)
 static bool text_is(const msgpack_object *object, const char *text, size_t n)
 {
     return object->type == MSGPACK_OBJECT_STR && object->via.str.size == n &&
-           !memcmp(object->via.str.ptr, text, n);
+           (!n || (*object->via.str.ptr == *text && !memcmp(object->via.str.ptr, text, n)));
 }
 
 bool record_parse_kind(const msgpack_object *name, enum record_kind *kind)
@@ -69,27 +69,14 @@ void record_release(struct record *record)
     memset(record, 0, sizeof *record);
 }
 
-const msgpack_object *record_field(const msgpack_object *map, const char *name)
+const msgpack_object *record_find(const msgpack_object *map, const char *name, size_t length)
 {
-    size_t n = strlen(name);
     if (map->type != MSGPACK_OBJECT_MAP)
         return NULL;
     for (uint32_t i = 0; i < map->via.map.size; i++)
-        if (text_is(&map->via.map.ptr[i].key, name, n))
+        if (text_is(&map->via.map.ptr[i].key, name, length))
             return &map->via.map.ptr[i].val;
     return NULL;
-}
-
-bool record_get_int(const msgpack_object *map, const char *name, int64_t *value)
-{
-    const msgpack_object *field = record_field(map, name);
-    if (!field || (field->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
-                   field->type != MSGPACK_OBJECT_NEGATIVE_INTEGER))
-        return false;
-    if (field->type == MSGPACK_OBJECT_POSITIVE_INTEGER && field->via.u64 > INT64_MAX)
-        return false;
-    *value = field->via.i64;
-    return true;
 }
 
 bool record_get_float(const msgpack_object *map, const char *name, double *value)
@@ -122,13 +109,27 @@ bool record_get_bool(const msgpack_object *map, const char *name, bool *value)
     return true;
 }
 
+static bool is_text(const msgpack_object *field)
+{
+    return field && field->type == MSGPACK_OBJECT_STR &&
+           !(field->via.str.size && memchr(field->via.str.ptr, 0, field->via.str.size));
+}
+
+/* Behind the text lies the tag of an object that is already unpacked, at the latest that of the
+ * checksum. */
+const char *record_end_text(const msgpack_object *field)
+{
+    if (!is_text(field))
+        return NULL;
+    ((char *)(uintptr_t)field->via.str.ptr)[field->via.str.size] = '\0';
+    return field->via.str.ptr;
+}
+
 bool record_get_text(const msgpack_object *map, const char *name, struct arena *arena,
                      const char **text)
 {
     const msgpack_object *field = record_field(map, name);
-    if (!field || field->type != MSGPACK_OBJECT_STR)
-        return false;
-    if (field->via.str.size && memchr(field->via.str.ptr, 0, field->via.str.size))
+    if (!is_text(field))
         return false;
     *text = arena_strndup(arena, field->via.str.ptr, field->via.str.size);
     return true;

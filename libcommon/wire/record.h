@@ -18,9 +18,11 @@
 #include <msgpack.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "tensor/tensor.h"
 #include "wire/limits.h"
 
@@ -73,10 +75,38 @@ struct record {
 void record_release(struct record *record);
 
 /* Fields of a msgpack map by name. False when absent or of another type. */
-const msgpack_object *record_field(const msgpack_object *map, const char *name);
-bool record_get_int(const msgpack_object *map, const char *name, int64_t *value);
+const msgpack_object *record_find(const msgpack_object *map, const char *name, size_t length);
+static inline const msgpack_object *record_field(const msgpack_object *map, const char *name)
+{
+    return record_find(map, name, strlen(name));
+}
+/* Unsigned; record_get_int has 63 bits only. */
+static inline bool record_get_uint(const msgpack_object *map, const char *name, uint64_t *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || field->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
+        return false;
+    *value = field->via.u64;
+    return true;
+}
+static inline bool record_get_int(const msgpack_object *map, const char *name, int64_t *value)
+{
+    const msgpack_object *field = record_field(map, name);
+    if (!field || !(field->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
+                    (field->type == MSGPACK_OBJECT_POSITIVE_INTEGER && field->via.i64 >= 0)))
+        return false;
+    *value = field->via.i64;
+    return true;
+}
 bool record_get_float(const msgpack_object *map, const char *name, double *value);
 bool record_get_bool(const msgpack_object *map, const char *name, bool *value);
+const char *record_end_text(const msgpack_object *field);
+/* A text where it lies in the record, terminated there, for as long as that is. NULL when it is
+ * absent, of another type, or has a zero in it. */
+static inline const char *record_text(const msgpack_object *map, const char *name)
+{
+    return record_end_text(record_field(map, name));
+}
 /* Terminated copy in the arena. */
 bool record_get_text(const msgpack_object *map, const char *name, struct arena *arena,
                      const char **text);
@@ -149,9 +179,18 @@ int stream_finish(struct stream_writer *writer, struct error *err);
 /* Tells the next stage that this one failed; best effort, no error of its own. */
 void stream_write_error(struct stream_writer *writer, const char *tool, const struct error *cause);
 
-/* Packing helpers for keys and texts. */
-void pack_text(msgpack_packer *packer, const char *text);
-void pack_key(msgpack_packer *packer, const char *name);
+/* Makes a packer that packs behind what is in *out. The helpers for keys and texts are for such
+ * packers only. */
+void pack_begin(msgpack_packer *packer, struct str *out);
+void pack_text_of(msgpack_packer *packer, const char *text, size_t n);
+static inline void pack_text(msgpack_packer *packer, const char *text)
+{
+    pack_text_of(packer, text, strlen(text));
+}
+static inline void pack_key(msgpack_packer *packer, const char *name)
+{
+    pack_text(packer, name);
+}
 
 /* ---- feed and fetch records: step, where the data came from, tensors ---- */
 

@@ -142,11 +142,10 @@ static const uint8_t *set_tagged(msgpack_object *object, uint8_t tag, const uint
     return p + n;
 }
 
-/* One object without its elements. Returns what is behind it. */
-static const uint8_t *set_object(msgpack_object *object, const uint8_t *p, size_t *elements)
+/* One object; sets *elements if it has any, which follow. Returns what is behind it. */
+static inline const uint8_t *set_object(msgpack_object *object, const uint8_t *p, size_t *elements)
 {
     uint8_t tag = *p++;
-    *elements = 0;
     if (tag >= 0xc0 && tag < 0xe0)
         return set_tagged(object, tag, p, elements);
     if (tag < 0x80)
@@ -162,25 +161,26 @@ static const uint8_t *set_object(msgpack_object *object, const uint8_t *p, size_
 
 void header_unpack(const uint8_t *data, msgpack_object *objects)
 {
-    struct open open[LIMIT_HEADER_DEPTH + 1] = {{objects, 1}};
+    struct open outer[LIMIT_HEADER_DEPTH], here = {objects, 1};
     msgpack_object *unused = objects + 1;
-    int depth = 1;
-    while (depth) {
-        struct open *top = &open[depth - 1];
-        size_t elements;
-        if (!top->left) {
-            depth--;
+    int depth = 0;
+    while (here.left || depth) {
+        if (!here.left) {
+            here = outer[--depth];
             continue;
         }
-        msgpack_object *object = top->next++;
-        top->left--;
+        msgpack_object *object = here.next++;
+        size_t elements = 0;
+        here.left--;
         data = set_object(object, data, &elements);
         if (object->type == MSGPACK_OBJECT_ARRAY)
             object->via.array.ptr = unused;
         else if (object->type == MSGPACK_OBJECT_MAP) /* a pair is two objects in a row */
             object->via.map.ptr = (msgpack_object_kv *)unused;
-        if (elements)
-            open[depth++] = (struct open){unused, elements};
-        unused += elements;
+        if (elements) {
+            outer[depth++] = here;
+            here = (struct open){unused, elements};
+            unused += elements;
+        }
     }
 }

@@ -31,7 +31,7 @@ static const struct tag tags[32] = {
 };
 
 /* One object at p: its bytes without its elements, and how many elements follow. */
-static bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t *elements)
+static inline bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t *elements)
 {
     *bytes = 1;
     *elements = 0;
@@ -65,29 +65,30 @@ static bool is_map(uint8_t tag)
 
 int header_measure(const uint8_t *data, size_t n, size_t *n_objects, struct error *err)
 {
-    size_t open[LIMIT_HEADER_DEPTH]; /* elements that are still to come, per open container */
-    size_t at = 0, bytes, elements;
+    size_t outer[LIMIT_HEADER_DEPTH]; /* elements still to come of the containers around */
+    size_t at = 0, count = 0, left = 1, bytes, elements;
     int depth = 0;
-    *n_objects = 0;
     if (!n || !is_map(*data))
         return error_set(err, ERR_DATA, "a header is not a map");
-    do {
+    while (left) {
         if (at >= n || !measure(data + at, n - at, &bytes, &elements))
             return error_set(err, ERR_DATA, "malformed header");
-        if (++*n_objects > LIMIT_HEADER_OBJECTS)
+        if (++count > LIMIT_HEADER_OBJECTS)
             return error_set(err, ERR_DATA, "a header of more than %zu objects",
                              LIMIT_HEADER_OBJECTS);
         at += bytes;
-        if (depth)
-            open[depth - 1]--;
+        left--;
         if (elements && depth == LIMIT_HEADER_DEPTH)
             return error_set(err, ERR_DATA, "a header is nested deeper than %d",
                              LIMIT_HEADER_DEPTH);
-        if (elements)
-            open[depth++] = elements;
-        while (depth && !open[depth - 1])
-            depth--;
-    } while (depth);
+        if (elements) {
+            outer[depth++] = left;
+            left = elements;
+        }
+        while (!left && depth)
+            left = outer[--depth];
+    }
+    *n_objects = count;
     if (at != n)
         return error_set(err, ERR_DATA, "a header has %zu bytes too many", n - at);
     return 0;

@@ -40,6 +40,7 @@ struct driver_session {
     struct exchange *exchange;
     VEC(struct remote_task) tasks;
     VEC(struct program *) programs;
+    struct str key; /* of the request that is looked for */
     uint64_t last_step;
     struct hub_watcher watcher;
 

@@ -149,21 +149,18 @@ static struct program *make(struct driver_session *session, const struct session
 struct program *driver_program(struct driver_session *session, const struct session_call *call,
                                struct error *err)
 {
-    struct str key = STR_INIT;
-    make_key(&key, call);
+    struct str *key = &session->key;
+    str_clear(key);
+    make_key(key, call);
     for (size_t i = 0; i < session->programs.n; i++) {
         struct program *program = session->programs.items[i];
-        if (program->key.n == key.n && !memcmp(program->key.data, key.data, key.n)) {
-            str_release(&key);
+        if (program->key.n == key->n && !memcmp(program->key.data, key->data, key->n))
             return program;
-        }
     }
     struct program *program = make(session, call, err);
     if (program) {
-        program->key = key;
+        str_append_bytes(&program->key, key->data, key->n);
         vec_push(&session->programs, program);
-    } else {
-        str_release(&key);
     }
     return program;
 }

@@ -320,13 +320,17 @@ const struct item *frame_find_waiting(const struct run *run)
     return NULL;
 }
 
+/* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
 void frame_start_root(struct run *run, struct activation **ready)
 {
     const struct dynamic *d = run->plan->dynamic;
     run->root = frame_new(run, 0, NULL, NULL);
+    const struct dynamic_frame *def = run->root->def;
     struct iteration *it = iteration_new(run, run->root, 0);
-    for (size_t i = 0; i < run->root->def->items.n; i++) {
-        int item = run->root->def->items.items[i];
+    for (size_t i = 0; i < 2 * def->items.n; i++) {
+        int item = def->items.items[i % def->items.n];
+        if ((d->items[item].role == ROLE_RECV) != (i >= def->items.n))
+            continue;
         if (d->items[item].role == ROLE_MERGE)
             check_merge(run, it, item, ready);
         else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/session.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,8 +12,8 @@ struct cached {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
     struct group *group;
     uint64_t last_used;
-    int users; /* steps that run it now: not to be dropped */
-    bool keep; /* handed out by session_plan */
+    atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
+    bool keep;        /* handed out by session_plan */
 };
 
 struct session {
@@ -24,6 +25,7 @@ struct session {
     size_t plans_max;
     pthread_mutex_t lock; /* guards what follows; plans are made under it */
     VEC(struct cached *) plans;
+    struct str key; /* of the call that is looked for */
     uint64_t clock;
     uint64_t last_miss; /* hash of the last key that had no plan while the cache was full */
 };
@@ -56,6 +58,7 @@ void session_free(struct session *session)
     for (size_t i = 0; i < session->plans.n; i++)
         cached_free(session->plans.items[i]);
     vec_release(&session->plans);
+    str_release(&session->key);
     variable_store_free(session->own_variables);
     pthread_mutex_destroy(&session->lock);
     mem_free(session);
@@ -80,6 +83,7 @@ static void make_key(struct str *key, const struct session *session,
                      const struct session_call *call, bool general)
 {
     int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general};
+    str_clear(key);
     str_append_bytes(key, counts, sizeof counts);
     for (int i = 0; i < call->n_feeds; i++) {
         const struct shape *shape = feed_shape(session, call, i, general);
@@ -134,39 +138,40 @@ static int make(struct session *session, const struct session_call *call, bool g
     return code;
 }
 
-static struct cached *find_or_make(struct session *session, const struct session_call *call,
-                                   bool general, struct error *err)
+/* One for the key, which is in session->key. */
+static struct cached *make_cached(struct session *session, const struct session_call *call,
+                                  bool general, struct error *err)
 {
-    struct str key = STR_INIT;
     struct group *group;
-    make_key(&key, session, call, general);
-    struct cached *c = find(session, &key);
-    if (!c && !make(session, call, general, &group, err)) {
-        if (session->plans.n >= session->plans_max)
-            drop_oldest(session);
-        c = mem_alloc(sizeof *c);
-        c->group = group;
-        c->key = key;
-        key = (struct str)STR_INIT;
-        vec_push(&session->plans, c);
-    }
-    str_release(&key);
+    if (make(session, call, general, &group, err))
+        return NULL;
+    if (session->plans.n >= session->plans_max)
+        drop_oldest(session);
+    struct cached *c = mem_alloc(sizeof *c);
+    c->group = group;
+    str_append_bytes(&c->key, session->key.data, session->key.n);
+    vec_push(&session->plans, c);
     return c;
 }
 
-/* True when the cache is full and these shapes have no plan in it. The same shapes twice in a row
+static struct cached *find_or_make(struct session *session, const struct session_call *call,
+                                   bool general, struct error *err)
+{
+    make_key(&session->key, session, call, general);
+    struct cached *c = find(session, &session->key);
+    return c ? c : make_cached(session, call, general, err);
+}
+
+/* The key in session->key has no plan: true when the cache is full. The same shapes twice in a row
  * are worth one. */
 static bool wants_general(struct session *session, const struct session_call *call)
 {
-    struct str key = STR_INIT;
-    make_key(&key, session, call, false);
-    bool missed = session->plans.n >= session->plans_max && !find(session, &key);
-    uint64_t hash = hash_bytes(key.data, key.n, 0);
-    bool again = missed && session->last_miss == hash;
-    if (missed)
+    bool full = session->plans.n >= session->plans_max;
+    uint64_t hash = full ? hash_bytes(session->key.data, session->key.n, 0) : 0;
+    bool again = full && session->last_miss == hash;
+    if (full)
         session->last_miss = hash;
-    str_release(&key);
-    return missed && !again && call->n_feeds > 0;
+    return full && !again && call->n_feeds > 0;
 }
 
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. */
@@ -174,9 +179,10 @@ static struct cached *acquire(struct session *session, const struct session_call
                               struct error *err)
 {
     struct error ignored = ERROR_INIT;
-    struct cached *c = NULL;
     pthread_mutex_lock(&session->lock);
-    if (wants_general(session, call))
+    make_key(&session->key, session, call, false);
+    struct cached *c = find(session, &session->key);
+    if (!c && wants_general(session, call))
         c = find_or_make(session, call, true, &ignored);
     if (!c)
         c = find_or_make(session, call, false, err);
@@ -188,11 +194,9 @@ static struct cached *acquire(struct session *session, const struct session_call
     return c;
 }
 
-static void give_back(struct session *session, struct cached *c)
+static void give_back(struct cached *c)
 {
-    pthread_mutex_lock(&session->lock);
-    c->users--;
-    pthread_mutex_unlock(&session->lock);
+    atomic_fetch_sub(&c->users, 1);
 }
 
 int session_run(struct session *session, const struct session_call *call, struct step *step,
@@ -202,7 +206,7 @@ int session_run(struct session *session, const struct session_call *call, struct
     if (!c)
         return err->code;
     int code = group_run(c->group, step, call->feed_values, fetches, err);
-    give_back(session, c);
+    give_back(c);
     return code;
 }
 
@@ -210,7 +214,7 @@ static void started_over(struct step_done *done, int code, const struct error *e
 {
     struct session_done *d =
         (struct session_done *)((char *)done - offsetof(struct session_done, done));
-    give_back(d->session, d->plans);
+    give_back(d->plans);
     d->over(d, code, err);
 }
 
@@ -218,7 +222,6 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    done->session = session;
     done->done.done = started_over;
     done->plans = acquire(session, call, &err);
     if (done->plans)
@@ -235,6 +238,6 @@ int session_plans(struct session *session, const struct session_call *call,
         return err->code;
     c->keep = true;
     *n = group_plans(c->group, plans);
-    give_back(session, c);
+    give_back(c);
     return 0;
 }

@@ -46,7 +46,6 @@ int session_run(struct session *session, const struct session_call *call, struct
 struct session_done {
     void (*over)(struct session_done *done, int code, const struct error *err);
     struct step_done done; /* `computes` is the caller's; the rest is the session's */
-    struct session *session;
     struct cached *plans;
 };
 

@@ -2,6 +2,7 @@
  *
  * Send and Recv over the step's rendezvous.
  */
+#include "base/memory.h"
 #include "exec/rendezvous.h"
 
 static int no_peer(struct kernel_call *call)
@@ -10,12 +11,21 @@ static int no_peer(struct kernel_call *call)
                        node_string(call->node, call->n_in ? "recv_device" : "send_device"));
 }
 
+/* What does not change from step to step. */
+static int prepare(struct kernel_setup *setup)
+{
+    struct rendezvous_key *key = setup->state = mem_alloc(sizeof *key);
+    key->tensor_name = node_string(setup->node, "tensor_name");
+    key->send_device = node_string(setup->node, "send_device");
+    key->recv_device = node_string(setup->node, "recv_device");
+    return 0;
+}
+
 static struct rendezvous_key key_of(const struct kernel_call *call)
 {
-    return (struct rendezvous_key){.tensor_name = node_string(call->node, "tensor_name"),
-                                   .iteration = call->iteration,
-                                   .send_device = node_string(call->node, "send_device"),
-                                   .recv_device = node_string(call->node, "recv_device")};
+    struct rendezvous_key key = *(const struct rendezvous_key *)call->state;
+    key.iteration = call->iteration;
+    return key;
 }
 
 static int send_run(struct kernel_call *call)
@@ -32,7 +42,7 @@ static int send_run(struct kernel_call *call)
     return code;
 }
 
-const struct kernel_code kernel_send = {.run = send_run};
+const struct kernel_code kernel_send = {.prepare = prepare, .run = send_run};
 
 struct waiting {
     struct rendezvous_waiter waiter; /* first */
@@ -44,6 +54,7 @@ static void arrived(struct rendezvous_waiter *waiter, const struct tensor *value
 {
     struct kernel_call *call = ((struct waiting *)waiter)->call;
     int code = 0;
+    mem_free(waiter);
     if (failure) {
         *call->err = *failure;
         code = failure->code;
@@ -61,13 +72,11 @@ static int recv_run(struct kernel_call *call)
     struct rendezvous_key key = key_of(call);
     if (!rendezvous)
         return no_peer(call);
-    struct waiting *waiting = kernel_temporary(call, sizeof *waiting);
-    if (!waiting)
-        return call->err->code;
+    struct waiting *waiting = mem_alloc(sizeof *waiting);
     waiting->waiter.arrived = arrived;
     waiting->call = call;
     rendezvous->receive(rendezvous, &key, &waiting->waiter);
     return KERNEL_PENDING;
 }
 
-const struct kernel_code kernel_recv = {.run = recv_run};
+const struct kernel_code kernel_recv = {.prepare = prepare, .run = recv_run};

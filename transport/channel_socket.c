@@ -24,13 +24,18 @@ const char *errno_text(int number)
     return text;
 }
 
+/* One vector, as small records are, without a list of them: the system need not copy that. */
 static ssize_t socket_read(struct channel *channel, const struct iovec *vectors, int n)
 {
+    if (n == 1)
+        return recv(channel->fd, vectors->iov_base, vectors->iov_len, MSG_DONTWAIT);
     return readv(channel->fd, vectors, n);
 }
 
 static ssize_t socket_write(struct channel *channel, const struct iovec *vectors, int n)
 {
+    if (n == 1)
+        return send(channel->fd, vectors->iov_base, vectors->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vectors,
                              .msg_iovlen = (size_t)n};
     return sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -48,7 +48,7 @@ static bool leave(struct link *link, enum outbox_state state)
 {
     struct outbox *out = &link->out;
     pthread_mutex_lock(&out->lock);
-    bool stay = state == OUTBOX_IDLE ? out->head != NULL : out->again;
+    bool stay = state == OUTBOX_IDLE ? outbox_take(out) : out->again;
     bool drained = !stay && state == OUTBOX_IDLE && link->closing;
     out->again = false;
     if (!stay)
@@ -148,7 +148,7 @@ static int put(struct link *link, const struct named_tensor *tensors, int n_tens
         status = outbox_put(out, tensors, n_tensors, err);
     if (!status) {
         atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
-        mine = out->state == OUTBOX_IDLE;
+        mine = out->state == OUTBOX_IDLE && outbox_take(out);
         if (mine)
             out->state = OUTBOX_WRITING;
     }

@@ -42,6 +42,7 @@ void outbox_release(struct outbox *out)
     free_packets(out->head);
     free_packets(out->spare);
     free_packets(out->current);
+    free_packets(out->written);
     encoder_release(&out->encoder);
     encoder_bodies_release(&out->bodies);
     encoder_bodies_release(&out->flat);
@@ -133,13 +134,16 @@ int outbox_put(struct outbox *out, const struct named_tensor *tensors, int n_ten
     return 0;
 }
 
-/* What others put in becomes the writer's. */
-static bool take(struct outbox *out)
+bool outbox_take(struct outbox *out)
 {
-    pthread_mutex_lock(&out->lock);
+    while (out->written) {
+        struct packet *packet = out->written;
+        out->written = packet->next;
+        packet->next = out->spare;
+        out->spare = packet;
+    }
     out->current = out->head;
     out->head = out->tail = NULL;
-    pthread_mutex_unlock(&out->lock);
     return out->current;
 }
 
@@ -166,10 +170,8 @@ static void packet_written(struct outbox *out, struct packet *packet)
         return;
     }
     str_clear(&packet->bytes);
-    pthread_mutex_lock(&out->lock);
-    packet->next = out->spare;
-    out->spare = packet;
-    pthread_mutex_unlock(&out->lock);
+    packet->next = out->written;
+    out->written = packet;
 }
 
 /* The current packet has no more pieces: it goes with the last one, or now if that was written. */
@@ -189,7 +191,7 @@ static void fill(struct outbox *out, size_t limit)
     size_t bytes = 0;
     size_t block = out->sums && limit > CHECKSUM_BLOCK_BYTES ? CHECKSUM_BLOCK_BYTES : limit;
     out->first = out->n = 0;
-    while (out->n < OUTBOX_WINDOW && bytes < limit && (out->current || take(out))) {
+    while (out->n < OUTBOX_WINDOW && bytes < limit && out->current) {
         struct outbox_piece *slot = &out->window[out->n];
         if (!next_piece(out, out->current, block, &slot->piece)) {
             end_packet(out);

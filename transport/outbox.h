@@ -45,8 +45,9 @@ struct outbox {
     bool sums;
 
     /* the writer's own: */
-    struct packet *current;
-    bool started; /* the bytes of `current` were offered */
+    struct packet *current; /* and those behind it */
+    struct packet *written; /* not among the spare ones yet */
+    bool started;           /* the bytes of `current` were offered */
     struct encoder_bodies bodies;
     struct outbox_piece window[OUTBOX_WINDOW];
     int first, n;  /* of the window */
@@ -60,7 +61,11 @@ void outbox_release(struct outbox *out);
 int outbox_put(struct outbox *out, const struct named_tensor *tensors, int n_tensors,
                struct error *err);
 
-/* The writer: up to `limit` bytes that come next, as vectors (OUTBOX_WINDOW of them); 0: none. */
+/* Gives the writer, who has nothing left, what was put in; false: nothing. The lock is held. */
+bool outbox_take(struct outbox *out);
+
+/* The writer: up to `limit` bytes that come next, as vectors (OUTBOX_WINDOW of them); 0:
+ * all that it was given is written. */
 int outbox_offer(struct outbox *out, size_t limit, struct iovec *vectors);
 
 /* The writer: n bytes of what was offered were written. */

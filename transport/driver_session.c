@@ -53,7 +53,7 @@ void driver_changed(struct driver_session *session)
     struct loop *loop = hub_loop(session->options.hub);
     if (!session->options.pumps)
         pthread_cond_signal(&session->changed);
-    else if (!loop_is_current(loop))
+    else if (loop_is_elsewhere(loop))
         loop_post(loop, nothing, NULL);
 }
 
@@ -304,6 +304,7 @@ void driver_session_close(struct driver_session *session)
     for (size_t i = 0; i < session->programs.n; i++)
         program_free(session->programs.items[i], session->table.names.n);
     vec_release(&session->programs);
+    str_release(&session->key);
     session_free(session->local);
     graph_free(session->own_graph);
     for (size_t i = 0; i < session->tasks.n; i++)

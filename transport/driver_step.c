@@ -92,15 +92,20 @@ static void fail(struct driver_step *step, const struct error *err)
         cancel_all(step, local_runs);
 }
 
-/* One part, or one who looked on, is over. The step may be gone afterwards: after the last one
- * nobody finds it any more. */
+/* With the lock: one part, or one who looked on, is over. The step may be gone when the lock is
+ * released: after the last one nobody finds it any more. */
+static void part_is_over(struct driver_step *step)
+{
+    if (!--step->waiting)
+        step->session->running = NULL;
+    driver_changed(step->session);
+}
+
 static void count_down(struct driver_step *step)
 {
     struct driver_session *session = step->session;
     pthread_mutex_lock(&session->lock);
-    if (!--step->waiting)
-        session->running = NULL;
-    driver_changed(session);
+    part_is_over(step);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -222,9 +227,12 @@ static void local_over(struct session_done *done, int code, const struct error *
         step->fetches[step->own->fetches.items[i]] = step->own_fetches[i];
     pthread_mutex_lock(&session->lock);
     step->local_runs = false;
+    if (!code)
+        part_is_over(step);
     pthread_mutex_unlock(&session->lock);
-    if (code)
-        fail(step, step->rendezvous->aborted(step->rendezvous, &reason) ? &reason : err);
+    if (!code)
+        return;
+    fail(step, step->rendezvous->aborted(step->rendezvous, &reason) ? &reason : err);
     count_down(step);
 }
 
@@ -278,9 +286,12 @@ static void begin(struct driver_step *step, const struct program *program)
     step->begun = true;
     bool failed = step->first.code != 0;
     local = step->local_runs;
+    if (!failed)
+        part_is_over(step);
     pthread_mutex_unlock(&session->lock);
-    if (failed)
-        cancel_all(step, local);
+    if (!failed)
+        return;
+    cancel_all(step, local);
     count_down(step);
 }
 

@@ -147,6 +147,12 @@ bool loop_is_current(const struct loop *loop)
     return atomic_load(&loop->runner) == &this_thread;
 }
 
+bool loop_is_elsewhere(const struct loop *loop)
+{
+    const void *runner = atomic_load(&loop->runner);
+    return runner && runner != &this_thread;
+}
+
 /* Those that were posted before; what they post is for the next round. */
 static bool run_calls(struct loop *loop)
 {

@@ -46,6 +46,8 @@ void loop_post(struct loop *loop, void (*call)(void *argument), void *argument);
 
 /* Whether the calling thread is running the loop. */
 bool loop_is_current(const struct loop *loop);
+/* Whether another thread runs it. If not, whoever is about to looks at all conditions first. */
+bool loop_is_elsewhere(const struct loop *loop);
 
 /* Seconds of CLOCK_MONOTONIC. */
 double loop_now(void);

@@ -37,9 +37,9 @@ struct remote {
     uint64_t session, step;
     atomic_int holders;
     size_t n_buckets;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows; held to set the reason */
     struct meeting **buckets;
-    struct error reason; /* of the abort; no code: there was none */
+    _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
 };
 
 static struct meeting **find(struct remote *remote, const char *key, uint64_t iteration)
@@ -120,7 +120,7 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
     struct meeting *met = NULL;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
-    bool kept = !remote->reason.code && !(code = place_value(remote, arrival, &met, err));
+    bool kept = !remote->reason && !(code = place_value(remote, arrival, &met, err));
     pthread_mutex_unlock(&remote->lock);
     if (arrival->charged && (met || !kept))
         flow_return(arrival->peer, arrival->charged);
@@ -140,13 +140,13 @@ int remote_announced(struct rendezvous *rendezvous, const struct arrival *arriva
     int code = 0;
     pthread_mutex_lock(&remote->lock);
     struct meeting **at = find(remote, arrival->key, arrival->iteration);
-    if (!remote->reason.code && !*at) {
+    if (!remote->reason && !*at) {
         add(at, MEETING_ANNOUNCED, arrival->key, arrival->iteration)->peer =
             peer_hold(arrival->peer);
-    } else if (!remote->reason.code && (*at)->state == MEETING_WAITING) {
+    } else if (!remote->reason && (*at)->state == MEETING_WAITING) {
         (*at)->state = MEETING_GRANTED;
         grant = true;
-    } else if (!remote->reason.code) {
+    } else if (!remote->reason) {
         code = twice(arrival->key, "sent", ERR_PROTOCOL, err);
     }
     pthread_mutex_unlock(&remote->lock);
@@ -199,8 +199,8 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     char *granted_key = NULL; /* a copy: whoever aborts may end the waiter, and free its graph */
     pthread_mutex_lock(&remote->lock);
     struct meeting **at = find(remote, key->tensor_name, key->iteration);
-    if (remote->reason.code) {
-        failure = remote->reason;
+    if (remote->reason) {
+        failure = *remote->reason;
     } else if (*at && (*at)->state == MEETING_VALUE) {
         met = take(at);
     } else if (*at && has_waiter(*at)) {
@@ -260,9 +260,11 @@ static void remote_abort(struct rendezvous *rendezvous, const struct error *reas
     struct remote *remote = (struct remote *)rendezvous;
     struct meeting *all = NULL;
     pthread_mutex_lock(&remote->lock);
-    if (!remote->reason.code) {
+    if (!remote->reason) {
         all = take_all(remote);
-        remote->reason = *reason;
+        struct error *kept = mem_alloc(sizeof *kept);
+        *kept = *reason;
+        atomic_store(&remote->reason, kept);
     }
     pthread_mutex_unlock(&remote->lock);
     meetings_free(all, reason);
@@ -270,13 +272,10 @@ static void remote_abort(struct rendezvous *rendezvous, const struct error *reas
 
 static bool remote_aborted(struct rendezvous *rendezvous, struct error *reason)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    pthread_mutex_lock(&remote->lock);
-    bool aborted = remote->reason.code != 0;
-    if (aborted)
-        *reason = remote->reason;
-    pthread_mutex_unlock(&remote->lock);
-    return aborted;
+    const struct error *kept = atomic_load(&((struct remote *)rendezvous)->reason);
+    if (kept)
+        *reason = *kept;
+    return kept != NULL;
 }
 
 static void remote_free(struct rendezvous *rendezvous)
@@ -314,8 +313,9 @@ void remote_release(struct rendezvous *rendezvous)
     struct remote *remote = (struct remote *)rendezvous;
     if (!rendezvous || atomic_fetch_sub(&remote->holders, 1) > 1)
         return;
-    meetings_free(take_all(remote), &remote->reason); /* nobody waits any more */
+    meetings_free(take_all(remote), remote->reason); /* nobody waits any more */
     pthread_mutex_destroy(&remote->lock);
+    mem_free(remote->reason);
     mem_free(remote->buckets);
     mem_free(remote);
 }

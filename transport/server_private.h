@@ -59,8 +59,9 @@ struct served {
 
     pthread_mutex_t lock; /* guards what follows */
     struct served_step *steps;
-    int n_steps;     /* and others who hold it */
-    bool is_closing; /* freed after its last step */
+    int n_holders;             /* steps, and others */
+    struct served_step *spare; /* memory of steps that are over */
+    bool is_closing;           /* freed when nobody holds it */
 };
 
 /* The session that a query names and the asker owns; NULL: answered with an error. */

@@ -22,6 +22,10 @@ static void release(struct served *served)
     for (size_t i = 0; i < served->handles.n; i++)
         handle_free(served->handles.items[i]);
     vec_release(&served->handles);
+    for (struct served_step *step = served->spare, *next; step; step = next) {
+        next = step->next;
+        mem_free(step);
+    }
     session_free(served->session);
     graph_free(served->graph);
     peer_release(served->owner);
@@ -46,7 +50,7 @@ void served_close(struct served *served, const struct error *why)
     pthread_mutex_lock(&served->lock);
     bool was_closing = served->is_closing;
     served->is_closing = true;
-    bool is_idle = !served->n_steps;
+    bool is_idle = !served->n_holders;
     pthread_mutex_unlock(&served->lock);
     if (was_closing)
         return;

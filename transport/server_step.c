@@ -87,19 +87,7 @@ void server_verb_register(void *context, const struct query *query)
     answer_end(query->peer, NULL, 0);
 }
 
-/* ---- a step ---- */
-
-static void step_release(struct served_step *step)
-{
-    if (atomic_fetch_sub(&step->holders, 1) > 1)
-        return;
-    for (size_t i = 0; i < step->n_feeds; i++)
-        tensor_release(&step->feeds[i]);
-    peer_release(step->asker);
-    mem_free(step->feeds);
-    mem_free(step->fetches);
-    mem_free(step);
-}
+/* ---- holding the session ---- */
 
 static void last_is_over(void *argument)
 {
@@ -109,7 +97,7 @@ static void last_is_over(void *argument)
 void served_hold(struct served *served)
 {
     pthread_mutex_lock(&served->lock);
-    served->n_steps++;
+    served->n_holders++;
     pthread_mutex_unlock(&served->lock);
 }
 
@@ -117,10 +105,47 @@ void served_drop(struct served *served)
 {
     struct loop *loop = hub_loop(served->server->options.hub);
     pthread_mutex_lock(&served->lock);
-    bool is_last = !--served->n_steps && served->is_closing;
+    bool is_last = !--served->n_holders && served->is_closing;
     pthread_mutex_unlock(&served->lock);
     if (is_last) /* others may be about to look at it in the loop's thread */
         loop_post(loop, last_is_over, served);
+}
+
+/* ---- a step ---- */
+
+/* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
+static int take_step(struct served *served, struct served_step **step, struct error *err)
+{
+    pthread_mutex_lock(&served->lock);
+    int n = served->n_holders;
+    *step = n < SERVER_STEPS_MAX ? served->spare : NULL;
+    if (*step)
+        served->spare = (*step)->next;
+    served->n_holders += n < SERVER_STEPS_MAX;
+    pthread_mutex_unlock(&served->lock);
+    if (n >= SERVER_STEPS_MAX)
+        return error_set(err, ERR_RETRY, "step: %d run already", n);
+    if (!*step)
+        *step = mem_alloc(sizeof **step);
+    **step = (struct served_step){.served = served};
+    return 0;
+}
+
+static void step_release(struct served_step *step)
+{
+    struct served *served = step->served;
+    if (atomic_fetch_sub(&step->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < step->n_feeds; i++)
+        tensor_release(&step->feeds[i]);
+    peer_release(step->asker);
+    mem_free(step->feeds);
+    mem_free(step->fetches);
+    pthread_mutex_lock(&served->lock);
+    step->next = served->spare;
+    served->spare = step;
+    pthread_mutex_unlock(&served->lock);
+    served_drop(served);
 }
 
 static void leave(struct served_step *step)
@@ -132,7 +157,6 @@ static void leave(struct served_step *step)
         at = &(*at)->next;
     *at = step->next;
     pthread_mutex_unlock(&served->lock);
-    served_drop(served);
 }
 
 static void answer_step(struct served_step *step)
@@ -194,15 +218,6 @@ static int take_feeds(struct served_step *step, const struct query *query, struc
     return 0;
 }
 
-/* Steps end in other threads; they begin in this one only. */
-static int check_room(struct served *served, struct error *err)
-{
-    pthread_mutex_lock(&served->lock);
-    int n = served->n_steps;
-    pthread_mutex_unlock(&served->lock);
-    return n < SERVER_STEPS_MAX ? 0 : error_set(err, ERR_RETRY, "step: %d run already", n);
-}
-
 static int read_step(struct served_step *step, const struct query *query, struct error *err)
 {
     const msgpack_object *header = &query->record->header;
@@ -215,8 +230,6 @@ static int read_step(struct served_step *step, const struct query *query, struct
         !record_get_uint(header, "replica", &replica) || replica > UINT32_MAX ||
         !record_get_uint(header, "incarnation", &step->step.incarnation))
         return error_set(err, ERR_PROTOCOL, "step: a field is missing or wrong");
-    if (check_room(served, err))
-        return err->code;
     step->handle = served->handles.items[handle];
     step->step.replica = (uint32_t)replica;
     step->step.session = served->id;
@@ -231,7 +244,6 @@ static void run(struct served_step *step)
     struct served *served = step->served;
     step->step.rendezvous = step->rendezvous;
     step->fetches = mem_array(handle->fetches.n + 1, sizeof *step->fetches);
-    served_hold(served);
     pthread_mutex_lock(&served->lock);
     step->next = served->steps;
     served->steps = step;
@@ -253,8 +265,11 @@ void server_verb_step(void *context, const struct query *query)
     struct error err = ERROR_INIT;
     if (!served)
         return;
-    struct served_step *step = mem_alloc(sizeof *step);
-    step->served = served;
+    struct served_step *step;
+    if (take_step(served, &step, &err)) {
+        answer_error(query->peer, query->id, &err);
+        return;
+    }
     step->query = query->id;
     step->asker = peer_hold(query->peer);
     atomic_init(&step->holders, 1);

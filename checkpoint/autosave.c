@@ -263,6 +263,11 @@ void autosave_step(struct autosave *a, int64_t step)
         a->longest = took;
 }
 
+bool autosave_is_saving(const struct autosave *a)
+{
+    return a->job && !atomic_load(&a->done);
+}
+
 void autosave_stalls(const struct autosave *a, double *longest, int64_t *begun)
 {
     *longest = a->longest;

@@ -52,6 +52,9 @@ int autosave_finish(struct autosave *autosave, int64_t step, struct error *err);
 /* Waits, too; NULL is harmless. */
 void autosave_close(struct autosave *autosave);
 
+/* Whether a save is under way. */
+bool autosave_is_saving(const struct autosave *autosave);
+
 /* Longest time that autosave_step took, in seconds, and how many saves it has begun: for tests and
  * measurements. */
 void autosave_stalls(const struct autosave *autosave, double *longest, int64_t *begun);

@@ -231,7 +231,8 @@ static void the_best_is_saved_when_it_comes(void **state)
             write_all(v, step);
             autosave_set_scalar(a, "loss", losses[step - 1]);
             autosave_step(a, step);
-            usleep(300000); /* until it is written */
+            while (autosave_is_saving(a))
+                usleep(1000);
         }
         autosave_close(a);
     }

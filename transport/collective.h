@@ -14,6 +14,10 @@
  * those of collective_combine. Nothing large is sent to a member that has not asked, so that memory
  * is bounded by what the calls themselves hold.
  *
+ * Members on one host that have a value in memory that the others map, and room there for its sum
+ * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they
+ * are.
+ *
  * A member that is lost, also one that comes back as a newer incarnation, ends all calls that wait,
  * and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells the others why.
  */

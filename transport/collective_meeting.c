@@ -48,13 +48,17 @@ static void meeting_free(const struct group *group, struct meeting *m)
 {
     for (size_t i = 0; i < m->n_blocks; i++)
         release(m->blocks[i].parts, group->interface.size);
-    for (int k = 0; k < group->interface.size; k++)
+    direct_give_back(group, m);
+    for (int k = 0; k < group->interface.size; k++) {
         release(m->brought[k].values, m->brought[k].n);
+        mem_free(m->brought[k].offers);
+    }
     release(m->own, m->n);
     release(m->results, m->n);
     mem_free(m->blocks);
     mem_free(m->brought);
     mem_free(m->members);
+    mem_free(m->direct);
     mem_free(m->kinds);
     mem_free(m->name);
     mem_free(m);
@@ -144,6 +148,17 @@ static uint64_t sign(const struct meeting *m)
     return hash;
 }
 
+/* Memory that others can read, of a value that is in such memory. False: there is none. */
+static bool alloc_direct(struct group *group, const struct tensor *own, struct tensor *result)
+{
+    struct buffer *buffer =
+        segment_has(own) ? outgoing_alloc(hub_outgoing(group->hub), own->type, tensor_bytes(own))
+                         : NULL;
+    if (buffer)
+        *result = (struct tensor){own->type, own->shape, buffer->data, buffer, NULL};
+    return buffer != NULL;
+}
+
 /* Memory for a value's sum: the value's own where only the call has it, which a member needs no
  * more when the sum comes. */
 static int make_result(struct group *group, const struct collective_call *call, int value,
@@ -152,9 +167,10 @@ static int make_result(struct group *group, const struct collective_call *call, 
     const struct tensor *own = &m->own[value];
     bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the meeting */
                  (!segment_has(own) || segment_is_own(own));
-    if (!call->yields || !alone)
+    if (call->yields && alone)
+        tensor_share(&m->results[value], own);
+    else if (!alloc_direct(group, own, &m->results[value]))
         return recycle_alloc(group->memory, &m->results[value], own, tensor_bytes(own), err);
-    tensor_share(&m->results[value], own);
     return 0;
 }
 
@@ -178,6 +194,7 @@ int meeting_call(struct group *group, struct meeting *m, const struct collective
     for (int i = 0; !code && i < m->n; i++)
         if (!meeting_is_small(m, i))
             code = make_result(group, call, i, m, err);
+    direct_choose(m);
     return code;
 }
 

@@ -23,6 +23,7 @@ enum reduce_what {
     REDUCE_LAST,   /* the member is to end, and has begun that step last */
     REDUCE_OFFER,  /* its memory, for blocks */
     REDUCE_ANSWER, /* whether the other can read that */
+    REDUCE_READS,  /* it has heard of all: how much of what the other offered it reads */
 };
 
 struct block { /* of a large value */
@@ -30,9 +31,13 @@ struct block { /* of a large value */
     int64_t first, count; /* elements */
     int owner;            /* rank; known when the meeting is settled */
     struct tensor *parts; /* by rank */
-    int n_parts;
-    bool claimed; /* somebody adds the parts */
-    bool done;    /* the result has it */
+    bool claimed;         /* somebody adds the parts */
+    bool done;            /* the result has it */
+};
+
+struct direct_offer { /* memory of a large value, or of its sum */
+    uint64_t value;
+    struct lend_offer at;
 };
 
 struct brought {
@@ -40,6 +45,12 @@ struct brought {
     uint64_t signature; /* of types, shapes and kinds */
     struct tensor *values;
     int n;
+    struct direct_offer *offers;
+    int n_offers;
+    struct tensor *parts, *sums; /* by value, where it has them; without data: they are sent */
+    int n_given;                 /* offers of this member's to it */
+    bool answered;               /* how many of these, */
+    int n_reads;                 /* in their order, it reads */
 };
 
 /* A call of all members. It is made by the first that is heard of, in the list until it is over,
@@ -61,6 +72,9 @@ struct meeting {
     size_t n_blocks, n_missing;
     size_t n_begun; /* blocks: all before the next one that is to be begun */
     int64_t flying; /* bytes of parts that were sent, and whose sums are not there */
+    int *direct;    /* values that others on the host read where they are */
+    int n_direct;
+    bool agreed; /* what others read is known: blocks may be begun */
 
     struct brought *brought; /* by rank */
     bool announced;          /* the others were sent what is brought here */
@@ -127,7 +141,10 @@ void reduce_bring(struct group *group, struct meeting *meeting);
 void reduce_begin(struct group *group, struct meeting *meeting);
 /* Begins blocks as long as not too much is on its way. */
 void reduce_go_on(struct group *group, struct meeting *meeting);
-/* The block's parts are there, and the caller has claimed it. */
+/* With the lock: whether the block's parts are there. */
+bool reduce_is_complete(const struct group *group, const struct meeting *meeting,
+                        const struct block *block);
+/* They are, and the caller has claimed it. */
 void reduce_sum(struct group *group, struct meeting *meeting, size_t index);
 void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err);
 /* Answers the call if all is there. */
@@ -139,12 +156,15 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 struct reduce {
     enum reduce_what what;
+    const struct direct_offer *offers; /* of what is brought */
+    int n_offers;
     const struct meeting *meeting; /* NULL: of none */
     uint64_t index; /* of a block; the signature of what is brought; without a meeting a number */
     const struct tensor *tensors;
     int n;
     bool is_lent; /* instead of tensors */
     uint64_t lent;
+    bool is_there; /* instead: the sum is in the memory that was offered */
 };
 
 /* What is sent to a member that is gone is dropped. */
@@ -169,5 +189,29 @@ int lend_take_answer(struct group *group, int rank, bool has_it, struct error *e
 int lend_block(struct group *group, size_t bytes, int readers, void **data);
 /* The member's block as bytes, given back by the last who holds it. ERR_PROTOCOL. */
 int lend_borrow(struct group *group, int rank, uint64_t block, struct tensor *t, struct error *err);
+
+/* ---- values that are read where they are (collective_direct.c) ---- */
+
+/* With the lock: which ones these are. */
+void direct_choose(struct meeting *meeting);
+/* What that member is offered, counted for it; it is to be sent. */
+int direct_offer(struct group *group, struct meeting *meeting, int rank,
+                 struct direct_offer **offers);
+void direct_pack(msgpack_packer *packer, const struct direct_offer *offers, int n);
+/* False: it is malformed. */
+bool direct_read(const struct record *record, struct brought *brought);
+/* The meeting is settled: borrows what was brought, and answers. ERR_PROTOCOL. */
+int direct_take(struct group *group, struct meeting *meeting, struct error *err);
+int direct_take_answer(struct group *group, struct meeting *meeting, int rank, uint64_t n,
+                       struct error *err);
+/* With the lock: whether all who are to answer have, so that blocks may be begun. */
+bool direct_agreed(const struct group *group, struct meeting *meeting);
+/* Since then: whether the member reads this one's value and its sums; */
+bool direct_is_read(const struct meeting *meeting, int rank, int value);
+/* and where this one reads the member's. NULL: they are sent. */
+const struct tensor *direct_part(const struct meeting *meeting, int rank, int value);
+const struct tensor *direct_sum(const struct meeting *meeting, int rank, int value);
+/* Nothing of it is read any more. */
+void direct_give_back(const struct group *group, struct meeting *meeting);
 
 #endif

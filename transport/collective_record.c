@@ -37,10 +37,16 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     msgpack_pack_uint64(packer, meeting->key.iteration);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, reduce->index);
-    if (!reduce->is_lent)
-        return;
-    pack_key(packer, "lent");
-    msgpack_pack_uint64(packer, reduce->lent);
+    if (reduce->n_offers)
+        direct_pack(packer, reduce->offers, reduce->n_offers);
+    if (reduce->is_lent) {
+        pack_key(packer, "lent");
+        msgpack_pack_uint64(packer, reduce->lent);
+    }
+    if (reduce->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
 }
 
 void reduce_send(struct group *group, int rank, const struct reduce *reduce)
@@ -50,9 +56,9 @@ void reduce_send(struct group *group, int rank, const struct reduce *reduce)
     struct peer *peer = peer_of(group, rank);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    msgpack_packer *packer =
-        peer ? peer_begin(peer, RECORD_REDUCE, reduce->meeting ? 5 + reduce->is_lent : 2, &ignored)
-             : NULL;
+    int n_fields =
+        reduce->meeting ? 5 + reduce->is_lent + reduce->is_there + (reduce->n_offers > 0) : 2;
+    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(packer, reduce);
         peer_end(peer, named, reduce->n, &ignored);
@@ -69,6 +75,7 @@ struct taken {
     uint64_t index;
     const struct record *record;
     struct tensor lent; /* a block of the sender's, instead of the record's tensor; or zeroed */
+    bool is_there;      /* neither of them: it is in the memory that was offered */
 };
 
 /* Works on what is settled since something came. */
@@ -102,11 +109,15 @@ static int take_bring(struct group *group, const struct taken *taken, struct err
 {
     const struct record *record = taken->record;
     int code = 0;
+    if (record_field(&record->header, "memory") && !group->borrowers[taken->rank])
+        return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
     pthread_mutex_lock(&group->lock);
     struct brought *brought = &meeting_get(group, &taken->key)->brought[taken->rank];
     if (brought->here || group->left[taken->rank] || group->n_uncalled > UNCALLED_MAX) {
         code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
                          taken->key.name);
+    } else if (!direct_read(record, brought)) {
+        code = error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
     } else {
         brought->here = true;
         brought->signature = taken->index;
@@ -121,20 +132,39 @@ static int take_bring(struct group *group, const struct taken *taken, struct err
     return code;
 }
 
+static int take_reads(struct group *group, const struct taken *taken, struct error *err)
+{
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = meeting_find(group, &taken->key);
+    if (m)
+        m->holders++;
+    pthread_mutex_unlock(&group->lock);
+    if (!m)
+        return 0;
+    int code = direct_take_answer(group, m, taken->rank, taken->index, err);
+    meeting_drop(group, m);
+    return code;
+}
+
 static bool fits(const struct taken *taken, const struct block *block, const struct tensor *own)
 {
     const struct record *record = taken->record;
     const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    if (taken->is_there)
+        return !t && !taken->lent.data;
     if (taken->lent.data)
         return !t && block->count <= (int64_t)(LEND_BYTES / dtype_bytes(own->type));
     return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == block->count;
 }
 
-/* What came of a block that it fits to. */
+/* What came of a block that it fits to. Since the meeting is settled, if it is there. */
 static struct tensor arrived(const struct taken *taken, const struct block *block,
                              const struct meeting *m)
 {
     struct tensor t = taken->lent;
+    const struct tensor *sum = taken->is_there ? direct_sum(m, taken->rank, block->value) : NULL;
+    if (sum)
+        return tensor_piece(sum, block->first, block->count);
     if (!t.data)
         return taken->record->tensors[0].tensor;
     t.type = m->own[block->value].type;
@@ -175,9 +205,7 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
     } else {
         struct tensor t = arrived(taken, block, m);
         tensor_share(part, &t);
-        block->n_parts++;
-        complete = m->settled && block->owner == group->interface.rank &&
-                   block->n_parts == m->n_members - 1;
+        complete = block->owner == group->interface.rank && reduce_is_complete(group, m, block);
         block->claimed |= complete;
     }
     pthread_mutex_unlock(&group->lock);
@@ -202,7 +230,8 @@ static int take_sum(struct group *group, const struct taken *taken, struct meeti
     struct block *block = &m->blocks[taken->index];
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
     pthread_mutex_lock(&group->lock);
-    bool good = awaits_sum(m, block, taken->rank);
+    bool good = awaits_sum(m, block, taken->rank) &&
+                (!taken->is_there || direct_sum(m, taken->rank, block->value));
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
@@ -238,6 +267,8 @@ static int take(struct group *group, int64_t what, const struct taken *taken, st
     struct meeting *meeting;
     if (what == REDUCE_BRING)
         return take_bring(group, taken, err);
+    if (what == REDUCE_READS)
+        return take_reads(group, taken, err);
     int code = find_block(group, taken, &meeting, err);
     if (code || !meeting)
         return code;
@@ -279,13 +310,13 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     uint64_t lent;
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 ||
-        what > REDUCE_ANSWER)
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     if (what == REDUCE_LEAVE)
         return take_leave(group, taken.rank);
-    if (what > REDUCE_LEAVE)
+    if (what > REDUCE_LEAVE && what < REDUCE_READS)
         return take_number(group, what, &taken, err);
+    taken.is_there = what == REDUCE_SUM && record_field(header, "there");
     if (!take_key(header, &taken))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
     else if (record_get_uint(header, "lent", &lent))

@@ -18,6 +18,15 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 /* ---- small values ---- */
 
+static void bring_to(struct group *group, struct meeting *m, int rank, struct reduce bring)
+{
+    struct direct_offer *offers;
+    bring.n_offers = direct_offer(group, m, rank, &offers);
+    bring.offers = offers;
+    reduce_send(group, rank, &bring);
+    mem_free(offers);
+}
+
 void reduce_bring(struct group *group, struct meeting *meeting)
 {
     struct tensor *small = mem_array((size_t)meeting->n + 1, sizeof *small);
@@ -32,7 +41,7 @@ void reduce_bring(struct group *group, struct meeting *meeting)
                                  .n = n};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
-            reduce_send(group, k, &bring);
+            bring_to(group, meeting, k, bring);
     mem_free(small);
 }
 
@@ -62,11 +71,15 @@ static int combine_small(const struct group *group, struct meeting *m, struct er
 
 /* ---- blocks ---- */
 
-/* As it is, or as the block that has it (-1: none has). */
+/* Where the member reads it already; else as it is, or as the block that has it (-1: none has). */
 static void send_piece(struct group *group, int rank, const struct reduce *reduce, int lent)
 {
     struct reduce where = *reduce;
-    if (lent >= 0 && group->lends[rank]) {
+    const struct block *block = &reduce->meeting->blocks[reduce->index];
+    if (direct_is_read(reduce->meeting, rank, block->value)) {
+        where.n = 0;
+        where.is_there = true;
+    } else if (lent >= 0 && group->lends[rank]) {
         where.n = 0;
         where.is_lent = true;
         where.lent = (uint64_t)lent;
@@ -84,13 +97,13 @@ static void send_to_all(struct group *group, struct meeting *m, size_t index,
             send_piece(group, m->members[i], &sum, lent);
 }
 
-/* A block for all who can read it. */
-static int lend_to_all(struct group *group, const struct meeting *m, const struct tensor *piece,
-                       void **data)
+/* A block for all who can read it, and have no other way. */
+static int lend_to_all(struct group *group, const struct meeting *m, int value,
+                       const struct tensor *piece, void **data)
 {
     int readers = 0;
     for (int i = 0; i < m->n_members; i++)
-        readers += group->lends[m->members[i]];
+        readers += group->lends[m->members[i]] && !direct_is_read(m, m->members[i], value);
     return lend_block(group, tensor_bytes(piece), readers, data);
 }
 
@@ -108,7 +121,7 @@ static void give_first(struct group *group, struct meeting *m, size_t index)
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
     void *data;
-    int lent = lend_to_all(group, m, &piece, &data);
+    int lent = lend_to_all(group, m, block->value, &piece, &data);
     if (lent >= 0)
         memcpy(data, piece.data, tensor_bytes(&piece));
     send_to_all(group, m, index, &piece, lent);
@@ -119,6 +132,23 @@ static void give_first(struct group *group, struct meeting *m, size_t index)
     block_is_done(group, m, block);
 }
 
+/* NULL: it has not come. */
+static const void *part_data(const struct meeting *m, const struct block *block, int rank)
+{
+    const struct tensor *part = direct_part(m, rank, block->value);
+    return part ? tensor_piece(part, block->first, block->count).data : block->parts[rank].data;
+}
+
+bool reduce_is_complete(const struct group *group, const struct meeting *m,
+                        const struct block *block)
+{
+    bool complete = m->agreed;
+    for (int i = 0; i < m->n_members && complete; i++)
+        complete =
+            m->members[i] == group->interface.rank || part_data(m, block, m->members[i]) != NULL;
+    return complete;
+}
+
 void reduce_sum(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
@@ -126,10 +156,10 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
     struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
     void *copy = NULL;
-    int lent = lend_to_all(group, m, &sum, &copy);
+    int lent = lend_to_all(group, m, block->value, &sum, &copy);
     for (int i = 0; i < m->n_members; i++)
         data[i] =
-            m->members[i] == group->interface.rank ? own.data : block->parts[m->members[i]].data;
+            m->members[i] == group->interface.rank ? own.data : part_data(m, block, m->members[i]);
     collective_sum(sum.type, data, m->n_members, sum.data, copy, block->count);
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
@@ -138,7 +168,7 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     block_is_done(group, m, block);
 }
 
-/* To its owner. */
+/* To its owner, unless that reads it where it is. */
 static void send_part(struct group *group, struct meeting *m, size_t index,
                       const struct tensor *piece)
 {
@@ -146,6 +176,8 @@ static void send_part(struct group *group, struct meeting *m, size_t index,
         .what = REDUCE_PART, .meeting = m, .index = index, .tensors = piece, .n = 1};
     int owner = m->blocks[index].owner;
     void *data;
+    if (direct_is_read(m, owner, m->blocks[index].value))
+        return;
     int lent = lend_block(group, tensor_bytes(piece), group->lends[owner], &data);
     if (lent >= 0)
         memcpy(data, piece->data, tensor_bytes(piece));
@@ -156,7 +188,7 @@ static bool claim(struct group *group, struct meeting *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     pthread_mutex_lock(&group->lock);
-    bool mine = !block->claimed && block->n_parts == m->n_members - 1;
+    bool mine = !block->claimed && reduce_is_complete(group, m, block);
     block->claimed |= mine;
     pthread_mutex_unlock(&group->lock);
     return mine;
@@ -191,7 +223,8 @@ static void begin_block(struct group *group, struct meeting *m, size_t index)
 static bool next_block(struct group *group, struct meeting *m, size_t *index)
 {
     pthread_mutex_lock(&group->lock);
-    bool any = m->n_begun < m->n_blocks && m->flying < WINDOW_BYTES && !m->over;
+    bool any =
+        direct_agreed(group, m) && m->n_begun < m->n_blocks && m->flying < WINDOW_BYTES && !m->over;
     if (any) {
         *index = m->n_begun++;
         const struct block *block = &m->blocks[*index];
@@ -212,14 +245,15 @@ void reduce_go_on(struct group *group, struct meeting *meeting)
 void reduce_begin(struct group *group, struct meeting *meeting)
 {
     struct error err = ERROR_INIT;
-    if (meeting_check(group, meeting, &err) || combine_small(group, meeting, &err)) {
+    if (meeting_check(group, meeting, &err) || combine_small(group, meeting, &err) ||
+        direct_take(group, meeting, &err)) {
         reduce_fail(group, meeting, &err);
         return;
     }
-    reduce_go_on(group, meeting);
     pthread_mutex_lock(&group->lock);
     meeting->combined = true;
     pthread_mutex_unlock(&group->lock);
+    reduce_go_on(group, meeting);
     reduce_conclude(group, meeting);
 }
 
@@ -241,6 +275,8 @@ void reduce_conclude(struct group *group, struct meeting *meeting)
     if (meeting->combined && !meeting->n_missing)
         waiter = meeting_end(group, meeting);
     pthread_mutex_unlock(&group->lock);
-    if (waiter)
-        waiter->done(waiter, meeting->results, meeting->n_members, NULL);
+    if (!waiter)
+        return;
+    direct_give_back(group, meeting); /* before anybody counts who has the memory */
+    waiter->done(waiter, meeting->results, meeting->n_members, NULL);
 }

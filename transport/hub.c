@@ -328,6 +328,11 @@ struct exchanges *hub_exchanges(struct hub *hub)
     return hub->exchanges;
 }
 
+struct segments *hub_segments(struct hub *hub)
+{
+    return hub->segments;
+}
+
 struct outgoing *hub_outgoing(struct hub *hub)
 {
     return segments_outgoing(hub->segments);

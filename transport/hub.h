@@ -34,6 +34,7 @@ void hub_free(struct hub *hub);
 struct loop *hub_loop(struct hub *hub);
 struct peers *hub_peers(struct hub *hub);
 struct exchanges *hub_exchanges(struct hub *hub);
+struct segments *hub_segments(struct hub *hub);
 /* Memory from which peers of this host read what is sent to them. */
 struct outgoing *hub_outgoing(struct hub *hub);
 

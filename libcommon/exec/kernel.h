@@ -150,6 +150,10 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
  * call is over, and is copied. */
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
 
+/* The same, and the call lets go of the input, which is valid as long as it is kept: who is its one
+ * holder then may write to it. */
+int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
+
 /* Host memory for the duration of the step whose size was not known in prepare. NULL with call->err
  * set. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);

@@ -1,26 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which values leave the process: inputs of Sends to other tasks, and what such an input is only
- * another view of. A value that a loop or a branch brings is not followed into it: every iteration
- * would have memory that one of them needs.
+ * Which values leave the process: inputs of Sends to other tasks and of AllReduces, and what such
+ * an input is only another view of. A value that a loop or a branch brings is not followed into it:
+ * every iteration would have memory that one of them needs.
  */
+#include <string.h>
+
 #include "exec/plan_internal.h"
 #include "graph/device_name.h"
 
-static bool leaves(const struct item *item)
+static bool goes_to_another_task(const struct node *send)
 {
     struct device_name from, to;
     struct error ignored = ERROR_INIT;
-    return item->node && node_is(item->node, "Send") &&
-           !device_name_parse(&from, node_string(item->node, "send_device"), &ignored) &&
-           !device_name_parse(&to, node_string(item->node, "recv_device"), &ignored) &&
+    return !device_name_parse(&from, node_string(send, "send_device"), &ignored) &&
+           !device_name_parse(&to, node_string(send, "recv_device"), &ignored) &&
            !device_name_same_task(&from, &to);
+}
+
+/* Rows that are gathered are copied in any case. */
+static bool leaves(const struct item *item, int input)
+{
+    if (!item->node || item->in[input] < 0)
+        return false;
+    if (node_is(item->node, "Send"))
+        return goes_to_another_task(item->node);
+    return node_is(item->node, "AllReduce") &&
+           !strstr(node_attr(item->node, "reductions")->strings[input], "rows");
 }
 
 static void mark_inputs(struct plan *plan, const struct item *item)
 {
     for (int i = 0; i < item->n_in; i++)
-        if (item->in[i] >= 0)
+        if (leaves(item, i))
             plan->values.items[item->in[i]].is_outgoing = true;
 }
 
@@ -45,9 +57,7 @@ void plan_find_outgoing(struct plan *plan)
         const struct item *item = &plan->items.items[i];
         if (item->removed)
             continue;
-        if (leaves(item))
-            mark_inputs(plan, item);
-        else
-            mark_aliased(plan, item);
+        mark_inputs(plan, item);
+        mark_aliased(plan, item);
     }
 }

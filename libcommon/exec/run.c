@@ -135,6 +135,18 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
     return 0;
 }
 
+int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
+{
+    const struct call_host *host = call->executor;
+    struct tensor *in = call->in[i];
+    bool is_own = host->plan->values.items[host->item->in[i]].kind == VALUE_COMPUTED;
+    if (!is_own || !in->buffer)
+        return kernel_keep_input(call, i, taken);
+    *taken = *in;
+    in->buffer = NULL;
+    return 0;
+}
+
 void *kernel_temporary(struct kernel_call *call, size_t bytes)
 {
     struct call_host *host = call->executor;

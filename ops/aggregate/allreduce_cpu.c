@@ -78,11 +78,11 @@ static bool withdraw(struct pending *pending)
     return r->collective->cancel(r->collective, &r->waiter);
 }
 
-static int keep_inputs(struct kernel_call *call, struct tensor *values)
+static int take_inputs(struct kernel_call *call, struct tensor *values)
 {
     int code = 0;
     for (int i = 0; !code && i < call->n_in; i++)
-        code = kernel_keep_input(call, i, &values[i]);
+        code = kernel_take_input(call, i, &values[i]);
     return code;
 }
 
@@ -108,7 +108,7 @@ static int run(struct kernel_call *call)
 {
     int n = call->n_in;
     struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
-    int code = keep_inputs(call, values);
+    int code = take_inputs(call, values);
     if (!code)
         code = call->step->collective ? ask(call, values) : take(call, values, 1);
     for (int i = 0; i < n; i++)

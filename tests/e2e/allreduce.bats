@@ -158,11 +158,11 @@ close() {
     grep -qE '^tf-exec: worker:1: worker:[02] (did not come in|at unix:w2: no such)' w1.err
 }
 
-# endless N: starts N workers that train until one is stopped
+# endless N OPTION...: starts N workers that train until one is stopped
 endless() {
     local i
     cluster "$1"
-    parts "$root/examples/digits.lua"
+    parts "$root/examples/digits.lua" "${@:2}"
     feed --rows 1-1437 --shuffle --batch 64 --epochs 400 >f.rec 2>/dev/null
     for ((i = 0; i < $1; i++)); do start $i --feed f.rec; done
     sleep 1.5
@@ -182,6 +182,18 @@ endless() {
     took=$((($(date +%s%N) - before) / 1000000))
     echo "$took ms"
     ((took < 1500)) # 0.2 s on a machine that has nothing else to do
+}
+
+@test "kill -9 of a worker whose gradients the others read where they are: as well" {
+    endless 3 -D units=8192
+    readlink /proc/"${worker[1]}"/fd/* | grep -q tf-tensor
+    kill -9 "${worker[0]}"
+    for i in 1 2; do
+        finish $i
+        cat w$i.err
+        [ "$status" -eq 69 ]
+        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:0 at unix:w[012], incarnation" w$i.err
+    done
 }
 
 @test "a worker that is frozen: the others end within the lease" {

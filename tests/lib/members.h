@@ -63,8 +63,9 @@ static inline void *member_run(void *argument)
     return NULL;
 }
 
-/* The first n_shared have shared memory. */
-static inline void members_start_some_shared(struct members *all, int n, int n_shared)
+/* The first n_shared have shared memory, of which each has so much for values; NULL: enough. */
+static inline void members_start_limited(struct members *all, int n, int n_shared,
+                                         const size_t *limits)
 {
     struct error err = ERROR_INIT;
     const char *tasks[MEMBERS_MAX];
@@ -80,7 +81,8 @@ static inline void members_start_some_shared(struct members *all, int n, int n_s
     }
     for (int k = 0; k < n; k++) {
         struct member_end *end = &all->ends[k];
-        struct hub_options options = {.peers = {.task = all->tasks[k],
+        struct hub_options options = {.segment_bytes = limits ? limits[k] : 0,
+                                      .peers = {.task = all->tasks[k],
                                                 .folder = all->folder,
                                                 .incarnation = 7,
                                                 .lease = 5,
@@ -95,6 +97,11 @@ static inline void members_start_some_shared(struct members *all, int n, int n_s
     pthread_barrier_wait(&all->there);
     for (int k = 0; k < n; k++)
         must(all->ends[k].met.code, &all->ends[k].met);
+}
+
+static inline void members_start_some_shared(struct members *all, int n, int n_shared)
+{
+    members_start_limited(all, n, n_shared, NULL);
 }
 
 static inline void members_start(struct members *all, int n)

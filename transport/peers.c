@@ -80,6 +80,13 @@ static bool is_preferred(const struct peers *peers, const struct link *link,
     return (strcmp(peers->task, link->peer.task) < 0) == link->dialed;
 }
 
+/* Of two that cross both ends keep the same one. */
+static bool is_surplus(const struct peers *peers, const struct link *link, const struct link *old)
+{
+    return old && old->peer.incarnation == link->peer.incarnation &&
+           !is_preferred(peers, link, old);
+}
+
 static void replace(struct link *old, uint64_t incarnation)
 {
     struct error why = ERROR_INIT;
@@ -96,6 +103,11 @@ static int refuse_old(struct link *link, int64_t newest, struct error *err)
     link->refusal = REFUSAL_OLD;
     return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
                      (unsigned long long)link->peer.incarnation, (long long)newest);
+}
+
+static int refuse_surplus(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE, "there is another connection");
 }
 
 static void remember(struct peers *peers, const char *task, uint64_t incarnation)
@@ -119,9 +131,8 @@ static int take_hello(void *context, struct link *link, struct error *err)
         return error_set(err, ERR_CONFIG, "both ends are '%s'", task);
     if (map_get(&peers->newest, task, &newest) && (uint64_t)newest > incarnation)
         return refuse_old(link, newest, err);
-    struct link *old = linked(peers, task);
-    if (old && old->peer.incarnation == incarnation && !is_preferred(peers, link, old))
-        return error_set(err, ERR_UNAVAILABLE, "there is another connection");
+    if (is_surplus(peers, link, linked(peers, task)))
+        return refuse_surplus(err);
     remember(peers, task, incarnation);
     return 0;
 }
@@ -132,6 +143,12 @@ static void opened(void *context, struct link *link)
     peers->n_waiting -= !link->dialed;
     if (*link->peer.task) {
         struct link *old = linked(peers, link->peer.task);
+        if (is_surplus(peers, link, old)) { /* the other was opened after this one's hello */
+            struct error why = ERROR_INIT;
+            refuse_surplus(&why);
+            link_refuse(link, &why);
+            return;
+        }
         if (old)
             replace(old, link->peer.incarnation);
         pthread_mutex_lock(&peers->lock);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives between processes when members leave, are lost, fail or disagree.
+ */
+#include "lib/reductions.h"
+
+/* One has less to do; the others go on, with sums of those who are left. */
+static void test_a_member_leaves(void **state)
+{
+    static const enum collective_kind kinds[2] = {COLLECTIVE_SUM, COLLECTIVE_FIRST};
+    struct members all;
+    struct answer answers[MEMBERS_MAX];
+    struct tensor values[MEMBERS_MAX][8], expected[2] = {TENSOR_INIT, TENSOR_INIT};
+    struct error err = ERROR_INIT;
+    (void)state;
+    members_start(&all, 4);
+    struct shape shape = shape_vector(300000);
+    for (int k = 0; k < 4; k++) {
+        fill(&values[k][0], FLOAT32, &shape, k);
+        fill(&values[k][1], FLOAT32, &shape, k);
+    }
+    struct collective_key key = {"g", 1, 0};
+    check_call(&all, &key, values, kinds, 2);
+    for (int k = 1; k < 4; k++) { /* some have begun when it leaves */
+        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2, false};
+        if (k == 3)
+            all.ends[0].collective->leave(all.ends[0].collective);
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct tensor *each[3] = {&values[1][i], &values[2][i], &values[3][i]};
+        must(collective_combine(kinds[i], each, 3, &expected[i], &err), &err);
+    }
+    for (int k = 1; k < 4; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        assert_int_equal(answers[k].members, 3);
+        for (int i = 0; i < 2; i++)
+            assert_true(tensor_equal(&answers[k].results[i], &expected[i]));
+        answer_release(&answers[k]);
+    }
+    member_kill(&all.ends[0]); /* it has left: no loss */
+    for (int k = 1; k < 4; k++) {
+        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2, false};
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 1; k < 4; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        answer_release(&answers[k]);
+    }
+    assert_int_equal(collective_links_first(all.ends[3].collective), 1);
+    tensor_release(&expected[0]);
+    tensor_release(&expected[1]);
+    release_all(&all, values, 2);
+    members_stop(&all);
+}
+
+static void expect_loss(struct answer *answer, const char *task, const char *name)
+{
+    answer_wait(answer);
+    assert_int_equal(answer->err.code, ERR_UNAVAILABLE);
+    if (!strstr(answer->err.text, task) || !strstr(answer->err.text, name))
+        fail_msg("%s", answer->err.text);
+    answer_release(answer);
+}
+
+static void test_a_member_is_lost(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct answer answers[3], later;
+    struct tensor values[MEMBERS_MAX][8];
+    struct shape shape = shape_vector(1000000);
+    (void)state;
+    members_start(&all, 3);
+    for (int k = 0; k < 3; k++)
+        fill(&values[k][0], FLOAT32, &shape, k);
+    for (int k = 0; k < 2; k++) {
+        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1, false};
+        member_call(&all, k, &call, &answers[k]);
+    }
+    double start = loop_now();
+    member_kill(&all.ends[2]);
+    expect_loss(&answers[0], "worker:2", "waiting for 'hidden/W'");
+    expect_loss(&answers[1], "worker:2", "waiting for 'hidden/W'");
+    assert_true(loop_now() - start < 2);
+    struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1, false};
+    member_call(&all, 0, &call, &later);
+    expect_loss(&later, "worker:2", "'later'");
+    release_all(&all, values, 1);
+    members_stop(&all);
+}
+
+static bool is_answered(void *context)
+{
+    return ((struct answer *)context)->done;
+}
+
+/* A member that comes back while the others end is told why they do, rather than waited with. */
+static void test_nobody_joins_a_group_that_failed(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct error err = ERROR_INIT;
+    struct answer answer;
+    struct tensor value;
+    (void)state;
+    members_start_some_shared(&all, 2, 0);
+    const char *tasks[] = {all.tasks[0], all.tasks[1]};
+    const char *addresses[] = {all.addresses[0], all.addresses[1]};
+    struct hub_options options = {.peers = {.task = tasks[0],
+                                            .folder = all.folder,
+                                            .incarnation = 8,
+                                            .lease = 5,
+                                            .no_shared_memory = true}};
+    struct collective_meet meet = {.addresses = addresses, .seconds = 10};
+    struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, false};
+    struct member_end *end = &all.ends[0];
+    member_kill(end);
+    end->hub = hub_new(&options, &err);
+    assert_non_null(end->hub);
+    end->collective = collective_links_new(end->hub, tasks, 2, 0);
+    fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
+    collective_links_meet(end->collective, &meet,
+                          &err); /* or not: the link was open for a moment */
+    member_call(&all, 0, &call, &answer);
+    assert_true(loop_run_until(hub_loop(end->hub), is_answered, &answer, 3));
+    expect_loss(&answer, "worker:1 at unix:w1, incarnation 7: worker:0 at ", "'g'");
+    end->collective->free(end->collective);
+    hub_free(end->hub);
+    end->hub = NULL;
+    tensor_release(&value);
+    members_stop(&all);
+}
+
+/* Who gives up says why, and the others pass it on. */
+static void test_a_member_fails(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct answer answers[3];
+    struct tensor values[MEMBERS_MAX][8];
+    struct error why = ERROR_INIT;
+    (void)state;
+    members_start(&all, 3);
+    for (int k = 0; k < 3; k++) {
+        fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
+        if (k != 1)
+            member_call(&all, k, &call, &answers[k]);
+    }
+    error_set(&why, ERR_DATA, "node 'x': Log: of -1");
+    collective_links_abort(all.ends[1].collective, &why);
+    expect_loss(&answers[0], "worker:1", "Log: of -1");
+    expect_loss(&answers[2], "worker:1", "Log: of -1");
+    release_all(&all, values, 1);
+    members_stop(&all);
+}
+
+static void test_members_that_disagree(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct answer answers[2];
+    struct tensor values[MEMBERS_MAX][8];
+    (void)state;
+    members_start(&all, 2);
+    for (int k = 0; k < 2; k++) {
+        struct shape shape = shape_vector(3 + k);
+        fill(&values[k][0], FLOAT32, &shape, k);
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        answer_wait(&answers[k]);
+        assert_int_equal(answers[k].err.code, ERR_DATA);
+        assert_non_null(strstr(answers[k].err.text, k ? "worker:0 brings other values than worker:1"
+                                                      : "worker:1 brings other values"));
+        assert_non_null(strstr(answers[k].err.text, k ? "float32[4]" : "float32[3]"));
+        answer_release(&answers[k]);
+    }
+    release_all(&all, values, 1);
+    members_stop(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_member_leaves),
+        cmocka_unit_test(test_a_member_is_lost),
+        cmocka_unit_test(test_nobody_joins_a_group_that_failed),
+        cmocka_unit_test(test_a_member_fails),
+        cmocka_unit_test(test_members_that_disagree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

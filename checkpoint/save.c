@@ -283,6 +283,18 @@ static int describe_shards(struct save *s, struct error *err)
     return 0;
 }
 
+/* Shards that have restored what others saved have no variable before the first graph comes: what
+ * they would save then would stand before all that is there. */
+static int check_content(const struct save *s, struct error *err)
+{
+    const struct ckpt_manifest *newest = &s->newest;
+    if (s->request->is_part || s->manifest->n_tensors || !newest->n_tensors)
+        return 0;
+    return error_set(
+        err, ERR_RETRY, "%s: nothing to save: no variable has a value yet, and step %lld has %llu",
+        s->store->name, (long long)newest->step, (unsigned long long)newest->n_tensors);
+}
+
 static int describe(struct save *s, struct error *err)
 {
     struct ckpt_manifest *m = s->manifest;
@@ -298,7 +310,7 @@ static int describe(struct save *s, struct error *err)
         m->n_tensors += !resource_is_part(request->tensors[i].name);
         m->bytes += tensor_bytes(&request->tensors[i].value);
     }
-    return describe_shards(s, err);
+    return describe_shards(s, err) ? err->code : check_content(s, err);
 }
 
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,

@@ -8,24 +8,47 @@
 #include "checkpoint/slices.h"
 
 struct claims {
-    struct store *store;
+    char *folder;
+    int64_t step;
+    struct store *store; /* NULL, as the checkpoint: closed for now */
     struct checkpoint *checkpoint;
 };
 
 struct claims *claims_new(struct store *store, struct checkpoint *checkpoint)
 {
     struct claims *claims = mem_alloc(sizeof *claims);
-    *claims = (struct claims){store, checkpoint};
+    *claims = (struct claims){mem_strdup(store_name(store)), checkpoint->manifest.step, store,
+                              checkpoint};
     return claims;
+}
+
+void claims_shut(struct claims *claims)
+{
+    checkpoint_close(claims->checkpoint);
+    store_close(claims->store);
+    claims->checkpoint = NULL;
+    claims->store = NULL;
 }
 
 void claims_free(struct claims *claims)
 {
     if (!claims)
         return;
-    checkpoint_close(claims->checkpoint);
-    store_close(claims->store);
+    claims_shut(claims);
+    mem_free(claims->folder);
     mem_free(claims);
+}
+
+/* ERR_NOINPUT: it was pruned away meanwhile. */
+static int open_again(struct claims *claims, struct error *err)
+{
+    if (claims->checkpoint)
+        return 0;
+    if (!store_open(claims->folder, NULL, &claims->store, err))
+        checkpoint_open(claims->store, claims->step, &claims->checkpoint, NULL, err);
+    if (err->code)
+        claims_shut(claims);
+    return err->code;
 }
 
 int claims_read(struct checkpoint *c, struct variable *variable, struct tensor *value,
@@ -41,7 +64,7 @@ int claims_read(struct checkpoint *c, struct variable *variable, struct tensor *
     return err->code;
 }
 
-int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
+static int claim(struct claims *claims, struct variable *variable, struct error *err)
 {
     struct tensor value;
     uint64_t updates;
@@ -51,6 +74,16 @@ int claims_variable(struct claims *claims, struct variable *variable, struct err
     if (!variable_copy_in(variable, &value, err))
         variable->updates = updates;
     tensor_release(&value);
+    return err->code;
+}
+
+int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
+{
+    error_clear(err);
+    if (!open_again(claims, err))
+        return claim(claims, variable, err);
+    if (err->code == ERR_NOINPUT)
+        error_clear(err);
     return err->code;
 }
 
@@ -74,5 +107,10 @@ int claims_load(struct checkpoint *c, const struct resource *resource, struct er
 
 int claims_resource(struct claims *claims, const struct resource *resource, struct error *err)
 {
-    return claims_load(claims->checkpoint, resource, err);
+    error_clear(err);
+    if (!open_again(claims, err))
+        return claims_load(claims->checkpoint, resource, err);
+    if (err->code == ERR_NOINPUT)
+        error_clear(err);
+    return err->code;
 }

@@ -14,8 +14,11 @@
 
 struct claims;
 
-/* Takes both; they are open until claims_free. */
+/* Takes both. */
 struct claims *claims_new(struct store *store, struct checkpoint *checkpoint);
+/* Closes them until something is claimed again: the store can be written to, and what nobody needs
+ * is pruned, perhaps the checkpoint, too; then it has nothing any more. */
+void claims_shut(struct claims *claims);
 void claims_free(struct claims *claims); /* NULL is harmless */
 
 /* Gives a new variable, which nobody else knows yet, its value, if the checkpoint has one. ERR_DATA

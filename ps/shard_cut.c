@@ -50,7 +50,7 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
 {
     struct shard_cut cut = {.step = step, .used = loop_now()};
     error_clear(err);
-    shard_claims_end(shard); /* whatever a graph has claimed is in memory */
+    shard_claims_shut(shard); /* what a graph has claimed is in memory; others may come later */
     pthread_mutex_lock(&shard->cuts_lock);
     clear(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */

@@ -116,6 +116,7 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
 shard_work shard_restore;
 /* Nothing is claimed any more. */
 void shard_claims_end(struct shard *shard);
+void shard_claims_shut(struct shard *shard);
 void shard_claims_watch(struct shard *shard);
 void shard_claims_resource(struct shard *shard, const struct resource *resource);
 

@@ -135,6 +135,14 @@ void shard_claims_end(struct shard *shard)
     set_claims(shard, NULL);
 }
 
+void shard_claims_shut(struct shard *shard)
+{
+    pthread_mutex_lock(&shard->claims_lock);
+    if (shard->claims)
+        claims_shut(shard->claims);
+    pthread_mutex_unlock(&shard->claims_lock);
+}
+
 /* ---- restoring ---- */
 
 struct restoring {

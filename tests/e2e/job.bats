@@ -182,6 +182,28 @@ END
     tf-ps status | grep -q '^ps:1 pid=[0-9]* incarnation=2 '
 }
 
+@test "what two shards saved is kept for the graph that one gets, though a save comes first" {
+    begin unix:pN
+    train
+    tf-ps save ckpt
+    tf-ps get hidden/W >before.rec
+    kill_pids "${pids[@]}"
+    rm -rf run
+    printf 'task ps:0 unix:p0 device=CPU:0\ntask worker:0 unix:w0\n' >c
+    tf-ps init -c c
+    serve 0 --save ckpt --resume
+    run --separate-stderr tf-ps save ckpt
+    [ "$status" -eq 75 ]
+    [[ $stderr == *"ckpt: nothing to save: no variable has a value yet, and step 1 has "* ]]
+    [ "$(tf-ckpt list --json ckpt | jq -s length)" -eq 1 ]
+    tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
+    "$root/examples/feed" --rows 1438- --batch 360 |
+        timeout -s KILL 60 tf-exec -g parts.tfg --task worker:0 --run eval >/dev/null
+    cmp before.rec <(tf-ps get hidden/W)
+    tf-ps save ckpt
+    tf-ckpt diff ckpt@1 ckpt
+}
+
 @test "a shard that is killed while it saves leaves the checkpoint before" {
     local i n=${SAVE_KILLS:-6}
     begin unix:pN

@@ -39,16 +39,21 @@ void claims_free(struct claims *claims)
     mem_free(claims);
 }
 
-/* ERR_NOINPUT: it was pruned away meanwhile. */
-static int open_again(struct claims *claims, struct error *err)
+/* False: it cannot be; without an error: it was pruned away meanwhile. A store that is not there is
+ * an error, as an unmounted disk looks the same. */
+static bool open_again(struct claims *claims, struct error *err)
 {
+    error_clear(err);
     if (claims->checkpoint)
-        return 0;
-    if (!store_open(claims->folder, NULL, &claims->store, err))
-        checkpoint_open(claims->store, claims->step, &claims->checkpoint, NULL, err);
-    if (err->code)
-        claims_shut(claims);
-    return err->code;
+        return true;
+    if (store_open(claims->folder, NULL, &claims->store, err))
+        return false;
+    if (!checkpoint_open(claims->store, claims->step, &claims->checkpoint, NULL, err))
+        return true;
+    claims_shut(claims);
+    if (err->code == ERR_NOINPUT)
+        error_clear(err);
+    return false;
 }
 
 int claims_read(struct checkpoint *c, struct variable *variable, struct tensor *value,
@@ -79,12 +84,7 @@ static int claim(struct claims *claims, struct variable *variable, struct error 
 
 int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
 {
-    error_clear(err);
-    if (!open_again(claims, err))
-        return claim(claims, variable, err);
-    if (err->code == ERR_NOINPUT)
-        error_clear(err);
-    return err->code;
+    return open_again(claims, err) ? claim(claims, variable, err) : err->code;
 }
 
 int claims_load(struct checkpoint *c, const struct resource *resource, struct error *err)
@@ -107,10 +107,5 @@ int claims_load(struct checkpoint *c, const struct resource *resource, struct er
 
 int claims_resource(struct claims *claims, const struct resource *resource, struct error *err)
 {
-    error_clear(err);
-    if (!open_again(claims, err))
-        return claims_load(claims->checkpoint, resource, err);
-    if (err->code == ERR_NOINPUT)
-        error_clear(err);
-    return err->code;
+    return open_again(claims, err) ? claims_load(claims->checkpoint, resource, err) : err->code;
 }

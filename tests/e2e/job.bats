@@ -197,8 +197,14 @@ END
     [[ $stderr == *"ckpt: nothing to save: no variable has a value yet, and step 1 has "* ]]
     [ "$(tf-ckpt list --json ckpt | jq -s length)" -eq 1 ]
     tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
-    "$root/examples/feed" --rows 1438- --batch 360 |
-        timeout -s KILL 60 tf-exec -g parts.tfg --task worker:0 --run eval >/dev/null
+    "$root/examples/feed" --rows 1438- --batch 360 >eval.rec
+    mv ckpt unmounted
+    run --separate-stderr timeout -s KILL 60 tf-exec -g parts.tfg --task worker:0 --run eval \
+        --feed eval.rec -o fetches.rec
+    [ "$status" -eq 66 ]
+    [[ $stderr == *": ps:0: node 'hidden/W' "*": ckpt: no store there; tf-ckpt init makes one" ]]
+    mv unmounted ckpt
+    timeout -s KILL 60 tf-exec -g parts.tfg --task worker:0 --run eval --feed eval.rec >/dev/null
     cmp before.rec <(tf-ps get hidden/W)
     tf-ps save ckpt
     tf-ckpt diff ckpt@1 ckpt

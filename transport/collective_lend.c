@@ -16,17 +16,12 @@ void lend_offer_to(struct group *group, int rank)
         return;
     struct lend_offer offer = lender_offer(group->lender);
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 4, &ignored);
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 1 + LEND_OFFER_FIELDS, &ignored);
     if (!packer)
         return;
     pack_key(packer, "what");
     msgpack_pack_int(packer, REDUCE_OFFER);
-    pack_key(packer, "pid");
-    msgpack_pack_int64(packer, offer.pid);
-    pack_key(packer, "fd");
-    msgpack_pack_int64(packer, offer.fd);
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, offer.number);
+    lend_offer_pack(packer, &offer);
     group->offered[rank] = true;
     peer_end(peer, NULL, 0, &ignored);
 }
@@ -34,9 +29,7 @@ void lend_offer_to(struct group *group, int rank)
 int lend_take_offer(struct group *group, int rank, const msgpack_object *header, struct error *err)
 {
     struct lend_offer offer;
-    if (group->borrowers[rank] || !record_get_int(header, "pid", &offer.pid) ||
-        !record_get_int(header, "fd", &offer.fd) ||
-        !record_get_uint(header, "number", &offer.number))
+    if (group->borrowers[rank] || !lend_offer_read(header, &offer))
         return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
     group->borrowers[rank] = borrower_new(&offer);
     const struct reduce answer = {.what = REDUCE_ANSWER, .index = group->borrowers[rank] != NULL};

@@ -151,12 +151,8 @@ static uint64_t sign(const struct meeting *m)
 /* Memory that others can read, of a value that is in such memory. False: there is none. */
 static bool alloc_direct(struct group *group, const struct tensor *own, struct tensor *result)
 {
-    struct buffer *buffer =
-        segment_has(own) ? outgoing_alloc(hub_outgoing(group->hub), own->type, tensor_bytes(own))
-                         : NULL;
-    if (buffer)
-        *result = (struct tensor){own->type, own->shape, buffer->data, buffer, NULL};
-    return buffer != NULL;
+    return segment_has(own) && segment_suits(own->type, tensor_bytes(own)) &&
+           segments_alloc(hub_segments(group->hub), result, own->type, &own->shape);
 }
 
 /* Memory for a value's sum: the value's own where only the call has it, which a member needs no

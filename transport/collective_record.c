@@ -354,6 +354,5 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
     int64_t what;
     bool is_sum = !record->n_tensors && taken.rank >= 0 &&
                   record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;
-    bool placed = is_sum && take_key(&record->header, &taken) && place_sum(group, &taken, like, t);
-    return placed;
+    return is_sum && take_key(&record->header, &taken) && place_sum(group, &taken, like, t);
 }

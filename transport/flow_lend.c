@@ -46,7 +46,7 @@ bool lending_can(const struct lending *lending, const struct tensor *value)
 static int send_offer(struct link *link, const struct lent *lent, const struct lend_offer *offer,
                       struct error *err)
 {
-    msgpack_packer *packer = link_begin(link, RECORD_LEND, 8 + lent->granted);
+    msgpack_packer *packer = link_begin(link, RECORD_LEND, 5 + LEND_OFFER_FIELDS + lent->granted);
     value_id_pack(packer, &lent->id);
     if (lent->granted) {
         pack_key(packer, "granted");
@@ -54,12 +54,7 @@ static int send_offer(struct link *link, const struct lent *lent, const struct l
     }
     pack_key(packer, "type");
     pack_text(packer, shape_text_typed(lent->value.type, &lent->value.shape));
-    pack_key(packer, "pid");
-    msgpack_pack_int64(packer, offer->pid);
-    pack_key(packer, "fd");
-    msgpack_pack_int64(packer, offer->fd);
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, offer->number);
+    lend_offer_pack(packer, offer);
     return link_send(link, NULL, 0, err);
 }
 
@@ -109,10 +104,8 @@ static int read_offer(const struct record *record, struct lend_offer *offer, enu
 {
     const msgpack_object *header = &record->header;
     const char *text = record_text(header, "type");
-    bool good = text && record_get_int(header, "pid", &offer->pid) &&
-                record_get_int(header, "fd", &offer->fd) &&
-                record_get_uint(header, "number", &offer->number) &&
-                shape_parse_typed(text, type, shape) && shape_is_known(shape);
+    bool good = text && lend_offer_read(header, offer) && shape_parse_typed(text, type, shape) &&
+                shape_is_known(shape);
     if (good && segment_suits(*type, (size_t)(shape_bytes(shape, *type))))
         return 0;
     return error_set(err, ERR_PROTOCOL, "lends a value and does not say which");

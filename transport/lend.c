@@ -44,6 +44,24 @@ static struct lent *map(int fd)
     return memory;
 }
 
+/* ---- offers ---- */
+
+void lend_offer_pack(msgpack_packer *packer, const struct lend_offer *offer)
+{
+    pack_key(packer, "pid");
+    msgpack_pack_int64(packer, offer->pid);
+    pack_key(packer, "fd");
+    msgpack_pack_int64(packer, offer->fd);
+    pack_key(packer, "number");
+    msgpack_pack_uint64(packer, offer->number);
+}
+
+bool lend_offer_read(const msgpack_object *header, struct lend_offer *offer)
+{
+    return record_get_int(header, "pid", &offer->pid) && record_get_int(header, "fd", &offer->fd) &&
+           record_get_uint(header, "number", &offer->number);
+}
+
 /* ---- lending ---- */
 
 struct lender *lender_new(void)

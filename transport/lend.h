@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/record.h"
+
 #define LEND_BYTES ((size_t)256 << 10) /* of a block */
 #define LEND_BLOCKS 128
 
@@ -26,6 +28,11 @@ struct lend_offer {
     int64_t pid, fd;
     uint64_t number;
 };
+
+/* Its LEND_OFFER_FIELDS fields of a record. False: they are not there. */
+#define LEND_OFFER_FIELDS 3
+void lend_offer_pack(msgpack_packer *packer, const struct lend_offer *offer);
+bool lend_offer_read(const msgpack_object *header, struct lend_offer *offer);
 
 /* NULL: the system gives none. */
 struct lender *lender_new(void);

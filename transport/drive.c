@@ -144,16 +144,13 @@ static int read_entry(struct drive *drive, struct error *err)
 
 static int start(struct drive *drive, const struct query *query, struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     sigset_t all, old;
-    const char *cluster = "";
-    record_get_text(&query->record->header, "cluster", &arena, &cluster);
+    const char *cluster = record_text(&query->record->header, "cluster");
     int code = read_graph(drive, query->record, err);
     if (!code)
         code = read_entry(drive, err);
     if (!code)
-        code = cluster_parse(&drive->cluster, cluster, "drive", err);
-    arena_release(&arena);
+        code = cluster_parse(&drive->cluster, cluster ? cluster : "", "drive", err);
     if (code)
         return code;
     sigfillset(&all);

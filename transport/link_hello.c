@@ -80,10 +80,9 @@ static bool fits(const char *text)
 static int take_identity(struct link *link, struct record *record, struct error *err)
 {
     const msgpack_object *header = &record->header;
-    const char *job, *task;
+    const char *job = record_text(header, "job"), *task = record_text(header, "task");
     int64_t incarnation;
-    if (!record_get_text(header, "job", &record->arena, &job) || !fits(job) ||
-        !record_get_text(header, "task", &record->arena, &task) || !fits(task) ||
+    if (!job || !fits(job) || !task || !fits(task) ||
         !record_get_int(header, "incarnation", &incarnation) || incarnation < 0)
         return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
     mem_free((void *)(uintptr_t)link->peer.job);

@@ -57,10 +57,9 @@ void link_start_reading(struct link *link)
 static void take_error(struct link *link)
 {
     struct error err = ERROR_INIT;
-    const char *text;
+    const char *text = record_text(&link->record.header, "text");
     int64_t code;
-    if (!record_get_text(&link->record.header, "text", &link->record.arena, &text) ||
-        !str_is_printable(text, strlen(text)))
+    if (!text || !str_is_printable(text, strlen(text)))
         text = "closed for an unknown reason";
     if (!record_get_int(&link->record.header, "code", &code) || code < 1 || code > 255)
         code = ERR_UNAVAILABLE;

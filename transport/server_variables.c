@@ -78,10 +78,8 @@ static struct device *device_of(const struct server *server, const struct node *
 
 static int read_query(struct access *access, const struct query *query, struct error *err)
 {
-    struct arena arena = ARENA_INIT;
     const struct record *record = query->record;
-    const char *name = "";
-    record_get_text(&record->header, "name", &arena, &name);
+    const char *named = record_text(&record->header, "name"), *name = named ? named : "";
     record_get_int(&record->header, "updates", &access->updates);
     access->node = graph_find(access->served->graph, name);
     if (!access->node || !node_is(access->node, "Variable"))
@@ -90,7 +88,6 @@ static int read_query(struct access *access, const struct query *query, struct e
         error_set(err, ERR_CONFIG, "there is no device '%s' here", access->node->assigned);
     else if (record->n_tensors != access->writes)
         error_set(err, ERR_PROTOCOL, "%d values for '%.200s'", record->n_tensors, name);
-    arena_release(&arena);
     return err->code;
 }
 

@@ -11,6 +11,7 @@
 static void make_key(struct str *key, const struct session_call *call)
 {
     int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
+    str_clear(key);
     str_append_bytes(key, counts, sizeof counts);
     str_append_bytes(key, call->feeds, (size_t)call->n_feeds * sizeof *call->feeds);
     str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
@@ -150,7 +151,6 @@ struct program *driver_program(struct driver_session *session, const struct sess
                                struct error *err)
 {
     struct str *key = &session->key;
-    str_clear(key);
     make_key(key, call);
     for (size_t i = 0; i < session->programs.n; i++) {
         struct program *program = session->programs.items[i];

@@ -101,14 +101,24 @@ void served_hold(struct served *served)
     pthread_mutex_unlock(&served->lock);
 }
 
-void served_drop(struct served *served)
+/* One holder less: a step (NULL: another), whose memory the next one takes. */
+static void let_go(struct served *served, struct served_step *step)
 {
     struct loop *loop = hub_loop(served->server->options.hub);
     pthread_mutex_lock(&served->lock);
+    if (step) {
+        step->next = served->spare;
+        served->spare = step;
+    }
     bool is_last = !--served->n_holders && served->is_closing;
     pthread_mutex_unlock(&served->lock);
     if (is_last) /* others may be about to look at it in the loop's thread */
         loop_post(loop, last_is_over, served);
+}
+
+void served_drop(struct served *served)
+{
+    let_go(served, NULL);
 }
 
 /* ---- a step ---- */
@@ -133,7 +143,6 @@ static int take_step(struct served *served, struct served_step **step, struct er
 
 static void step_release(struct served_step *step)
 {
-    struct served *served = step->served;
     if (atomic_fetch_sub(&step->holders, 1) > 1)
         return;
     for (size_t i = 0; i < step->n_feeds; i++)
@@ -141,11 +150,7 @@ static void step_release(struct served_step *step)
     peer_release(step->asker);
     mem_free(step->feeds);
     mem_free(step->fetches);
-    pthread_mutex_lock(&served->lock);
-    step->next = served->spare;
-    served->spare = step;
-    pthread_mutex_unlock(&served->lock);
-    served_drop(served);
+    let_go(step->served, step);
 }
 
 static void leave(struct served_step *step)
@@ -303,17 +308,15 @@ void server_verb_cancel(void *context, const struct query *query)
 {
     struct served *served = server_find(context, query);
     struct error why = ERROR_INIT;
-    const char *text = "cancelled";
+    const char *text = record_text(&query->record->header, "text");
     int64_t code = ERR_CANCELLED;
     uint64_t id = 0;
     if (!served)
         return;
     record_get_uint(&query->record->header, "step", &id);
     record_get_int(&query->record->header, "code", &code);
-    struct arena arena = ARENA_INIT;
-    record_get_text(&query->record->header, "text", &arena, &text);
-    error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s", text);
-    arena_release(&arena);
+    error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s",
+              text ? text : "cancelled");
     struct served_step *step = hold_step(served, id);
     if (step) {
         step_cancel(&step->step, &why);

@@ -21,6 +21,9 @@
 
 #define TEST_SHARDS 3
 
+/* The end of a node's line in a graph's text: ON("ps/task:0"). */
+#define ON(task) " @/job:" task "/device:CPU:0\n"
+
 struct test_shard {
     char task[16];
     struct hub *hub;

@@ -12,8 +12,10 @@
 
 #include "exec/group.h"
 #include "graph/join.h"
+#include "graph/text.h"
 #include "lib/test_device.h"
 #include "lib/unit.h"
+#include "ops/ops.h"
 #include "pass/part.h"
 
 #define CUT_DEVICES 4
@@ -101,6 +103,16 @@ static inline void cut_open(struct cut *cut, const struct graph *graph)
         graphs[i] = cut->parts.parts.items[i].graph;
     if (graph_join(graphs, (int)cut->parts.parts.n, &cut->joined, &err))
         fail_msg("%s", err.text);
+}
+
+/* The same of a graph in text form: gives the joined one, and *whole as it was before. */
+static inline struct graph *cut_parse(struct cut *cut, struct graph **whole, const char *text)
+{
+    struct error err = ERROR_INIT;
+    if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
+        fail_msg("%s", err.text);
+    cut_open(cut, *whole);
+    return cut->joined;
 }
 
 static inline void cut_close(struct cut *cut)

@@ -127,17 +127,6 @@ static void random_graphs_compute_the_same(void **state)
 
 /* ---- dividing ---- */
 
-#define ON(task) " @/job:" task "/device:CPU:0\n"
-
-static struct graph *parse_cut(struct cut *cut, struct graph **whole, const char *text)
-{
-    struct error err = ERROR_INIT;
-    if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
-        fail_msg("%s", err.text);
-    cut_open(cut, *whole);
-    return cut->joined;
-}
-
 static void a_task_gets_its_nodes_alone(void **state)
 {
     struct cut cut;
@@ -146,7 +135,7 @@ static void a_task_gets_its_nodes_alone(void **state)
     struct error err = ERROR_INIT;
     (void)state;
     const struct graph *graph =
-        parse_cut(&cut, &whole,
+        cut_parse(&cut, &whole,
                   "x = Placeholder() {dtype=float32, shape=[]}" ON("ps/task:0") "y = Neg(x)" ON(
                       "worker/task:*") "z = Abs(y)" ON("ps/task:1") "w = Neg(z)" ON("ps/task:1"));
     assert_int_equal(task_instance(cut.joined, "worker", 4, &err), 0);
@@ -225,7 +214,7 @@ static void values_beyond_the_credit_are_announced(void **state)
     for (int i = 1; i < 40; i++)
         str_printf(&text, ", z%d", i);
     str_printf(&text, ")" ON("worker/task:0"));
-    const struct graph *graph = parse_cut(&cut, &whole, str_text(&text));
+    const struct graph *graph = cut_parse(&cut, &whole, str_text(&text));
     struct driver_session *session = test_session(&small, graph);
     struct edge fetch = {graph_find(graph, "all")->id, 0};
     struct session_call call = {.fetches = &fetch, .n_fetches = 1};

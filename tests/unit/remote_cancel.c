@@ -26,17 +26,6 @@ static int stop(void **state)
     return 0;
 }
 
-#define ON(task) " @/job:" task "/device:CPU:0\n"
-
-static struct graph *parse_cut(struct cut *cut, struct graph **whole, const char *text)
-{
-    struct error err = ERROR_INIT;
-    if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
-        fail_msg("%s", err.text);
-    cut_open(cut, *whole);
-    return cut->joined;
-}
-
 /* Otherwise who cancels between two steps would wait for the next one for ever. */
 static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
 {
@@ -46,7 +35,7 @@ static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
     struct graph *whole;
     struct error err = ERROR_INIT, why = ERROR_INIT;
     (void)state;
-    const struct graph *graph = parse_cut(&cut, &whole, text);
+    const struct graph *graph = cut_parse(&cut, &whole, text);
     struct driver_session *session = test_session(&cluster, graph);
     struct edge fetch = {graph_find(graph, "y")->id, 0};
     struct session_call call = {.fetches = &fetch, .n_fetches = 1};
@@ -93,7 +82,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     struct graph *whole;
     pthread_t runs, cancels;
     (void)state;
-    const struct graph *graph = parse_cut(&cut, &whole, text);
+    const struct graph *graph = cut_parse(&cut, &whole, text);
     struct loop *loop = hub_loop(cluster.hub);
     assert_int_equal(pthread_create(&runs, NULL, run_loop, loop), 0);
     struct canceller canceller = {.session = test_session_of(&cluster, graph, false)};

@@ -7,17 +7,6 @@
 
 #include "lib/cut.h"
 
-#define ON(task) " @/job:" task "/device:CPU:0\n"
-
-static const struct graph *parse_cut(struct cut *cut, struct graph **whole, const char *text)
-{
-    struct error err = ERROR_INIT;
-    if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
-        fail_msg("%s", err.text);
-    cut_open(cut, *whole);
-    return cut->joined;
-}
-
 #define LARGE 500000 /* elements */
 
 /* There and back, and then added; `read` is what the variable had before. */
@@ -70,7 +59,7 @@ static void give_large_values_back(const size_t limits[2], bool lends)
     struct cut cut;
     struct graph *whole;
     test_cluster_start(&own, 1, 0);
-    const struct graph *graph = parse_cut(&cut, &whole, give_back);
+    const struct graph *graph = cut_parse(&cut, &whole, give_back);
     struct driver_session *session = test_session(&own, graph);
     int set = graph_find(graph, "set")->id, add = graph_find(graph, "add")->id;
     struct edge fetches[] = {{graph_find(graph, "read")->id, 0},

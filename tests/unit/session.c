@@ -123,8 +123,6 @@ static int64_t n_sessions(struct hub *hub)
 
 /* ---- graphs ---- */
 
-#define ON(task) " @/job:" task "/device:CPU:0\n"
-
 /* A graph as the bytes that `open` takes. */
 static struct stream_writer *graph_bytes(const char *text, struct tensor *bytes)
 {

@@ -15,8 +15,8 @@
 
 struct channel;
 
-#define CHANNEL_UNIX_BYTES ((size_t)1 << 20) /* best read and written at once on Unix sockets */
-#define CHANNEL_AGAIN (-1)                   /* of handshake: when the socket is ready */
+#define CHANNEL_SOCKET_BYTES ((size_t)1 << 20) /* best read and written at once on sockets */
+#define CHANNEL_AGAIN (-1)                     /* of handshake: when the socket is ready */
 
 struct channel_type {
     /* 0: done; CHANNEL_AGAIN; or an error's code. NULL: there is none. */

@@ -98,8 +98,8 @@ struct channel *channel_rights_new(int fd)
     rights->channel = (struct channel){.type = &rights_type,
                                        .fd = fd,
                                        .drains = true,
-                                       .read_bytes = CHANNEL_UNIX_BYTES,
-                                       .write_bytes = CHANNEL_UNIX_BYTES};
+                                       .read_bytes = CHANNEL_SOCKET_BYTES,
+                                       .write_bytes = CHANNEL_SOCKET_BYTES};
     return &rights->channel;
 }
 

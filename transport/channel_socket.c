@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +7,6 @@
 
 #include "base/memory.h"
 #include "transport/channel.h"
-
-/* Measured: TCP over loopback is fastest with writes of 256 KiB and reads of 64 KiB, Unix sockets
- * with 1 MiB. */
-#define TCP_READ_BYTES ((size_t)64 << 10)
-#define TCP_WRITE_BYTES ((size_t)256 << 10)
 
 const char *errno_text(int number)
 {
@@ -57,15 +51,11 @@ static const struct channel_type socket_type = {
 
 struct channel *channel_socket_new(int fd)
 {
-    int domain = 0;
-    socklen_t n = sizeof domain;
     struct channel *channel = mem_alloc(sizeof *channel);
-    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n);
-    bool local = domain == AF_UNIX;
     *channel = (struct channel){.type = &socket_type,
                                 .fd = fd,
                                 .drains = true,
-                                .read_bytes = local ? CHANNEL_UNIX_BYTES : TCP_READ_BYTES,
-                                .write_bytes = local ? CHANNEL_UNIX_BYTES : TCP_WRITE_BYTES};
+                                .read_bytes = CHANNEL_SOCKET_BYTES,
+                                .write_bytes = CHANNEL_SOCKET_BYTES};
     return channel;
 }

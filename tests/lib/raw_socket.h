@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "transport/channel.h"
 #include "transport/peers_private.h"
 
 #define BIG_BYTES ((size_t)100 << 20)
@@ -91,7 +92,6 @@ struct raw {
     int fd, epoll;
     pid_t child;
     double spin;
-    size_t block;
     char *buffer;
 };
 
@@ -105,15 +105,19 @@ static inline void raw_trip(struct raw *raw)
         die("read");
 }
 
+static inline size_t raw_block(size_t done)
+{
+    return BIG_BYTES - done < CHANNEL_SOCKET_BYTES ? BIG_BYTES - done : CHANNEL_SOCKET_BYTES;
+}
+
 /* Reads 100 MB into one buffer and answers with a byte. */
-static inline void raw_sink(int fd, size_t block)
+static inline void raw_sink(int fd)
 {
     char *buffer = mem_try(BIG_BYTES), byte = 1;
     memset(buffer, 1, BIG_BYTES);
     for (;;) {
         for (size_t done = 0; done < BIG_BYTES;) {
-            ssize_t n =
-                read(fd, buffer + done, BIG_BYTES - done < block ? BIG_BYTES - done : block);
+            ssize_t n = read(fd, buffer + done, raw_block(done));
             if (n <= 0)
                 _exit(0);
             done += (size_t)n;
@@ -127,8 +131,7 @@ static inline void raw_stream(struct raw *raw)
 {
     char byte;
     for (size_t done = 0; done < BIG_BYTES;) {
-        size_t left = BIG_BYTES - done;
-        ssize_t n = write(raw->fd, raw->buffer + done, left < raw->block ? left : raw->block);
+        ssize_t n = write(raw->fd, raw->buffer + done, raw_block(done));
         if (n < 0)
             die("write");
         done += (size_t)n;
@@ -140,14 +143,13 @@ static inline void raw_stream(struct raw *raw)
 static inline void raw_open(struct raw *raw, enum kind kind, double spin, bool stream)
 {
     int pair[2];
-    bool local = kind == KIND_UNIX || kind == KIND_SHARED;
-    *raw = (struct raw){.spin = spin, .block = local ? 1 << 20 : 256 << 10};
+    *raw = (struct raw){.spin = spin};
     make_pair(kind, pair);
     raw->child = fork();
     if (!raw->child) {
         close(pair[0]);
         if (stream)
-            raw_sink(pair[1], local ? 1 << 20 : 64 << 10);
+            raw_sink(pair[1]);
         raw_echo(pair[1], spin);
     }
     close(pair[1]);

@@ -253,6 +253,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
         destroy(store);
         return err->code;
     }
+    if (store->writes && options->make_way)
+        options->make_way(options->context);
     pthread_mutex_lock(&opened_lock);
     int code = open_new(store, result, err);
     pthread_mutex_unlock(&opened_lock);

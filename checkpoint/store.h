@@ -34,6 +34,11 @@ struct store_options {
     const char *owner; /* who writes: "tf-ckpt prune" */
     const char *shard; /* its environment of a sharded store, made if it is missing; NULL: the one
                         * that coordinates, or all there is */
+
+    /* To write: called when the lock is held, before the environment is opened. What of this
+     * process has it open for reading is to close it. NULL: nothing has. */
+    void (*make_way)(void *context);
+    void *context;
 };
 
 /* Whether the folder looks like a store: it may still be damaged. */

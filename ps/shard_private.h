@@ -48,6 +48,7 @@ struct shard {
 
     pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
     struct claims *claims;       /* of a checkpoint that other shards have made; NULL: none */
+    int n_written;               /* stores that are open to write */
 
     pthread_mutex_t lock; /* guards what follows */
     int64_t saved_step;   /* of the last checkpoint; -1: none */
@@ -117,6 +118,11 @@ shard_work shard_restore;
 /* Nothing is claimed any more. */
 void shard_claims_end(struct shard *shard);
 void shard_claims_shut(struct shard *shard);
+/* Opens a store to write, and closes it. What is claimed in between is read within what is open, as
+ * a process opens a store but once, and given up again at once, as its map may have to grow. */
+int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
+                     struct store **store, struct error *err);
+void shard_close_store(struct shard *shard, struct store *store);
 void shard_claims_watch(struct shard *shard);
 void shard_claims_resource(struct shard *shard, const struct resource *resource);
 

@@ -95,6 +95,20 @@ static void say_restored(struct shard *shard, const char *folder, int64_t step,
 
 /* ---- variables whose shard is known when a graph comes ---- */
 
+/* With the lock. */
+static void shut(struct shard *shard)
+{
+    if (shard->claims)
+        claims_shut(shard->claims);
+}
+
+static void unlock_claims(struct shard *shard)
+{
+    if (shard->n_written)
+        shut(shard);
+    pthread_mutex_unlock(&shard->claims_lock);
+}
+
 static int variable_made(struct variable_watcher *watcher, struct variable *variable,
                          struct error *err)
 {
@@ -102,7 +116,7 @@ static int variable_made(struct variable_watcher *watcher, struct variable *vari
         (struct shard *)((char *)watcher - offsetof(struct shard, variable_watcher));
     pthread_mutex_lock(&shard->claims_lock);
     int code = shard->claims ? claims_variable(shard->claims, variable, err) : 0;
-    pthread_mutex_unlock(&shard->claims_lock);
+    unlock_claims(shard);
     return code;
 }
 
@@ -118,7 +132,7 @@ void shard_claims_resource(struct shard *shard, const struct resource *resource)
     pthread_mutex_lock(&shard->claims_lock);
     if (shard->claims && claims_resource(shard->claims, resource, &err))
         say(shard, err.text);
-    pthread_mutex_unlock(&shard->claims_lock);
+    unlock_claims(shard);
 }
 
 static void set_claims(struct shard *shard, struct claims *claims)
@@ -126,7 +140,7 @@ static void set_claims(struct shard *shard, struct claims *claims)
     pthread_mutex_lock(&shard->claims_lock);
     struct claims *old = shard->claims;
     shard->claims = claims;
-    pthread_mutex_unlock(&shard->claims_lock);
+    unlock_claims(shard);
     claims_free(old);
 }
 
@@ -138,8 +152,44 @@ void shard_claims_end(struct shard *shard)
 void shard_claims_shut(struct shard *shard)
 {
     pthread_mutex_lock(&shard->claims_lock);
-    if (shard->claims)
-        claims_shut(shard->claims);
+    shut(shard);
+    pthread_mutex_unlock(&shard->claims_lock);
+}
+
+struct opening {
+    struct shard *shard;
+    bool locked;
+};
+
+/* Nothing is claimed until the store is open. */
+static void make_way(void *context)
+{
+    struct opening *opening = context;
+    pthread_mutex_lock(&opening->shard->claims_lock);
+    opening->locked = true;
+    shut(opening->shard);
+}
+
+int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
+                     struct store **store, struct error *err)
+{
+    struct opening opening = {.shard = shard};
+    struct store_options own = *options;
+    own.make_way = make_way;
+    own.context = &opening;
+    int code = store_open(path, &own, store, err);
+    if (opening.locked) {
+        shard->n_written += !code;
+        pthread_mutex_unlock(&shard->claims_lock);
+    }
+    return code;
+}
+
+void shard_close_store(struct shard *shard, struct store *store)
+{
+    pthread_mutex_lock(&shard->claims_lock);
+    store_close(store);
+    shard->n_written--;
     pthread_mutex_unlock(&shard->claims_lock);
 }
 

@@ -40,8 +40,13 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
                                          .n_tensors = cut->cut.tensors.n,
                                          .is_part = true,
                                          .threads = 1};
+    struct store *store;
     shard_name(shard->options.task, name);
-    return store_save_at(folder, &options, &request, err);
+    if (shard_open_store(shard, folder, &options, &store, err))
+        return err->code;
+    store_save(store, &request, NULL, err);
+    shard_close_store(shard, store);
+    return err->code;
 }
 
 static int write_part(struct shard *shard, const char *folder, double seconds, struct error *err)
@@ -214,11 +219,12 @@ static int write_all(struct save *save, int keep, struct error *err)
     const struct store_options options = {
         .write = true, .lock_wait = save->seconds, .owner = "tf-ps"};
     struct store *store;
-    if (make_store(save->name, err) || store_open(save->name, &options, &store, err))
+    if (make_store(save->name, err) ||
+        shard_open_store(save->shard, save->name, &options, &store, err))
         return err->code;
     if (!write_parts(save, err) && !commit(save, store, err))
         keep_newest(save, store, keep);
-    store_close(store);
+    shard_close_store(save->shard, store);
     return err->code;
 }
 

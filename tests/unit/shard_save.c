@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/save.h"
 #include "exec/aggregate.h"
 #include "lib/shards.h"
 #include "ps/clock_private.h"
@@ -97,6 +99,76 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     assert_non_null(strstr(err.text, "ps:1"));
     assert_int_equal(saved("saved", &step, "w"), 3);
     assert_int_equal(step, 1);
+    client_close(&client);
+    shards_end();
+}
+
+/* ---- what other shards have saved ---- */
+
+static void save_as_one_process(const char *path, int64_t value)
+{
+    struct error err = ERROR_INIT;
+    struct save_tensor saved = {.container = "default",
+                                .name = "before",
+                                .updates = 1,
+                                .value = tensor_borrow(INT64, &(struct shape){0}, &value)};
+    struct save_request request = {
+        .step = 1, .producer = "test", .tensors = &saved, .n_tensors = 1, .threads = 1};
+    const struct store_options options = {.write = true};
+    assert_int_equal(store_create(path, &err), 0);
+    assert_int_equal(store_save_at(path, &options, &request, &err), 0);
+}
+
+/* Variables that a graph makes, one after the other. */
+struct maker {
+    struct server *server;
+    atomic_bool over;
+    int made;
+};
+
+static void *make_variables(void *argument)
+{
+    struct maker *maker = argument;
+    while (!atomic_load(&maker->over)) {
+        struct error err = ERROR_INIT;
+        struct variable like = {.container = "default", .type = INT64}, *variable;
+        char name[32];
+        snprintf(name, sizeof name, "new%d", maker->made++);
+        like.name = name;
+        if (variable_store_get(maker->server->store, &like, &variable, &err))
+            fail_msg("%s", err.text);
+        usleep(200); /* a lock is not fair */
+    }
+    return NULL;
+}
+
+static void a_save_succeeds_while_variables_claim_their_values(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    struct client client;
+    struct maker maker = {.server = &servers[0]};
+    pthread_t thread;
+    static char here[] = "saved";
+    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct request restore = save;
+    restore.verb = "restore";
+    shards_start(0);
+    save_as_one_process(here, 7);
+    open_client(&client, NULL);
+    if (client_ask(&client, &restore, &err))
+        fail_msg("%s", err.text);
+    put(&servers[0], "default", "v", 1); /* or there would be nothing to save */
+    assert_int_equal(pthread_create(&thread, NULL, make_variables, &maker), 0);
+    for (int i = 0; i < 4; i++) /* fewer than are kept */
+        if (client_ask_one(&client, 0, &save, &err))
+            fail_msg("save %d: %s", i, err.text);
+    atomic_store(&maker.over, true);
+    pthread_join(thread, NULL);
+    assert_true(maker.made > 20);
+    struct variable like = {.container = "default", .name = "before", .type = INT64}, *variable;
+    assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
+    assert_int_equal(get(&servers[0], "before"), 7);
     client_close(&client);
     shards_end();
 }
@@ -244,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_shards_are_saved_and_taken_back),
         cmocka_unit_test(a_shard_that_is_gone_stops_a_save_and_spoils_nothing),
+        cmocka_unit_test(a_save_succeeds_while_variables_claim_their_values),
         cmocka_unit_test(checkpoints_are_made_at_their_very_update),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

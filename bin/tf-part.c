@@ -14,9 +14,12 @@
 #include "pass/part.h"
 #include "show/show.h"
 
+static const char *cluster_file, *costs_file;
 static bool report;
 
 static const struct option_row rows[] = {
+    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE", "how fast devices and links are"},
+    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what crosses, and how large it is"},
     {'o', "output", OPTION_TEXT, &tool_output, "FILE|DIR/",
      "write to FILE instead of stdout; DIR/: a file for each device in it"},
@@ -32,12 +35,14 @@ static const struct option_table table = {
         "Reads a graph in which every node has a device and writes a stream with a graph for each "
         "device. A value that another device needs is sent to it once, whatever needs it there, by "
         "a Send and a Recv; control edges from one device to a node become a pair, too. Constants "
-        "are "
-        "made where they are needed. Loops and conditionals may be on "
-        "several devices.\n"
+        "are made where they are needed. Loops and conditionals may be on several devices.\n"
+        "\n"
+        "A large value is received no earlier than the step needs it, as far as the times of nodes "
+        "and links are known: give it the cluster and the costs that tf-place was given.\n"
         "\n"
         "tf-exec runs the parts together, each on its device.",
     .examples = "tf-place --devices CPU:0,CPU:1 m.tfg | tf-part --report > parts.tfg\n"
+                "tf-place -c digits.cluster m.tfg | tf-part -c digits.cluster > parts.tfg\n"
                 "tf-part -o parts/ placed.tfg; tf-show parts/*.tfg",
     .rows = rows,
     .operands_max = 1,
@@ -153,24 +158,48 @@ static int write_parts(struct tool *tool, const struct parts *parts, struct erro
     return code;
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
+/* What the graph and its parts are made from. */
+struct source {
+    struct graph *graph;
+    struct cluster cluster;
+    struct costs costs;
+};
+
+static void source_release(struct source *source)
 {
+    graph_free(source->graph);
+    cluster_release(&source->cluster);
+    costs_release(&source->costs);
+}
+
+static int cut(struct tool *tool, const char *file, struct source *source, struct parts *parts,
+               struct error *err)
+{
+    const struct part_estimates estimates = {.cluster = cluster_file ? &source->cluster : NULL,
+                                             .costs = costs_file ? &source->costs : NULL};
     struct stream_reader *reader;
-    struct graph *graph = NULL;
-    struct parts parts = {0};
-    int code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
-    if (code)
-        return code;
-    code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = part_graph(graph, &parts, err)))
+    if ((cluster_file && cluster_read(&source->cluster, cluster_file, err)) ||
+        (costs_file && costs_read(&source->costs, costs_file, err)) ||
+        tool_open_reader(tool, file, &reader, err))
+        return err->code;
+    int code = graph_read_whole(reader, ops_registry(), &source->graph, err);
+    if (!code && (code = part_graph(source->graph, &estimates, parts, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     tool_close_reader(reader);
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    struct source source = {0};
+    struct parts parts = {0};
+    int code = cut(tool, n ? operands[0] : NULL, &source, &parts, err);
     if (!code)
         code = write_parts(tool, &parts, err);
     if (!code && report)
-        print_report(tool, graph, &parts);
+        print_report(tool, source.graph, &parts);
     parts_release(&parts);
-    graph_free(graph);
+    source_release(&source);
     return code;
 }
 

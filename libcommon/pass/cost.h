@@ -12,6 +12,7 @@
 #define TF_PASS_COST_H
 
 #include "base/map.h"
+#include "graph/cluster.h"
 #include "graph/graph.h"
 
 struct costs {
@@ -47,6 +48,16 @@ double cost_estimate_ns(const struct node *node, const struct graph *graph, int6
 
 /* Its results are memory of its inputs, or a few numbers. */
 bool cost_is_view(const struct node *node);
+
+/* The way from one device to another: nanoseconds, and nanoseconds a byte. */
+struct cost_way {
+    double latency, per_byte;
+};
+
+/* Between two full names. Of devices of different tasks the cluster's link; without one (NULL), or
+ * without the tasks, the link that is assumed where a cluster says nothing. */
+struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
+                         const struct cluster *cluster);
 
 /* Bytes of an output; texts count as 16 bytes each. */
 double cost_bytes(const struct node_output *output, int64_t assume);

@@ -353,9 +353,15 @@ static int cut(struct cutter *c)
     return 0;
 }
 
-int part_graph(const struct graph *graph, struct parts *parts, struct error *err)
+int part_graph(const struct graph *graph, const struct part_estimates *estimates,
+               struct parts *parts, struct error *err)
 {
-    struct cutter c = {.from = graph, .parts = parts, .arena = ARENA_INIT, .err = err};
+    const struct part_estimates none = {0};
+    struct cutter c = {.from = graph,
+                       .estimates = estimates ? estimates : &none,
+                       .parts = parts,
+                       .arena = ARENA_INIT,
+                       .err = err};
     size_t n = graph->nodes.n;
     memset(parts, 0, sizeof *parts);
     c.part = arena_array(&c.arena, n + 1, sizeof *c.part);

@@ -23,7 +23,7 @@
 #ifndef TF_PASS_PART_H
 #define TF_PASS_PART_H
 
-#include "graph/graph.h"
+#include "pass/cost.h"
 
 struct part {
     const char *device; /* canonical; the source's */
@@ -54,10 +54,19 @@ struct parts {
 #define PART_CONSTANT_BYTES_MAX ((int64_t)1 << 20)
 bool part_is_copied(const struct node *node);
 
-/* The parts borrow from the graph, which must outlive them. ERR_DATA naming a node without a
- * device, one that cannot be on another device than what it changes, a loop over several devices
- * that has no LoopCond, or a read that has to come after a write that it cannot be ordered with. */
-int part_graph(const struct graph *graph, struct parts *parts, struct error *err);
+/* What the time of a step is estimated from besides ops and shapes: how fast devices and links are,
+ * and what was measured; each may be NULL. */
+struct part_estimates {
+    const struct cluster *cluster;
+    const struct costs *costs;
+};
+
+/* The parts borrow from the graph, which must outlive them; `estimates` may be NULL. ERR_DATA
+ * naming a node without a device, one that cannot be on another device than what it changes, a loop
+ * over several devices that has no LoopCond, or a read that has to come after a write that it
+ * cannot be ordered with. */
+int part_graph(const struct graph *graph, const struct part_estimates *estimates,
+               struct parts *parts, struct error *err);
 void parts_release(struct parts *parts);
 
 #endif

@@ -13,14 +13,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "pass/cost.h"
 #include "pass/part_private.h"
 
 #define SMALL_BYTES 65536 /* goes along with its announcement */
 #define ASSUMED_DIM 32
-#define LINK_NS 50e3
-#define LINK_BYTES 1e9 /* a second */
-#define AHEAD 0.05     /* of the step: what estimates are wrong by */
+#define AHEAD 0.05 /* of the step: what estimates are wrong by */
 
 /* A value on its way. */
 struct way {
@@ -29,8 +26,16 @@ struct way {
     double need; /* when the first node starts that has it */
 };
 
+/* What a part runs on. */
+struct delay_device {
+    struct device_name name;
+    struct cost_rates rates;
+    double speed;
+};
+
 struct delayer {
     struct cutter *c;
+    struct delay_device *devices; /* by part */
     int *order;
     char *after_write; /* by node of the source */
     double *start, *finish;
@@ -54,7 +59,18 @@ static double bytes_of(const struct delayer *d, const struct part_crossing *cros
 
 static double way_ns(const struct delayer *d, const struct part_crossing *crossing)
 {
-    return LINK_NS + bytes_of(d, crossing) / LINK_BYTES * 1e9;
+    struct cost_way way = cost_way(&d->devices[crossing->from].name, &d->devices[crossing->to].name,
+                                   d->c->estimates->cluster);
+    return way.latency + bytes_of(d, crossing) * way.per_byte;
+}
+
+static double node_ns(const struct delayer *d, const struct node *node)
+{
+    const struct delay_device *device = &d->devices[d->c->part[node->id]];
+    double ns;
+    if (!d->c->estimates->costs || !costs_find(d->c->estimates->costs, node, &ns))
+        ns = cost_estimate_ns(node, d->c->from, ASSUMED_DIM, &device->rates);
+    return ns / device->speed;
 }
 
 /* ---- a step ---- */
@@ -86,7 +102,6 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
 static void simulate_node(struct delayer *d, const struct node *node)
 {
     const struct cutter *c = d->c;
-    struct cost_rates rates = cost_rates_of("CPU");
     double *part = &d->free_part[c->part[node->id]], ready = *part;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
         struct edge edge = i < node->n_inputs
@@ -98,7 +113,7 @@ static void simulate_node(struct delayer *d, const struct node *node)
         ready = there > ready ? there : ready;
     }
     d->start[node->id] = ready;
-    d->finish[node->id] = ready + cost_estimate_ns(node, c->from, ASSUMED_DIM, &rates);
+    d->finish[node->id] = ready + node_ns(d, node);
     if (d->finish[node->id] > ready)
         *part = d->finish[node->id];
     d->end = d->finish[node->id] > d->end ? d->finish[node->id] : d->end;
@@ -199,6 +214,23 @@ static void choose(struct delayer *d)
     vec_release(&ways);
 }
 
+static int find_devices(struct delayer *d)
+{
+    const struct cutter *c = d->c;
+    const struct cluster *cluster = c->estimates->cluster;
+    d->devices = arena_array(&d->c->arena, (size_t)c->n + 1, sizeof *d->devices);
+    for (int i = 0; i < c->n; i++) {
+        struct delay_device *device = &d->devices[i];
+        if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
+            return c->err->code;
+        const struct cluster_task *task =
+            cluster ? cluster_find(cluster, device->name.job, device->name.task) : NULL;
+        device->rates = cost_rates_of(device->name.type);
+        device->speed = task ? task->speed : 1;
+    }
+    return 0;
+}
+
 int part_delay(struct cutter *c)
 {
     size_t n = c->from->nodes.n, n_crossings = c->parts->crossings.n, parts = (size_t)c->n;
@@ -216,7 +248,7 @@ int part_delay(struct cutter *c)
         d.arrival[i] = -1;
         d.need[i] = HUGE_VAL;
     }
-    if (graph_order(c->from, d.order, c->err))
+    if (find_devices(&d) || graph_order(c->from, d.order, c->err))
         return c->err->code;
     if (!find_after_writes(&d))
         return 0;

@@ -17,6 +17,7 @@ struct part_loop {
 
 struct cutter {
     const struct graph *from;
+    const struct part_estimates *estimates;
     struct parts *parts;
     struct frames *frames;
     int n;                   /* parts */

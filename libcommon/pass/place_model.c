@@ -12,23 +12,8 @@
 #include "pass/place_private.h"
 
 #define LOOP_STEPS 10.0 /* iterations of a loop, when they were not measured */
-#define NS 1e9
-
-/* Between devices of one task: threads wake each other; memory of an accelerator is behind a bus.
- */
-#define NEAR_LATENCY 2e3
-#define BUS_LATENCY 10e3
-#define BUS_BYTES 12e9 /* a second */
 
 /* ---- links ---- */
-
-static const struct cluster_task *task_of(const struct placement *placement, int device, int other)
-{
-    const struct place_device *d = &placement->devices.items[device];
-    const struct device_name *name = &placement->devices.items[d->host].name;
-    return placement->cluster ? cluster_find(placement->cluster, name->job, name->task + other)
-                              : NULL;
-}
 
 /* One of many to a single one of the same job: most of them are elsewhere. */
 static bool is_mostly_elsewhere(const struct place_device *a, const struct place_device *b)
@@ -42,25 +27,17 @@ static void set_wire(const struct placement *placement, struct place_wire *wire,
     const struct place_device *b = &placement->devices.items[to];
     const struct device_name *x = &placement->devices.items[a->host].name;
     const struct device_name *y = &placement->devices.items[b->host].name;
-    const struct cluster_task *s = task_of(placement, from, 0), *t = task_of(placement, to, 0);
+    struct device_name other = *y;
     *wire = (struct place_wire){.shared = -1};
     bool same_task = device_name_same_task(x, y);
     if (same_task && is_mostly_elsewhere(a, b))
-        t = task_of(placement, to, 1);
+        other.task++;
     else if (same_task && a->host == b->host)
         return;
-    else if (same_task) {
-        bool near = !strcmp(x->type, "CPU") && !strcmp(y->type, "CPU");
-        wire->latency = near ? NEAR_LATENCY : BUS_LATENCY;
-        wire->per_byte = near ? 0 : NS / BUS_BYTES;
-        return;
-    }
-    struct cluster none = {0};
-    struct cluster_link link =
-        s && t ? cluster_link(placement->cluster, s, t) : cluster_link(&none, NULL, NULL);
-    wire->latency = NS * link.latency;
-    wire->per_byte = NS / link.bandwidth;
-    wire->shared = 0;
+    struct cost_way way = cost_way(x, &other, placement->cluster);
+    wire->latency = way.latency;
+    wire->per_byte = way.per_byte;
+    wire->shared = device_name_same_task(x, &other) ? -1 : 0;
 }
 
 /* The first device of the same task. */

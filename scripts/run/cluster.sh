@@ -122,7 +122,7 @@ make_parts() {
         tf-replicate "$@" "$graph_file"
     else
         tf-replicate "$@"
-    fi | tf-place -c "$job/cluster" | tf-part -o "$job/parts.tfg"
+    fi | tf-place -c "$job/cluster" | tf-part -c "$job/cluster" -o "$job/parts.tfg"
     code=$?
     [ "$code" = 0 ] || { end_job && exit "$code"; }
 }

@@ -97,7 +97,7 @@ static inline void cut_open(struct cut *cut, const struct graph *graph)
 {
     struct error err = ERROR_INIT;
     const struct graph *graphs[CUT_DEVICES];
-    if (part_graph(graph, &cut->parts, &err))
+    if (part_graph(graph, NULL, &cut->parts, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < cut->parts.parts.n; i++)
         graphs[i] = cut->parts.parts.items[i].graph;

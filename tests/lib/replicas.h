@@ -237,7 +237,7 @@ static inline void replicas_place(struct replicas *job)
     if (cluster_parse(&cluster, text, "test", &err) ||
         placement_add_cluster(&placement, &cluster, &err) ||
         place_graph(job->replicated, &options, &err) ||
-        part_graph(job->replicated, &job->parts, &err))
+        part_graph(job->replicated, NULL, &job->parts, &err))
         fail_msg("%s", err.text);
     placement_release(&placement);
     cluster_release(&cluster);

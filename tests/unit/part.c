@@ -290,12 +290,57 @@ static void a_failure_ends_all_parts(void **state)
     close_small(&s);
 }
 
+/* Which node the Recv of a MiB waits for, over a link of that bandwidth: it is needed 50 ms after
+ * the step began, and that long again as it travels is kept as a margin. */
+static const char *received_after(const struct graph *graph, const char *bandwidth)
+{
+    struct cluster cluster = {0};
+    struct costs costs = {.arena = ARENA_INIT};
+    struct parts parts;
+    struct error err = ERROR_INIT;
+    char text[200];
+    snprintf(text, sizeof text, "task a:0 unix:a\ntask b:0 unix:b\nlink a:0 b:0 bandwidth=%s\n",
+             bandwidth);
+    struct part_estimates estimates = {&cluster, &costs};
+    if (cluster_parse(&cluster, text, "c", &err) ||
+        costs_parse(&costs, "op Neg 10000000\nop Abs 0\n", "f", &err) ||
+        part_graph(graph, &estimates, &parts, &err))
+        fail_msg("%s", err.text);
+    int wait = parts.crossings.items[0].wait;
+    assert_int_equal(parts.crossings.n, 1);
+    parts_release(&parts);
+    costs_release(&costs);
+    cluster_release(&cluster);
+    return wait < 0 ? "" : graph_node(graph, wait)->name;
+}
+
+static void a_value_is_received_as_late_as_its_link_allows(void **state)
+{
+    struct fixture f;
+    (void)state;
+    /* clang-format off */
+#define ON_TASK(task) " @/job:" task "/task:0/device:CPU:0\n"
+    fixture_open(&f, "x = Placeholder() {dtype=float32, shape=[512,512]}" ON_TASK("a")
+                     "v = Abs(x)" ON_TASK("a")
+                     "p = Placeholder() {dtype=float32, shape=[]}" ON_TASK("b")
+                     "n1 = Neg(p)" ON_TASK("b") "n2 = Neg(n1)" ON_TASK("b")
+                     "n3 = Neg(n2)" ON_TASK("b") "n4 = Neg(n3)" ON_TASK("b")
+                     "n5 = Neg(n4)" ON_TASK("b") "use = Neg(v, ^n5)" ON_TASK("b"), false);
+    /* clang-format on */
+    assert_string_equal(received_after(f.graph, "1G"), "n4");
+    assert_string_equal(received_after(f.graph, "200M"), "n3");
+    assert_string_equal(received_after(f.graph, "100M"), "n2");
+    assert_string_equal(received_after(f.graph, "60M"), "n1");
+    assert_string_equal(received_after(f.graph, "40M"), "");
+    fixture_close(&f);
+}
+
 static void refuse(const char *text, const char *message)
 {
     struct fixture f;
     struct parts parts;
     fixture_open(&f, text, false);
-    unit_assert_error(part_graph(f.graph, &parts, &f.err), f.err, ERR_DATA, message);
+    unit_assert_error(part_graph(f.graph, NULL, &parts, &f.err), f.err, ERR_DATA, message);
     fixture_close(&f);
 }
 
@@ -333,6 +378,7 @@ int main(void)
         cmocka_unit_test(values_cross_in_16_bits),
         cmocka_unit_test(control_edges_order_effects),
         cmocka_unit_test(a_failure_ends_all_parts),
+        cmocka_unit_test(a_value_is_received_as_late_as_its_link_allows),
         cmocka_unit_test(what_cannot_be_cut),
         cmocka_unit_test(a_part_does_not_run_alone),
         cmocka_unit_test(random_graphs_compute_the_same),

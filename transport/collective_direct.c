@@ -17,7 +17,7 @@
 
 static bool is_direct(const struct meeting *m, int v)
 {
-    return m->kinds[v] == COLLECTIVE_SUM && segment_has(&m->own[v]) && segment_has(&m->results[v]);
+    return collective_adds(m->kinds[v]) && segment_has(&m->own[v]) && segment_has(&m->results[v]);
 }
 
 void direct_choose(struct meeting *m)
@@ -150,7 +150,7 @@ static bool offers_fit(const struct meeting *m, const struct brought *brought)
     for (int i = 0; i < brought->n_offers; i++) {
         uint64_t v = brought->offers[i].value;
         if (v >= (uint64_t)m->n || v != brought->offers[i / 2 * 2].value ||
-            m->kinds[v] != COLLECTIVE_SUM || meeting_is_small(m, (int)v))
+            !collective_adds(m->kinds[v]) || meeting_is_small(m, (int)v))
             return false;
     }
     return true;

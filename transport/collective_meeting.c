@@ -96,7 +96,7 @@ bool meeting_is_small(const struct meeting *meeting, int value)
     const struct tensor *t = &meeting->own[value];
     enum collective_kind kind = meeting->kinds[value];
     return kind == COLLECTIVE_ROWS || t->type == STRING ||
-           (kind == COLLECTIVE_SUM &&
+           (collective_adds(kind) &&
             (!collective_has_sum(t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
 

@@ -200,7 +200,7 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
     pthread_mutex_lock(&group->lock);
     /* The parts of a block that is claimed are those of who adds them. */
     if (block->claimed || block->done || part->data || !m->brought[taken->rank].here ||
-        m->kinds[block->value] != COLLECTIVE_SUM) {
+        !collective_adds(m->kinds[block->value])) {
         code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
     } else {
         struct tensor t = arrived(taken, block, m);

@@ -160,7 +160,9 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     for (int i = 0; i < m->n_members; i++)
         data[i] =
             m->members[i] == group->interface.rank ? own.data : part_data(m, block, m->members[i]);
-    collective_sum(sum.type, data, m->n_members, sum.data, copy, block->count);
+    const struct collective_terms terms = {sum.type, data, m->n_members,
+                                           m->kinds[block->value] == COLLECTIVE_MEAN};
+    collective_sum(&terms, sum.data, copy, block->count);
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
         tensor_release(&block->parts[k]);
@@ -197,7 +199,7 @@ static bool claim(struct group *group, struct meeting *m, size_t index)
 /* Whether this member's part of a block goes to another. */
 static bool is_sent(const struct group *group, const struct meeting *m, const struct block *block)
 {
-    return m->kinds[block->value] == COLLECTIVE_SUM && block->owner != group->interface.rank;
+    return collective_adds(m->kinds[block->value]) && block->owner != group->interface.rank;
 }
 
 static int64_t block_bytes(const struct meeting *m, const struct block *block)

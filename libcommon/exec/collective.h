@@ -16,7 +16,13 @@ enum collective_kind {
     COLLECTIVE_SUM,   /* of all members, element by element */
     COLLECTIVE_FIRST, /* the value of the least rank: a broadcast */
     COLLECTIVE_ROWS,  /* all members' rows, one after the other; their number may differ */
+    COLLECTIVE_MEAN,  /* the sum, divided by the number of members that took part; of floats */
 };
+
+static inline bool collective_adds(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_SUM || kind == COLLECTIVE_MEAN;
+}
 
 /* What meets what: the same in all members, once. */
 struct collective_key {
@@ -66,10 +72,16 @@ int collective_combine(enum collective_kind kind, const struct tensor *const *va
 
 bool collective_has_sum(enum dtype type); /* every number but complex ones */
 
-/* The same for `count` elements of n arrays, of a type that has a sum: added in the order of the
- * arrays, 16-bit floats in float32 and rounded once. `sum` may be one of them; `copy` gets the
- * same, or is NULL. */
-void collective_sum(enum dtype type, const void *const *values, int n, void *sum, void *copy,
-                    int64_t count);
+/* What is added: n arrays of a type that has a sum, in their order. 16-bit floats are added in
+ * float32 and rounded once. */
+struct collective_terms {
+    enum dtype type;
+    const void *const *values;
+    int n;
+    bool mean; /* of floats: the sum is divided by n */
+};
+
+/* Adds `count` elements. `sum` may be one of the arrays; `copy` gets the same, or is NULL. */
+void collective_sum(const struct collective_terms *terms, void *sum, void *copy, int64_t count);
 
 #endif

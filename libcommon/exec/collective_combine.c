@@ -11,8 +11,10 @@ static int check(enum collective_kind kind, const struct tensor *const *values, 
     const struct tensor *first = values[0];
     if (kind == COLLECTIVE_ROWS && first->shape.rank < 1)
         return error_set(err, ERR_DATA, "a scalar has no rows");
-    if (kind == COLLECTIVE_SUM && !collective_has_sum(first->type))
+    if (collective_adds(kind) && !collective_has_sum(first->type))
         return error_set(err, ERR_DATA, "there is no sum of %s", dtype_name(first->type));
+    if (kind == COLLECTIVE_MEAN && !dtype_is_floating(first->type))
+        return error_set(err, ERR_DATA, "there is no mean of %s", dtype_name(first->type));
     if (kind == COLLECTIVE_ROWS && first->type == STRING)
         return error_set(err, ERR_DATA, "rows of strings are not gathered");
     for (int k = 1; k < n; k++) {
@@ -27,7 +29,8 @@ static int check(enum collective_kind kind, const struct tensor *const *values, 
     return 0;
 }
 
-static int sum(const struct tensor *const *values, int n, struct tensor *result, struct error *err)
+static int add(const struct tensor *const *values, int n, bool mean, struct tensor *result,
+               struct error *err)
 {
     const struct tensor *first = values[0];
     const void **data;
@@ -36,7 +39,8 @@ static int sum(const struct tensor *const *values, int n, struct tensor *result,
     data = mem_array((size_t)n, sizeof *data);
     for (int k = 0; k < n; k++)
         data[k] = values[k]->data;
-    collective_sum(first->type, data, n, result->data, NULL, tensor_count(first));
+    const struct collective_terms terms = {first->type, data, n, mean};
+    collective_sum(&terms, result->data, NULL, tensor_count(first));
     mem_free(data);
     return 0;
 }
@@ -64,6 +68,6 @@ int collective_combine(enum collective_kind kind, const struct tensor *const *va
         return code;
     if (kind == COLLECTIVE_ROWS)
         return rows(values, n, result, err);
-    return kind == COLLECTIVE_SUM ? sum(values, n, result, err)
-                                  : tensor_copy(result, values[0], err);
+    return collective_adds(kind) ? add(values, n, kind == COLLECTIVE_MEAN, result, err)
+                                 : tensor_copy(result, values[0], err);
 }

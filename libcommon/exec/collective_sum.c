@@ -39,6 +39,24 @@ DEFINE_ADD(32, uint32_t)
 DEFINE_ADD(64, uint64_t)
 #undef DEFINE_ADD
 
+#define DEFINE_DIVIDE(name, type)                                                                  \
+    static void divide_##name(type *to, type divisor, int64_t n)                                   \
+    {                                                                                              \
+        const int64_t lanes = VECTOR_BYTES / sizeof(type);                                         \
+        vector_##name x;                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + lanes <= n; i += lanes) {                                                       \
+            memcpy(&x, to + i, sizeof x);                                                          \
+            x /= divisor;                                                                          \
+            memcpy(to + i, &x, sizeof x);                                                          \
+        }                                                                                          \
+        for (; i < n; i++)                                                                         \
+            to[i] /= divisor;                                                                      \
+    }
+DEFINE_DIVIDE(float, float)
+DEFINE_DIVIDE(double, double)
+#undef DEFINE_DIVIDE
+
 typedef void add_function(void *sum, const void *first, const void *second, int64_t n);
 
 static add_function *add_of(enum dtype type)
@@ -59,32 +77,37 @@ static add_function *add_of(enum dtype type)
     }
 }
 
-static void sum_block(enum dtype type, const void *const *values, int n, void *sum, int64_t from,
-                      int64_t count)
+static void sum_block(const struct collective_terms *terms, void *sum, int64_t from, int64_t count)
 {
     double total[BLOCK]; /* of the widest type: `sum` may be an array that is still to be read */
-    size_t bytes = dtype_bytes(type), at = (size_t)from * bytes;
-    add_function *add = add_of(type);
+    size_t bytes = dtype_bytes(terms->type), at = (size_t)from * bytes;
+    add_function *add = add_of(terms->type);
     char *to = (char *)sum + at;
-    const char *first = (const char *)values[0] + at;
-    if (n == 1 && to != first)
+    const char *first = (const char *)terms->values[0] + at;
+    if (terms->n == 1 && to != first)
         memcpy(to, first, (size_t)count * bytes);
-    for (int k = 1; k < n; k++)
-        add(k == n - 1 ? (void *)to : total, k == 1 ? first : (const char *)total,
-            (const char *)values[k] + at, count);
+    for (int k = 1; k < terms->n; k++)
+        add(k == terms->n - 1 ? (void *)to : total, k == 1 ? first : (const char *)total,
+            (const char *)terms->values[k] + at, count);
+    if (terms->mean && terms->type == FLOAT32)
+        divide_float((float *)sum + from, (float)terms->n, count);
+    else if (terms->mean)
+        divide_double((double *)sum + from, terms->n, count);
 }
 
 /* 16-bit floats */
-static void sum_narrow_block(enum dtype type, const void *const *values, int n, void *sum,
-                             int64_t from, int64_t count)
+static void sum_narrow_block(const struct collective_terms *terms, void *sum, int64_t from,
+                             int64_t count)
 {
     float total[BLOCK], value[BLOCK];
-    widen_floats(type, (const uint16_t *)values[0] + from, total, count);
-    for (int k = 1; k < n; k++) {
-        widen_floats(type, (const uint16_t *)values[k] + from, value, count);
+    widen_floats(terms->type, (const uint16_t *)terms->values[0] + from, total, count);
+    for (int k = 1; k < terms->n; k++) {
+        widen_floats(terms->type, (const uint16_t *)terms->values[k] + from, value, count);
         add_float(total, total, value, count);
     }
-    narrow_floats(type, total, (uint16_t *)sum + from, count);
+    if (terms->mean)
+        divide_float(total, (float)terms->n, count);
+    narrow_floats(terms->type, total, (uint16_t *)sum + from, count);
 }
 
 bool collective_has_sum(enum dtype type)
@@ -92,17 +115,16 @@ bool collective_has_sum(enum dtype type)
     return (DTYPES_REAL & DTYPE_BIT(type)) != 0;
 }
 
-void collective_sum(enum dtype type, const void *const *values, int n, void *sum, void *copy,
-                    int64_t count)
+void collective_sum(const struct collective_terms *terms, void *sum, void *copy, int64_t count)
 {
-    bool narrow = type == FLOAT16 || type == BFLOAT16;
-    size_t bytes = dtype_bytes(type);
+    bool narrow = terms->type == FLOAT16 || terms->type == BFLOAT16;
+    size_t bytes = dtype_bytes(terms->type);
     for (int64_t from = 0; from < count; from += BLOCK) {
         int64_t length = count - from < BLOCK ? count - from : BLOCK;
         if (narrow)
-            sum_narrow_block(type, values, n, sum, from, length);
+            sum_narrow_block(terms, sum, from, length);
         else
-            sum_block(type, values, n, sum, from, length);
+            sum_block(terms, sum, from, length);
         if (copy)
             memcpy((char *)copy + (size_t)from * bytes, (const char *)sum + (size_t)from * bytes,
                    (size_t)length * bytes);

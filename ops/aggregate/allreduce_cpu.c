@@ -15,7 +15,9 @@ static enum collective_kind kind_of(const char *reduction)
 {
     if (!strcmp(reduction, "first"))
         return COLLECTIVE_FIRST;
-    return strstr(reduction, "rows") ? COLLECTIVE_ROWS : COLLECTIVE_SUM;
+    if (strstr(reduction, "rows"))
+        return COLLECTIVE_ROWS;
+    return strcmp(reduction, "mean") ? COLLECTIVE_SUM : COLLECTIVE_MEAN;
 }
 
 static int prepare(struct kernel_setup *setup)
@@ -33,19 +35,19 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* All get the same memory, so the mean is in memory of its own. */
-static int divide(struct kernel_call *call, int i, const struct tensor *sum, int members)
+/* All get the same memory, so what is divided is in memory of its own. */
+static int divide_rows(struct kernel_call *call, int i, const struct tensor *rows, int members)
 {
-    struct tensor *out = kernel_alloc_output(call, i, &sum->shape);
+    struct tensor *out = kernel_alloc_output(call, i, &rows->shape);
     if (!out)
         return call->err->code;
-    int64_t n = tensor_count(sum);
-    if (sum->type == FLOAT32)
+    int64_t n = tensor_count(rows);
+    if (rows->type == FLOAT32)
         for (int64_t k = 0; k < n; k++)
-            ((float *)out->data)[k] = ((const float *)sum->data)[k] / (float)members;
+            ((float *)out->data)[k] = ((const float *)rows->data)[k] / (float)members;
     else
         for (int64_t k = 0; k < n; k++)
-            tensor_set_float64(out, k, tensor_get_float64(sum, k) / members);
+            tensor_set_float64(out, k, tensor_get_float64(rows, k) / members);
     return 0;
 }
 
@@ -53,10 +55,11 @@ static int take(struct kernel_call *call, const struct tensor *values, int membe
 {
     const struct attr_value *reductions = node_attr(call->node, "reductions");
     for (int i = 0; i < call->n_out; i++) {
-        bool mean = members > 1 && !strncmp(reductions->strings[i], "mean", 4);
+        bool divides = members > 1 && !strcmp(reductions->strings[i], "mean_rows");
         if (values[i].type != call->node->outputs[i].type)
             return kernel_fail(call, "was given %s", dtype_name(values[i].type));
-        if (mean ? divide(call, i, &values[i], members) : !kernel_share_output(call, i, &values[i]))
+        if (divides ? divide_rows(call, i, &values[i], members)
+                    : !kernel_share_output(call, i, &values[i]))
             return call->err->code;
     }
     return 0;

@@ -47,26 +47,27 @@ static void test_all_types(void **state)
 {
     static const enum dtype types[] = {FLOAT64, BFLOAT16, FLOAT16, INT8,   INT16, INT32,
                                        INT64,   UINT8,    UINT16,  UINT32, UINT64};
-    static const enum collective_kind kinds[2] = {COLLECTIVE_SUM, COLLECTIVE_SUM};
     struct members all;
     (void)state;
     members_start(&all, 3);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        enum collective_kind last = dtype_is_floating(types[t]) ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
+        const enum collective_kind kinds[4] = {COLLECTIVE_SUM, COLLECTIVE_SUM, last, last};
         struct tensor values[MEMBERS_MAX][8];
         struct shape small = shape_matrix(3, 5), large = shape_matrix(300, 401);
         struct collective_key key = {"a/b", 1, t};
-        for (int k = 0; k < 3; k++) {
-            fill(&values[k][0], types[t], &small, k);
-            fill(&values[k][1], types[t], &large, k);
-        }
-        check_call(&all, &key, values, kinds, 2);
-        release_all(&all, values, 2);
+        for (int k = 0; k < 3; k++)
+            for (int i = 0; i < 4; i++)
+                fill(&values[k][i], types[t], i % 2 ? &large : &small, k);
+        check_call(&all, &key, values, kinds, 4);
+        release_all(&all, values, 4);
     }
     members_stop(&all);
 }
 
 /* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
- * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). */
+ * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). A quarter
+ * of each is their mean. Of what fills blocks, and ends within a vector, too. */
 static void test_values(void **state)
 {
     struct members all;
@@ -74,23 +75,30 @@ static void test_values(void **state)
     members_start(&all, 4);
     struct tensor values[MEMBERS_MAX][8];
     struct answer answers[4];
-    enum collective_kind kinds[2] = {COLLECTIVE_SUM, COLLECTIVE_SUM};
+    const enum collective_kind kinds[4] = {COLLECTIVE_SUM, COLLECTIVE_SUM, COLLECTIVE_MEAN,
+                                           COLLECTIVE_MEAN};
+    static const double expected[4] = {10, 260, 2.5, 65};
     struct error err = ERROR_INIT;
-    for (int k = 0; k < 4; k++) {
-        must(tensor_alloc(&values[k][0], FLOAT32, &SHAPE_SCALAR, &err), &err);
-        must(tensor_alloc(&values[k][1], BFLOAT16, &SHAPE_SCALAR, &err), &err);
-        tensor_set_float64(&values[k][0], 0, k + 1);
-        tensor_set_float64(&values[k][1], 0, k ? 1 : 256);
-        struct collective_call call = {{"n", 1, 0}, values[k], kinds, 2, false};
-        member_call(&all, k, &call, &answers[k]);
+    for (int64_t count = 1; count < 200000; count = count * 50 + 7) {
+        struct shape shape = shape_vector(count);
+        for (int k = 0; k < 4; k++) {
+            for (int i = 0; i < 4; i++) {
+                must(tensor_alloc(&values[k][i], i % 2 ? BFLOAT16 : FLOAT32, &shape, &err), &err);
+                for (int64_t j = 0; j < count; j++)
+                    tensor_set_float64(&values[k][i], j, i % 2 == 0 ? k + 1 : k ? 1 : 256);
+            }
+            struct collective_call call = {{"n", count, 0}, values[k], kinds, 4, false};
+            member_call(&all, k, &call, &answers[k]);
+        }
+        for (int k = 0; k < 4; k++) {
+            answer_wait(&answers[k]);
+            for (int i = 0; i < 4; i++)
+                for (int64_t j = 0; j < count; j++)
+                    assert_true(tensor_get_float64(&answers[k].results[i], j) == expected[i]);
+            answer_release(&answers[k]);
+        }
+        release_all(&all, values, 4);
     }
-    for (int k = 0; k < 4; k++) {
-        answer_wait(&answers[k]);
-        assert_true(tensor_get_float64(&answers[k].results[0], 0) == 10);
-        assert_true(tensor_get_float64(&answers[k].results[1], 0) == 260);
-        answer_release(&answers[k]);
-    }
-    release_all(&all, values, 2);
     members_stop(&all);
 }
 

@@ -62,7 +62,7 @@ static void test_nothing_is_sent(void **state)
 static void check_mixed(struct members *all, unsigned where, int64_t step)
 {
     static const enum collective_kind kinds[5] = {COLLECTIVE_SUM, COLLECTIVE_FIRST, COLLECTIVE_ROWS,
-                                                  COLLECTIVE_SUM, COLLECTIVE_SUM};
+                                                  COLLECTIVE_SUM, COLLECTIVE_MEAN};
     struct tensor values[MEMBERS_MAX][8];
     struct shape large = shape_vector(400000), small = shape_vector(7), rows = shape_matrix(3, 5);
     struct collective_key key = {"mixed", step, 0};

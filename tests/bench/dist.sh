@@ -136,16 +136,31 @@ ratio() { # A B
     awk -v a="$1" -v b="$2" 'BEGIN { if (a && b) printf "%.3g", a / b; else printf "-" }'
 }
 
-measure() { # NAME WORKERS CASE MB
-    local round link peer
+available_mb() {
+    awk '/MemAvailable/ { print int($2 / 1000) }' /proc/meminfo
+}
+
+# Each process of a peer in Python takes 300 MB before it has any data.
+has_room() { # PEER NAME WORKERS MB
+    local each=300
+    [[ $1 != pslite ]] || each=20
+    (($(available_mb) >= ($3 + 2) * each + $4)) ||
+        { echo "dist.sh: $1: $2 with $3 workers skipped: not enough memory" >&2 && return 1; }
+}
+
+measure() { # NAME WORKERS CASE MB MEMORY
+    local round link peer here=()
     rm -f times.* raw.*
+    for peer in "${peers[@]}"; do
+        [[ $3 == push* ]] || ! has_room "$peer" "$1" "$2" "$5" || here+=("$peer")
+    done
     for ((round = 0; round < rounds; round++)); do
         for link in "${links[@]}"; do
             raw_time "$link" "$4" >>"raw.$link"
             run_ours "$link" "$2" "$3"
         done
-        for peer in "${peers[@]}"; do
-            [[ $3 == push* ]] || run_peer "$peer" "$2" "$3" >>"times.$peer" ||
+        for peer in "${here[@]}"; do
+            run_peer "$peer" "$2" "$3" >>"times.$peer" ||
                 echo "dist.sh: $peer: $1 with $2 workers failed" >&2
         done
     done
@@ -172,9 +187,9 @@ for peer in "${peers[@]}"; do printf ' %12s %8s' "$peer us" "/$peer"; done
 echo
 cases | while read -r name workers case mb memory; do
     [[ " $* " =~ " all "|" $name "|" $name/$workers " ]] || continue
-    if (($(awk '/MemAvailable/ { print int($2 / 1000) }' /proc/meminfo) < memory)); then
+    if (($(available_mb) < memory)); then
         printf '%-10s %7s skipped: it needs %s MB of memory\n' "$name" "$workers" "$memory"
         continue
     fi
-    measure "$name" "$workers" "$case" "$mb" </dev/null
+    measure "$name" "$workers" "$case" "$mb" "$memory" </dev/null
 done

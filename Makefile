@@ -24,7 +24,10 @@ WARN := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wp
 CFLAGS ?= -O2 -g
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fPIC -pthread \
 	-fvisibility=default $(WARN) -Ilibcommon -I.
-BASE_LDFLAGS := -pthread
+# Nobody puts functions in the place of a library's own: calls within it are direct, those of others
+# without a stub. A step of a shard is hundreds of small calls (measured: 4 to 7 % of its time).
+BASE_CFLAGS += -fno-semantic-interposition -fno-plt
+BASE_LDFLAGS := -pthread -Wl$(comma)-Bsymbolic-functions
 ifneq ($(SANITIZE),)
 BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)

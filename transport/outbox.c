@@ -179,6 +179,7 @@ static void end_packet(struct outbox *out)
 {
     struct packet *packet = out->current;
     out->current = packet->next;
+    packet->next = NULL; /* those behind it are not its own any more */
     out->started = false;
     if (out->n)
         out->window[out->n - 1].last_of = packet;

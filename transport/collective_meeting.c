@@ -97,7 +97,7 @@ bool meeting_is_small(const struct meeting *meeting, int value)
     enum collective_kind kind = meeting->kinds[value];
     return kind == COLLECTIVE_ROWS || t->type == STRING ||
            (collective_adds(kind) &&
-            (!collective_has_sum(t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
+            (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
 
 /* Blocks of a value, at least one for each member where that is worth it. */

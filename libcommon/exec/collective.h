@@ -70,7 +70,8 @@ void collective_local_new(int n, struct collective **members);
 int collective_combine(enum collective_kind kind, const struct tensor *const *values, int n,
                        struct tensor *result, struct error *err);
 
-bool collective_has_sum(enum dtype type); /* every number but complex ones */
+/* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
+bool collective_can_add(enum collective_kind kind, enum dtype type);
 
 /* What is added: n arrays of a type that has a sum, in their order. 16-bit floats are added in
  * float32 and rounded once. */

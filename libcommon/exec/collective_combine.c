@@ -11,10 +11,9 @@ static int check(enum collective_kind kind, const struct tensor *const *values, 
     const struct tensor *first = values[0];
     if (kind == COLLECTIVE_ROWS && first->shape.rank < 1)
         return error_set(err, ERR_DATA, "a scalar has no rows");
-    if (collective_adds(kind) && !collective_has_sum(first->type))
-        return error_set(err, ERR_DATA, "there is no sum of %s", dtype_name(first->type));
-    if (kind == COLLECTIVE_MEAN && !dtype_is_floating(first->type))
-        return error_set(err, ERR_DATA, "there is no mean of %s", dtype_name(first->type));
+    if (collective_adds(kind) && !collective_can_add(kind, first->type))
+        return error_set(err, ERR_DATA, "there is no %s of %s",
+                         kind == COLLECTIVE_MEAN ? "mean" : "sum", dtype_name(first->type));
     if (kind == COLLECTIVE_ROWS && first->type == STRING)
         return error_set(err, ERR_DATA, "rows of strings are not gathered");
     for (int k = 1; k < n; k++) {

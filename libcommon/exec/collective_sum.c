@@ -110,9 +110,9 @@ static void sum_narrow_block(const struct collective_terms *terms, void *sum, in
     narrow_floats(terms->type, total, (uint16_t *)sum + from, count);
 }
 
-bool collective_has_sum(enum dtype type)
+bool collective_can_add(enum collective_kind kind, enum dtype type)
 {
-    return (DTYPES_REAL & DTYPE_BIT(type)) != 0;
+    return kind == COLLECTIVE_MEAN ? dtype_is_floating(type) : (DTYPES_REAL & DTYPE_BIT(type)) != 0;
 }
 
 void collective_sum(const struct collective_terms *terms, void *sum, void *copy, int64_t count)

@@ -65,6 +65,35 @@ static void test_all_types(void **state)
     members_stop(&all);
 }
 
+/* Also of what is large enough to be added in blocks: nobody divides integers as if they were
+ * floats.
+ */
+static void test_no_mean_of_integers(void **state)
+{
+    static const enum collective_kind mean = COLLECTIVE_MEAN;
+    struct members all;
+    (void)state;
+    members_start(&all, 2);
+    for (int64_t count = 3; count < 300000; count *= 300) {
+        struct tensor values[MEMBERS_MAX][8];
+        struct answer answers[2];
+        struct shape shape = shape_vector(count);
+        for (int k = 0; k < 2; k++) {
+            fill(&values[k][0], INT16, &shape, k);
+            struct collective_call call = {{"n", count, 0}, values[k], &mean, 1, false};
+            member_call(&all, k, &call, &answers[k]);
+        }
+        for (int k = 0; k < 2; k++) {
+            answer_wait(&answers[k]);
+            assert_int_equal(answers[k].err.code, ERR_DATA);
+            assert_non_null(strstr(answers[k].err.text, "there is no mean of int16"));
+            answer_release(&answers[k]);
+        }
+        release_all(&all, values, 1);
+    }
+    members_stop(&all);
+}
+
 /* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
  * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). A quarter
  * of each is their mean. Of what fills blocks, and ends within a vector, too. */
@@ -224,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_sums_of_all_sizes),
         cmocka_unit_test(test_sums_when_some_share_memory),
         cmocka_unit_test(test_all_types),
+        cmocka_unit_test(test_no_mean_of_integers),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_values_that_are_yielded),
         cmocka_unit_test(test_other_kinds),

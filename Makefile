@@ -41,8 +41,8 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # The library of graphs, ops and executors, and the one of jobs: links, shards, checkpoints. Filters
 # need the first only: a library of the second takes longer to load than they take to run. Kernels
 # go to a module per device, loaded when it is asked for.
-LIB_SRC := $(filter-out %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c ops/*/*.c ops/*.c))
-JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*.c ps/*.c checkpoint/*.c))
+LIB_SRC := $(filter-out %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 GRAPH_LIB := $(BUILD)/lib/libtf-tools.so
@@ -75,9 +75,9 @@ RUN_PARTS := $(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scr
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*.c)) $(BUILD)/tests/unit/ops
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/*.c)) $(BUILD)/tests/unit/ops/cases
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions|shards).h' tests/unit/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions|shards).h' tests/unit/*/*.c 2>/dev/null))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
@@ -134,11 +134,11 @@ $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
 $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-$(BUILD)/tests/unit/ops: $(OPS_TEST_OBJ) $(LIB)
+$(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../lib'
+	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(PROXY): tests/lib/proxy.c $(LIB)
@@ -161,7 +161,7 @@ $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LI
 	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
-$(TLS_MODULE): $(BUILD)/obj/transport/tls_openssl.o $(LIB)
+$(TLS_MODULE): $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN/..'
 $(BUILD)/obj/cuda/%.o: %.cu
@@ -189,7 +189,7 @@ check:
 	@scripts/check
 chaos:
 	@scripts/setup build check
-	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/backup
+	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/ps/backup
 	@scripts/chaos
 lint check-headers:
 	@scripts/setup build check
@@ -201,19 +201,19 @@ fuzz:
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, 1,000 saves under a policy.
 soak: all unit
-	STORE_DAMAGES=10000 $(BUILD)/tests/unit/store_damage
-	STORE_KILLS=10000 $(BUILD)/tests/unit/store_kill
-	STORE_SWEEPS=18 $(BUILD)/tests/unit/store_calls
-	STORE_SWEEPS=2 $(BUILD)/tests/unit/store_shards
-	STORE_SAVES=1000 $(BUILD)/tests/unit/store_keep
+	STORE_DAMAGES=10000 $(BUILD)/tests/unit/checkpoint/store_damage
+	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
+	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
+	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
+	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
-	PARTS=10000 $(BUILD)/tests/unit/part
+	PARTS=10000 $(BUILD)/tests/unit/pass/part
 bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 
 # Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.
-HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h)) $(wildcard ops/*.h ops/*.def)
+HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h libcommon/*/*/*.h)) $(wildcard ops/*.h ops/*.def)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "bin/ckpt_verbs.h"
-#include "checkpoint/bundle.h"
-#include "checkpoint/export.h"
+#include "checkpoint/formats/bundle.h"
+#include "checkpoint/formats/export.h"
 #include "cli/output.h"
 
 static int write_record(struct ckpt_work *job, struct source *source, const char *name,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The verbs of tf-ckpt that need more than the store: files to write, or a job to ask. The others
- * are checkpoint/command.h.
+ * are checkpoint/command/command.h.
  */
 #ifndef TF_BIN_CKPT_VERBS_H
 #define TF_BIN_CKPT_VERBS_H
 
-#include "checkpoint/command.h"
+#include "checkpoint/command/command.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 

@@ -7,7 +7,7 @@
 #define TF_BIN_CLUSTER_OPTIONS_H
 
 #include "cli/tool.h"
-#include "transport/serve.h"
+#include "transport/session/serve.h"
 
 extern struct cluster_options {
     const char *path, *task, *job, *key_file;

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "checkpoint/files.h"
-#include "checkpoint/restore.h"
-#include "checkpoint/retain.h"
-#include "checkpoint/source.h"
+#include "checkpoint/formats/source.h"
+#include "checkpoint/policy/retain.h"
+#include "checkpoint/variables/files.h"
+#include "checkpoint/variables/restore.h"
 #include "cli/record_file.h"
 
 struct save_options save_options;

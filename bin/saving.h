@@ -6,9 +6,9 @@
 #ifndef TF_BIN_SAVING_H
 #define TF_BIN_SAVING_H
 
-#include "checkpoint/autosave.h"
+#include "checkpoint/policy/autosave.h"
 #include "cli/tool.h"
-#include "exec/driver.h"
+#include "exec/session/driver.h"
 
 extern struct save_options {
     const char *path, *every, *best, *restore;

@@ -13,15 +13,15 @@
 #include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/saving.h"
-#include "checkpoint/files.h"
+#include "checkpoint/variables/files.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
-#include "exec/device_set.h"
-#include "exec/driver.h"
-#include "exec/saver.h"
+#include "exec/device/device_set.h"
+#include "exec/session/driver.h"
+#include "exec/state/saver.h"
 #include "graph/join.h"
 #include "ops/ops.h"
-#include "transport/worker.h"
+#include "transport/session/worker.h"
 
 static const char *graph_path, *trace_path;
 static struct option_list runs, fetches, feed_options;

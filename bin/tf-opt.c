@@ -3,7 +3,7 @@
  * tf-opt: simplifies a graph.
  */
 #include "cli/tool.h"
-#include "exec/evaluate.h"
+#include "exec/session/evaluate.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/pass.h"

@@ -11,7 +11,7 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
-#include "pass/part.h"
+#include "pass/part/part.h"
 #include "show/show.h"
 
 static const char *cluster_file, *costs_file;

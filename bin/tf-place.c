@@ -8,8 +8,8 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
-#include "pass/place.h"
-#include "pass/slice.h"
+#include "pass/place/place.h"
+#include "pass/slice/slice.h"
 
 static struct option_list devices;
 static const char *cluster_file, *costs_file;

@@ -7,7 +7,7 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
-#include "pass/replicate.h"
+#include "pass/replicate/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
 static const char *towers;

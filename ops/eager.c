@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/session.h"
+#include "exec/session/session.h"
 #include "ops/ops.h"
 
 /* Whole numbers up to this many are made constants, which shape functions see: axes, shapes. */

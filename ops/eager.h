@@ -5,7 +5,7 @@
 #ifndef TF_OPS_EAGER_H
 #define TF_OPS_EAGER_H
 
-#include "exec/device.h"
+#include "exec/device/device.h"
 #include "graph/op.h"
 
 /* An input: a tensor, or the text of one ("[[1,2],[3,4]]"), whose type is then that of its

@@ -5,7 +5,7 @@
 #ifndef TF_OPS_OPS_H
 #define TF_OPS_OPS_H
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "graph/op.h"
 
 /* All built-in ops; made at the first call, shared by the whole process, never freed. Thread-safe.

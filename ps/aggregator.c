@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/aggregate.h"
+#include "exec/state/aggregate.h"
 
 struct push {
     struct push_id id;

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "transport/hub.h"
+#include "transport/value/hub.h"
 
 struct asking;
 

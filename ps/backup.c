@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/save.h"
+#include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
 #include "ps/verbs.h"
 

@@ -6,7 +6,7 @@
 #ifndef TF_PS_BACKUP_H
 #define TF_PS_BACKUP_H
 
-#include "checkpoint/maintain.h"
+#include "checkpoint/store/maintain.h"
 #include "ps/client.h"
 #include "ps/tail.h"
 

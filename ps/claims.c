@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "checkpoint/slices.h"
+#include "checkpoint/variables/slices.h"
 
 struct claims {
     char *folder;

@@ -9,8 +9,8 @@
 #ifndef TF_PS_CLAIMS_H
 #define TF_PS_CLAIMS_H
 
-#include "checkpoint/checkpoint.h"
-#include "exec/resource.h"
+#include "checkpoint/store/checkpoint.h"
+#include "exec/state/resource.h"
 
 struct claims;
 

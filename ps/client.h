@@ -7,7 +7,7 @@
 
 #include "graph/cluster.h"
 #include "ps/asking.h"
-#include "transport/job.h"
+#include "transport/job/job.h"
 
 struct client_options {
     const char *cluster_path; /* NULL: the job's, */

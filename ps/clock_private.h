@@ -7,8 +7,8 @@
 #define TF_PS_CLOCK_PRIVATE_H
 
 #include "base/vec.h"
-#include "exec/aggregate.h"
-#include "exec/policy.h"
+#include "exec/state/aggregate.h"
+#include "exec/state/policy.h"
 
 enum push_state {
     PUSH_NONE,

@@ -10,7 +10,7 @@
 #define TF_PS_CONTAINERS_H
 
 #include "base/vec.h"
-#include "exec/variable.h"
+#include "exec/state/variable.h"
 
 struct container_row {
     const char *container, *name;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A parameter shard as its users see it: what the requests of tf-ps do to the variables of a server
- * (transport/server.h), beside the sessions that train them. docs/job.md describes the requests.
+ * (transport/session/server.h), beside the sessions that train them. docs/job.md describes the
+ * requests.
  *
  *   list, get, put, reset    containers (ps/containers.h)
  *   status, stats            what the shard does
@@ -15,10 +16,10 @@
 #ifndef TF_PS_SHARD_H
 #define TF_PS_SHARD_H
 
-#include "exec/device.h"
+#include "exec/device/device.h"
 #include "graph/cluster.h"
 #include "ps/tail.h"
-#include "transport/hub.h"
+#include "transport/value/hub.h"
 
 struct shard_options {
     struct hub *hub;

@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 
-#include "checkpoint/cut.h"
-#include "exec/aggregate.h"
+#include "checkpoint/variables/cut.h"
+#include "exec/state/aggregate.h"
 #include "ps/clerk.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"

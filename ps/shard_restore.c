@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/restore.h"
+#include "checkpoint/variables/restore.h"
 #include "ps/claims.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "checkpoint/maintain.h"
+#include "checkpoint/store/maintain.h"
 #include "ps/asking.h"
 #include "ps/shard_private.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/store/manifest.h"
 #include "wire/decoder.h"
 
 struct tail {

@@ -17,8 +17,8 @@
 #ifndef TF_PS_WATCH_H
 #define TF_PS_WATCH_H
 
-#include "transport/hub.h"
-#include "transport/job.h"
+#include "transport/job/job.h"
+#include "transport/value/hub.h"
 
 struct watch_state {     /* what the step line says */
     int64_t step, total; /* -1: unknown */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an op means: its inputs, outputs, attributes, the shapes of its results, its gradient. How
- * it is computed is in kernels (exec/kernel.h), which the declaration does not know.
+ * it is computed is in kernels (exec/device/kernel.h), which the declaration does not know.
  *
  * A declaration is a constant, written so:
  *
@@ -53,7 +53,7 @@ struct op_def {
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);
 
-    /* Appends the nodes that compute the inputs' gradients (pass/grad.h). NULL without
+    /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without
      * OP_NO_GRADIENT: asking for a gradient through the op is an error. */
     int (*gradient)(struct grad *grad);
 };

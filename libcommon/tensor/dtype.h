@@ -3,7 +3,8 @@
  * Data types. The name is the type's identity everywhere: in scripts, text, streams and options.
  * The numbers are those of TensorFlow's DataType, for the files we exchange with it.
  *
- * To add a type: a row here; the compiler and tests/unit/tensor.c name what else must know it.
+ * To add a type: a row here; the compiler and tests/unit/tensor/tensor.c name what else must know
+ * it.
  */
 #ifndef TF_TENSOR_DTYPE_H
 #define TF_TENSOR_DTYPE_H

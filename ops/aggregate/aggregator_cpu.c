@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan.h"
+#include "exec/plan/plan.h"
 #include "ops/aggregate/ids_cpu.h"
 
 static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggregator)

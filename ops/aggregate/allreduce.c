@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers compute together without shards: exec/collective.h.
+ * What workers compute together without shards: exec/step/collective.h.
  */
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/collective.h"
+#include "exec/step/collective.h"
 #include "ops/aggregate/pending_cpu.h"
 
 struct reducing {

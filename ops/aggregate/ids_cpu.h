@@ -5,9 +5,9 @@
 #ifndef TF_OPS_AGGREGATE_IDS_CPU_H
 #define TF_OPS_AGGREGATE_IDS_CPU_H
 
-#include "exec/aggregate.h"
-#include "exec/kernel.h"
-#include "exec/plan.h"
+#include "exec/device/kernel.h"
+#include "exec/plan/plan.h"
+#include "exec/state/aggregate.h"
 
 /* The push that a worker's step is. */
 static inline struct push_id id_of_step(const struct step *step)

@@ -6,8 +6,8 @@
 #ifndef TF_OPS_AGGREGATE_PENDING_CPU_H
 #define TF_OPS_AGGREGATE_PENDING_CPU_H
 
-#include "exec/kernel.h"
-#include "exec/step.h"
+#include "exec/device/kernel.h"
+#include "exec/step/step.h"
 
 /* The first member of what a kernel keeps for a call, from mem_alloc. */
 struct pending {

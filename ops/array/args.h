@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static inline int args_scalar(struct kernel_call *call, int input, const char *name, int64_t *value)
 {

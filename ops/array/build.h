@@ -6,7 +6,7 @@
 #define TF_OPS_ARRAY_BUILD_H
 
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* A constant vector of type int32 or int64. */
 struct edge array_ints(struct build *b, enum dtype type, const int64_t *values, int n);

@@ -3,7 +3,7 @@
  * Where values come from: constants of the graph, and places that are fed.
  */
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int const_shape(struct infer *infer)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 struct constant {
     const struct tensor *value;

@@ -3,7 +3,7 @@
  * Ops whose output is their input.
  */
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int pass_through(struct grad *g)
 {

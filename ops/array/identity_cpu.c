@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int alias_prepare(struct kernel_setup *setup)
 {

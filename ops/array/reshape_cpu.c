@@ -3,7 +3,7 @@
  * Kernels that see their input's memory with another shape.
  */
 #include "base/memory.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/array/reshape.h"
 
 static int alias_prepare(struct kernel_setup *setup)

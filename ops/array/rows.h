@@ -6,7 +6,7 @@
 #ifndef TF_OPS_ARRAY_ROWS_H
 #define TF_OPS_ARRAY_ROWS_H
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 /* ERR_DATA naming the first index (int32 or int64) outside [0, n). */
 int rows_check(struct kernel_call *call, const struct tensor *indices, int64_t n);

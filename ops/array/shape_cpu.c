@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int put(struct kernel_call *call, struct tensor *out, int64_t index, int64_t value)
 {

@@ -3,7 +3,7 @@
  * The data part of control flow: which input becomes which output. Frames and deadness are the
  * executor's.
  */
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int forward_prepare(struct kernel_setup *setup)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int noop_run(struct kernel_call *call)
 {

@@ -3,7 +3,7 @@
  * Send and Recv over the step's rendezvous.
  */
 #include "base/memory.h"
-#include "exec/rendezvous.h"
+#include "exec/step/rendezvous.h"
 
 static int no_peer(struct kernel_call *call)
 {

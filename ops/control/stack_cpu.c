@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/kernel.h"
-#include "exec/step.h"
+#include "exec/device/kernel.h"
+#include "exec/step/step.h"
 
 struct stack {
     pthread_mutex_t lock; /* guards elements: iterations push and pop from any thread */

@@ -11,7 +11,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "exec/device.h"
+#include "exec/device/device.h"
 
 struct cpu_context {
     struct device device;

@@ -3,7 +3,7 @@
  * Looking at values while a step runs.
  */
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int print_gradient(struct grad *g)
 {

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 struct print {
     const char *message;

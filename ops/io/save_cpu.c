@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/files.h"
-#include "exec/kernel.h"
-#include "exec/plan.h"
+#include "exec/device/kernel.h"
+#include "exec/plan/plan.h"
+#include "exec/state/files.h"
 
 static int files_prepare(struct kernel_setup *setup)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int addn_shape(struct infer *infer)
 {

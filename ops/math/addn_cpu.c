@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
 
 #define ADDN_BLOCK_BYTES 16384

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int64_t dim_at(const struct tensor *shape, int axis, int rank)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* Between floating types only; whole numbers and booleans have no gradient. */
 static int cast_gradient(struct grad *g)

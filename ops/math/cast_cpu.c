@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
 
 #define CAST_BLOCK 512

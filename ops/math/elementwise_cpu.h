@@ -6,7 +6,7 @@
 #ifndef TF_OPS_MATH_ELEMENTWISE_CPU_H
 #define TF_OPS_MATH_ELEMENTWISE_CPU_H
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 /* n elements. Returns flags, 0 when all is well. `out` is `x` or overlaps it nowhere. */
 typedef int unary_loop(int64_t n, const void *x, void *out);

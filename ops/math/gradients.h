@@ -6,7 +6,7 @@
 #define TF_OPS_MATH_GRADIENTS_H
 
 #include "graph/infer.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static inline struct edge grad_neg(struct grad *g, struct edge x)
 {

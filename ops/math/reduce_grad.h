@@ -2,7 +2,7 @@
 #ifndef TF_OPS_MATH_REDUCE_GRAD_H
 #define TF_OPS_MATH_REDUCE_GRAD_H
 
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 int reduce_sum_gradient(struct grad *g);
 int reduce_mean_gradient(struct grad *g);

@@ -2,8 +2,8 @@
  *
  * Elementary functions of float32, written without branches or calls, so that a loop over them
  * becomes vector code on every instruction set, with the same bits on each. Errors against double
- * precision are below 2.5 units in the last place (tests/unit/vmath.c); NaN, infinities, zeros and
- * denormals come out as in C's <math.h>. Polynomials: Chebyshev interpolation on the reduced
+ * precision are below 2.5 units in the last place (tests/unit/ops/vmath.c); NaN, infinities, zeros
+ * and denormals come out as in C's <math.h>. Polynomials: Chebyshev interpolation on the reduced
  * interval.
  */
 #ifndef TF_OPS_MATH_VMATH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 
 static int64_t at_most(int64_t a, int64_t b)
 {

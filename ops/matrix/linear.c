@@ -5,7 +5,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* Input `i` holds square matrices; `merged`: its shape with the two dimensions made equal. */
 static int square(struct infer *infer, int i, struct shape *merged)

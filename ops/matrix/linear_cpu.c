@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/device/cpu.h"
 
 void sgetrf_(const int *, const int *, float *, const int *, int *, int *);

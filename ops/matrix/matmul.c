@@ -4,7 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* The product's last two dimensions from the operands'. */
 static int product_dims(struct infer *infer, bool transpose_a, bool transpose_b, int64_t dims[2])

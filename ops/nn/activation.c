@@ -4,7 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int grad_shape(struct infer *infer)
 {

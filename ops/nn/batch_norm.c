@@ -5,7 +5,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "ops/nn/format.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* All vectors from input `first` on have one element per channel; `empty`: some have none. */
 static int per_channel(struct infer *infer, int image, int first, struct shape *channels)

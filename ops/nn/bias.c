@@ -5,7 +5,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "ops/nn/format.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int bias_shape(struct infer *infer)
 {

@@ -6,7 +6,7 @@
 #include "graph/op.h"
 #include "ops/nn/format.h"
 #include "ops/nn/window.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* Solves for known or partly known shapes of image and filter, and checks their channels. */
 static int solve(struct infer *infer, struct window *w, const struct shape *image,

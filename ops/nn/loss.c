@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int l2_gradient(struct grad *g)
 {

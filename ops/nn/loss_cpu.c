@@ -2,7 +2,7 @@
  *
  * The sum of squares in chunks of fixed size, so that the bits do not depend on the team.
  */
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
 
 #define CHUNK 16384

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 

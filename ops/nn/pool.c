@@ -6,7 +6,7 @@
 #include "graph/op.h"
 #include "ops/nn/format.h"
 #include "ops/nn/window.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 static int pooled(struct infer *infer, const struct shape *image, struct shape *out)
 {

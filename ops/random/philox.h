@@ -11,7 +11,7 @@
  *   a = P([lo seed, hi seed], [lo op_seed, hi op_seed, lo op_seed2, hi op_seed2])
  *   b = P([a0 ^ replica, a1], [lo step ^ a2, hi step ^ a3, lo iteration, hi iteration])
  *
- * with seed, replica and step those of the step (exec/plan.h), op_seed and op_seed2 the node's
+ * with seed, replica and step those of the step (exec/plan/plan.h), op_seed and op_seed2 the node's
  * attributes, iteration 0 outside of loops. Block j of the stream, words 4j to 4j + 3, is
  *
  *   P([b0, b1], [lo j, hi j, b2, b3])

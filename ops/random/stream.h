@@ -5,7 +5,7 @@
 #ifndef TF_OPS_RANDOM_STREAM_H
 #define TF_OPS_RANDOM_STREAM_H
 
-#include "exec/kernel.h"
+#include "exec/device/kernel.h"
 #include "ops/random/philox.h"
 
 /* prepare: remembers the node's seeds, and its offset if it has one. */

@@ -2,7 +2,7 @@
 #include "ops/random/stream.h"
 
 #include "base/memory.h"
-#include "exec/plan.h"
+#include "exec/plan/plan.h"
 
 #define PARALLEL_COUNT 16384
 

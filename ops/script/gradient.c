@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf.gradients for the prelude: libcommon/pass/grad.h on Lua's tensors.
+ * tf.gradients for the prelude: libcommon/pass/gradient/grad.h on Lua's tensors.
  */
 #include <string.h>
 
 #include "ops/script/internal.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 
 /* The tensors of a list at stack index `index`, by value. */
 static struct edge *values_of(lua_State *L, int index, const char *what, int *n)

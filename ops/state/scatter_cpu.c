@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "exec/variable.h"
+#include "exec/state/variable.h"
 #include "ops/array/rows.h"
 
 static int check_shapes(struct kernel_call *call)

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
-#include "exec/kernel.h"
-#include "exec/variable.h"
+#include "exec/device/kernel.h"
+#include "exec/state/variable.h"
 
 /* The planner finds the variable in the store; nothing is left to be done in a step. */
 static int variable_run(struct kernel_call *call)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/kernel.h"
-#include "exec/variable.h"
+#include "exec/device/kernel.h"
+#include "exec/state/variable.h"
 #include "ops/math/parallel_cpu.h"
 
 #define SCALARS_MAX 6

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "transport/collective.h"
+#include "transport/collective/collective.h"
 
 #define RANKS_MAX 16
 #define WARM 3

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/maintain.h"
-#include "checkpoint/save.h"
+#include "checkpoint/store/checkpoint.h"
+#include "checkpoint/store/maintain.h"
+#include "checkpoint/store/save.h"
 
 #define TENSORS 8
 #define ROW_BYTES 4096

@@ -17,8 +17,8 @@
 #include "graph/join.h"
 #include "lib/raw_socket.h"
 #include "ops/ops.h"
-#include "transport/ring.h"
-#include "transport/worker.h"
+#include "transport/channel/ring.h"
+#include "transport/session/worker.h"
 
 #define SPIN_SECONDS 50e-6
 #define RING_BYTES ((size_t)1 << 20)

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 
 #include "lib/raw_socket.h"
-#include "transport/peers.h"
+#include "transport/link/peers.h"
 
 #define SPIN_SECONDS 50e-6
 

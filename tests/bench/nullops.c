@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "exec/plan.h"
+#include "exec/plan/plan.h"
 #include "graph/build.h"
 #include "lib/unit.h"
 #include "ops/ops.h"

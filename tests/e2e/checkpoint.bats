@@ -8,7 +8,8 @@ load ../lib/tools
 bats_require_minimum_version 1.5.0
 
 soak=${CHECKPOINT_SOAK:-1}
-# What a store is changed by; tests/unit/store_calls does it to every call, without the tools.
+# What a store is changed by; tests/unit/checkpoint/store_calls does it to every call, without
+# the tools.
 calls=(pwrite64 msync)
 errors=(pwrite64:ENOSPC fallocate:ENOSPC msync:EIO)
 if ((soak > 1)); then

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "checkpoint/bundle.h"
-#include "checkpoint/bundle_private.h"
+#include "checkpoint/formats/bundle.h"
+#include "checkpoint/formats/bundle_private.h"
 #include "lib/fuzz_stream.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "lib/fuzz_stream.h"
-#include "transport/link_private.h"
-#include "transport/recycle.h"
-#include "transport/shared.h"
+#include "transport/channel/shared.h"
+#include "transport/link/link_private.h"
+#include "transport/link/recycle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

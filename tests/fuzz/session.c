@@ -12,7 +12,7 @@
 #include "graph/graph_io.h"
 #include "graph/text.h"
 #include "ops/ops.h"
-#include "transport/server_private.h"
+#include "transport/session/server_private.h"
 
 #define RECORDS_MAX 24
 #define PATIENCE 5.0 /* seconds */

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/maintain.h"
-#include "checkpoint/save.h"
+#include "checkpoint/store/checkpoint.h"
+#include "checkpoint/store/maintain.h"
+#include "checkpoint/store/save.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int nanosleep(const struct timespec *wanted, struct timespec *left);

@@ -16,8 +16,8 @@
 #include "base/memory.h"
 #include "lib/session.h"
 #include "lib/unit.h"
-#include "transport/driver_session.h"
-#include "transport/server_private.h"
+#include "transport/session/driver_session.h"
+#include "transport/session/server_private.h"
 
 #define TEST_SHARDS 3
 

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/group.h"
+#include "exec/run/group.h"
 #include "graph/join.h"
 #include "graph/text.h"
 #include "lib/test_device.h"
 #include "lib/unit.h"
 #include "ops/ops.h"
-#include "pass/part.h"
+#include "pass/part/part.h"
 
 #define CUT_DEVICES 4
 

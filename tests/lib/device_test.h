@@ -11,7 +11,7 @@
 #ifndef TF_TESTS_LIB_DEVICE_TEST_H
 #define TF_TESTS_LIB_DEVICE_TEST_H
 
-#include "exec/device.h"
+#include "exec/device/device.h"
 
 /* Since the device was opened. */
 struct device_test_counts {

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "exec/pool.h"
+#include "exec/device/pool.h"
 #include "lib/device_test.h"
 
 /* Bit 55 of an address is 0 for programs: on x86-64 by canonical form and the size of the address

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan_internal.h"
+#include "exec/plan/plan_internal.h"
 #include "lib/device_test_internal.h"
 
 struct wrapped {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/streams.h"
-#include "transport/peers.h"
+#include "transport/link/peers.h"
 
 struct end {
     struct loop *loop;

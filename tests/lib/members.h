@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "lib/links.h"
-#include "transport/collective.h"
+#include "transport/collective/collective.h"
 
 #define MEMBERS_MAX 8
 

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "transport/address.h"
+#include "transport/channel/address.h"
 
 #define CONNECTIONS_MAX 64
 #define PIECES_MAX 256 /* that wait for their time; a sender waits beyond */

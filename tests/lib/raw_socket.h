@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "transport/channel.h"
-#include "transport/peers_private.h"
+#include "transport/channel/channel.h"
+#include "transport/link/peers_private.h"
 
 #define BIG_BYTES ((size_t)100 << 20)
 

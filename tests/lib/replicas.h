@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "exec/aggregate.h"
-#include "exec/collective.h"
-#include "exec/request.h"
-#include "exec/session.h"
-#include "exec/step.h"
+#include "exec/session/request.h"
+#include "exec/session/session.h"
+#include "exec/state/aggregate.h"
+#include "exec/step/collective.h"
+#include "exec/step/step.h"
 #include "graph/join.h"
 #include "lib/cut.h"
-#include "pass/place.h"
-#include "pass/replicate.h"
+#include "pass/place/place.h"
+#include "pass/replicate/replicate.h"
 
 #define WORKERS_MAX 8
 

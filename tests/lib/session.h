@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "exec/session.h"
+#include "exec/session/session.h"
 #include "graph/text.h"
 #include "lib/test_device.h"
 #include "ops/ops.h"

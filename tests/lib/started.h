@@ -10,9 +10,9 @@
 
 #include "lib/session.h"
 
-#include "exec/plan.h"
-#include "exec/rendezvous.h"
-#include "exec/step.h"
+#include "exec/plan/plan.h"
+#include "exec/step/rendezvous.h"
+#include "exec/step/step.h"
 
 #define RECV_SHAPED(name, shape)                                                                   \
     name " = Recv() {tensor_type=float32, tensor_name=\"" name "\", send_device=\"a\", "           \

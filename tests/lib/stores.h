@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/save.h"
+#include "checkpoint/store/checkpoint.h"
+#include "checkpoint/store/save.h"
 #include "lib/unit.h"
 
 #define STORES_PATH_BYTES 256

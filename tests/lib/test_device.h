@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/device.h"
+#include "exec/device/device.h"
 
 static inline void test_device_path(void)
 {
@@ -20,7 +20,7 @@ static inline void test_device_path(void)
     path[n < 0 ? 0 : n] = '\0';
     char *slash = strrchr(path, '/');
     if (slash)
-        strcpy(slash, "/../lib");
+        strcpy(slash, "/../../lib");
     setenv("TF_DEVICE_PATH", path, 0);
 }
 

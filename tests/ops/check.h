@@ -5,7 +5,7 @@
 #ifndef TF_TESTS_OPS_CHECK_H
 #define TF_TESTS_OPS_CHECK_H
 
-#include "exec/session.h"
+#include "exec/session/session.h"
 #include "tests/ops/case.h"
 
 /* How an op's inputs arrive. */

@@ -5,7 +5,7 @@
 #ifndef TF_TESTS_OPS_FILES_H
 #define TF_TESTS_OPS_FILES_H
 
-#include "exec/files.h"
+#include "exec/state/files.h"
 
 struct checkpoint_files *case_files(void);
 

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "graph/build.h"
 #include "ops/ops.h"
-#include "pass/grad.h"
+#include "pass/gradient/grad.h"
 #include "tests/ops/check.h"
 #include "tests/ops/coverage.h"
 

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/command/command.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "show/show.h"
+
+void command_release(struct command *command)
+{
+    str_release(&command->out);
+}
+
+static void say(struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct command *c, const char *format, ...)
+{
+    char line[ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (c->say)
+        c->say(c->context, line);
+}
+
+static int open_writing(struct command *c, const char *path, struct store **store,
+                        struct error *err)
+{
+    const struct store_options options = {
+        .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
+    return store_open(path, &options, store, err);
+}
+
+void command_measure(struct command *c, struct store *store)
+{
+    manifest_vec all;
+    struct error ignored = ERROR_INIT, damaged = ERROR_INIT;
+    struct str file = STR_INIT;
+    struct stat status;
+    str_printf(&file, "%s/data.mdb", store_name(store));
+    if (!stat(file.data, &status))
+        c->metrics.store_bytes = (uint64_t)status.st_size;
+    str_release(&file);
+    c->metrics.newest = -1;
+    if (store_manifests(store, &all, &damaged, &ignored))
+        return;
+    c->metrics.checkpoints = all.n;
+    if (all.n) {
+        c->metrics.newest = all.items[all.n - 1].step;
+        c->metrics.newest_time = all.items[all.n - 1].time;
+    }
+    manifests_release(&all);
+}
+
+int command_open(struct command *c, const char *name, struct source *source, struct error *err)
+{
+    if (source_open(name, source, err))
+        return err->code;
+    if (source->passed_over.code)
+        say(c, "%s; taking %s", source->passed_over.text, source->name);
+    return 0;
+}
+
+/* ---- looking ---- */
+
+int command_init(struct command *c, struct error *err)
+{
+    return store_create(c->operands[0], err);
+}
+
+int command_list(struct command *c, struct error *err)
+{
+    struct store *store;
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    if (store_open(c->operands[0], NULL, &store, err))
+        return err->code;
+    if (!store_manifests(store, &all, &damaged, err)) {
+        text_list(&c->out, &all, c->json);
+        manifests_release(&all);
+        if (damaged.code)
+            say(c, "%s", damaged.text);
+        command_measure(c, store);
+    }
+    store_close(store);
+    return err->code;
+}
+
+int command_show(struct command *c, struct error *err)
+{
+    struct source source;
+    if (command_open(c, c->operands[0], &source, err))
+        return err->code;
+    if (!c->all)
+        source_drop_resources(&source);
+    text_show(&c->out, &source, c->json);
+    source_close(&source);
+    return 0;
+}
+
+static int open_compared(struct command *c, const char *name, struct source *source,
+                         struct error *err)
+{
+    if (command_open(c, name, source, err))
+        return err->code;
+    if (!c->all)
+        source_drop_resources(source);
+    source_join_slices(source);
+    return 0;
+}
+
+int command_diff(struct command *c, struct error *err)
+{
+    struct source a, b;
+    difference_vec differences = VEC_INIT;
+    if (open_compared(c, c->operands[0], &a, err))
+        return err->code;
+    if (!open_compared(c, c->operands[1], &b, err)) {
+        if (!source_diff(&a, &b, &differences, err)) {
+            text_diff(&c->out, &differences, c->json);
+            if (differences.n) /* no line: the answer is printed */
+                err->code = ERR_NEGATIVE;
+        }
+        vec_release(&differences);
+        source_close(&b);
+    }
+    source_close(&a);
+    return err->code;
+}
+
+/* The last problem becomes the error's line, with the way out; those before are said. */
+static int answer(struct command *c, const struct store *store, const struct verify_report *report,
+                  struct error *err)
+{
+    size_t n = report->problems.n;
+    c->metrics.problems = (int64_t)n;
+    if (!n)
+        return 0;
+    for (size_t i = 0; i + 1 < n; i++)
+        say(c, "%s", report->problems.items[i].text);
+    const char *last = report->problems.items[n - 1].text;
+    if (report->newest_intact >= 0)
+        return error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
+                         store_name(store), report->newest_intact);
+    return error_set(err, ERR_NEGATIVE, "%s; none is intact; tf-ckpt salvage saves what is", last);
+}
+
+int command_verify(struct command *c, struct error *err)
+{
+    struct store *store;
+    struct verify_report report;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct verify_request request = {
+        .fraction = c->fraction, .seed = (uint64_t)now.tv_sec, .watch = &c->watch};
+    if (store_open(c->operands[0], NULL, &store, err)) {
+        c->metrics.problems = err->code == ERR_DATA;
+        return err->code = err->code == ERR_DATA ? ERR_NEGATIVE : err->code;
+    }
+    if (!store_verify(store, &request, &report, err)) {
+        if (c->json || c->verbose)
+            text_verify(&c->out, &report, c->json);
+        answer(c, store, &report, err);
+    }
+    verify_report_release(&report);
+    command_measure(c, store);
+    store_close(store);
+    return err->code;
+}
+
+/* ---- keeping in order ---- */
+
+static struct retain_item *make_items(const struct command *c, const manifest_vec *all)
+{
+    struct retain_item *items = mem_array(all->n + 1, sizeof *items);
+    for (size_t i = 0; i < all->n; i++) {
+        items[i].step = all->items[i].step;
+        items[i].time = all->items[i].time;
+        items[i].has_metric =
+            c->by && ckpt_manifest_find_scalar(&all->items[i], c->by, &items[i].metric);
+    }
+    return items;
+}
+
+static int check_policy(const struct command *c, struct error *err)
+{
+    if (!retain_has_rules(&c->policy))
+        return error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
+    if ((c->policy.best > 0) != (c->by != NULL))
+        return error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
+    return 0;
+}
+
+/* A name that was mistyped must not make the best ones go. */
+static int check_metric(const struct command *c, const struct store *store,
+                        const struct retain_item *items, size_t n, struct error *err)
+{
+    bool has_any = !c->by || !n;
+    for (size_t i = 0; i < n && !has_any; i++)
+        has_any = items[i].has_metric;
+    return has_any ? 0
+                   : error_set(err, ERR_NOINPUT,
+                               "%s: no checkpoint has a scalar '%s'; nothing "
+                               "was forgotten",
+                               store_name(store), c->by);
+}
+
+static void forget_by(struct command *c, struct store *store, const manifest_vec *all,
+                      struct retain_item *items, struct error *err)
+{
+    VEC(int64_t) steps = VEC_INIT;
+    retain(&c->policy, items, all->n);
+    for (size_t i = 0; i < all->n; i++) {
+        if (!items[i].kept_by)
+            vec_push(&steps, items[i].step);
+        if (c->json || c->dry_run || c->verbose)
+            text_retain(&c->out, items[i].step, items[i].kept_by, c->json);
+    }
+    if (!c->dry_run)
+        store_forget(store, steps.items, steps.n, err);
+    vec_release(&steps);
+}
+
+static int apply_policy(struct command *c, struct store *store, struct error *err)
+{
+    manifest_vec all;
+    if (store_manifests(store, &all, NULL, err))
+        return err->code;
+    struct retain_item *items = make_items(c, &all);
+    if (!check_metric(c, store, items, all.n, err))
+        forget_by(c, store, &all, items, err);
+    mem_free(items);
+    manifests_release(&all);
+    return err->code;
+}
+
+int command_forget(struct command *c, struct error *err)
+{
+    struct store *store;
+    if (check_policy(c, err) || (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
+                                            : open_writing(c, c->operands[0], &store, err)))
+        return err->code;
+    apply_policy(c, store, err);
+    command_measure(c, store);
+    store_close(store);
+    return err->code;
+}
+
+int command_prune(struct command *c, struct error *err)
+{
+    struct store *store;
+    struct prune_report report;
+    if (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
+                   : open_writing(c, c->operands[0], &store, err))
+        return err->code;
+    if (!store_prune(store, c->dry_run, &c->watch, &report, err)) {
+        if (c->json) {
+            str_printf(&c->out,
+                       "{\"removed_chunks\":%" PRIu64 ",\"removed_bytes\":%" PRIu64
+                       ",\"kept_chunks\":%" PRIu64 ",\"kept_bytes\":%" PRIu64 "}\n",
+                       report.chunks, report.bytes, report.kept_chunks, report.kept_bytes);
+        } else if (c->dry_run || c->verbose) {
+            show_bytes(&c->out, (int64_t)report.bytes);
+            str_printf(&c->out, c->dry_run ? " to be removed, " : " removed, ");
+            show_bytes(&c->out, (int64_t)report.kept_bytes);
+            str_append(&c->out, " kept\n");
+        }
+    }
+    command_measure(c, store);
+    store_close(store);
+    return err->code;
+}
+
+/* ---- copying ---- */
+
+static bool has_step(const manifest_vec *all, const struct ckpt_manifest *like)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->items[i].step == like->step && all->items[i].time == like->time)
+            return true;
+    return false;
+}
+
+static int copy_one(struct command *c, struct store *from, int64_t step, struct store *to,
+                    struct error *err)
+{
+    struct checkpoint *checkpoint;
+    struct error passed_over = ERROR_INIT;
+    struct ckpt_manifest saved;
+    if (checkpoint_open(from, step, &checkpoint, &passed_over, err))
+        return err->code;
+    if (!checkpoint_copy(checkpoint, to, &c->watch, &saved, err)) {
+        if (c->verbose) {
+            str_printf(&c->out, "%s  ", checkpoint->name);
+            show_bytes(&c->out, (int64_t)saved.new_bytes);
+            str_append(&c->out, " written\n");
+        }
+        ckpt_manifest_release(&saved);
+    }
+    checkpoint_close(checkpoint);
+    return err->code;
+}
+
+/* Those that the other store lacks; one that is damaged or not complete does not keep back the
+ * others. */
+static int copy_all(struct command *c, struct store *from, struct store *to, struct error *err)
+{
+    manifest_vec there, here;
+    struct error first = ERROR_INIT;
+    if (store_manifests(to, &there, NULL, err))
+        return err->code;
+    if (!store_manifests(from, &here, &first, err)) {
+        for (size_t i = 0; i < here.n && !err->code; i++) {
+            struct error failed = ERROR_INIT;
+            if (has_step(&there, &here.items[i]) ||
+                !copy_one(c, from, here.items[i].step, to, &failed))
+                continue;
+            if (failed.code != ERR_DATA && failed.code != ERR_NOINPUT)
+                *err = failed;
+            else if (first.code)
+                say(c, "%s", failed.text);
+            else
+                first = failed;
+        }
+        manifests_release(&here);
+    }
+    manifests_release(&there);
+    if (!err->code && first.code)
+        *err = first;
+    return err->code;
+}
+
+int command_copy(struct command *c, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct store *from, *to;
+    const char *path;
+    int64_t step;
+    source_split(c->operands[0], &arena, &path, &step);
+    if (!open_writing(c, c->operands[1], &to, err)) {
+        if (!store_open(path, NULL, &from, err)) {
+            if (from == to)
+                error_set(err, ERR_USAGE, "%s: is copied onto itself", path);
+            else if (step == CHECKPOINT_NEWEST)
+                copy_all(c, from, to, err);
+            else
+                copy_one(c, from, step, to, err);
+            store_close(from);
+        }
+        command_measure(c, to);
+        store_close(to);
+    }
+    arena_release(&arena);
+    return err->code;
+}

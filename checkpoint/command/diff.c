@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/command/diff.h"
+
+#include <math.h>
+#include <string.h>
+
+static double larger(double a, double b)
+{
+    return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+
+/* One number against the other, of which at least a bit differs. */
+static void compare_numbers(struct difference *d, double a, double b)
+{
+    double absolute = a == b ? 0 : fabs(a - b); /* infinities, and zeros of both signs */
+    double scale = larger(fabs(a), fabs(b));
+    d->absolute = larger(d->absolute, absolute);
+    d->relative = larger(d->relative, absolute == 0 ? 0 : absolute / scale);
+}
+
+static void compare_elements(struct difference *d, const struct tensor *a, const struct tensor *b)
+{
+    size_t bytes = dtype_bytes(a->type);
+    int64_t n = tensor_count(a);
+    const char *x = a->data, *y = b->data;
+    for (int64_t i = 0; i < n; i++, x += bytes, y += bytes) {
+        if (!memcmp(x, y, bytes))
+            continue;
+        d->elements++;
+        if (a->type == COMPLEX64) {
+            const float *p = (const float *)x, *q = (const float *)y;
+            compare_numbers(d, p[0], q[0]);
+            compare_numbers(d, p[1], q[1]);
+        } else {
+            compare_numbers(d, tensor_get_float64(a, i), tensor_get_float64(b, i));
+        }
+    }
+}
+
+static void compare_strings(struct difference *d, const struct tensor *a, const struct tensor *b)
+{
+    for (int64_t i = 0; i < tensor_count(a); i++) {
+        const char *x, *y;
+        size_t n, m;
+        tensor_string(a, i, &x, &n);
+        tensor_string(b, i, &y, &m);
+        d->elements += n != m || memcmp(x, y, n) != 0;
+    }
+    d->absolute = d->relative = d->elements ? NAN : 0;
+}
+
+/* Chunks with the same digests have the same bytes, and need not be read. */
+static bool has_same_chunks(const struct source *a, const struct source_tensor *i,
+                            const struct source *b, const struct source_tensor *k)
+{
+    bool same = i->n_slices == k->n_slices;
+    for (size_t n = 0; same && n < i->n_slices; n++)
+        same = has_same_chunks(a, &i->slices[n], b, &k->slices[n]);
+    if (!same || i->n_slices)
+        return same;
+    if (i->entry < 0 || k->entry < 0)
+        return false;
+    const struct manifest_tensor *x = a->checkpoint->entries.items[i->entry].tensor;
+    const struct manifest_tensor *y = b->checkpoint->entries.items[k->entry].tensor;
+    return x->bytes == y->bytes &&
+           !memcmp(x->chunks, y->chunks, chunk_count(x->bytes) * sizeof *x->chunks);
+}
+
+static int compare(struct source *a, size_t i, struct source *b, size_t k, difference_vec *all,
+                   struct error *err)
+{
+    struct difference d = {
+        .a = &a->tensors.items[i], .b = &b->tensors.items[k], .name = source_outer_name(a, i)};
+    struct tensor x, y;
+    if (d.a->type != d.b->type || !shape_equal(&d.a->shape, &d.b->shape)) {
+        d.kind = DIFFERENCE_SHAPE;
+        vec_push(all, d);
+        return 0;
+    }
+    if (has_same_chunks(a, d.a, b, d.b))
+        return 0;
+    if (source_read(a, i, &x, err))
+        return err->code;
+    if (!source_read(b, k, &y, err)) {
+        if (x.type == STRING)
+            compare_strings(&d, &x, &y);
+        else
+            compare_elements(&d, &x, &y);
+        if (d.elements)
+            vec_push(all, d);
+        tensor_release(&y);
+    }
+    tensor_release(&x);
+    return err->code;
+}
+
+int source_diff(struct source *a, struct source *b, difference_vec *all, struct error *err)
+{
+    error_clear(err);
+    for (size_t i = 0; i < a->tensors.n && !err->code; i++) {
+        struct difference d = {
+            .kind = DIFFERENCE_ONLY_A, .a = &a->tensors.items[i], .name = source_outer_name(a, i)};
+        int k = source_find(b, d.name);
+        if (k < 0)
+            vec_push(all, d);
+        else
+            compare(a, i, b, (size_t)k, all, err);
+    }
+    for (size_t k = 0; k < b->tensors.n && !err->code; k++) {
+        struct difference d = {
+            .kind = DIFFERENCE_ONLY_B, .b = &b->tensors.items[k], .name = source_outer_name(b, k)};
+        if (source_find(a, d.name) < 0)
+            vec_push(all, d);
+    }
+    return err->code;
+}

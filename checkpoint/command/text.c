@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/command/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "show/columns.h"
+#include "show/show.h"
+
+static void print_time(struct str *out, int64_t time, bool utc)
+{
+    time_t seconds = (time_t)(time / 1000000);
+    char text[40] = "?";
+    struct tm parts;
+    if (utc ? gmtime_r(&seconds, &parts) : localtime_r(&seconds, &parts))
+        strftime(text, sizeof text, utc ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%d %H:%M:%S", &parts);
+    str_append(out, text);
+}
+
+static void json_text(struct str *out, const char *key, const char *value)
+{
+    str_printf(out, "\"%s\":", key);
+    show_json_text(out, value, strlen(value));
+}
+
+/* ---- list ---- */
+
+static void json_manifest(struct str *out, const struct ckpt_manifest *m)
+{
+    str_printf(out, "{\"step\":%" PRId64 ",\"saved\":\"", m->step);
+    print_time(out, m->time, true);
+    str_printf(out,
+               "\",\"tensors\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"new_bytes\":%" PRIu64
+               ",\"shards\":%zu,\"scalars\":{",
+               m->n_tensors, m->bytes, m->new_bytes, m->shards.n);
+    for (size_t i = 0; i < m->scalars.n; i++) {
+        str_append(out, i ? "," : "");
+        show_json_text(out, m->scalars.items[i].name, strlen(m->scalars.items[i].name));
+        str_append_char(out, ':');
+        show_json_float(out, m->scalars.items[i].value);
+    }
+    str_append(out, "}}\n");
+}
+
+typedef VEC(const char *) name_vec;
+
+static void list_scalars(const manifest_vec *all, name_vec *names)
+{
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->items[i].scalars.n; k++) {
+            const char *name = all->items[i].scalars.items[k].name;
+            size_t at = 0;
+            while (at < names->n && strcmp(names->items[at], name) != 0)
+                at++;
+            if (at == names->n)
+                vec_push(names, name);
+        }
+}
+
+static void add_row(struct columns *columns, const struct ckpt_manifest *m, const name_vec *names)
+{
+    struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT;
+    print_time(&saved, m->time, false);
+    show_bytes(&bytes, (int64_t)m->bytes);
+    show_bytes(&new, (int64_t)m->new_bytes);
+    columns_add(columns, "%" PRId64, m->step);
+    columns_add(columns, "%s", saved.data);
+    columns_add(columns, "%" PRIu64, m->n_tensors);
+    columns_add(columns, "%s", bytes.data);
+    columns_add(columns, "%s", new.data);
+    for (size_t i = 0; i < names->n; i++) {
+        double value;
+        if (ckpt_manifest_find_scalar(m, names->items[i], &value))
+            columns_add(columns, "%.6g", value);
+        else
+            columns_add(columns, "-");
+    }
+    str_release(&saved);
+    str_release(&bytes);
+    str_release(&new);
+}
+
+void text_list(struct str *out, const manifest_vec *all, bool json)
+{
+    static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW"};
+    name_vec names = VEC_INIT;
+    for (size_t i = 0; json && i < all->n; i++)
+        json_manifest(out, &all->items[i]);
+    if (json)
+        return;
+    list_scalars(all, &names);
+    struct columns columns = {.n = 5 + (int)names.n};
+    for (int i = 0; i < 5; i++)
+        columns_add(&columns, "%s", heads[i]);
+    for (size_t i = 0; i < names.n; i++)
+        columns_add(&columns, "%s", names.items[i]);
+    for (size_t i = 0; i < all->n; i++)
+        add_row(&columns, &all->items[i], &names);
+    columns_print(&columns, out);
+    vec_release(&names);
+}
+
+/* ---- show ---- */
+
+/* Of all chunks: 12 digits tell two versions of a tensor apart. */
+static void print_digest(struct str *out, const struct manifest_tensor *t)
+{
+    char text[2 * DIGEST_BYTES + 1];
+    struct digest digest = digest_of(t->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
+    digest_hex(&digest, text);
+    str_printf(out, "%.12s", text);
+}
+
+static void show_tensors(struct str *out, struct source *s)
+{
+    struct columns columns = {.n = 6};
+    columns_add(&columns, "NAME");
+    columns_add(&columns, "TYPE");
+    columns_add(&columns, "UPDATES");
+    columns_add(&columns, "SIZE");
+    columns_add(&columns, "SHARD");
+    columns_add(&columns, "DIGEST");
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        const struct checkpoint_entry *entry =
+            t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
+        struct str bytes = STR_INIT, digest = STR_INIT;
+        show_bytes(&bytes, (int64_t)t->bytes);
+        if (entry)
+            print_digest(&digest, entry->tensor);
+        columns_add(&columns, "%s", source_outer_name(s, i));
+        columns_add(&columns, "%s", shape_text_typed(t->type, &t->shape));
+        columns_add(&columns, "%" PRIu64, t->updates);
+        columns_add(&columns, "%s", bytes.data);
+        columns_add(&columns, "%s", entry && *entry->shard ? entry->shard : "-");
+        columns_add(&columns, "%s", entry ? digest.data : "-");
+        str_release(&bytes);
+        str_release(&digest);
+    }
+    columns_print(&columns, out);
+}
+
+static void show_head(struct str *out, const struct source *s)
+{
+    const struct ckpt_manifest *m = s->checkpoint ? &s->checkpoint->manifest : NULL;
+    str_printf(out, "checkpoint  %s\n", s->name);
+    if (!m) {
+        str_printf(out, "step        %" PRId64 "\n", s->step);
+        return;
+    }
+    str_append(out, "saved       ");
+    print_time(out, m->time, false);
+    str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, ", m->producer,
+               m->n_tensors);
+    show_bytes(out, (int64_t)m->bytes);
+    str_append(out, ", ");
+    show_bytes(out, (int64_t)m->new_bytes);
+    str_append(out, " of them new\n");
+    for (size_t i = 0; i < m->scalars.n; i++)
+        str_printf(out, "scalar      %s %.6g\n", m->scalars.items[i].name,
+                   m->scalars.items[i].value);
+    for (size_t i = 0; i < m->blobs.n; i++)
+        str_printf(out, "also        %s, %zu B\n", m->blobs.items[i].name, m->blobs.items[i].n);
+    for (size_t i = 0; i < m->shards.n; i++)
+        str_printf(out, "shard       %s\n", m->shards.items[i].name);
+}
+
+static void json_tensors(struct str *out, struct source *s)
+{
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        const struct checkpoint_entry *entry =
+            t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
+        str_append_char(out, '{');
+        json_text(out, "name", t->name);
+        str_append_char(out, ',');
+        json_text(out, "container", t->container);
+        str_printf(out, ",\"type\":\"%s\",\"bytes\":%" PRIu64 ",\"updates\":%" PRIu64,
+                   shape_text_typed(t->type, &t->shape), t->bytes, t->updates);
+        if (entry) {
+            str_append_char(out, ',');
+            json_text(out, "shard", entry->shard);
+            str_append(out, ",\"digest\":\"");
+            print_digest(out, entry->tensor);
+            str_append_char(out, '"');
+        }
+        str_append(out, "}\n");
+    }
+}
+
+void text_show(struct str *out, struct source *s, bool json)
+{
+    if (json) {
+        if (s->checkpoint)
+            json_manifest(out, &s->checkpoint->manifest);
+        json_tensors(out, s);
+        return;
+    }
+    show_head(out, s);
+    show_tensors(out, s);
+}
+
+/* ---- diff, forget, verify ---- */
+
+static void json_difference(struct str *out, const struct difference *d)
+{
+    static const char *const kinds[] = {"values", "shape", "only in the first",
+                                        "only in the second"};
+    str_append_char(out, '{');
+    json_text(out, "name", d->name);
+    str_printf(out, ",\"difference\":\"%s\"", kinds[d->kind]);
+    if (d->kind == DIFFERENCE_VALUES) {
+        str_append(out, ",\"absolute\":");
+        show_json_float(out, d->absolute);
+        str_append(out, ",\"relative\":");
+        show_json_float(out, d->relative);
+        str_printf(out, ",\"elements\":%" PRId64, d->elements);
+    }
+    str_append(out, "}\n");
+}
+
+static void print_difference(struct columns *columns, const struct difference *d)
+{
+    columns_add(columns, "%s", d->name);
+    switch (d->kind) {
+    case DIFFERENCE_VALUES:
+        columns_add(columns, "%.3g", d->absolute);
+        columns_add(columns, "%.3g", d->relative);
+        break;
+    case DIFFERENCE_SHAPE:
+        columns_add(columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
+        columns_add(columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
+        break;
+    case DIFFERENCE_ONLY_A:
+        columns_add(columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
+        columns_add(columns, "-");
+        break;
+    case DIFFERENCE_ONLY_B:
+        columns_add(columns, "-");
+        columns_add(columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
+        break;
+    }
+}
+
+void text_diff(struct str *out, const difference_vec *differences, bool json)
+{
+    struct columns columns = {.n = 3};
+    for (size_t i = 0; i < differences->n; i++) {
+        if (json)
+            json_difference(out, &differences->items[i]);
+        else
+            print_difference(&columns, &differences->items[i]);
+    }
+    if (!json && differences->n)
+        columns_print(&columns, out);
+}
+
+void text_retain(struct str *out, int64_t step, const char *kept_by, bool json)
+{
+    if (json)
+        str_printf(out, "{\"step\":%" PRId64 ",\"kept\":%s%s%s}\n", step, kept_by ? "\"" : "",
+                   kept_by ? kept_by : "null", kept_by ? "\"" : "");
+    else if (kept_by)
+        str_printf(out, "step %" PRId64 "  kept (%s)\n", step, kept_by);
+    else
+        str_printf(out, "step %" PRId64 "  forgotten\n", step);
+}
+
+void text_verify(struct str *out, const struct verify_report *report, bool json)
+{
+    if (!json) {
+        str_printf(out, "%" PRIu64 " checkpoints, %" PRIu64 " tensors, %" PRIu64 " chunks; ",
+                   report->checkpoints, report->tensors, report->chunks);
+        show_bytes(out, (int64_t)report->checked_bytes);
+        str_printf(out, " read; %zu damaged\n", report->problems.n);
+        return;
+    }
+    for (size_t i = 0; i < report->problems.n; i++) {
+        str_printf(out, "{\"step\":%" PRId64 ",", report->problems.items[i].step);
+        json_text(out, "problem", report->problems.items[i].text);
+        str_append(out, "}\n");
+    }
+    str_printf(out,
+               "{\"checkpoints\":%" PRIu64 ",\"tensors\":%" PRIu64 ",\"chunks\":%" PRIu64
+               ",\"checked_chunks\":%" PRIu64 ",\"checked_bytes\":%" PRIu64
+               ",\"problems\":%zu,\"newest_intact\":%" PRId64 "}\n",
+               report->checkpoints, report->tensors, report->chunks, report->checked_chunks,
+               report->checked_bytes, report->problems.n, report->newest_intact);
+}

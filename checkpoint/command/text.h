@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is said of stores and checkpoints: columns for eyes and cut(1), or JSON, an object a line.
+ * Everything is appended to `out`.
+ */
+#ifndef TF_CHECKPOINT_TEXT_H
+#define TF_CHECKPOINT_TEXT_H
+
+#include "checkpoint/command/diff.h"
+#include "checkpoint/store/verify.h"
+
+/* STEP SAVED TENSORS SIZE NEW, and a column for each scalar. */
+void text_list(struct str *out, const manifest_vec *manifests, bool json);
+
+/* What it holds, then a line for each tensor: NAME TYPE UPDATES SIZE SHARD DIGEST. */
+void text_show(struct str *out, struct source *source, bool json);
+
+/* "hidden/W  0.0317  0.204" */
+void text_diff(struct str *out, const difference_vec *differences, bool json);
+
+/* "step 400  forgotten" or "step 460  kept (daily)". */
+void text_retain(struct str *out, int64_t step, const char *kept_by, bool json);
+
+/* With `json` an object for each problem, and one with the counts; else the counts only. */
+void text_verify(struct str *out, const struct verify_report *report, bool json);
+
+/* Figures of a run of tf-ckpt in the text form of Prometheus, for its node exporter's folder. */
+struct text_metrics {
+    const char *verb, *store;
+    int status;   /* exit status */
+    int64_t time; /* of its end, microseconds since 1970 */
+    double seconds;
+    int64_t newest; /* step; -1: none */
+    int64_t newest_time;
+    uint64_t checkpoints, store_bytes;
+    int64_t problems; /* of verify; -1: not asked */
+};
+void text_metrics(struct str *out, const struct text_metrics *metrics);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TensorFlow's checkpoints, version 2: PREFIX.index, a sorted table of names, and
+ * PREFIX.data-0000i-of-0000n, the bytes. A path names the index.
+ */
+#ifndef TF_CHECKPOINT_BUNDLE_H
+#define TF_CHECKPOINT_BUNDLE_H
+
+#include "checkpoint/formats/archive.h"
+
+/* "x.index" to "x.data-00000-of-00001" in the arena; NULL when the name does not end in .index. */
+const char *bundle_data_path(const char *path, int shard, int n_shards, struct arena *arena);
+
+/* Both files of a checkpoint with one shard, open for writing and not flushed. Names must differ.
+ */
+int bundle_write(FILE *index, FILE *data, const struct archive_input *input, struct error *err);
+
+/* ERR_DATA: damaged, with every byte checked; tensors that are cut into slices, and types that
+ * tensors do not have, are refused by name. */
+int bundle_read(const char *path, struct archive *archive, struct error *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/formats/export.h"
+
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "checkpoint/formats/bundle.h"
+#include "wire/npy.h"
+#include "wire/npz.h"
+
+enum export_form export_form_of(const char *path)
+{
+    return str_ends(path, ".npz")           ? EXPORT_NPZ
+           : str_ends(path, ".safetensors") ? EXPORT_SAFETENSORS
+           : str_ends(path, ".index")       ? EXPORT_BUNDLE
+           : str_ends(path, ".ckpt")        ? EXPORT_RECORDS
+                                            : EXPORT_NONE;
+}
+
+struct exporting {
+    struct source *source;
+    bool unread; /* the error is of what is read, and names it; else of what is written */
+};
+
+static int read_entry(void *context, size_t i, struct tensor *value, struct error *err)
+{
+    struct exporting *exporting = context;
+    int code = source_read(exporting->source, i, value, err);
+    exporting->unread = code != 0;
+    return code;
+}
+
+static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
+{
+    const struct source_tensor *t = &s->tensors.items[i];
+    struct variable_record record = {
+        .container = t->container, .name = t->name, .updates = t->updates, .step = s->step};
+    if (source_read(s, i, &record.value, err))
+        return err->code;
+    int code = stream_write_variable(writer, &record, err);
+    tensor_release(&record.value);
+    return code;
+}
+
+static int write_all(struct source *s, struct stream_writer *writer, struct error *err)
+{
+    for (size_t i = 0; i < s->tensors.n && !err->code; i++)
+        write_record(s, i, writer, err);
+    return err->code ? err->code : stream_finish(writer, err);
+}
+
+static int write_records(struct source *s, const struct export_files *files, const char *producer,
+                         struct error *err)
+{
+    struct stream_writer *writer =
+        stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
+    write_all(s, writer, err);
+    stream_writer_free(writer);
+    return err->code;
+}
+
+static int write_archive(enum export_form form, const struct export_files *files,
+                         const struct archive_input *input, struct error *err)
+{
+    switch (form) {
+    case EXPORT_NPZ:
+        return npz_write(files->file, input, err);
+    case EXPORT_SAFETENSORS:
+        return safetensors_write(files->file, input, err);
+    default:
+        return bundle_write(files->file, files->data, input, err);
+    }
+}
+
+int source_export(struct source *s, enum export_form form, const struct export_files *files,
+                  const char *producer, struct error *err)
+{
+    source_join_slices(s);
+    if (form != EXPORT_RECORDS) /* which a job can go on from */
+        source_drop_resources(s);
+    size_t n = s->tensors.n;
+    error_clear(err);
+    if (form == EXPORT_RECORDS)
+        return write_records(s, files, producer, err);
+    struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
+    for (size_t i = 0; i < n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
+    }
+    struct exporting exporting = {s, false};
+    const struct archive_input input = {entries, n, read_entry, &exporting};
+    if (write_archive(form, files, &input, err) && !exporting.unread)
+        error_prefix(err, "%s: ", files->name);
+    mem_free(entries);
+    return err->code;
+}
+
+int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
+{
+    struct tensor value;
+    int i = source_find_whole(s, name);
+    error_clear(err);
+    if (i < 0)
+        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
+    if (source_read(s, (size_t)i, &value, err))
+        return err->code;
+    if (npy_write(file, &value, err))
+        error_prefix(err, "%s: '%s': ", s->name, name);
+    tensor_release(&value);
+    return err->code;
+}
+
+static int read_npz(const char *path, struct archive *archive, struct error *err)
+{
+    struct npz npz;
+    if (npz_read(path, &npz, err))
+        return err->code;
+    for (int i = 0; i < npz.n; i++) {
+        struct named_tensor t = {.name = arena_strdup(&archive->arena, npz.arrays[i].name)};
+        tensor_share(&t.tensor, &npz.arrays[i].tensor);
+        vec_push(&archive->tensors, t);
+    }
+    npz_release(&npz);
+    return 0;
+}
+
+int archive_read(const char *path, struct archive *archive, struct error *err)
+{
+    struct stat status;
+    *archive = (struct archive){0};
+    if (export_form_of(path) != EXPORT_NONE && !stat(path, &status) && S_ISDIR(status.st_mode))
+        return error_set(err, ERR_DATA, "%s: is a directory", path);
+    switch (export_form_of(path)) {
+    case EXPORT_NPZ:
+        return read_npz(path, archive, err);
+    case EXPORT_SAFETENSORS:
+        return safetensors_read(path, archive, err);
+    case EXPORT_BUNDLE:
+        return bundle_read(path, archive, err);
+    default:
+        return error_set(err, ERR_USAGE,
+                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
+    }
+}

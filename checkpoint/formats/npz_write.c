@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ZIP as in PKWARE's APPNOTE 6.3; the numbers in brackets are its sections. Members are stored,
+ * with ZIP64 sizes, as NumPy writes them. Sums and sizes stand before the data, so that a pipe will
+ * do: each member is made in memory first.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+#include "checkpoint/formats/archive.h"
+#include "wire/npy.h"
+
+#define VERSION 45  /* [4.4.3] ZIP64 */
+#define UTF8 0x0800 /* [4.4.4] names */
+#define DATE 0x0021 /* 1980-01-01, as NumPy has it: equal tensors make equal files */
+#define MAX32 0xffffffffu
+
+struct zip {
+    FILE *file;
+    uint64_t offset, n;
+    struct str directory;
+};
+
+static void put(struct str *s, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        str_append_char(s, (char)(value >> 8 * i));
+}
+
+static int write_out(struct zip *zip, const void *data, size_t n, struct error *err)
+{
+    zip->offset += n;
+    if (n && fwrite(data, 1, n, zip->file) != n)
+        return error_set_errno(err, ERR_IO, "writing .npz");
+    return 0;
+}
+
+/* What the local header and the directory have in common, [4.3.7] from the third field on. */
+static void put_member(struct str *s, uint32_t crc, size_t name_bytes, int extra_bytes)
+{
+    put(s, VERSION, 2);
+    put(s, UTF8, 2);
+    put(s, 0, 2); /* stored */
+    put(s, 0, 2); /* midnight */
+    put(s, DATE, 2);
+    put(s, crc, 4);
+    put(s, MAX32, 4); /* both sizes: in the extra field */
+    put(s, MAX32, 4);
+    put(s, name_bytes, 2);
+    put(s, (uint64_t)extra_bytes, 2);
+}
+
+static uint32_t sum_of(const char *data, size_t n)
+{
+    uLong crc = crc32(0, NULL, 0);
+    for (size_t done = 0; done < n;) {
+        uInt block = n - done < (1u << 30) ? (uInt)(n - done) : 1u << 30;
+        crc = crc32(crc, (const Bytef *)data + done, block);
+        done += block;
+    }
+    return (uint32_t)crc;
+}
+
+static int add_member(struct zip *zip, const char *name, const char *data, size_t n,
+                      struct error *err)
+{
+    struct str header = STR_INIT;
+    uint32_t crc = sum_of(data, n);
+    uint64_t offset = zip->offset;
+    size_t name_bytes = strlen(name);
+    put(&header, 0x04034b50, 4); /* [4.3.7] */
+    put_member(&header, crc, name_bytes, 20);
+    str_append(&header, name);
+    put(&header, 1, 2); /* [4.5.3] */
+    put(&header, 16, 2);
+    put(&header, n, 8);
+    put(&header, n, 8);
+    if (!write_out(zip, header.data, header.n, err))
+        write_out(zip, data, n, err);
+    str_release(&header);
+    put(&zip->directory, 0x02014b50, 4); /* [4.3.12] */
+    put(&zip->directory, VERSION, 2);
+    put_member(&zip->directory, crc, name_bytes, 28);
+    put(&zip->directory, 0, 2); /* no comment */
+    put(&zip->directory, 0, 2); /* disk */
+    put(&zip->directory, 0, 2);
+    put(&zip->directory, 0, 4);     /* attributes */
+    put(&zip->directory, MAX32, 4); /* offset: in the extra field */
+    str_append(&zip->directory, name);
+    put(&zip->directory, 1, 2);
+    put(&zip->directory, 24, 2);
+    put(&zip->directory, n, 8);
+    put(&zip->directory, n, 8);
+    put(&zip->directory, offset, 8);
+    zip->n++;
+    return err->code;
+}
+
+static int finish(struct zip *zip, struct error *err)
+{
+    struct str *s = &zip->directory;
+    uint64_t start = zip->offset, bytes = s->n, end = start + bytes;
+    put(s, 0x06064b50, 4); /* [4.3.14] */
+    put(s, 44, 8);
+    put(s, VERSION, 2);
+    put(s, VERSION, 2);
+    put(s, 0, 8); /* disks */
+    put(s, zip->n, 8);
+    put(s, zip->n, 8);
+    put(s, bytes, 8);
+    put(s, start, 8);
+    put(s, 0x07064b50, 4); /* [4.3.15] */
+    put(s, 0, 4);
+    put(s, end, 8);
+    put(s, 1, 4);
+    put(s, 0x06054b50, 4); /* [4.3.16] */
+    put(s, 0, 4);
+    put(s, zip->n < 0xffff ? zip->n : 0xffff, 2);
+    put(s, zip->n < 0xffff ? zip->n : 0xffff, 2);
+    put(s, bytes < MAX32 ? bytes : MAX32, 4);
+    put(s, start < MAX32 ? start : MAX32, 4);
+    put(s, 0, 2);
+    return write_out(zip, s->data, s->n, err);
+}
+
+static int add_tensor(struct zip *zip, const char *tensor_name, const struct tensor *value,
+                      struct error *err)
+{
+    struct str name = STR_INIT;
+    char *bytes = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&bytes, &n);
+    if (!memory)
+        return error_set_errno(err, ERR_OS, "'%s'", tensor_name);
+    int code = npy_write(memory, value, err);
+    if (fclose(memory) && !code)
+        code = error_set_errno(err, ERR_OS, "no memory for '%s'", tensor_name);
+    str_printf(&name, "%s.npy", tensor_name);
+    if (!code)
+        code = add_member(zip, name.data, bytes, n, err);
+    str_release(&name);
+    mem_free(bytes);
+    return code;
+}
+
+int npz_write(FILE *file, const struct archive_input *input, struct error *err)
+{
+    struct zip zip = {.file = file};
+    error_clear(err);
+    for (size_t i = 0; i < input->n; i++)
+        if (!dtype_npy(input->entries[i].type))
+            return error_set(err, ERR_DATA, "'%s': .npy has no type %s", input->entries[i].name,
+                             dtype_name(input->entries[i].type));
+    for (size_t i = 0; i < input->n && !err->code; i++) {
+        struct tensor value;
+        if (input->read(input->context, i, &value, err))
+            break;
+        add_tensor(&zip, input->entries[i].name, &value, err);
+        tensor_release(&value);
+    }
+    if (!err->code)
+        finish(&zip, err);
+    str_release(&zip.directory);
+    return err->code;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A safetensors file is a 64-bit length, as many bytes of JSON, and the data:
+ * {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [begin, end]}, ...}, with offsets from
+ * the end of the JSON. The data of all tensors tile the rest of the file without holes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/formats/archive.h"
+#include "show/show.h"
+
+#define HEADER_BYTES_MAX 100000000
+#define ALIGNMENT 8
+
+static const struct {
+    enum dtype type;
+    const char *name;
+} types[] = {{BOOL, "BOOL"},  {UINT8, "U8"},    {INT8, "I8"},       {INT16, "I16"},
+             {UINT16, "U16"}, {FLOAT16, "F16"}, {BFLOAT16, "BF16"}, {INT32, "I32"},
+             {UINT32, "U32"}, {FLOAT32, "F32"}, {FLOAT64, "F64"},   {INT64, "I64"},
+             {UINT64, "U64"}};
+
+static const char *name_of(enum dtype type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type)
+            return types[i].name;
+    return NULL;
+}
+
+static bool type_of(const char *name, enum dtype *type)
+{
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, name) == 0) {
+            *type = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+void archive_release(struct archive *archive)
+{
+    for (size_t i = 0; i < archive->tensors.n; i++)
+        tensor_release(&archive->tensors.items[i].tensor);
+    vec_release(&archive->tensors);
+    arena_release(&archive->arena);
+}
+
+/* ---- writing ---- */
+
+static int print_header(struct str *text, const struct archive_input *input, struct error *err)
+{
+    uint64_t at = 0;
+    str_append_char(text, '{');
+    for (size_t i = 0; i < input->n; i++) {
+        const struct archive_entry *e = &input->entries[i];
+        if (!name_of(e->type))
+            return error_set(err, ERR_DATA, "'%s': safetensors has no type %s", e->name,
+                             dtype_name(e->type));
+        str_append(text, i ? "," : "");
+        show_json_text(text, e->name, strlen(e->name));
+        str_printf(text, ":{\"dtype\":\"%s\",\"shape\":[", name_of(e->type));
+        for (int k = 0; k < e->shape.rank; k++)
+            str_printf(text, "%s%" PRId64, k ? "," : "", e->shape.dims[k]);
+        str_printf(text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + e->bytes);
+        at += e->bytes;
+    }
+    str_append_char(text, '}');
+    while (text->n % ALIGNMENT)
+        str_append_char(text, ' ');
+    return 0;
+}
+
+int safetensors_write(FILE *file, const struct archive_input *input, struct error *err)
+{
+    struct str text = STR_INIT;
+    uint8_t length[8];
+    error_clear(err);
+    if (!print_header(&text, input, err)) {
+        for (int i = 0; i < 8; i++)
+            length[i] = (uint8_t)((uint64_t)text.n >> 8 * i);
+        if (fwrite(length, 1, 8, file) != 8 || fwrite(text.data, 1, text.n, file) != text.n)
+            error_set_errno(err, ERR_IO, "writing safetensors");
+    }
+    str_release(&text);
+    for (size_t i = 0; i < input->n && !err->code; i++) {
+        struct tensor value;
+        if (input->read(input->context, i, &value, err))
+            break;
+        size_t n = tensor_bytes(&value);
+        if (n && fwrite(value.data, 1, n, file) != n)
+            error_set_errno(err, ERR_IO, "writing safetensors");
+        tensor_release(&value);
+    }
+    return err->code;
+}
+
+/* ---- reading ---- */
+
+struct range {
+    uint64_t begin, end;
+};
+
+static bool parse_shape(const json_t *dims, struct shape *shape)
+{
+    size_t i;
+    json_t *dim;
+    if (!json_is_array(dims) || json_array_size(dims) > SHAPE_RANK_MAX)
+        return false;
+    *shape = (struct shape){.rank = (int)json_array_size(dims)};
+    json_array_foreach(dims, i, dim)
+    {
+        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
+            return false;
+        shape->dims[i] = json_integer_value(dim);
+    }
+    return true;
+}
+
+static bool parse_range(const json_t *offsets, struct range *range)
+{
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+        return false;
+    *range = (struct range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
+    return true;
+}
+
+static int parse_tensor(const char *name, const json_t *value, struct archive_entry *entry,
+                        struct range *range, struct error *err)
+{
+    const char *type = json_string_value(json_object_get(value, "dtype"));
+    if (strlen(name) > LIMIT_NAME_BYTES || !*name || !str_is_printable(name, strlen(name)))
+        return error_set(err, ERR_DATA, "a tensor's name is not fit to print");
+    if (!type_of(type, &entry->type))
+        return error_set(err, ERR_DATA, "'%s': no tensor has the type %.20s", name,
+                         type ? type : "that is missing");
+    if (!parse_shape(json_object_get(value, "shape"), &entry->shape) ||
+        !parse_range(json_object_get(value, "data_offsets"), range) ||
+        shape_bytes(&entry->shape, entry->type) != (int64_t)(range->end - range->begin))
+        return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
+    return 0;
+}
+
+static int take_tensor(struct archive *archive, const char *name, const struct archive_entry *entry,
+                       const uint8_t *data, struct error *err)
+{
+    struct named_tensor t = {.name = arena_strdup(&archive->arena, name)};
+    if (tensor_alloc(&t.tensor, entry->type, &entry->shape, err))
+        return error_prefix(err, "'%s': ", name);
+    size_t n = tensor_bytes(&t.tensor);
+    memcpy(t.tensor.data, data, n);
+    vec_push(&archive->tensors, t);
+    for (size_t i = 0; entry->type == BOOL && i < n; i++)
+        if (data[i] > 1)
+            return error_set(err, ERR_DATA, "'%s': data that is no bool", name);
+    return 0;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static bool ranges_tile(struct range *ranges, size_t n, uint64_t bytes)
+{
+    uint64_t at = 0;
+    if (n)
+        qsort(ranges, n, sizeof *ranges, by_begin);
+    for (size_t i = 0; i < n; i++) {
+        if (ranges[i].begin != at)
+            return false;
+        at = ranges[i].end;
+    }
+    return at == bytes;
+}
+
+static int parse_all(json_t *top, const uint8_t *data, uint64_t n, struct archive *archive,
+                     struct error *err)
+{
+    const char *name;
+    json_t *value;
+    VEC(struct range) ranges = VEC_INIT;
+    json_object_foreach(top, name, value)
+    {
+        struct archive_entry entry = {0};
+        struct range range;
+        if (!strcmp(name, "__metadata__"))
+            continue;
+        if (parse_tensor(name, value, &entry, &range, err))
+            break;
+        if (range.end > n) {
+            error_set(err, ERR_DATA, "'%s': truncated: its data is not there", name);
+            break;
+        }
+        vec_push(&ranges, range);
+        if (take_tensor(archive, name, &entry, data + range.begin, err))
+            break;
+    }
+    if (!err->code && !ranges_tile(ranges.items, ranges.n, n))
+        error_set(err, ERR_DATA, "the tensors overlap, or leave holes");
+    vec_release(&ranges);
+    return err->code;
+}
+
+int safetensors_read_memory(const void *data, size_t n, const char *name, struct archive *archive,
+                            struct error *err)
+{
+    const uint8_t *p = data;
+    uint64_t length = 0;
+    json_error_t why;
+    *archive = (struct archive){0};
+    error_clear(err);
+    for (int i = 7; i >= 0 && n >= 8; i--)
+        length = length << 8 | p[i];
+    if (n < 8 || length > HEADER_BYTES_MAX || length > n - 8)
+        return error_set(err, ERR_DATA, "%s: not a safetensors file, or truncated", name);
+    json_t *top = json_loadb((const char *)p + 8, (size_t)length, JSON_REJECT_DUPLICATES, &why);
+    if (!json_is_object(top))
+        error_set(err, ERR_DATA, "%s: its header is no JSON: %s", name, top ? "a list" : why.text);
+    else if (parse_all(top, p + 8 + length, n - 8 - length, archive, err))
+        error_prefix(err, "%s: ", name);
+    json_decref(top);
+    if (err->code)
+        archive_release(archive);
+    return err->code;
+}
+
+int safetensors_read(const char *path, struct archive *archive, struct error *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status)) {
+        error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
+        if (fd >= 0)
+            close(fd);
+        return err->code;
+    }
+    size_t n = (size_t)status.st_size;
+    uint8_t *data = mem_try(n);
+    size_t done = 0;
+    ssize_t got = 1;
+    while (data && done < n && (got = read(fd, data + done, n - done)) > 0)
+        done += (size_t)got;
+    if (!data)
+        error_set(err, ERR_OS, "%s: no memory for %zu bytes", path, n);
+    else if (got < 0)
+        error_set_errno(err, ERR_IO, "%s", path);
+    else
+        safetensors_read_memory(data, done, path, archive, err);
+    mem_free(data);
+    close(fd);
+    return err->code;
+}

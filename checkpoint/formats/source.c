@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/formats/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+void source_split(const char *text, struct arena *arena, const char **path, int64_t *step)
+{
+    const char *at = strrchr(text, '@');
+    struct stat status;
+    *step = CHECKPOINT_NEWEST;
+    *path = arena_strdup(arena, text);
+    /* what exists under the whole name is meant by it */
+    if (!at || !at[1] || !stat(text, &status) || !str_to_int64(at + 1, step) || *step < 0) {
+        *step = CHECKPOINT_NEWEST;
+        return;
+    }
+    *path = arena_strndup(arena, text, (size_t)(at - text));
+}
+
+/* ---- stores ---- */
+
+static void take_checkpoint(struct source *s, struct checkpoint *checkpoint)
+{
+    s->checkpoint = checkpoint;
+    s->name = s->checkpoint->name;
+    s->step = s->checkpoint->manifest.step;
+    for (size_t i = 0; i < s->checkpoint->entries.n; i++) {
+        const struct manifest_tensor *t = s->checkpoint->entries.items[i].tensor;
+        struct source_tensor tensor = {.container = t->container,
+                                       .name = t->name,
+                                       .type = t->type,
+                                       .shape = t->shape,
+                                       .bytes = t->bytes,
+                                       .updates = t->updates,
+                                       .slice = t->slice,
+                                       .entry = (int)i};
+        vec_push(&s->tensors, tensor);
+    }
+}
+
+static int open_store(struct source *s, const char *path, int64_t step, struct error *err)
+{
+    struct checkpoint *checkpoint;
+    if (!store_open(path, NULL, &s->store, err) &&
+        !checkpoint_open(s->store, step, &checkpoint, &s->passed_over, err))
+        take_checkpoint(s, checkpoint);
+    return err->code;
+}
+
+/* ---- files ---- */
+
+static int take_record(struct source *s, const struct record *record, struct error *err)
+{
+    struct variable_record v;
+    if (record_get_variable(record, &s->arena, &v, err))
+        return error_prefix(err, "%s: ", s->name);
+    struct source_tensor tensor = {.container = v.container,
+                                   .name = v.name,
+                                   .type = v.value.type,
+                                   .shape = v.value.shape,
+                                   .bytes = tensor_bytes(&v.value),
+                                   .updates = v.updates,
+                                   .entry = -1};
+    tensor_share(&tensor.value, &v.value);
+    vec_push(&s->tensors, tensor);
+    s->step = v.step;
+    return 0;
+}
+
+static int read_file(struct source *s, const char *path, struct error *err)
+{
+    struct record record = {0};
+    bool more = true;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
+    struct stream_reader *reader = stream_reader_new(fd, path);
+    s->name = arena_strdup(&s->arena, path);
+    while (!stream_read(reader, &record, &more, err) && more)
+        if (take_record(s, &record, err))
+            break;
+    record_release(&record);
+    stream_reader_free(reader);
+    close(fd);
+    return err->code;
+}
+
+/* ---- both ---- */
+
+int source_open(const char *name, struct source *s, struct error *err)
+{
+    struct stat status;
+    const char *path;
+    int64_t step;
+    *s = (struct source){0};
+    error_clear(err);
+    source_split(name, &s->arena, &path, &step);
+    bool is_there = !stat(path, &status);
+    bool is_file = step == CHECKPOINT_NEWEST &&
+                   (is_there ? !S_ISDIR(status.st_mode) : str_ends(path, ".ckpt"));
+    int code = is_file ? read_file(s, path, err) : open_store(s, path, step, err);
+    if (code)
+        source_close(s);
+    return code;
+}
+
+static void release_values(struct source_tensor *t)
+{
+    tensor_release(&t->value);
+    for (size_t i = 0; i < t->n_slices; i++) {
+        struct tensor value = t->slices[i].value;
+        tensor_release(&value);
+    }
+}
+
+void source_close(struct source *s)
+{
+    for (size_t i = 0; i < s->tensors.n; i++)
+        release_values(&s->tensors.items[i]);
+    vec_release(&s->tensors);
+    checkpoint_close(s->checkpoint);
+    store_close(s->store);
+    arena_release(&s->arena);
+    *s = (struct source){0};
+}
+
+int source_read_tensor(struct source *s, const struct source_tensor *t, struct tensor *value,
+                       struct error *err)
+{
+    if (t->n_slices)
+        return source_read_slices(s, t, value, err);
+    if (t->entry >= 0)
+        return checkpoint_read(s->checkpoint, t->entry, value, err);
+    tensor_share(value, &t->value);
+    return 0;
+}
+
+int source_read(struct source *s, size_t i, struct tensor *value, struct error *err)
+{
+    return source_read_tensor(s, &s->tensors.items[i], value, err);
+}
+
+const char *source_outer_name(struct source *s, size_t i)
+{
+    const struct source_tensor *t = &s->tensors.items[i];
+    return strcmp(t->container, DEFAULT_CONTAINER)
+               ? arena_printf(&s->arena, "%s:%s", t->container, t->name)
+               : t->name;
+}
+
+int source_find(const struct source *s, const char *name)
+{
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        size_t n = strlen(t->container);
+        if (strcmp(t->container, DEFAULT_CONTAINER)
+                ? !strncmp(name, t->container, n) && name[n] == ':' &&
+                      !strcmp(name + n + 1, t->name)
+                : !strcmp(name, t->name))
+            return (int)i;
+    }
+    return -1;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors by the names that tools take: STORE (its newest complete checkpoint), STORE@STEP, or a
+ * file of `tensor` records (x.ckpt, what tf-exec --save FILE writes).
+ */
+#ifndef TF_CHECKPOINT_SOURCE_H
+#define TF_CHECKPOINT_SOURCE_H
+
+#include "checkpoint/store/checkpoint.h"
+#include "wire/record.h"
+
+struct source_tensor {
+    const char *container, *name;
+    enum dtype type;
+    struct shape shape;
+    uint64_t bytes, updates;
+    struct variable_slice slice;        /* of a store */
+    int entry;                          /* of the checkpoint; -1: a file, or slices */
+    struct tensor value;                /* of a file: it was read whole */
+    const struct source_tensor *slices; /* that were joined, in the order of their rows */
+    size_t n_slices;
+};
+
+struct source {
+    const char *name; /* "ckpt@460", "digits.ckpt" */
+    int64_t step;
+    struct store *store;           /* NULL: a file */
+    struct checkpoint *checkpoint; /* NULL: a file */
+    struct error passed_over;      /* why a newer one was not taken; code 0: there is none */
+    VEC(struct source_tensor) tensors;
+    struct arena arena;
+};
+
+/* Splits "STORE@STEP". *step is CHECKPOINT_NEWEST without one. The text is copied into the arena.
+ */
+void source_split(const char *text, struct arena *arena, const char **path, int64_t *step);
+
+/* ERR_NOINPUT when there is no such thing, ERR_DATA when it is damaged. */
+int source_open(const char *name, struct source *source, struct error *err);
+void source_close(struct source *source);
+
+/* As source_open, of a store that may be damaged in any way: what is intact of the checkpoint is
+ * read at once, by its digests. `lost` is called for each tensor that is not, with a line that
+ * names it. ERR_DATA when not even a manifest is left. */
+int source_salvage(const char *name, struct source *source, size_t *n_lost,
+                   void (*lost)(void *context, const char *line), void *context, struct error *err);
+
+/* Of a store: every chunk is checked, and an error names tensor and chunk. The caller releases. */
+int source_read(struct source *source, size_t i, struct tensor *value, struct error *err);
+int source_read_tensor(struct source *source, const struct source_tensor *tensor,
+                       struct tensor *value, struct error *err);
+
+/* "W", or "scratch:W" in another container than the default one. -1: none. */
+int source_find(const struct source *source, const char *name);
+/* The name under which it leaves for other formats: as above. In the source's arena. */
+const char *source_outer_name(struct source *source, size_t i);
+
+/* ---- as a user knows the model (source_whole.c) ---- */
+
+/* Tables that were cut into slices become one tensor each, under their names, if all of their rows
+ * are there. */
+void source_join_slices(struct source *source);
+
+/* Takes out what is no variable: parts of clocks and aggregators. */
+void source_drop_resources(struct source *source);
+
+/* As source_find; slices are joined if nothing else has the name. */
+int source_find_whole(struct source *source, const char *name);
+
+/* What source_read does for tensors that were joined. */
+int source_read_slices(struct source *source, const struct source_tensor *whole,
+                       struct tensor *value, struct error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A damaged store as a source of what is intact in it.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "checkpoint/formats/source.h"
+#include "checkpoint/store/salvage.h"
+
+struct rescue {
+    struct source *source;
+    void (*lost)(void *context, const char *line);
+    void *context;
+    size_t n_lost;
+};
+
+static void say_lost(struct rescue *r, const char *shard, const struct error *err)
+{
+    struct str line = STR_INIT;
+    str_printf(&line, "%s%s%s: %s", r->source->name, *shard ? ": " : "", shard, err->text);
+    r->lost(r->context, line.data);
+    str_release(&line);
+    r->n_lost++;
+}
+
+static void take_tensors(struct rescue *r, struct salvage *salvage, const char *shard,
+                         const struct ckpt_manifest *m)
+{
+    struct source *s = r->source;
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const struct manifest_tensor *t = &m->tensors.items[i];
+        struct source_tensor tensor = {.container = arena_strdup(&s->arena, t->container),
+                                       .name = arena_strdup(&s->arena, t->name),
+                                       .type = t->type,
+                                       .shape = t->shape,
+                                       .bytes = t->bytes,
+                                       .updates = t->updates,
+                                       .slice = t->slice,
+                                       .entry = -1};
+        struct error err = ERROR_INIT;
+        if (t->slice.of)
+            tensor.slice.of = arena_strdup(&s->arena, t->slice.of);
+        if (salvage_read(salvage, t, &tensor.value, &err))
+            say_lost(r, shard, &err);
+        else
+            vec_push(&s->tensors, tensor);
+    }
+}
+
+static const struct ckpt_manifest *choose(const struct salvage *salvage, int64_t step,
+                                          const struct digest *digest)
+{
+    const struct ckpt_manifest *all;
+    size_t n = salvage_manifests(salvage, &all);
+    for (size_t i = 0; i < n; i++)
+        if (digest ? digest_equal(&all[i].digest, digest)
+                   : step == CHECKPOINT_NEWEST || all[i].step == step)
+            return &all[i];
+    return NULL;
+}
+
+static void take_shard(struct rescue *r, const char *path, const struct manifest_shard *shard)
+{
+    struct str folder = STR_INIT;
+    struct salvage *salvage;
+    struct error err = ERROR_INIT;
+    str_printf(&folder, "%s/shards/%s", path, shard->name);
+    if (salvage_open(folder.data, &salvage, &err)) {
+        say_lost(r, shard->name, &err);
+    } else {
+        const struct ckpt_manifest *m = choose(salvage, 0, &shard->manifest);
+        if (m) {
+            take_tensors(r, salvage, shard->name, m);
+        } else {
+            error_set(&err, ERR_DATA, "its manifest is lost");
+            say_lost(r, shard->name, &err);
+        }
+        salvage_close(salvage);
+    }
+    str_release(&folder);
+}
+
+int source_salvage(const char *name, struct source *s, size_t *n_lost,
+                   void (*lost)(void *context, const char *line), void *context, struct error *err)
+{
+    struct rescue rescue = {.source = s, .lost = lost, .context = context};
+    struct salvage *salvage;
+    const char *path;
+    int64_t step;
+    *s = (struct source){0};
+    error_clear(err);
+    source_split(name, &s->arena, &path, &step);
+    if (salvage_open(path, &salvage, err)) {
+        source_close(s);
+        return err->code;
+    }
+    const struct ckpt_manifest *m = choose(salvage, step, NULL);
+    if (m) {
+        s->step = m->step;
+        s->name = arena_printf(&s->arena, "%s@%" PRId64, path, m->step);
+        take_tensors(&rescue, salvage, "", m);
+        for (size_t i = 0; i < m->shards.n; i++)
+            take_shard(&rescue, path, &m->shards.items[i]);
+    } else if (choose(salvage, CHECKPOINT_NEWEST, NULL)) {
+        error_set(err, ERR_NOINPUT, "%s: no manifest of this step is there", name);
+    } else {
+        error_set(err, ERR_DATA, "%s: no manifest is left", name);
+    }
+    salvage_close(salvage);
+    *n_lost = rescue.n_lost;
+    if (err->code)
+        source_close(s);
+    return err->code;
+}

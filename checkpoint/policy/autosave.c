@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/policy/autosave.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/variables/cut.h"
+
+#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
+#define NICENESS 10           /* of the thread in the background */
+
+struct job { /* one save */
+    struct autosave *autosave;
+    int64_t step;
+    struct cut cut;
+    VEC(struct manifest_scalar) scalars;
+    VEC(struct manifest_blob) blobs;
+    struct arena arena;
+    bool in_background;
+    struct error err;
+};
+
+struct autosave {
+    struct autosave_options options;
+    VEC(struct manifest_scalar) scalars; /* names and data are owned */
+    VEC(struct manifest_blob) blobs;
+    int64_t saved, last_begun; /* steps; -1: none */
+    double last_time;
+    double best;     /* NaN: none yet */
+    struct job *job; /* under way, with its thread */
+    pthread_t thread;
+    atomic_bool done;
+    double longest;
+    int64_t begun;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
+{
+    *steps = 0;
+    *seconds = 0;
+    if (str_to_int64(text, steps) ? *steps > 0 : str_to_seconds(text, seconds) && *seconds > 0)
+        return 0;
+    return error_set(err, ERR_USAGE, "'%s' is neither a number of steps nor a time like 30s", text);
+}
+
+/* ---- what a checkpoint gets besides the variables ---- */
+
+void autosave_set_scalar(struct autosave *a, const char *name, double value)
+{
+    for (size_t i = 0; i < a->scalars.n; i++) {
+        if (!strcmp(a->scalars.items[i].name, name)) {
+            a->scalars.items[i].value = value;
+            return;
+        }
+    }
+    struct manifest_scalar scalar = {mem_strdup(name), value};
+    vec_push(&a->scalars, scalar);
+}
+
+void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
+{
+    char *copy = mem_alloc(n);
+    memcpy(copy, data, n);
+    for (size_t i = 0; i < a->blobs.n; i++) {
+        if (!strcmp(a->blobs.items[i].name, name)) {
+            mem_free((void *)(uintptr_t)a->blobs.items[i].data);
+            a->blobs.items[i] = (struct manifest_blob){a->blobs.items[i].name, copy, n};
+            return;
+        }
+    }
+    struct manifest_blob blob = {mem_strdup(name), copy, n};
+    vec_push(&a->blobs, blob);
+}
+
+static double metric_of(const struct autosave *a)
+{
+    for (size_t i = 0; a->options.best && i < a->scalars.n; i++)
+        if (!strcmp(a->scalars.items[i].name, a->options.best))
+            return a->scalars.items[i].value;
+    return NAN;
+}
+
+static bool is_better(const struct autosave *a, double value)
+{
+    if (isnan(value) || isnan(a->best))
+        return !isnan(value);
+    return a->options.best_is_low ? value < a->best : value > a->best;
+}
+
+/* ---- one save ---- */
+
+static void copy_scalars_and_blobs(struct job *job)
+{
+    const struct autosave *a = job->autosave;
+    for (size_t i = 0; i < a->scalars.n; i++) {
+        struct manifest_scalar scalar = a->scalars.items[i];
+        scalar.name = arena_strdup(&job->arena, scalar.name);
+        vec_push(&job->scalars, scalar);
+    }
+    for (size_t i = 0; i < a->blobs.n; i++) {
+        struct manifest_blob blob = a->blobs.items[i];
+        blob.name = arena_strdup(&job->arena, blob.name);
+        blob.data = arena_copy(&job->arena, blob.data, blob.n);
+        vec_push(&job->blobs, blob);
+    }
+}
+
+/* Between two steps, when nobody writes: no variable has to be held. */
+static void take_cut(struct job *job)
+{
+    struct variable_store *store = job->autosave->options.variables;
+    variable_vec all = VEC_INIT;
+    for (struct variable *v = NULL; (v = variable_store_next(store, v));)
+        vec_push(&all, v);
+    cut_take(store, &all, &job->cut, &job->err);
+    vec_release(&all);
+}
+
+static struct job *job_new(struct autosave *a, int64_t step)
+{
+    struct job *job = mem_alloc(sizeof *job);
+    job->autosave = a;
+    job->step = step;
+    take_cut(job);
+    copy_scalars_and_blobs(job);
+    return job;
+}
+
+static void job_free(struct job *job)
+{
+    cut_release(&job->cut);
+    vec_release(&job->scalars);
+    vec_release(&job->blobs);
+    arena_release(&job->arena);
+    mem_free(job);
+}
+
+static int write_job(struct job *job, struct error *err)
+{
+    const struct autosave_options *options = &job->autosave->options;
+    const struct store_options opening = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+    struct save_request request = {.step = job->step,
+                                   .producer = options->producer,
+                                   .tensors = job->cut.tensors.items,
+                                   .n_tensors = job->cut.tensors.n,
+                                   .scalars = job->scalars.items,
+                                   .n_scalars = job->scalars.n,
+                                   .blobs = job->blobs.items,
+                                   .n_blobs = job->blobs.n,
+                                   .bytes_per_second =
+                                       job->in_background ? options->bytes_per_second : 0,
+                                   .threads = job->in_background ? 1 : 0};
+    return store_save_at(options->path, &opening, &request, err);
+}
+
+/* Steps come first: this thread, and those that it starts, step back. Not before the variables are
+ * copied, which steps may have to wait for. */
+static void let_steps_pass(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
+}
+
+static int job_run(struct job *job, struct error *err)
+{
+    *err = job->err; /* a resource could not be copied */
+    if (err->code || cut_collect(&job->cut, err))
+        return err->code;
+    if (job->in_background)
+        let_steps_pass();
+    return write_job(job, err);
+}
+
+/* ---- in the background ---- */
+
+static void *work(void *context)
+{
+    struct job *job = context;
+    job_run(job, &job->err);
+    atomic_store(&job->autosave->done, true);
+    return NULL;
+}
+
+/* Waits for the save that is under way; *err gets what it failed with. */
+static int join(struct autosave *a, struct error *err)
+{
+    if (!a->job)
+        return 0;
+    pthread_join(a->thread, NULL);
+    *err = a->job->err;
+    if (!err->code)
+        a->saved = a->job->step;
+    job_free(a->job);
+    a->job = NULL;
+    return err->code;
+}
+
+static void join_and_tell(struct autosave *a)
+{
+    struct error err = ERROR_INIT;
+    if (!join(a, &err) || !a->options.say)
+        return;
+    error_prefix(&err, "not saved: ");
+    a->options.say(a->options.context, err.text);
+}
+
+static void start(struct autosave *a, int64_t step)
+{
+    a->job = job_new(a, step);
+    a->job->in_background = true;
+    a->last_begun = step;
+    a->last_time = now();
+    a->begun++;
+    atomic_store(&a->done, false);
+    sigset_t all, before; /* signals are for the thread that runs steps */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&a->thread, NULL, work, a->job);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return;
+    job_free(a->job); /* there will be a thread another time */
+    a->job = NULL;
+}
+
+static bool is_due(struct autosave *a, int64_t step)
+{
+    const struct autosave_options *o = &a->options;
+    double metric = metric_of(a);
+    if (is_better(a, metric)) {
+        a->best = metric;
+        return true;
+    }
+    return (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
+           (o->every_seconds > 0 && now() - a->last_time >= o->every_seconds);
+}
+
+void autosave_step(struct autosave *a, int64_t step)
+{
+    double began = now();
+    if (a->job && atomic_load(&a->done))
+        join_and_tell(a);
+    if (!a->job && is_due(a, step))
+        start(a, step);
+    double took = now() - began;
+    if (took > a->longest)
+        a->longest = took;
+}
+
+bool autosave_is_saving(const struct autosave *a)
+{
+    return a->job && !atomic_load(&a->done);
+}
+
+void autosave_stalls(const struct autosave *a, double *longest, int64_t *begun)
+{
+    *longest = a->longest;
+    *begun = a->begun;
+}
+
+/* ---- beginning and end ---- */
+
+/* What is in the store already counts when something must be better than ever. */
+static int find_best(struct autosave *a, struct error *err)
+{
+    manifest_vec all;
+    struct store *store;
+    struct error damaged = ERROR_INIT;
+    if (store_open(a->options.path, NULL, &store, err))
+        return err->code;
+    if (!store_manifests(store, &all, &damaged, err)) {
+        for (size_t i = 0; i < all.n; i++) {
+            double value;
+            if (a->options.best &&
+                ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
+                is_better(a, value))
+                a->best = value;
+        }
+        manifests_release(&all);
+    }
+    store_close(store);
+    return err->code;
+}
+
+int autosave_open(const struct autosave_options *options, struct autosave **autosave,
+                  struct error *err)
+{
+    error_clear(err);
+    if (!store_exists(options->path) && store_create(options->path, err))
+        return err->code;
+    struct autosave *a = mem_alloc(sizeof *a);
+    a->options = *options;
+    a->saved = options->step > 0 ? options->step : -1;
+    a->last_begun = options->step;
+    a->best = NAN;
+    a->last_time = now();
+    if (find_best(a, err)) {
+        mem_free(a);
+        return err->code;
+    }
+    *autosave = a;
+    return 0;
+}
+
+int autosave_finish(struct autosave *a, int64_t step, struct error *err)
+{
+    join_and_tell(a);
+    error_clear(err);
+    if (a->saved == step)
+        return 0;
+    struct job *job = job_new(a, step);
+    if (!job_run(job, err))
+        a->saved = step;
+    job_free(job);
+    return err->code;
+}
+
+void autosave_close(struct autosave *a)
+{
+    if (!a)
+        return;
+    join_and_tell(a);
+    for (size_t i = 0; i < a->scalars.n; i++)
+        mem_free((void *)(uintptr_t)a->scalars.items[i].name);
+    for (size_t i = 0; i < a->blobs.n; i++) {
+        mem_free((void *)(uintptr_t)a->blobs.items[i].name);
+        mem_free((void *)(uintptr_t)a->blobs.items[i].data);
+    }
+    vec_release(&a->scalars);
+    vec_release(&a->blobs);
+    mem_free(a);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Saving while steps go on: every so many steps or seconds, when a metric has become better than
+ * ever, and at the end. A save in the background marks the variables between two steps, which
+ * takes no time, and a thread of its own copies and writes them (exec/state/mark.h).
+ *
+ * The store is open only while something is written to it, so that tf-ckpt can work on it during
+ * the run. A save that fails in the background is told and tried again when the next is due.
+ * One thread calls these functions, between steps.
+ */
+#ifndef TF_CHECKPOINT_AUTOSAVE_H
+#define TF_CHECKPOINT_AUTOSAVE_H
+
+#include "checkpoint/store/store.h"
+#include "exec/state/variable.h"
+
+struct autosave_options {
+    const char *path;     /* of the store, made if it is missing */
+    int64_t step;         /* the last that was run, if it was restored from the store; or 0 */
+    int64_t every_steps;  /* 0: not by steps */
+    double every_seconds; /* 0: not by time */
+    const char *best;     /* the metric; NULL: none */
+    bool best_is_low;
+    double bytes_per_second;      /* in the background; 0: as fast as it goes */
+    const char *producer, *owner; /* "tf-exec", with its arguments, and without */
+    struct variable_store *variables;
+    void (*say)(void *context, const char *line); /* what went wrong in the background */
+    void *context;
+};
+
+struct autosave;
+
+/* The strings must live as long. ERR_DENIED, ERR_IO when the store cannot be made; ERR_DATA when it
+ * is damaged. */
+int autosave_open(const struct autosave_options *options, struct autosave **autosave,
+                  struct error *err);
+
+/* "100": steps, "30s": time. ERR_USAGE. */
+int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err);
+
+/* The value of a scalar in the step that was run last, and of what else belongs to a checkpoint:
+ * both stay until they are given anew. */
+void autosave_set_scalar(struct autosave *autosave, const char *name, double value);
+void autosave_set_blob(struct autosave *autosave, const char *name, const void *data, size_t n);
+
+/* After each step: starts a save if one is due and none is under way. */
+void autosave_step(struct autosave *autosave, int64_t step);
+
+/* Waits for what is under way; then saves `step`, unless that is what was saved last. */
+int autosave_finish(struct autosave *autosave, int64_t step, struct error *err);
+
+/* Waits, too; NULL is harmless. */
+void autosave_close(struct autosave *autosave);
+
+/* Whether a save is under way. */
+bool autosave_is_saving(const struct autosave *autosave);
+
+/* Longest time that autosave_step took, in seconds, and how many saves it has begun: for tests and
+ * measurements. */
+void autosave_stalls(const struct autosave *autosave, double *longest, int64_t *begun);
+
+#endif

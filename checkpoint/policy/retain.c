@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/policy/retain.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+bool retain_has_rules(const struct retain_policy *p)
+{
+    return p->last > 0 || p->hourly > 0 || p->daily > 0 || p->weekly > 0 || p->monthly > 0 ||
+           p->best > 0 || p->every > 0;
+}
+
+static bool is_low_by_name(const char *metric)
+{
+    static const char *const words[] = {"loss", "error", "perplexity", "cost"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(metric, words[i]))
+            return true;
+    return false;
+}
+
+const char *retain_metric(const char *text, struct arena *arena, bool *is_low)
+{
+    char *name = arena_strdup(arena, text), *colon = strrchr(name, ':');
+    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
+    *is_low = said ? colon[2] == 'i' : is_low_by_name(name);
+    if (said)
+        *colon = '\0';
+    return name;
+}
+
+/* ---- periods: two times are in the same one if these texts are equal ---- */
+
+static void period_of(const char *format, int64_t time, char *text, size_t n)
+{
+    time_t seconds = (time_t)(time / 1000000);
+    struct tm local;
+    if (!localtime_r(&seconds, &local) || !strftime(text, n, format, &local))
+        *text = '\0';
+}
+
+static void keep_periods(struct retain_item *items, size_t n, int64_t count, const char *format,
+                         const char *rule)
+{
+    char before[32] = "none", period[32];
+    for (size_t i = n; i-- > 0 && count > 0;) {
+        period_of(format, items[i].time, period, sizeof period);
+        if (!strcmp(period, before))
+            continue;
+        memcpy(before, period, sizeof before);
+        count--;
+        if (!items[i].kept_by)
+            items[i].kept_by = rule;
+    }
+}
+
+static void keep_last(struct retain_item *items, size_t n, int64_t count)
+{
+    for (size_t i = n; i-- > 0 && count > 0; count--)
+        items[i].kept_by = "last";
+}
+
+static bool is_better(const struct retain_policy *p, double a, double b)
+{
+    return p->best_is_low ? a < b : a > b;
+}
+
+/* How many are better, or as good and newer. */
+static int64_t rank_of(const struct retain_policy *p, const struct retain_item *items, size_t n,
+                       size_t at)
+{
+    int64_t rank = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i != at && items[i].has_metric && !isnan(items[i].metric) &&
+            (is_better(p, items[i].metric, items[at].metric) ||
+             (items[i].metric == items[at].metric && i > at)))
+            rank++;
+    return rank;
+}
+
+static void keep_best(const struct retain_policy *p, struct retain_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (items[i].has_metric && !isnan(items[i].metric) && !items[i].kept_by &&
+            rank_of(p, items, n, i) < p->best)
+            items[i].kept_by = "best";
+}
+
+void retain(const struct retain_policy *p, struct retain_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        items[i].kept_by = NULL;
+    keep_last(items, n, p->last > 0 ? p->last : 1);
+    keep_periods(items, n, p->hourly, "%Y-%m-%d %H %z", "hourly");
+    keep_periods(items, n, p->daily, "%Y-%m-%d", "daily");
+    keep_periods(items, n, p->weekly, "%G-%V", "weekly");
+    keep_periods(items, n, p->monthly, "%Y-%m", "monthly");
+    keep_best(p, items, n);
+    for (size_t i = 0; i < n; i++)
+        if (p->every > 0 && items[i].step % p->every == 0 && !items[i].kept_by)
+            items[i].kept_by = "every";
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/store/checkpoint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/pages_private.h"
+#include "checkpoint/store/parallel.h"
+#include "checkpoint/store/store_private.h"
+
+/* Holds a read transaction for as long as the checkpoint is open; looking up is quick and done by
+ * one thread at a time, reading by all. */
+struct checkpoint_part {
+    struct store *store;
+    bool owns_store;
+    struct ckpt_manifest manifest; /* of a shard */
+    MDB_txn *txn;
+    pthread_mutex_t lock;
+};
+
+static struct checkpoint_part *add_part(struct checkpoint *c, struct store *store, bool owns)
+{
+    struct checkpoint_part *part = mem_alloc(sizeof *part);
+    part->store = store;
+    part->owns_store = owns;
+    pthread_mutex_init(&part->lock, NULL);
+    vec_push(&c->parts, part);
+    return part;
+}
+
+static void add_entries(struct checkpoint *c, struct checkpoint_part *part,
+                        const struct ckpt_manifest *manifest, const char *shard)
+{
+    for (size_t i = 0; i < manifest->tensors.n; i++) {
+        struct checkpoint_entry entry = {&manifest->tensors.items[i], part, shard};
+        vec_push(&c->entries, entry);
+    }
+}
+
+void checkpoint_close(struct checkpoint *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->parts.n; i++) {
+        struct checkpoint_part *part = c->parts.items[i];
+        store_abort(part->store, part->txn);
+        if (part->owns_store)
+            store_close(part->store);
+        ckpt_manifest_release(&part->manifest);
+        pthread_mutex_destroy(&part->lock);
+        mem_free(part);
+    }
+    vec_release(&c->parts);
+    vec_release(&c->entries);
+    ckpt_manifest_release(&c->manifest);
+    arena_release(&c->arena);
+    mem_free(c);
+}
+
+/* ---- opening ---- */
+
+/* Of that digest: the shard may have saved the step once more, which nobody lists yet, or no more
+ * when a prune has found it. */
+static int find_manifest(struct checkpoint_part *part, int64_t step, const struct digest *digest,
+                         struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    int code = store_manifest_in(part->store, part->txn, step, &part->manifest, &missing);
+    if (!code && digest_equal(&part->manifest.digest, digest))
+        return 0;
+    ckpt_manifest_release(&part->manifest);
+    part->manifest = (struct ckpt_manifest){0};
+    store_find_replaced(part->store, part->txn, digest, &part->manifest, err);
+    if (code && err->code)
+        *err = missing;
+    return err->code;
+}
+
+static int open_shard(struct checkpoint *c, struct store *root, const struct manifest_shard *shard,
+                      struct error *err)
+{
+    struct str folder = STR_INIT;
+    struct store *store;
+    str_printf(&folder, "%s/shards/%s", root->folder, shard->name);
+    store_open(folder.data, NULL, &store, err);
+    str_release(&folder);
+    if (err->code)
+        return error_prefix(err, "%s: not complete: ", c->name);
+    struct checkpoint_part *part = add_part(c, store, true);
+    if (store_begin(store, false, &part->txn, err))
+        return err->code;
+    if (find_manifest(part, c->manifest.step, &shard->manifest, err))
+        return error_prefix(err, "%s: not complete: ", c->name);
+    add_entries(c, part, &part->manifest, shard->name);
+    return 0;
+}
+
+static int open_parts(struct checkpoint *c, struct store *store, struct error *err)
+{
+    struct checkpoint_part *own = add_part(c, store, false);
+    if (store_begin(store, false, &own->txn, err))
+        return err->code;
+    /* within the transaction: it may have been forgotten meanwhile */
+    if (store_manifest_in(store, own->txn, c->manifest.step, &c->manifest, err))
+        return err->code;
+    add_entries(c, own, &c->manifest, "");
+    for (size_t i = 0; i < c->manifest.shards.n; i++)
+        if (open_shard(c, store, &c->manifest.shards.items[i], err))
+            return err->code;
+    return 0;
+}
+
+static int open_step(struct store *store, int64_t step, struct checkpoint **result,
+                     struct error *err)
+{
+    struct checkpoint *c = mem_alloc(sizeof *c);
+    c->manifest.step = step;
+    c->name = arena_printf(&c->arena, "%s@%" PRId64, store->name, step);
+    if (open_parts(c, store, err)) {
+        checkpoint_close(c);
+        return err->code;
+    }
+    *result = c;
+    return 0;
+}
+
+int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
+                    struct error *passed_over, struct error *err)
+{
+    manifest_vec all;
+    struct error first = ERROR_INIT;
+    error_clear(err);
+    if (step != CHECKPOINT_NEWEST)
+        return open_step(store, step, checkpoint, err);
+    if (store_manifests(store, &all, &first, err))
+        return err->code;
+    bool found = false;
+    for (size_t i = all.n; i-- > 0 && !found;) {
+        struct error failed = ERROR_INIT;
+        found = !open_step(store, all.items[i].step, checkpoint, &failed);
+        if (!found && !first.code)
+            first = failed;
+    }
+    manifests_release(&all);
+    if (passed_over)
+        *passed_over = first;
+    if (found)
+        return 0;
+    if (first.code)
+        *err = first;
+    else
+        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
+    return err->code;
+}
+
+/* ---- looking ---- */
+
+int checkpoint_find(const struct checkpoint *c, const char *container, const char *name)
+{
+    for (size_t i = 0; i < c->entries.n; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        if (!strcmp(t->name, name) && !strcmp(t->container, container))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Puts in front of an error what it is about. */
+static int blame(const struct checkpoint *c, int i, uint64_t k, struct error *err)
+{
+    const struct checkpoint_entry *entry = &c->entries.items[i];
+    return error_prefix(err, "%s: '%s': chunk %" PRIu64 " of %" PRIu64 "%s%s: ", c->name,
+                        entry->tensor->name, k + 1, chunk_count(entry->tensor->bytes),
+                        *entry->shard ? " in " : "", entry->shard);
+}
+
+static int find_chunk(struct checkpoint *c, int i, uint64_t k, uint64_t *offset, struct error *err)
+{
+    const struct manifest_tensor *t = c->entries.items[i].tensor;
+    struct checkpoint_part *part = c->entries.items[i].part;
+    pthread_mutex_lock(&part->lock);
+    int code = store_find_chunk(part->store, part->txn, &t->chunks[k], chunk_size(t->bytes, k),
+                                offset, err);
+    pthread_mutex_unlock(&part->lock);
+    return code;
+}
+
+int checkpoint_fetch_chunk(struct checkpoint *c, int i, uint64_t k, void *data, struct error *err)
+{
+    size_t n = chunk_size(c->entries.items[i].tensor->bytes, k);
+    uint64_t offset;
+    if (!find_chunk(c, i, k, &offset, err))
+        pages_read(c->entries.items[i].part->store->fd, data, n, offset, err);
+    return err->code ? blame(c, i, k, err) : 0;
+}
+
+int checkpoint_check_digest(const struct checkpoint *c, int i, uint64_t k,
+                            const struct digest *found, struct error *err)
+{
+    if (digest_equal(found, &c->entries.items[i].tensor->chunks[k]))
+        return 0;
+    error_set(err, ERR_DATA, "digest differs");
+    return blame(c, i, k, err);
+}
+
+int checkpoint_find_chunk(struct checkpoint *c, int i, uint64_t k, struct error *err)
+{
+    uint64_t offset;
+    return find_chunk(c, i, k, &offset, err) ? blame(c, i, k, err) : 0;
+}
+
+int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratch,
+                           struct error *err)
+{
+    if (checkpoint_fetch_chunk(c, i, k, scratch, err))
+        return err->code;
+    struct digest found = digest_of(scratch, chunk_size(c->entries.items[i].tensor->bytes, k));
+    return checkpoint_check_digest(c, i, k, &found, err);
+}
+
+/* ---- many chunks at once ---- */
+
+struct chunk_place {
+    int entry;
+    uint64_t chunk;
+};
+
+/* Reads at most DIGEST_GROUP chunks to places CHUNK_BYTES apart, and checks them. */
+static int read_places(struct checkpoint *c, const struct chunk_place *places, size_t m, char *data,
+                       struct error *err)
+{
+    struct digest_item items[DIGEST_GROUP];
+    for (size_t i = 0; i < m; i++) {
+        uint64_t bytes = c->entries.items[places[i].entry].tensor->bytes;
+        void *chunk = data + i * CHUNK_BYTES;
+        items[i] = (struct digest_item){.data = chunk, .n = chunk_size(bytes, places[i].chunk)};
+        if (checkpoint_fetch_chunk(c, places[i].entry, places[i].chunk, chunk, err))
+            return err->code;
+    }
+    digest_many(items, m);
+    for (size_t i = 0; i < m && !err->code; i++)
+        checkpoint_check_digest(c, places[i].entry, places[i].chunk, &items[i].digest, err);
+    return err->code;
+}
+
+static size_t group_size(uint64_t n, uint64_t group)
+{
+    uint64_t left = n - group * DIGEST_GROUP;
+    return left < DIGEST_GROUP ? (size_t)left : DIGEST_GROUP;
+}
+
+static uint64_t group_count(uint64_t n)
+{
+    return (n + DIGEST_GROUP - 1) / DIGEST_GROUP;
+}
+
+/* ---- checking all of it ---- */
+
+struct checking {
+    struct checkpoint *checkpoint;
+    VEC(struct chunk_place) places;
+};
+
+static int check_group(void *context, uint64_t group, struct error *err)
+{
+    struct checking *checking = context;
+    size_t m = group_size(checking->places.n, group);
+    char *scratch = mem_try(m * CHUNK_BYTES);
+    if (!scratch)
+        return error_set(err, ERR_OS, "%s: no memory for %zu chunks", checking->checkpoint->name,
+                         m);
+    read_places(checking->checkpoint, checking->places.items + group * DIGEST_GROUP, m, scratch,
+                err);
+    mem_free(scratch);
+    return err->code;
+}
+
+static int check_all(struct checkpoint *c, struct error *err)
+{
+    struct checking checking = {.checkpoint = c};
+    for (size_t i = 0; i < c->entries.n; i++) {
+        uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
+        for (uint64_t k = 0; k < n; k++) {
+            struct chunk_place place = {(int)i, k};
+            vec_push(&checking.places, place);
+        }
+    }
+    checkpoint_parallel(0, group_count(checking.places.n), check_group, &checking, err);
+    vec_release(&checking.places);
+    return err->code;
+}
+
+static int open_checked(struct store *store, int64_t step, struct checkpoint **checkpoint,
+                        struct error *err)
+{
+    error_clear(err);
+    if (!open_step(store, step, checkpoint, err) && check_all(*checkpoint, err))
+        checkpoint_close(*checkpoint);
+    return err->code;
+}
+
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+                           struct checkpoint **checkpoint, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    bool found = false;
+    if (step != CHECKPOINT_NEWEST)
+        return open_checked(store, step, checkpoint, err);
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    if (damaged.code && skipped)
+        skipped->tell(skipped, damaged.text);
+    if (!all.n && !damaged.code)
+        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
+    for (size_t i = all.n; i-- > 0 && !found;) {
+        found = !open_checked(store, all.items[i].step, checkpoint, err);
+        if (!found && skipped)
+            skipped->tell(skipped, err->text);
+    }
+    manifests_release(&all);
+    if (!found && (err->code == ERR_DATA || damaged.code))
+        error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
+    return err->code;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    struct checkpoint *checkpoint;
+    int entry;
+    char *data;
+};
+
+static int read_group(void *context, uint64_t group, struct error *err)
+{
+    const struct reading *r = context;
+    uint64_t first = group * DIGEST_GROUP;
+    size_t m = group_size(chunk_count(r->checkpoint->entries.items[r->entry].tensor->bytes), group);
+    struct chunk_place places[DIGEST_GROUP];
+    for (size_t i = 0; i < m; i++)
+        places[i] = (struct chunk_place){r->entry, first + i};
+    return read_places(r->checkpoint, places, m, r->data + first * CHUNK_BYTES, err);
+}
+
+int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct error *err)
+{
+    const struct manifest_tensor *t = c->entries.items[i].tensor;
+    struct tensor result;
+    error_clear(err);
+    if (manifest_tensor_alloc(t, &result, err))
+        return error_prefix(err, "%s: '%s': ", c->name, t->name);
+    struct reading reading = {c, i, result.data};
+    int code =
+        checkpoint_parallel(0, group_count(chunk_count(t->bytes)), read_group, &reading, err);
+    if (!code && (code = manifest_tensor_check(t, &result, err)))
+        error_prefix(err, "%s: '%s': ", c->name, t->name);
+    if (code)
+        manifest_tensor_discard(&result);
+    else
+        *value = result;
+    return code;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One checkpoint of a store, open for reading: its tensors, from whichever shards hold them. What
+ * is read is what was saved, or an error that names tensor and chunk: every byte is checked against
+ * the digests.
+ */
+#ifndef TF_CHECKPOINT_CHECKPOINT_H
+#define TF_CHECKPOINT_CHECKPOINT_H
+
+#include "checkpoint/store/store.h"
+
+#define CHECKPOINT_NEWEST (-1)
+
+struct checkpoint_part; /* the environment of a shard, or the store's own */
+
+struct checkpoint_entry {
+    const struct manifest_tensor *tensor;
+    struct checkpoint_part *part;
+    const char *shard; /* "ps-0"; "" in a store without shards */
+};
+
+struct checkpoint {
+    const char *name;              /* "backup@41000" */
+    struct ckpt_manifest manifest; /* of the store's own environment */
+    VEC(struct checkpoint_entry) entries;
+    VEC(struct checkpoint_part *) parts;
+    struct arena arena;
+};
+
+/* Opens `step`, or the newest complete one. Its data cannot be pruned away until it is closed. When
+ * a newer one is not complete or its manifest is damaged, `passed_over` (NULL: not wanted) gets the
+ * reason. ERR_NOINPUT: there is none. The store must outlive the checkpoint. */
+int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
+                    struct error *passed_over, struct error *err);
+void checkpoint_close(struct checkpoint *checkpoint); /* NULL is harmless */
+
+/* As checkpoint_open, and every byte of it is as it was saved: all are read. `skipped` (may be
+ * NULL) is told why each newer one was not taken. ERR_NOINPUT when none was ever saved, ERR_DATA
+ * when none is intact. */
+struct checkpoint_skipped {
+    void (*tell)(struct checkpoint_skipped *skipped, const char *why);
+};
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+                           struct checkpoint **checkpoint, struct error *err);
+
+/* -1: there is none of that name. */
+int checkpoint_find(const struct checkpoint *checkpoint, const char *container, const char *name);
+
+/* Reads tensor i; the caller releases it. By as many threads as there are cores. */
+int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, struct error *err);
+
+/* Checks one chunk of tensor i without keeping it: `scratch` has CHUNK_BYTES. */
+int checkpoint_check_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *scratch,
+                           struct error *err);
+
+/* The same in two parts, for who takes the digests of many at once: what is there, and whether its
+ * digest is the one that was saved. */
+int checkpoint_fetch_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *data,
+                           struct error *err);
+int checkpoint_check_digest(const struct checkpoint *checkpoint, int i, uint64_t chunk,
+                            const struct digest *found, struct error *err);
+
+/* Whether it is there, without reading it. */
+int checkpoint_find_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, struct error *err);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/store/maintain.h"
+
+#include "base/memory.h"
+#include "checkpoint/store/save.h"
+#include "checkpoint/store/store_private.h"
+
+#define SLACK_BYTES (256 << 10)
+
+/* ---- forgetting ---- */
+
+struct newest {
+    struct store_head *head;
+    int64_t sequence;
+};
+
+/* One that is damaged cannot be the newest. */
+static int look_at(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+{
+    struct newest *newest = context;
+    struct ckpt_manifest m;
+    struct error ignored = ERROR_INIT;
+    (void)key, (void)err;
+    if (ckpt_manifest_decode(value->mv_data, value->mv_size, &m, &ignored))
+        return 0;
+    if (m.sequence > newest->sequence) {
+        newest->sequence = m.sequence;
+        newest->head->step = m.step;
+        newest->head->manifest = m.digest;
+    }
+    ckpt_manifest_release(&m);
+    return 0;
+}
+
+/* To the newest manifest that is left. */
+static int move_head(struct store *store, MDB_txn *txn, struct error *err)
+{
+    struct store_head head;
+    struct newest newest = {&head, -1};
+    if (store_read_head(store, txn, &head, err))
+        return err->code;
+    head.step = -1;
+    return store_walk(store, txn, &store_step_keys, look_at, &newest, err)
+               ? err->code
+               : store_write_head(store, txn, &head, err);
+}
+
+static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_t n,
+                  struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t bytes[STEP_KEY_BYTES];
+        MDB_val key = store_step_key(bytes, steps[i]);
+        int status = mdb_del(txn, store->dbi, &key, NULL);
+        if (status && status != MDB_NOTFOUND)
+            return store_failed(store, status, "forgetting", err);
+    }
+    return move_head(store, txn, err);
+}
+
+int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err)
+{
+    MDB_txn *txn;
+    error_clear(err);
+    if (!n)
+        return 0;
+    if (store_reserve(store, SLACK_BYTES + 4096 * n, false, err) ||
+        store_begin(store, true, &txn, err))
+        return err->code;
+    if (!forget(store, txn, steps, n, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+int store_forget_old(struct store *store, size_t n, struct error *err)
+{
+    manifest_vec all;
+    if (store_manifests(store, &all, NULL, err))
+        return err->code;
+    size_t old = all.n > n ? all.n - n : 0;
+    int64_t *steps = mem_array(old + 1, sizeof *steps);
+    for (size_t i = 0; i < old; i++)
+        steps[i] = all.items[i].step;
+    store_forget(store, steps, old, err);
+    mem_free(steps);
+    manifests_release(&all);
+    return err->code;
+}
+
+/* ---- copying ---- */
+
+static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, struct error *err)
+{
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct manifest_tensor *t = from->entries.items[i].tensor;
+        tensors[i].container = t->container;
+        tensors[i].name = t->name;
+        tensors[i].updates = t->updates;
+        tensors[i].slice = t->slice;
+        if (checkpoint_read(from, (int)i, &tensors[i].value, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
+                    struct ckpt_manifest *saved, struct error *err)
+{
+    const struct ckpt_manifest *m = &from->manifest;
+    size_t n = from->entries.n;
+    struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
+    struct save_request request = {.step = m->step,
+                                   .time = m->time,
+                                   .producer = m->producer,
+                                   .tensors = tensors,
+                                   .n_tensors = n,
+                                   .scalars = m->scalars.items,
+                                   .n_scalars = m->scalars.n,
+                                   .blobs = m->blobs.items,
+                                   .n_blobs = m->blobs.n,
+                                   .progress = watch ? watch->progress : NULL,
+                                   .context = watch ? watch->context : NULL};
+    error_clear(err);
+    if (!read_tensors(from, tensors, err))
+        store_save(to, &request, saved, err);
+    for (size_t i = 0; i < n; i++)
+        tensor_release(&tensors[i].value);
+    mem_free(tensors);
+    return err->code;
+}

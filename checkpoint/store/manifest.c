@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The value: 8 bytes of magic, 32 of digest, and the map
+ *
+ *   {format: 1, step, sequence, time, producer, n_tensors, bytes, new_bytes, scalars: {name:
+ * float}, blobs: {name: bin}, shards: {name: bin of 32}, tensors: [{container, name, type, shape:
+ * [int], bytes, updates, chunks: bin of 32 for each}]}
+ */
+#include "checkpoint/store/manifest.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/record.h"
+#include "wire/validate.h"
+
+#define MAGIC "TFCKPT\r\n"
+#define MAGIC_BYTES 8
+#define HEAD_BYTES (MAGIC_BYTES + DIGEST_BYTES)
+#define FORMAT 1
+
+void ckpt_manifest_release(struct ckpt_manifest *manifest)
+{
+    vec_release(&manifest->tensors);
+    vec_release(&manifest->scalars);
+    vec_release(&manifest->blobs);
+    vec_release(&manifest->shards);
+    arena_release(&manifest->arena);
+}
+
+/* ---- encoding ---- */
+
+static void pack_bin(msgpack_packer *packer, const void *data, size_t n)
+{
+    msgpack_pack_bin(packer, n);
+    msgpack_pack_bin_body(packer, data, n);
+}
+
+static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
+{
+    pack_key(packer, key);
+    msgpack_pack_int64(packer, value);
+}
+
+static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
+{
+    msgpack_pack_map(packer, t->slice.of ? 10 : 7);
+    pack_key(packer, "container");
+    pack_text(packer, t->container);
+    pack_key(packer, "name");
+    pack_text(packer, t->name);
+    pack_key(packer, "type");
+    pack_text(packer, dtype_name(t->type));
+    pack_key(packer, "shape");
+    msgpack_pack_array(packer, (size_t)t->shape.rank);
+    for (int i = 0; i < t->shape.rank; i++)
+        msgpack_pack_int64(packer, t->shape.dims[i]);
+    pack_key(packer, "bytes");
+    msgpack_pack_uint64(packer, t->bytes);
+    pack_key(packer, "updates");
+    msgpack_pack_uint64(packer, t->updates);
+    if (t->slice.of) {
+        pack_key(packer, "slice_of");
+        pack_text(packer, t->slice.of);
+        pack_number(packer, "slice_rows", t->slice.rows);
+        pack_number(packer, "slice_first", t->slice.first);
+    }
+    pack_key(packer, "chunks");
+    pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
+}
+
+static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
+{
+    pack_key(packer, "scalars");
+    msgpack_pack_map(packer, m->scalars.n);
+    for (size_t i = 0; i < m->scalars.n; i++) {
+        pack_text(packer, m->scalars.items[i].name);
+        msgpack_pack_double(packer, m->scalars.items[i].value);
+    }
+    pack_key(packer, "blobs");
+    msgpack_pack_map(packer, m->blobs.n);
+    for (size_t i = 0; i < m->blobs.n; i++) {
+        pack_text(packer, m->blobs.items[i].name);
+        pack_bin(packer, m->blobs.items[i].data, m->blobs.items[i].n);
+    }
+    pack_key(packer, "shards");
+    msgpack_pack_map(packer, m->shards.n);
+    for (size_t i = 0; i < m->shards.n; i++) {
+        pack_text(packer, m->shards.items[i].name);
+        pack_bin(packer, &m->shards.items[i].manifest, DIGEST_BYTES);
+    }
+    pack_key(packer, "tensors");
+    msgpack_pack_array(packer, m->tensors.n);
+    for (size_t i = 0; i < m->tensors.n; i++)
+        pack_tensor(packer, &m->tensors.items[i]);
+}
+
+void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
+{
+    msgpack_packer packer;
+    size_t start = out->n;
+    str_append_bytes(out, MAGIC "                                ", HEAD_BYTES);
+    pack_begin(&packer, out);
+    msgpack_pack_map(&packer, 12);
+    pack_number(&packer, "format", FORMAT);
+    pack_number(&packer, "step", m->step);
+    pack_number(&packer, "sequence", m->sequence);
+    pack_number(&packer, "time", m->time);
+    pack_key(&packer, "producer");
+    pack_text(&packer, m->producer ? m->producer : "");
+    pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
+    pack_number(&packer, "bytes", (int64_t)m->bytes);
+    pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
+    pack_lists(&packer, m);
+    m->digest = digest_of(out->data + start + HEAD_BYTES, out->n - start - HEAD_BYTES);
+    memcpy(out->data + start + MAGIC_BYTES, &m->digest, DIGEST_BYTES);
+}
+
+/* ---- decoding ---- */
+
+static int malformed(struct error *err, const char *what)
+{
+    return error_set(err, ERR_DATA, "malformed manifest: %s", what);
+}
+
+static bool decode_shape(const msgpack_object *dims, struct shape *shape)
+{
+    if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
+        return false;
+    *shape = (struct shape){.rank = (int)dims->via.array.size};
+    for (int i = 0; i < shape->rank; i++) {
+        const msgpack_object *dim = &dims->via.array.ptr[i];
+        if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
+            return false;
+        shape->dims[i] = dim->via.i64;
+    }
+    return true;
+}
+
+static bool size_fits(const struct manifest_tensor *t)
+{
+    int64_t bytes = shape_bytes(&t->shape, t->type), count = shape_count(&t->shape);
+    if (t->bytes > (uint64_t)TENSOR_BYTES_MAX || count < 0)
+        return false;
+    if (t->type == STRING)
+        return (uint64_t)count < t->bytes / 8;
+    return bytes >= 0 && (uint64_t)bytes == t->bytes && dtype_bytes(t->type) && t->type != RESOURCE;
+}
+
+static bool name_fits(const char *name)
+{
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
+/* False: rows that the whole cannot have. */
+static bool decode_slice(const msgpack_object *map, struct manifest_tensor *t, struct arena *arena)
+{
+    if (!record_get_text(map, "slice_of", arena, &t->slice.of))
+        return true;
+    return t->shape.rank > 0 && record_get_int(map, "slice_rows", &t->slice.rows) &&
+           record_get_int(map, "slice_first", &t->slice.first) && t->slice.first >= 0 &&
+           t->slice.first <= t->slice.rows && t->shape.dims[0] <= t->slice.rows - t->slice.first;
+}
+
+static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, struct error *err)
+{
+    struct manifest_tensor t = {0};
+    const char *type;
+    int64_t bytes, updates;
+    const msgpack_object *chunks = record_field(map, "chunks");
+    if (!record_get_text(map, "name", &m->arena, &t.name) || !name_fits(t.name) ||
+        !record_get_text(map, "container", &m->arena, &t.container) || !name_fits(t.container))
+        return malformed(err, "a tensor without a name");
+    if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
+        !decode_shape(record_field(map, "shape"), &t.shape) ||
+        !record_get_int(map, "bytes", &bytes) || bytes < 0 ||
+        !record_get_int(map, "updates", &updates) || updates < 0)
+        return malformed(err, t.name);
+    t.bytes = (uint64_t)bytes;
+    t.updates = (uint64_t)updates;
+    if (!size_fits(&t) || !chunks || chunks->type != MSGPACK_OBJECT_BIN ||
+        chunks->via.bin.size != chunk_count(t.bytes) * DIGEST_BYTES)
+        return malformed(err, t.name);
+    if (!decode_slice(map, &t, &m->arena))
+        return malformed(err, t.name);
+    t.chunks = arena_copy(&m->arena, chunks->via.bin.ptr, chunks->via.bin.size);
+    vec_push(&m->tensors, t);
+    return 0;
+}
+
+static const char *decode_name(struct ckpt_manifest *m, const msgpack_object *key)
+{
+    if (key->type != MSGPACK_OBJECT_STR)
+        return NULL;
+    const char *name = arena_strndup(&m->arena, key->via.str.ptr, key->via.str.size);
+    return name_fits(name) ? name : NULL;
+}
+
+static int take_scalar(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
+{
+    if (value->type != MSGPACK_OBJECT_FLOAT64)
+        return -1;
+    struct manifest_scalar scalar = {name, value->via.f64};
+    vec_push(&m->scalars, scalar);
+    return 0;
+}
+
+static int take_blob(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
+{
+    if (value->type != MSGPACK_OBJECT_BIN)
+        return -1;
+    size_t n = value->via.bin.size;
+    struct manifest_blob blob = {name, arena_copy(&m->arena, value->via.bin.ptr, n), n};
+    vec_push(&m->blobs, blob);
+    return 0;
+}
+
+static int take_shard(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
+{
+    struct manifest_shard shard = {.name = name};
+    if (value->type != MSGPACK_OBJECT_BIN || value->via.bin.size != DIGEST_BYTES ||
+        strchr(name, '/') || *name == '.' || !*name) /* it names a folder */
+        return -1;
+    memcpy(&shard.manifest, value->via.bin.ptr, DIGEST_BYTES);
+    vec_push(&m->shards, shard);
+    return 0;
+}
+
+static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const char *key,
+                      int (*take)(struct ckpt_manifest *, const char *, const msgpack_object *),
+                      struct error *err)
+{
+    const msgpack_object *map = record_field(top, key);
+    if (!map || map->type != MSGPACK_OBJECT_MAP)
+        return malformed(err, key);
+    for (uint32_t i = 0; i < map->via.map.size; i++) {
+        const char *name = decode_name(m, &map->via.map.ptr[i].key);
+        if (!name || take(m, name, &map->via.map.ptr[i].val))
+            return malformed(err, key);
+    }
+    return 0;
+}
+
+static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
+{
+    int64_t format, bytes, new_bytes, n_tensors;
+    if (!record_get_int(top, "format", &format))
+        return malformed(err, "format");
+    if (format != FORMAT)
+        return error_set(err, ERR_PROTOCOL, "format %lld is newer than this program",
+                         (long long)format);
+    if (!record_get_int(top, "step", &m->step) || m->step < 0 ||
+        !record_get_int(top, "sequence", &m->sequence) || !record_get_int(top, "time", &m->time) ||
+        !record_get_text(top, "producer", &m->arena, &m->producer) ||
+        !record_get_int(top, "n_tensors", &n_tensors) || !record_get_int(top, "bytes", &bytes) ||
+        !record_get_int(top, "new_bytes", &new_bytes))
+        return malformed(err, "a field is missing");
+    if (m->sequence < 0 || n_tensors < 0 || bytes < 0 || new_bytes < 0)
+        return malformed(err, "a number is below 0");
+    m->n_tensors = (uint64_t)n_tensors;
+    m->bytes = (uint64_t)bytes;
+    m->new_bytes = (uint64_t)new_bytes;
+    const msgpack_object *tensors = record_field(top, "tensors");
+    if (!tensors || tensors->type != MSGPACK_OBJECT_ARRAY)
+        return malformed(err, "tensors");
+    for (uint32_t i = 0; i < tensors->via.array.size; i++)
+        if (decode_tensor(&tensors->via.array.ptr[i], m, err))
+            return err->code;
+    if (decode_map(m, top, "scalars", take_scalar, err) ||
+        decode_map(m, top, "blobs", take_blob, err) ||
+        decode_map(m, top, "shards", take_shard, err))
+        return err->code;
+    return 0;
+}
+
+bool ckpt_manifest_begins(const void *value, size_t n)
+{
+    return n > HEAD_BYTES && !memcmp(value, MAGIC, MAGIC_BYTES);
+}
+
+int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, struct error *err)
+{
+    msgpack_zone zone;
+    msgpack_object top;
+    size_t offset = 0;
+    const char *body = (const char *)value + HEAD_BYTES;
+    *m = (struct ckpt_manifest){0};
+    if (!ckpt_manifest_begins(value, n))
+        return malformed(err, "wrong magic number");
+    memcpy(&m->digest, (const char *)value + MAGIC_BYTES, DIGEST_BYTES);
+    struct digest found = digest_of(body, n - HEAD_BYTES);
+    if (!digest_equal(&found, &m->digest))
+        return error_set(err, ERR_DATA, "the manifest's digest differs");
+    if (header_validate((const uint8_t *)body, n - HEAD_BYTES, err))
+        return error_prefix(err, "malformed manifest: ");
+    if (!msgpack_zone_init(&zone, 8192))
+        mem_exhausted(0);
+    int code = msgpack_unpack(body, n - HEAD_BYTES, &offset, &zone, &top) == MSGPACK_UNPACK_SUCCESS
+                   ? decode_top(m, &top, err)
+                   : malformed(err, "no map");
+    msgpack_zone_destroy(&zone);
+    if (code)
+        ckpt_manifest_release(m);
+    return code;
+}
+
+/* ---- looking up ---- */
+
+const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *m,
+                                                 const char *container, const char *name)
+{
+    for (size_t i = 0; i < m->tensors.n; i++)
+        if (!strcmp(m->tensors.items[i].name, name) &&
+            !strcmp(m->tensors.items[i].container, container))
+            return &m->tensors.items[i];
+    return NULL;
+}
+
+const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *m, const char *name)
+{
+    for (size_t i = 0; i < m->blobs.n; i++)
+        if (!strcmp(m->blobs.items[i].name, name))
+            return &m->blobs.items[i];
+    return NULL;
+}
+
+bool ckpt_manifest_find_scalar(const struct ckpt_manifest *m, const char *name, double *value)
+{
+    for (size_t i = 0; i < m->scalars.n; i++) {
+        if (!strcmp(m->scalars.items[i].name, name)) {
+            *value = m->scalars.items[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- values ---- */
+
+int manifest_tensor_alloc(const struct manifest_tensor *t, struct tensor *value, struct error *err)
+{
+    uint64_t offsets = (uint64_t)(shape_count(&t->shape) + 1) * 8;
+    return t->type == STRING
+               ? tensor_alloc_strings(value, &t->shape, (size_t)(t->bytes - offsets), err)
+               : tensor_alloc(value, t->type, &t->shape, err);
+}
+
+int manifest_tensor_check(const struct manifest_tensor *t, const struct tensor *value,
+                          struct error *err)
+{
+    const uint64_t *offsets = value->data;
+    int64_t count = tensor_count(value);
+    if (t->type != STRING)
+        return 0;
+    bool fits = !offsets[0] && offsets[count] == t->bytes - (uint64_t)(count + 1) * 8;
+    for (int64_t i = 0; i < count; i++)
+        fits = fits && offsets[i] <= offsets[i + 1];
+    return fits ? 0 : error_set(err, ERR_DATA, "data that is no string");
+}
+
+void manifest_tensor_discard(struct tensor *value)
+{
+    if (value->type == STRING) /* nobody may look at offsets that were not read */
+        memset(value->data, 0, (size_t)(tensor_count(value) + 1) * 8);
+    tensor_release(value);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What one checkpoint consists of. In the store it is a value of its own: a magic number, the
+ * SHA-256 of what follows, and a msgpack map.
+ *
+ * Of a job with several shards each shard has a manifest of its tensors in its own environment, and
+ * the coordinating one lists the shards with the digests of those; a checkpoint is complete when
+ * all of them are there.
+ */
+#ifndef TF_CHECKPOINT_MANIFEST_H
+#define TF_CHECKPOINT_MANIFEST_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "checkpoint/store/digest.h"
+#include "exec/state/variable.h"
+#include "tensor/tensor.h"
+
+struct manifest_tensor {
+    const char *container, *name;
+    enum dtype type;
+    struct shape shape;
+    uint64_t bytes;              /* of STRING: offsets and bytes */
+    uint64_t updates;            /* writes since the variable was made */
+    struct variable_slice slice; /* if it is one */
+    const struct digest *chunks; /* chunk_count(bytes) */
+};
+
+struct manifest_scalar { /* what was fetched last: "loss", 0.0187 */
+    const char *name;
+    double value;
+};
+
+struct manifest_blob { /* choices, the place in the data, the state of an aggregation, ... */
+    const char *name;
+    const void *data;
+    size_t n;
+};
+
+struct manifest_shard {
+    const char *name; /* "ps-0" */
+    struct digest manifest;
+};
+
+struct ckpt_manifest {
+    int64_t step;
+    int64_t sequence; /* 1, 2, ... in the order of saving, within an environment */
+    int64_t time;     /* microseconds since 1970 */
+    const char *producer;
+    uint64_t n_tensors;        /* variables, those of the shards among them */
+    uint64_t bytes, new_bytes; /* of the tensors; of these, what the store did not have yet */
+    VEC(struct manifest_tensor) tensors;
+    VEC(struct manifest_scalar) scalars;
+    VEC(struct manifest_blob) blobs;
+    VEC(struct manifest_shard) shards;
+    struct digest digest; /* of the value; set by encoding and decoding */
+    struct arena arena;   /* what the above points to, if it was decoded */
+};
+
+void ckpt_manifest_release(struct ckpt_manifest *manifest);
+
+/* Appends the value. */
+void ckpt_manifest_encode(struct ckpt_manifest *manifest, struct str *out);
+
+/* ERR_DATA when it is damaged, malformed or of another version. `manifest` is zeroed. */
+int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *manifest,
+                         struct error *err);
+
+/* Whether the bytes begin as a manifest does: for whoever looks for one in a damaged file. */
+bool ckpt_manifest_begins(const void *value, size_t n);
+
+/* NULL: none of that name. */
+const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *manifest,
+                                                 const char *container, const char *name);
+const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *manifest,
+                                                    const char *name);
+bool ckpt_manifest_find_scalar(const struct ckpt_manifest *manifest, const char *name,
+                               double *value);
+
+/* Memory for the value, and whether what was read into it can be one (a manifest may have been
+ * written by anybody): ERR_DATA. The errors do not name the tensor. */
+int manifest_tensor_alloc(const struct manifest_tensor *tensor, struct tensor *value,
+                          struct error *err);
+int manifest_tensor_check(const struct manifest_tensor *tensor, const struct tensor *value,
+                          struct error *err);
+/* Gives back memory that was not filled, or not with a value. */
+void manifest_tensor_discard(struct tensor *value);
+
+#endif

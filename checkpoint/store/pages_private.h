@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What pages.c and pages_tree.c share: reading, and the layout of a page's header.
+ */
+#ifndef TF_CHECKPOINT_PAGES_PRIVATE_H
+#define TF_CHECKPOINT_PAGES_PRIVATE_H
+
+#include <string.h>
+
+#include "checkpoint/store/pages.h"
+
+/* Byte offsets in a page, and flags. */
+enum {
+    PAGE_NUMBER = 0,
+    PAGE_FLAGS = 10,
+    PAGE_LOWER = 12,
+    PAGE_UPPER = 14,
+    PAGE_RUN = 12, /* of overflow: how many pages */
+    NODE_HEADER_BYTES = 8,
+    FLAG_BRANCH = 1,
+    FLAG_LEAF = 2,
+    FLAG_OVERFLOW = 4,
+    FLAG_META = 8,
+    NODE_BIG = 1, /* the value lies in overflow pages */
+};
+
+/* Numbers lie in the machine's order and at any address. */
+static inline uint16_t page_u16(const uint8_t *p)
+{
+    uint16_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline uint32_t page_u32(const uint8_t *p)
+{
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline uint64_t page_u64(const uint8_t *p)
+{
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+/* Exactly n bytes; ERR_IO, ERR_DATA at the end of the file. */
+int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err);
+
+/* The header of a branch or leaf page is sound: its number, its kind, and lists that fit in it. */
+bool page_header_fits(const uint8_t *page, uint32_t page_bytes, uint64_t number, int kind);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Three passes over the chunks. The first (save_compare.c) compares each with the one at its place
+ * in the newest checkpoint, up to the first byte that differs, and says how much may be new; for
+ * that space is made. The second takes digests, by several threads, and writes what no checkpoint
+ * has, in one transaction or, beyond what LMDB keeps of one, in several: chunks without a manifest
+ * are no checkpoint. The last transaction adds the manifest and moves the head.
+ *
+ * Chunks are written by pwrite to where LMDB has put them: the map is of the same pages, and a
+ * failing disk is an error here and a signal there.
+ */
+#include "checkpoint/store/save_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/pages_private.h"
+#include "exec/state/resource.h"
+
+#define TXN_CHUNKS 16384 /* LMDB keeps 131,071 dirty pages or runs of a transaction */
+#define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
+#define ATTEMPTS 3
+
+struct save {
+    struct store *store;
+    const struct save_request *request;
+    struct ckpt_manifest *manifest;
+    struct ckpt_manifest newest; /* the one before */
+    save_chunks chunks;
+    struct digest_item *items; /* of the chunks that are not reused */
+    size_t n_items;
+    uint64_t room;       /* bytes that may be written */
+    uint64_t done;       /* bytes that were seen to */
+    uint64_t shards_new; /* bytes that the shards had to write */
+    double started;
+};
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- first pass: what may be new ---- */
+
+static int find_newest(struct save *s, struct error *err)
+{
+    struct store_head head;
+    struct error ignored = ERROR_INIT;
+    MDB_txn *txn;
+    if (store_begin(s->store, false, &txn, err))
+        return err->code;
+    store_read_head(s->store, txn, &head, err);
+    store_abort(s->store, txn);
+    if (err->code)
+        return err->code;
+    s->manifest->sequence = head.sequence + 1;
+    if (head.step >= 0) /* one that is damaged is no help, and no harm */
+        store_manifest(s->store, head.step, &s->newest, &ignored);
+    return 0;
+}
+
+static uint64_t pages_of(const struct store *store, size_t n)
+{
+    return (n + PAGES_HEADER_BYTES + store->page_bytes - 1) / store->page_bytes;
+}
+
+static void list_items(struct save *s)
+{
+    s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
+    for (size_t i = 0; i < s->chunks.n; i++) {
+        const struct save_chunk *chunk = &s->chunks.items[i];
+        if (chunk->reused)
+            continue;
+        s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
+        s->room += pages_of(s->store, chunk->n) * s->store->page_bytes;
+    }
+}
+
+/* ---- second pass: chunks ---- */
+
+static int write_at(struct store *store, const void *data, size_t n, uint64_t offset,
+                    struct error *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t put =
+            pwrite(store->fd, (const char *)data + done, n - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return error_set_errno(err, ERR_IO, "%s: writing", store->name);
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+/* MDB_MAP_FULL is told from other errors by its status. */
+static int put_item(struct save *s, MDB_txn *txn, const struct digest_item *item, int *status,
+                    struct error *err)
+{
+    uint8_t bytes[CHUNK_KEY_BYTES];
+    MDB_val key = store_chunk_key(bytes, &item->digest), value = {item->n, NULL};
+    if (save_is_stored(s->store, txn, item))
+        return 0;
+    *status = mdb_put(txn, s->store->dbi, &key, &value, MDB_RESERVE);
+    if (*status)
+        return store_failed(s->store, *status, "writing", err);
+    uint64_t offset = store_offset(s->store, value.mv_data);
+    s->manifest->new_bytes += item->n;
+    if (item->n < s->store->page_bytes) { /* it lies in a page of the tree, which may move: only
+                                             through the map */
+        memcpy(value.mv_data, item->data, item->n);
+        return 0;
+    }
+    if (write_at(s->store, item->data, item->n, offset, err))
+        return err->code;
+    /* so that the disk is at work before the commit waits for it; a hint, whose failure shows there
+     */
+    sync_file_range(s->store->fd, (off_t)offset, (off_t)item->n, SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+static int report(struct save *s, size_t n, struct error *err)
+{
+    const struct save_request *request = s->request;
+    s->done += n;
+    if (request->progress && !request->progress(request->context, s->done, s->manifest->bytes))
+        return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
+                         s->store->name, request->step);
+    if (request->bytes_per_second > 0) {
+        double ahead =
+            s->started + (double)s->done / request->bytes_per_second - now(CLOCK_MONOTONIC);
+        struct timespec pause = {.tv_sec = (time_t)ahead,
+                                 .tv_nsec = (long)((ahead - (double)(time_t)ahead) * 1e9)};
+        if (ahead > 0)
+            nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+/* Chunks from `first` on, as many as fit into a transaction; the last one stays open for what the
+ * manifest adds. */
+static int put_some(struct save *s, struct digest_pool *pool, size_t first, MDB_txn **txn,
+                    int *status, struct error *err)
+{
+    size_t end = s->n_items - first < TXN_CHUNKS ? s->n_items : first + TXN_CHUNKS;
+    if (store_begin(s->store, true, txn, err))
+        return err->code;
+    for (size_t i = first; i < end; i++) {
+        digest_pool_wait(pool, i);
+        if (put_item(s, *txn, &s->items[i], status, err) || report(s, s->items[i].n, err))
+            return err->code;
+    }
+    if (end == s->n_items)
+        return 0;
+    MDB_txn *finished = *txn;
+    *txn = NULL;
+    return store_commit(s->store, finished, err);
+}
+
+/* ---- the manifest ---- */
+
+static void fill_digests(struct save *s, struct digest *digests)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < s->chunks.n; i++)
+        digests[i] =
+            s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
+}
+
+static void list_tensors(struct save *s)
+{
+    struct ckpt_manifest *m = s->manifest;
+    struct digest *digests = arena_array(&m->arena, s->chunks.n + 1, sizeof *digests);
+    fill_digests(s, digests);
+    m->tensors.n = 0;
+    for (size_t i = 0; i < s->request->n_tensors; i++) {
+        const struct save_tensor *t = &s->request->tensors[i];
+        struct manifest_tensor entry = {.container = t->container,
+                                        .name = t->name,
+                                        .type = t->value.type,
+                                        .shape = t->value.shape,
+                                        .bytes = tensor_bytes(&t->value),
+                                        .updates = t->updates,
+                                        .slice = t->slice,
+                                        .chunks = digests};
+        digests += chunk_count(entry.bytes);
+        vec_push(&m->tensors, entry);
+    }
+}
+
+static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error *err)
+{
+    uint8_t bytes[STEP_KEY_BYTES];
+    struct str text = STR_INIT;
+    struct store_head head = {.sequence = s->manifest->sequence, .step = s->manifest->step};
+    list_tensors(s);
+    if (s->request->is_part && store_keep_replaced(s->store, txn, s->manifest->step, err))
+        return err->code;
+    ckpt_manifest_encode(s->manifest, &text);
+    MDB_val key = store_step_key(bytes, s->manifest->step), value = {text.n, text.data};
+    *status = mdb_put(txn, s->store->dbi, &key, &value, 0);
+    str_release(&text);
+    if (*status)
+        return store_failed(s->store, *status, "writing", err);
+    head.manifest = s->manifest->digest;
+    return store_write_head(s->store, txn, &head, err);
+}
+
+static int put_all(struct save *s, struct digest_pool *pool, int *status, struct error *err)
+{
+    MDB_txn *txn = NULL;
+    size_t first = 0;
+    int code;
+    s->manifest->new_bytes = s->shards_new;
+    s->done = 0;
+    for (size_t i = 0; i < s->chunks.n; i++)
+        s->done += s->chunks.items[i].reused ? s->chunks.items[i].n : 0;
+    while (!(code = put_some(s, pool, first, &txn, status, err)) && !txn)
+        first += TXN_CHUNKS;
+    if (!code)
+        code = put_manifest(s, txn, status, err);
+    if (!code)
+        return store_commit(s->store, txn, err);
+    store_abort(s->store, txn);
+    return code;
+}
+
+/* Free pages may not lie as they are needed: then with more space again. */
+static int write_all(struct save *s, struct error *err)
+{
+    uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
+    struct str text = STR_INIT;
+    list_tensors(s);
+    ckpt_manifest_encode(s->manifest, &text); /* for its size */
+    room += (s->request->is_part ? 2 : 1) * text.n;
+    str_release(&text);
+    struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
+    int code = ERR_DATA;
+    for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
+        error_clear(err);
+        code = store_reserve(s->store, room, i > 0, err);
+        status = 0;
+        if (!code)
+            code = put_all(s, pool, &status, err);
+    }
+    digest_pool_free(pool);
+    return code;
+}
+
+/* ---- all of it ---- */
+
+static int describe_shards(struct save *s, struct error *err)
+{
+    for (size_t i = 0; i < s->request->n_shards; i++) {
+        struct store *store;
+        struct ckpt_manifest manifest;
+        struct str folder = STR_INIT;
+        struct manifest_shard shard = {.name = s->request->shards[i]};
+        str_printf(&folder, "%s/shards/%s", s->store->folder, shard.name);
+        int code = store_open(folder.data, NULL, &store, err);
+        str_release(&folder);
+        if (code)
+            return code;
+        if (!store_manifest(store, s->request->step, &manifest, err)) {
+            shard.manifest = manifest.digest;
+            s->manifest->bytes += manifest.bytes;
+            s->manifest->n_tensors += manifest.n_tensors;
+            s->shards_new += manifest.new_bytes;
+            vec_push(&s->manifest->shards, shard);
+            ckpt_manifest_release(&manifest);
+        }
+        store_close(store);
+        if (err->code)
+            return err->code;
+    }
+    return 0;
+}
+
+/* Shards that have restored what others saved have no variable before the first graph comes: what
+ * they would save then would stand before all that is there. */
+static int check_content(const struct save *s, struct error *err)
+{
+    const struct ckpt_manifest *newest = &s->newest;
+    if (s->request->is_part || s->manifest->n_tensors || !newest->n_tensors)
+        return 0;
+    return error_set(
+        err, ERR_RETRY, "%s: nothing to save: no variable has a value yet, and step %lld has %llu",
+        s->store->name, (long long)newest->step, (unsigned long long)newest->n_tensors);
+}
+
+static int describe(struct save *s, struct error *err)
+{
+    struct ckpt_manifest *m = s->manifest;
+    const struct save_request *request = s->request;
+    m->step = request->step;
+    m->time = request->time ? request->time : (int64_t)(now(CLOCK_REALTIME) * 1e6);
+    m->producer = request->producer;
+    for (size_t i = 0; i < request->n_scalars; i++)
+        vec_push(&m->scalars, request->scalars[i]);
+    for (size_t i = 0; i < request->n_blobs; i++)
+        vec_push(&m->blobs, request->blobs[i]);
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        m->n_tensors += !resource_is_part(request->tensors[i].name);
+        m->bytes += tensor_bytes(&request->tensors[i].value);
+    }
+    return describe_shards(s, err) ? err->code : check_content(s, err);
+}
+
+int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
+               struct error *err)
+{
+    struct ckpt_manifest manifest = {0};
+    struct save s = {
+        .store = store, .request = request, .manifest = &manifest, .started = now(CLOCK_MONOTONIC)};
+    error_clear(err);
+    BUG_ON(!store->writes || request->step < 0);
+    if (!find_newest(&s, err) && !describe(&s, err)) {
+        if (!save_compare(store, request, &s.newest, &s.chunks, err)) {
+            list_items(&s);
+            write_all(&s, err);
+        }
+    }
+    ckpt_manifest_release(&s.newest);
+    vec_release(&s.chunks);
+    mem_free(s.items);
+    if (err->code || !saved)
+        ckpt_manifest_release(&manifest);
+    else
+        *saved = manifest;
+    return err->code;
+}
+
+int store_save_at(const char *path, const struct store_options *options,
+                  const struct save_request *request, struct error *err)
+{
+    struct store *store;
+    if (store_open(path, options, &store, err))
+        return err->code;
+    store_save(store, request, NULL, err);
+    store_close(store);
+    return err->code;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Saving: a checkpoint becomes visible by one transaction, or leaves no trace.
+ */
+#ifndef TF_CHECKPOINT_SAVE_H
+#define TF_CHECKPOINT_SAVE_H
+
+#include "checkpoint/store/store.h"
+
+struct save_tensor {
+    const char *container, *name;
+    uint64_t updates;
+    struct tensor value; /* host memory, row-major; must not change during the call */
+    struct variable_slice slice;
+};
+
+struct save_request {
+    int64_t step;         /* a checkpoint of the same step is replaced */
+    int64_t time;         /* microseconds since 1970; 0: now */
+    const char *producer; /* tool, version and arguments */
+    const struct save_tensor *tensors;
+    size_t n_tensors;
+    const struct manifest_scalar *scalars;
+    size_t n_scalars;
+    const struct manifest_blob *blobs;
+    size_t n_blobs;
+    const char *const *shards; /* names: what coordinates them has no tensors. Each has saved this
+                                * step already. */
+    size_t n_shards;
+    bool is_part;            /* of a checkpoint of several shards: one of the same step stays until
+                              * store_prune, as it may be what is listed */
+    double bytes_per_second; /* 0: as fast as it goes */
+    int threads;             /* for digests; 0: as many as cores */
+
+    /* Called between chunks, with the bytes that were seen to; returning false ends the call with
+     * ERR_CANCELLED, and without a trace. NULL: nobody wants to know. */
+    bool (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+};
+
+/* `saved` (NULL: not wanted) gets what the manifest says, but points into the request; release it.
+ * The store is open for writing. ERR_IO when the disk is full: nothing was changed then. */
+int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
+               struct error *err);
+
+/* The same with a store that is opened for this, as `options` say. */
+int store_save_at(const char *path, const struct store_options *options,
+                  const struct save_request *request, struct error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first pass of a save. Places are looked up first, by one thread as LMDB wants it; then
+ * several threads compare.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/pages_private.h"
+#include "checkpoint/store/parallel.h"
+#include "checkpoint/store/save_private.h"
+
+#define COMPARE_BYTES 65536
+
+struct comparison {
+    struct store *store;
+    save_chunks *chunks;
+};
+
+static bool is_equal_at(const struct store *store, const void *data, size_t n, uint64_t place)
+{
+    uint8_t stored[COMPARE_BYTES];
+    struct error ignored = ERROR_INIT;
+    for (size_t done = 0; done < n;) {
+        size_t part = n - done < sizeof stored ? n - done : sizeof stored;
+        if (pages_read(store->fd, stored, part, place + done, &ignored) ||
+            memcmp(stored, (const char *)data + done, part) != 0)
+            return false;
+        done += part;
+    }
+    return true;
+}
+
+bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item *item)
+{
+    struct error ignored = ERROR_INIT;
+    uint64_t place;
+    return !store_find_chunk(store, txn, &item->digest, item->n, &place, &ignored) &&
+           is_equal_at(store, item->data, item->n, place);
+}
+
+/* The chunks of a tensor; `before` is what it was, NULL if it was not there or of another size. */
+static void list_tensor(const struct tensor *value, const struct manifest_tensor *before,
+                        save_chunks *chunks)
+{
+    uint64_t bytes = tensor_bytes(value);
+    for (uint64_t k = 0; k < chunk_count(bytes); k++) {
+        struct save_chunk chunk = {.data = (const char *)value->data + k * CHUNK_BYTES,
+                                   .n = chunk_size(bytes, k),
+                                   .offset = CHUNK_NOWHERE};
+        if (before) {
+            chunk.digest = before->chunks[k];
+            chunk.offset = 0;
+        }
+        vec_push(chunks, chunk);
+    }
+}
+
+static void list(const struct save_request *request, const struct ckpt_manifest *newest,
+                 save_chunks *chunks)
+{
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        const struct save_tensor *t = &request->tensors[i];
+        const struct manifest_tensor *before = ckpt_manifest_find(newest, t->container, t->name);
+        if (before && before->bytes != tensor_bytes(&t->value))
+            before = NULL;
+        list_tensor(&t->value, before, chunks);
+    }
+}
+
+static int compare_chunk(void *context, uint64_t i, struct error *err)
+{
+    const struct comparison *c = context;
+    struct save_chunk *chunk = &c->chunks->items[i];
+    (void)err;
+    if (chunk->offset != CHUNK_NOWHERE)
+        chunk->reused = is_equal_at(c->store, chunk->data, chunk->n, chunk->offset);
+    return 0;
+}
+
+int save_compare(struct store *store, const struct save_request *request,
+                 const struct ckpt_manifest *newest, save_chunks *chunks, struct error *err)
+{
+    struct comparison comparison = {store, chunks};
+    struct error ignored = ERROR_INIT;
+    MDB_txn *txn;
+    list(request, newest, chunks);
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    for (size_t i = 0; i < chunks->n; i++) {
+        struct save_chunk *chunk = &chunks->items[i];
+        if (chunk->offset != CHUNK_NOWHERE &&
+            store_find_chunk(store, txn, &chunk->digest, chunk->n, &chunk->offset, &ignored))
+            chunk->offset = CHUNK_NOWHERE; /* it is damaged, and written anew */
+    }
+    checkpoint_parallel(request->threads, chunks->n, compare_chunk, &comparison, err);
+    store_abort(store, txn);
+    return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A store of checkpoints: a folder with an LMDB environment (data.mdb, lock.mdb), the lock of its
+ * one writer (writer.lock), and, of a job with several shards, an environment of the same kind for
+ * each in shards/NAME. Manifests and chunks lie in the environment under these keys:
+ *
+ *   f              the format's number
+ *   h              the head: the last sequence number, and which manifest is the newest
+ *   m STEP         a manifest (manifest.h); STEP is 8 bytes, the highest first
+ *   o DIGEST       of a shard: a manifest whose step was saved once more
+ *   c DIGEST       a chunk (digest.h)
+ *
+ * One transaction makes a checkpoint visible or leaves no trace. Before LMDB works on a file, its
+ * pages are walked (pages.h); chunks and manifests are checked against their digests whenever they
+ * are read, and read and written by pread and pwrite, so that a failing disk is an error and not a
+ * signal. The space of a transaction is allocated before it, so that a full disk is one, too.
+ *
+ * Errors start with the store's name: ERR_NOINPUT when there is no store, ERR_DATA when it is
+ * damaged, ERR_RETRY when another process writes, ERR_DENIED, ERR_IO, ERR_OS, ERR_PROTOCOL (made by
+ * a newer program). Thread-safe, if the functions that change a store are called by one thread at
+ * a time. Not to be used on network file systems, which LMDB does not support.
+ */
+#ifndef TF_CHECKPOINT_STORE_H
+#define TF_CHECKPOINT_STORE_H
+
+#include "checkpoint/store/manifest.h"
+#include "checkpoint/store/pages.h"
+
+struct store;
+
+struct store_options {
+    bool write;
+    double lock_wait;  /* seconds to wait for another writer; negative: without end */
+    const char *owner; /* who writes: "tf-ckpt prune" */
+    const char *shard; /* its environment of a sharded store, made if it is missing; NULL: the one
+                        * that coordinates, or all there is */
+
+    /* To write: called when the lock is held, before the environment is opened. What of this
+     * process has it open for reading is to close it. NULL: nothing has. */
+    void (*make_way)(void *context);
+    void *context;
+};
+
+/* Whether the folder looks like a store: it may still be damaged. */
+bool store_exists(const char *path);
+
+/* Makes an empty store, or nothing. ERR_USAGE when the name is taken. */
+int store_create(const char *path, struct error *err);
+
+/* `options` NULL: for reading. A store that this process has open is opened once more only for
+ * reading. In a folder that may not be written a store can be read, too, as long as nobody writes.
+ */
+int store_open(const char *path, const struct store_options *options, struct store **store,
+               struct error *err);
+void store_close(struct store *store); /* NULL is harmless */
+
+const char *store_name(const struct store *store);
+
+/* What the walk at opening has found. */
+const struct pages_count *store_pages(const struct store *store);
+
+/* ---- what is in it ---- */
+
+typedef VEC(struct ckpt_manifest) manifest_vec;
+
+/* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged`
+ * (NULL: their error is returned) gets the first one's error. */
+int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
+                    struct error *err);
+void manifests_release(manifest_vec *manifests);
+
+/* One more than the highest that is there: for who does not count steps. */
+int64_t store_next_step(struct store *store);
+
+/* ERR_NOINPUT when there is none of that step. */
+int store_manifest(struct store *store, int64_t step, struct ckpt_manifest *manifest,
+                   struct error *err);
+
+#endif

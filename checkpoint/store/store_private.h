@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transactions of a store, for the files of this folder.
+ */
+#ifndef TF_CHECKPOINT_STORE_PRIVATE_H
+#define TF_CHECKPOINT_STORE_PRIVATE_H
+
+#include <lmdb.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "checkpoint/store/store.h"
+
+#define CHUNK_KEY_BYTES (1 + DIGEST_BYTES)
+#define STEP_KEY_BYTES 9
+
+struct store {
+    char *name, *folder;
+    MDB_env *env;
+    MDB_dbi dbi;
+    int fd, lock_fd;
+    size_t page_bytes;
+    bool writes;
+    struct pages_count pages;
+
+    pthread_mutex_t map_lock; /* guards what follows */
+    pthread_cond_t map_unused;
+    int map_users;         /* transactions that live, for the most part */
+    struct error lost_map; /* LMDB gives up its map before it makes another, and does not notice
+                            * when it has none then: nothing may be done any more. Code 0: all is
+                            * well. */
+
+    dev_t device; /* of data.mdb, with inode: what is open already */
+    ino_t inode;
+    int holders;
+    struct store *next;
+};
+
+struct store_head {
+    int64_t sequence; /* the last that was given */
+    int64_t step;     /* the newest manifest; -1: there is none */
+    struct digest manifest;
+};
+
+/* An error of LMDB as one of ours, with the store's name in front. */
+int store_failed(const struct store *store, int status, const char *what, struct error *err);
+
+int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err);
+int store_commit(struct store *store, MDB_txn *txn, struct error *err);
+void store_abort(struct store *store, MDB_txn *txn); /* NULL is harmless */
+
+MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step);
+MDB_val store_replaced_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest);
+MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest);
+
+int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, struct error *err);
+int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
+                     struct error *err);
+
+/* Keys of one sort: they begin with the same letter and have the same length. */
+struct store_keys {
+    char letter;
+    size_t bytes;
+};
+extern const struct store_keys store_step_keys, store_replaced_keys;
+
+/* Calls `each` with every entry that has such a key, in their order, until it fails. The value lies
+ * in the map: store_read_value copies it. */
+typedef int store_visit(void *context, const MDB_val *key, const MDB_val *value, struct error *err);
+int store_walk(struct store *store, MDB_txn *txn, const struct store_keys *keys, store_visit *each,
+               void *context, struct error *err);
+
+/* Where in the file a value lies that LMDB has found. */
+uint64_t store_offset(const struct store *store, const void *value);
+
+/* As store_manifest, within a transaction. */
+int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
+                      struct ckpt_manifest *manifest, struct error *err);
+
+/* ---- of shards: manifests in the place of which there is another one of the same step ---- */
+
+/* Puts the one of that step, if there is one, under its digest. */
+int store_keep_replaced(struct store *store, MDB_txn *txn, int64_t step, struct error *err);
+/* ERR_DATA: there is none. */
+int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *digest,
+                        struct ckpt_manifest *manifest, struct error *err);
+/* All of them; those that are damaged are an error. */
+int store_replaced(struct store *store, manifest_vec *manifests, struct error *err);
+int store_forget_replaced(struct store *store, const struct digest *digests, size_t n,
+                          struct error *err);
+
+/* Where in the file the chunk of n bytes lies, as long as the transaction lives. ERR_DATA: "is
+ * missing". The error does not start with the store's name. */
+int store_find_chunk(struct store *store, MDB_txn *txn, const struct digest *digest, size_t n,
+                     uint64_t *offset, struct error *err);
+
+/* Copies a value out of the file; the caller frees it. */
+int store_read_value(struct store *store, const MDB_val *value, void **copy, struct error *err);
+
+/* Makes sure that a transaction can write `bytes` more; no transaction of this process may live.
+ * `certainly`: does not count on pages that were freed. ERR_IO when the disk is full. */
+int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/pages_private.h"
+#include "checkpoint/store/store_private.h"
+
+#define GROWTH ((uint64_t)1 << 20)
+#define HEAD_BYTES (8 + 8 + DIGEST_BYTES)
+
+/* ---- errors ---- */
+
+static int code_of(int status)
+{
+    switch (status) {
+    case MDB_READERS_FULL:
+        return ERR_RETRY;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+        return ERR_OS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ERR_DENIED;
+    case MDB_VERSION_MISMATCH:
+        return ERR_PROTOCOL;
+    default:
+        return status > 0 ? ERR_IO : ERR_DATA;
+    }
+}
+
+int store_failed(const struct store *store, int status, const char *what, struct error *err)
+{
+    if (!status)
+        return 0;
+    return error_set(err, code_of(status), "%s: %s: %s", store->name, what, mdb_strerror(status));
+}
+
+/* ---- transactions ---- */
+
+/* The map stays where it is until unuse_map, perhaps by another thread: a checkpoint need not be
+ * closed by who has opened it. Fails when there is no map. */
+static int use_map(struct store *store, struct error *err)
+{
+    pthread_mutex_lock(&store->map_lock);
+    int code = store->lost_map.code;
+    if (code)
+        *err = store->lost_map;
+    else
+        store->map_users++;
+    pthread_mutex_unlock(&store->map_lock);
+    return code;
+}
+
+static void unuse_map(struct store *store)
+{
+    pthread_mutex_lock(&store->map_lock);
+    if (!--store->map_users)
+        pthread_cond_broadcast(&store->map_unused);
+    pthread_mutex_unlock(&store->map_lock);
+}
+
+/* When nobody uses it. 0: as large as the file is. */
+static int resize_map(struct store *store, uint64_t bytes)
+{
+    pthread_mutex_lock(&store->map_lock);
+    while (store->map_users)
+        pthread_cond_wait(&store->map_unused, &store->map_lock);
+    int status = mdb_env_set_mapsize(store->env, (size_t)bytes);
+    store_failed(store, status, "mapping", &store->lost_map);
+    pthread_mutex_unlock(&store->map_lock);
+    return status;
+}
+
+static int begin(struct store *store, bool write, MDB_txn **txn)
+{
+    int cleared;
+    if (write)
+        mdb_reader_check(store->env, &cleared);
+    int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
+    if (status == MDB_READERS_FULL) { /* some may be dead */
+        mdb_reader_check(store->env, &cleared);
+        status = mdb_txn_begin(store->env, NULL, MDB_RDONLY, txn);
+    }
+    return status;
+}
+
+int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err)
+{
+    for (;;) {
+        if (use_map(store, err))
+            return err->code;
+        int status = begin(store, write, txn);
+        if (!status)
+            return 0;
+        unuse_map(store);
+        if (status == MDB_MAP_RESIZED) /* another process has made it larger */
+            status = resize_map(store, 0);
+        if (status)
+            return store_failed(store, status, "starting a transaction", err);
+    }
+}
+
+int store_commit(struct store *store, MDB_txn *txn, struct error *err)
+{
+    int status = mdb_txn_commit(txn);
+    unuse_map(store);
+    return store_failed(store, status, "committing", err);
+}
+
+void store_abort(struct store *store, MDB_txn *txn)
+{
+    if (!txn)
+        return;
+    mdb_txn_abort(txn);
+    unuse_map(store);
+}
+
+/* ---- keys and values ---- */
+
+MDB_val store_step_key(uint8_t key[STEP_KEY_BYTES], int64_t step)
+{
+    key[0] = (uint8_t)store_step_keys.letter;
+    for (int i = 0; i < 8; i++)
+        key[1 + i] = (uint8_t)((uint64_t)step >> (56 - 8 * i));
+    return (MDB_val){STEP_KEY_BYTES, key};
+}
+
+static MDB_val digest_key(char kind, uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+{
+    key[0] = (uint8_t)kind;
+    memcpy(key + 1, digest->bytes, DIGEST_BYTES);
+    return (MDB_val){CHUNK_KEY_BYTES, key};
+}
+
+MDB_val store_replaced_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+{
+    return digest_key(store_replaced_keys.letter, key, digest);
+}
+
+MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *digest)
+{
+    return digest_key('c', key, digest);
+}
+
+/* Each page, and each run of them, begins with its number; what LMDB hands out lies in the first
+ * page of a run. */
+uint64_t store_offset(const struct store *store, const void *value)
+{
+    size_t in_page = (uintptr_t)value % store->page_bytes;
+    return page_u64((const uint8_t *)value - in_page) * store->page_bytes + in_page;
+}
+
+int store_read_value(struct store *store, const MDB_val *value, void **copy, struct error *err)
+{
+    *copy = mem_try(value->mv_size);
+    if (!*copy)
+        return error_set(err, ERR_OS, "%s: no memory for %zu bytes", store->name, value->mv_size);
+    if (pages_read(store->fd, *copy, value->mv_size, store_offset(store, value->mv_data), err)) {
+        mem_free(*copy);
+        return error_prefix(err, "%s: ", store->name);
+    }
+    return 0;
+}
+
+int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, struct error *err)
+{
+    MDB_val key = {1, (void *)"h"}, value;
+    int status = mdb_get(txn, store->dbi, &key, &value);
+    if (status == MDB_NOTFOUND || (!status && value.mv_size != HEAD_BYTES))
+        return error_set(err, ERR_DATA, "%s: damaged: it has no head", store->name);
+    if (status)
+        return store_failed(store, status, "reading", err);
+    memcpy(&head->sequence, value.mv_data, 8);
+    memcpy(&head->step, (char *)value.mv_data + 8, 8);
+    memcpy(&head->manifest, (char *)value.mv_data + 16, DIGEST_BYTES);
+    if (head->sequence < 0 || head->sequence == INT64_MAX || head->step < -1)
+        return error_set(err, ERR_DATA, "%s: damaged: its head", store->name);
+    return 0;
+}
+
+int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
+                     struct error *err)
+{
+    uint8_t bytes[HEAD_BYTES];
+    MDB_val key = {1, (void *)"h"}, value = {HEAD_BYTES, bytes};
+    memcpy(bytes, &head->sequence, 8);
+    memcpy(bytes + 8, &head->step, 8);
+    memcpy(bytes + 16, &head->manifest, DIGEST_BYTES);
+    return store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
+}
+
+/* ---- space ---- */
+
+struct free_pages {
+    uint64_t usable, young; /* young: freed by the last commit, and usable after another one */
+};
+
+static int count_free(struct store *store, struct free_pages *pages, struct error *err)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    *pages = (struct free_pages){0};
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    int status = mdb_cursor_open(txn, 0, &cursor);
+    if (!status) {
+        while (!(status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
+            *(page_u64(key.mv_data) < mdb_txn_id(txn) ? &pages->usable : &pages->young) +=
+                page_u64(value.mv_data);
+        mdb_cursor_close(cursor);
+    }
+    store_abort(store, txn);
+    return status == MDB_NOTFOUND ? 0 : store_failed(store, status, "reading", err);
+}
+
+/* A commit that changes nothing, so that what the one before has freed can be used. */
+static int commit_nothing(struct store *store, struct error *err)
+{
+    struct store_head head;
+    MDB_txn *txn;
+    if (store_begin(store, true, &txn, err))
+        return err->code;
+    if (!store_read_head(store, txn, &head, err) && !store_write_head(store, txn, &head, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+/* Whether free pages do. They lie scattered: not every run of them holds a chunk. */
+static bool free_pages_suffice(struct store *store, uint64_t bytes)
+{
+    struct free_pages pages;
+    struct error ignored = ERROR_INIT;
+    uint64_t wanted = bytes / store->page_bytes / 7 * 8 + 8;
+    if (count_free(store, &pages, &ignored))
+        return false;
+    return pages.usable >= wanted ||
+           (pages.usable + pages.young >= wanted && !commit_nothing(store, &ignored));
+}
+
+static int grow(struct store *store, uint64_t old, uint64_t more, struct error *err)
+{
+    uint64_t new = (old + more + GROWTH - 1) / GROWTH *GROWTH;
+    int failed;
+    do
+        failed = posix_fallocate(store->fd, (off_t)old, (off_t)(new - old));
+    while (failed == EINTR);
+    if (failed) {
+        if (ftruncate(store->fd, (off_t)old)) /* gives back what was there of it */
+            failed = failed ? failed : errno;
+        errno = failed;
+        return error_set_errno(err, ERR_IO, "%s: %llu more bytes are needed", store->name,
+                               (unsigned long long)(new - old));
+    }
+    return store_failed(store, resize_map(store, new), "mapping", err);
+}
+
+int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err)
+{
+    MDB_envinfo info;
+    if (use_map(store, err))
+        return err->code;
+    mdb_env_info(store->env, &info);
+    unuse_map(store);
+    uint64_t used = (info.me_last_pgno + 1) * store->page_bytes, map = info.me_mapsize;
+    uint64_t tail = map > used ? map - used : 0;
+    if (tail >= bytes || (!certainly && free_pages_suffice(store, bytes - tail)))
+        return 0;
+    return grow(store, map, bytes - tail, err);
+}

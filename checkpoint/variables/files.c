@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/variables/files.h"
+
+#include "base/memory.h"
+#include "checkpoint/formats/source.h"
+#include "checkpoint/store/save.h"
+
+#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
+
+struct files {
+    struct checkpoint_files files; /* first */
+    const char *producer;
+};
+
+static int save(struct checkpoint_files *files, const char *path, int64_t step,
+                const struct named_tensor *tensors, int n, struct error *err)
+{
+    const struct store_options options = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = "Save"};
+    struct save_tensor *values = mem_array((size_t)n + 1, sizeof *values);
+    struct store *store;
+    for (int i = 0; i < n; i++)
+        values[i] = (struct save_tensor){
+            .container = DEFAULT_CONTAINER, .name = tensors[i].name, .value = tensors[i].tensor};
+    struct save_request request = {.step = step,
+                                   .producer = ((struct files *)files)->producer,
+                                   .tensors = values,
+                                   .n_tensors = (size_t)n};
+    if (!store_open(path, &options, &store, err)) {
+        store_save(store, &request, NULL, err);
+        store_close(store);
+    }
+    mem_free(values);
+    return err->code;
+}
+
+static int restore(struct checkpoint_files *files, const char *path, const char *name,
+                   struct tensor *value, struct error *err)
+{
+    struct source source;
+    (void)files;
+    if (source_open(path, &source, err))
+        return err->code;
+    int i = source_find_whole(&source, name);
+    if (i < 0)
+        error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source.name, name);
+    else
+        source_read(&source, (size_t)i, value, err);
+    source_close(&source);
+    return err->code;
+}
+
+struct checkpoint_files *checkpoint_files(const char *producer)
+{
+    static struct files files = {.files = {save, restore}};
+    files.producer = producer;
+    return &files.files;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/variables/restore.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/variables/slices.h"
+#include "exec/state/aggregate.h"
+#include "exec/state/resource.h"
+
+int restore_check_names(const struct restore_names *names, struct error *err)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        const char *pair = names->pairs[i], *equals = strchr(pair, '=');
+        if (!equals || equals == pair || !equals[1] ||
+            (equals[-1] == '/') != (equals[strlen(equals) - 1] == '/'))
+            return error_set(err, ERR_USAGE, "'%s' maps no names; NEW=OLD or NEW/=OLD/", pair);
+    }
+    return 0;
+}
+
+/* What a variable is called in the checkpoint. */
+static const char *old_name(const struct restore_names *names, const char *name,
+                            struct arena *arena)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        const char *pair = names->pairs[i], *old = strchr(pair, '=') + 1;
+        size_t n = (size_t)(old - 1 - pair);
+        if (strncmp(name, pair, n) != 0)
+            continue;
+        if (pair[n - 1] == '/')
+            return arena_printf(arena, "%s%s", old, name + n);
+        if (!name[n])
+            return old;
+    }
+    return name;
+}
+
+/* What the node's variable is in the checkpoint. The slice's name is in the arena. */
+static struct variable old_variable(const struct node *node, const struct restore_names *names,
+                                    struct arena *arena)
+{
+    struct variable like = variable_of_node(node, NULL);
+    like.name = old_name(names, like.name, arena);
+    if (like.slice.of)
+        like.slice.of = old_name(names, like.slice.of, arena);
+    return like;
+}
+
+struct loading {
+    struct checkpoint *checkpoint;
+    const struct graph *graph;
+    const struct restore_names *names;
+    bool may_lack; /* some of them */
+};
+
+/* All that the graph wants of the checkpoint, or, with `saved` NULL, whether it fits. */
+static int load(const struct loading *loading, saved_variables *saved, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < loading->graph->nodes.n && !err->code; i++) {
+        struct saved_variable one = {.node = graph_node(loading->graph, (int)i)};
+        uint64_t updates;
+        if (!node_is(one.node, "Variable"))
+            continue;
+        struct variable like = old_variable(one.node, loading->names, &arena);
+        if (saved)
+            checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
+        else
+            checkpoint_has_variable(loading->checkpoint, &like, err);
+        if (err->code == ERR_NOINPUT && loading->may_lack) {
+            error_clear(err);
+        } else if (err->code == ERR_NOINPUT) {
+            err->code = ERR_DATA;
+        } else if (!err->code && saved) {
+            one.updates = (int64_t)updates;
+            vec_push(saved, one);
+        }
+    }
+    arena_release(&arena);
+    return err->code;
+}
+
+int checkpoint_load(struct checkpoint *c, const struct graph *graph,
+                    const struct restore_names *names, saved_variables *saved, struct error *err)
+{
+    const struct loading loading = {c, graph, names, false};
+    error_clear(err);
+    return load(&loading, NULL, err) ? err->code : load(&loading, saved, err);
+}
+
+static int apply(const struct restore_request *request, const saved_variables *saved,
+                 struct error *err)
+{
+    for (size_t i = 0; i < saved->n; i++)
+        if (variable_put(request->variables, &saved->items[i], request->device, err))
+            return err->code;
+    return 0;
+}
+
+int checkpoint_load_resources(struct checkpoint *c, const char *shard,
+                              struct variable_store *variables, struct error *err)
+{
+    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
+    for (size_t i = 0; i < c->entries.n; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        struct tensor value;
+        if (!resource_is_part(t->name) || (shard && strcmp(c->entries.items[i].shard, shard) != 0))
+            continue;
+        if (checkpoint_read(c, (int)i, &value, err))
+            return err->code;
+        if (resource_load(variables, kinds, t->container, t->name, &value, err))
+            error_prefix(err, "%s: ", c->name);
+        tensor_release(&value);
+        if (err->code)
+            return err->code;
+    }
+    return 0;
+}
+
+static int restore_step(struct store *store, int64_t step, const struct restore_request *request,
+                        struct restored *restored, struct error *err)
+{
+    struct checkpoint *c;
+    saved_variables saved = VEC_INIT;
+    struct error passed_over = ERROR_INIT;
+    if (checkpoint_open(store, step, &c, &passed_over, err))
+        return err->code;
+    restored->step = c->manifest.step;
+    if (!restored->passed_over.code)
+        restored->passed_over = passed_over;
+    const struct loading loading = {c, request->graph, &request->names, false};
+    restored->fits = !load(&loading, NULL, err);
+    if (restored->fits && !load(&loading, &saved, err) &&
+        !checkpoint_load_resources(c, NULL, request->variables, err))
+        apply(request, &saved, err);
+    saved_release(&saved);
+    checkpoint_close(c);
+    return err->code;
+}
+
+/* The ones before the newest, until one is intact. */
+static int restore_older(struct store *store, const struct restore_request *request,
+                         struct restored *restored, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT, first = *err, other = ERROR_INIT;
+    bool found = false;
+    if (store_manifests(store, &all, &damaged, &other))
+        return err->code;
+    restored->passed_over = first;
+    for (size_t i = all.n; i-- > 0 && !found;) {
+        error_clear(&other);
+        found = !restore_step(store, all.items[i].step, request, restored, &other);
+    }
+    manifests_release(&all);
+    if (found)
+        error_clear(err);
+    else
+        *err = first;
+    return err->code;
+}
+
+int store_restore(struct store *store, int64_t step, const struct restore_request *request,
+                  struct restored *restored, struct error *err)
+{
+    *restored = (struct restored){0};
+    error_clear(err);
+    int code = restore_step(store, step, request, restored, err);
+    if (step != CHECKPOINT_NEWEST || !restored->fits || (code != ERR_DATA && code != ERR_IO))
+        return code; /* a graph that does not fit is no damage */
+    return restore_older(store, request, restored, err);
+}
+
+/* ---- as a stream ---- */
+
+struct skipped {
+    struct checkpoint_skipped skipped; /* first */
+    struct error *first;
+};
+
+static void take_first(struct checkpoint_skipped *skipped, const char *why)
+{
+    struct error *first = ((struct skipped *)skipped)->first;
+    if (!first->code)
+        error_set(first, ERR_DATA, "%s", why);
+}
+
+static int write_all(const struct checkpoint *c, const saved_variables *saved, int fd,
+                     struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved->n);
+    for (size_t i = 0; i < saved->n && !err->code; i++)
+        variable_write(&saved->items[i], c->manifest.step, writer, err);
+    if (!err->code)
+        stream_finish(writer, err);
+    stream_writer_free(writer);
+    return err->code;
+}
+
+/* In memory: who reads it gives all of it to others. */
+static int stream_variables(const struct checkpoint *c, const saved_variables *saved,
+                            struct stream_reader **reader, struct error *err)
+{
+    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, ERR_OS, "%s", c->name);
+    if (!write_all(c, saved, fd, err) && lseek(fd, 0, SEEK_SET) < 0)
+        error_set_errno(err, ERR_OS, "%s", c->name);
+    if (err->code)
+        close(fd);
+    else
+        *reader = stream_reader_new_files(&fd, 1, c->name);
+    return err->code;
+}
+
+int store_stream(const char *path, int64_t step, const struct graph *graph,
+                 struct stream_reader **reader, struct error *passed_over, struct error *err)
+{
+    static const struct restore_names same = {NULL, 0};
+    struct skipped skipped = {{take_first}, passed_over};
+    struct store *store;
+    struct checkpoint *c;
+    saved_variables saved = VEC_INIT;
+    error_clear(passed_over);
+    if (store_open(path, NULL, &store, err))
+        return err->code;
+    if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
+        const struct loading loading = {c, graph, &same, true};
+        if (!load(&loading, &saved, err))
+            stream_variables(c, &saved, reader, err);
+        saved_release(&saved);
+        checkpoint_close(c);
+    }
+    store_close(store);
+    return err->code;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A checkpoint into the variables of a graph.
+ */
+#ifndef TF_CHECKPOINT_RESTORE_H
+#define TF_CHECKPOINT_RESTORE_H
+
+#include "checkpoint/store/checkpoint.h"
+#include "exec/state/saver.h"
+
+/* Names in the checkpoint that differ from those in the graph: "NEW=OLD", and "NEW/=OLD/" for all
+ * that begin so. */
+struct restore_names {
+    const char *const *pairs;
+    size_t n;
+};
+
+/* ERR_USAGE when a pair is none. */
+int restore_check_names(const struct restore_names *names, struct error *err);
+
+/* Reads the values of all variables of the graph; *saved in the order of its nodes, saved_release
+ * in any case. ERR_DATA naming a variable that is missing, does not fit, or is damaged. */
+int checkpoint_load(struct checkpoint *checkpoint, const struct graph *graph,
+                    const struct restore_names *names, saved_variables *saved, struct error *err);
+
+/* Makes what aggregates updates and counts workers, as it was: that of one shard ("ps-0"), or of
+ * all (NULL). */
+int checkpoint_load_resources(struct checkpoint *checkpoint, const char *shard,
+                              struct variable_store *variables, struct error *err);
+
+struct restore_request {
+    const struct graph *graph;
+    struct restore_names names;
+    struct variable_store *variables;
+    struct device *device; /* of variables that are not there yet */
+};
+
+struct restored {
+    int64_t step;
+    bool fits;                /* it has the graph's variables, damaged or not */
+    struct error passed_over; /* why no newer one; code 0: this is the newest */
+};
+
+/* Restores the newest checkpoint that is complete and whose every byte is as it was saved (`step`
+ * CHECKPOINT_NEWEST), or that of a step. The variables are changed only if all is well. ERR_NOINPUT
+ * when there is none. */
+int store_restore(struct store *store, int64_t step, const struct restore_request *request,
+                  struct restored *restored, struct error *err);
+
+/* What the graph has of the newest intact checkpoint of a store, or of that of a step, as a stream
+ * of records for who wants one. `passed_over`: why no newer one; code 0: it is the newest. The
+ * reader is the caller's to free. */
+int store_stream(const char *path, int64_t step, const struct graph *graph,
+                 struct stream_reader **reader, struct error *passed_over, struct error *err);
+
+#endif

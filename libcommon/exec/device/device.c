@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding and loading the module of a device. The libraries that a module brings (OpenBLAS, OpenMP)
+ * read the environment in their constructors, so what is to be chosen for the machine is set just
+ * before loading and taken away afterwards; what the user set is left as it is.
+ */
+#include "exec/device/device.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit. Left
+ * to itself OpenBLAS knows only CPUs older than itself and takes SSE3 kernels on the others. */
+struct isa {
+    const char *name;
+    const char *blas; /* NULL: OpenBLAS' own choice */
+};
+
+static const struct isa isas[] = {{"v4", "SkylakeX"}, {"v3", "Haswell"}, {"base", NULL}};
+#define N_ISAS ((int)(sizeof isas / sizeof *isas))
+
+/* By features that every machine of a level has, as only newer compilers know the levels' names. */
+static bool machine_has(int isa)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
+    if (!strcmp(isas[isa].name, "v4"))
+        return v3 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (!strcmp(isas[isa].name, "v3"))
+        return v3;
+#endif
+    return !strcmp(isas[isa].name, "base");
+}
+
+/* The folder of modules: tf-tools/ beside this library. */
+static int module_folder(struct str *folder, struct error *err)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&module_folder, &info) || !info.dli_fname)
+        return error_set(err, ERR_CONFIG, "cannot find where the library was loaded from");
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash)
+        str_append_bytes(folder, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
+    str_append(folder, "tf-tools/");
+    return 0;
+}
+
+static void out_of_memory(void)
+{
+    mem_exhausted(0);
+}
+
+/* oneDNN is C++: where `new` finds no memory it would throw through our frames and abort. So its
+ * small allocations get the policy of mem_alloc; its large ones do not come from `new`. */
+static void catch_failing_new(void)
+{
+    typedef void handler(void);
+    handler *(*set)(handler *);
+    void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    void *symbol = runtime ? dlsym(runtime, "_ZSt15set_new_handlerPFvvE") : NULL;
+    memcpy(&set, &symbol, sizeof set);
+    if (set)
+        set(out_of_memory);
+}
+
+/* How often a thread of a team looks before it sleeps. libgomp's own choice, 300,000 times, is many
+ * milliseconds: on a busy machine it burns the time that the thread it waits for would need (a
+ * small model took 20 times longer beside other processes). This is some tenths of a millisecond,
+ * more than what lies between two parallel kernels of a step. */
+#define SPIN_COUNT "4000"
+
+/* A setting that the library to be loaded reads; false: it is none, or the user's own. */
+static bool set_default(const char *name, const char *value)
+{
+    if (!value || getenv(name))
+        return false;
+    setenv(name, value, 0);
+    return true;
+}
+
+static void *load(const char *path, const char *blas)
+{
+    catch_failing_new();
+    bool has_blas = set_default("OPENBLAS_CORETYPE", blas);
+    bool has_spin = !getenv("OMP_WAIT_POLICY") && set_default("GOMP_SPINCOUNT", SPIN_COUNT);
+    /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
+    void *module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    if (has_blas)
+        unsetenv("OPENBLAS_CORETYPE");
+    if (has_spin)
+        unsetenv("GOMP_SPINCOUNT");
+    return module;
+}
+
+/* OpenBLAS' constructor takes 128 MiB of address space for each thread and tries for ever when
+ * there is less; with the libraries' own and the stacks of a team that is about this much. */
+#define LIBRARIES_BYTES ((size_t)128 << 20)
+#define THREAD_BYTES ((size_t)144 << 20)
+
+/* ERR_OS when a limit on address space leaves too little to load kernels. */
+static int check_address_space(struct error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    long threads = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *asked = getenv("OMP_NUM_THREADS");
+    if (asked && atol(asked) > 0 && atol(asked) < threads)
+        threads = atol(asked);
+    size_t bytes = LIBRARIES_BYTES + (size_t)threads * THREAD_BYTES;
+    void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED)
+        return error_set(err, ERR_OS,
+                         "no memory to load kernels for %ld threads: that takes %zu MiB of address "
+                         "space, and the limit (ulimit -v) is %llu",
+                         threads, bytes >> 20, (unsigned long long)limit.rlim_cur >> 20);
+    munmap(probe, bytes);
+    return 0;
+}
+
+/* The best module that exists for the machine, or the one that TF_CPU_ISA asks for. */
+static int load_cpu(void **module, struct error *err)
+{
+    const char *wanted = getenv("TF_CPU_ISA"), *blas = NULL;
+    struct str path = STR_INIT;
+    *module = NULL;
+    if (check_address_space(err))
+        return err->code;
+    error_set(err, ERR_CONFIG, "no kernels for this machine%s%s", wanted ? ": TF_CPU_ISA is " : "",
+              wanted ? wanted : "");
+    for (int i = 0; i < N_ISAS && !*module; i++) {
+        if (!machine_has(i) || (wanted && *wanted && strcmp(wanted, isas[i].name)))
+            continue;
+        /* A fallback to an older module keeps the fast BLAS kernels, which the machine has. */
+        if (!blas)
+            blas = isas[i].blas;
+        str_clear(&path);
+        if (module_folder(&path, err))
+            break;
+        str_printf(&path, "cpu-%s.so", isas[i].name);
+        if (access(path.data, R_OK)) /* not built for this instruction set */
+            continue;
+        *module = load(path.data, blas);
+        if (!*module)
+            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+    }
+    str_release(&path);
+    if (!*module)
+        return err->code;
+    error_clear(err);
+    return 0;
+}
+
+/* ---- other types ---- */
+
+/* "cuda.so"; false: no name of a type. */
+static bool module_name(struct str *name, const char *type)
+{
+    for (const char *c = type; *c; c++) {
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return false;
+        str_append_char(name, (char)tolower((unsigned char)*c));
+    }
+    str_append(name, ".so");
+    return *type != 0;
+}
+
+/* Loads folder/name if it is there. */
+static int load_from(const struct str *folder, const char *name, void **module, struct error *err)
+{
+    struct str path = STR_INIT;
+    str_printf(&path, "%s/%s", str_text(folder), name);
+    if (!access(path.data, R_OK)) {
+        *module = load(path.data, NULL);
+        if (!*module)
+            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+    }
+    str_release(&path);
+    return err->code;
+}
+
+/* Folders of TF_DEVICE_PATH in turn, then the library's. */
+static int load_named(const char *name, void **module, struct error *err)
+{
+    const char *path = getenv("TF_DEVICE_PATH");
+    struct str folder = STR_INIT;
+    int code = 0;
+    while (!code && !*module && path && *path) {
+        size_t n = strcspn(path, ":");
+        str_clear(&folder);
+        str_append_bytes(&folder, path, n);
+        if (n)
+            code = load_from(&folder, name, module, err);
+        path += n + (path[n] == ':');
+    }
+    str_clear(&folder);
+    if (!code && !*module && !(code = module_folder(&folder, err)))
+        code = load_from(&folder, name, module, err);
+    str_release(&folder);
+    return code;
+}
+
+static int load_other(const char *type, void **module, struct error *err)
+{
+    struct str name = STR_INIT;
+    struct error failure = ERROR_INIT;
+    *module = NULL;
+    if (module_name(&name, type))
+        load_named(str_text(&name), module, &failure);
+    if (!failure.code && !*module)
+        error_set(&failure, ERR_CONFIG, "no device of type '%s' in this build", type);
+    str_release(&name);
+    if (failure.code)
+        *err = failure;
+    return failure.code;
+}
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+struct device *device_open(const char *type, int index, const struct device_options *options,
+                           struct error *err)
+{
+    void *module;
+    pthread_mutex_lock(&loading);
+    int code = strcmp(type, "CPU") ? load_other(type, &module, err) : load_cpu(&module, err);
+    pthread_mutex_unlock(&loading);
+    if (code)
+        return NULL;
+    const struct device_entry *entry = dlsym(module, "device_entry");
+    if (!entry || entry->abi != DEVICE_ABI) {
+        error_set(err, ERR_CONFIG, "the kernels of device type '%s' are of another version", type);
+        return NULL;
+    }
+    struct device *device = entry->open(index, options, err);
+    if (device)
+        device->module = module;
+    return device;
+}
+
+void device_free(struct device *device)
+{
+    if (device)
+        device->free(device);
+}
+
+/* ---- host memory ---- */
+
+struct buffer *device_alloc_host(struct device *device, size_t bytes)
+{
+    if (device->is_host)
+        return device->alloc(device, bytes);
+    if (device->alloc_host)
+        return device->alloc_host(device, bytes);
+    return buffer_new(bytes);
+}

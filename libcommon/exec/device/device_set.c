@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/device/device_set.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/device_name.h"
+
+struct names {
+    VEC(struct device_name) names;
+};
+
+static bool has(const struct names *names, const struct device_name *name)
+{
+    for (size_t i = 0; i < names->names.n; i++)
+        if (device_name_equal(&names->names.items[i], name))
+            return true;
+    return false;
+}
+
+static int find_names(struct names *names, const struct graph *graph, struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct device_name name;
+        if (device_name_parse(&name, node->assigned, err))
+            return err->code;
+        if (!device_name_is_full(&name))
+            return error_set(err, ERR_CONFIG, "%s: has no device", node_text(node));
+        if (names->names.n && !device_name_same_task(&names->names.items[0], &name))
+            return error_set(err, ERR_CONFIG, "%s: is on '%s', of another task than other nodes",
+                             node_text(node), node->assigned);
+        if (!has(names, &name))
+            vec_push(&names->names, name);
+    }
+    return 0;
+}
+
+int device_set_open(struct device_set *set, const struct graph *graph,
+                    const struct device_options *options, struct error *err)
+{
+    struct names names = {0};
+    struct device_options each = *options;
+    long cores = options->threads > 0 ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    int code = find_names(&names, graph, err);
+    if (names.names.n)
+        each.threads = (int)(cores / (long)names.names.n);
+    each.threads = each.threads > 0 ? each.threads : 1;
+    for (size_t i = 0; !code && i < names.names.n; i++) {
+        const struct device_name *name = &names.names.items[i];
+        struct device *device = device_open(name->type, name->index, &each, err);
+        if (device)
+            vec_push(&set->devices, device);
+        code = device ? 0 : err->code;
+    }
+    vec_release(&names.names);
+    return code;
+}
+
+static bool is_on_one_device(const struct graph *graph)
+{
+    const char *first = graph->nodes.n ? graph_node(graph, 0)->assigned : "";
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (strcmp(graph_node(graph, (int)i)->assigned, first) != 0)
+            return false;
+    return *first != '\0';
+}
+
+int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
+                        const struct device_options *options, struct error *err)
+{
+    if (is_cut || is_on_one_device(graph))
+        return device_set_open(set, graph, options, err);
+    struct device *device = device_open("CPU", 0, options, err);
+    if (!device)
+        return err->code;
+    vec_push(&set->devices, device);
+    return 0;
+}
+
+void device_set_release(struct device_set *set)
+{
+    for (size_t i = 0; i < set->devices.n; i++)
+        device_free(set->devices.items[i]);
+    vec_release(&set->devices);
+}
+
+int device_find(struct device *const *devices, int n, const struct node *node, struct error *err)
+{
+    struct device_name name;
+    if (device_name_parse(&name, node->assigned, err))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(devices[i]->type, name.type) && devices[i]->index == name.index)
+            return i;
+    error_set(err, ERR_CONFIG, "%s: there is no device '%s' here", node_text(node), node->assigned);
+    return -1;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding kernels in the table, and what their rows say.
+ */
+#include "exec/device/kernel.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whether `type` is among "float32|float64" (ended by a blank or the end). */
+static bool type_listed(const char *list, enum dtype type)
+{
+    const char *name = dtype_name(type);
+    size_t n = strlen(name);
+    for (;;) {
+        size_t length = strcspn(list, "| ");
+        if (length == n && !memcmp(list, name, n))
+            return true;
+        if (list[length] != '|')
+            return false;
+        list += length + 1;
+    }
+}
+
+/* Whether the node's type attributes are among those of "T=float32|float64 Tidx=int32". */
+static bool types_fit(const char *types, const struct node *node)
+{
+    while (types && *types) {
+        size_t name = strcspn(types, "="), end = strcspn(types, " ");
+        bool found = false;
+        for (int i = 0; i < node->n_attrs && !found; i++) {
+            const struct attr *attr = &node->attrs[i];
+            if (strlen(attr->name) == name && !memcmp(attr->name, types, name)) {
+                if (attr->value.kind != ATTR_TYPE ||
+                    !type_listed(types + name + 1, attr->value.type))
+                    return false;
+                found = true;
+            }
+        }
+        if (!found)
+            return false;
+        types += end;
+        while (*types == ' ')
+            types++;
+    }
+    return true;
+}
+
+const struct kernel_row *kernel_find(const struct kernel_table *table, const struct node *node,
+                                     const char *device)
+{
+    const char *op = node->op->def->name;
+    for (size_t i = 0; i < table->n; i++) {
+        const struct kernel_row *row = &table->rows[i];
+        if (row->op[0] == op[0] && !strcmp(row->op, op) && !strcmp(row->device, device) &&
+            types_fit(row->types, node))
+            return row;
+    }
+    return NULL;
+}
+
+bool kernel_exists(const struct kernel_table *table, const char *op, const char *device)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].op, op) && !strcmp(table->rows[i].device, device))
+            return true;
+    return false;
+}
+
+/* ---- where arguments are ---- */
+
+static int argument_count(const struct node *node, const struct op_arg *arg)
+{
+    if (arg->number_attr >= 0)
+        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
+    if (arg->type_list_attr >= 0)
+        return (int)node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
+    return 1;
+}
+
+static enum dtype argument_type(const struct node *node, const struct op_arg *arg, int index)
+{
+    const struct op_attr *attrs = node->op->attrs;
+    if (arg->type_list_attr >= 0)
+        return node_attr(node, attrs[arg->type_list_attr].name)->types[index];
+    return arg->type_attr < 0 ? arg->type : node_type(node, attrs[arg->type_attr].name);
+}
+
+/* Of the i-th tensor among those that the arguments stand for. */
+static bool on_host(uint32_t mask, const struct node *node, const struct op_arg *args, int i)
+{
+    int at = 0, n;
+    for (; i >= (n = argument_count(node, &args[at])); at++)
+        i -= n;
+    enum dtype type = argument_type(node, &args[at], i);
+    if (args[at].is_ref)
+        return false;
+    return type == STRING || type == RESOURCE || (at < 32 && (mask >> at & 1));
+}
+
+bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i)
+{
+    return on_host(row->host_inputs, node, node->op->inputs, i);
+}
+
+bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i)
+{
+    return on_host(row->host_outputs, node, node->op->outputs, i);
+}
+
+int kernel_fail(struct kernel_call *call, const char *format, ...)
+{
+    char text[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(call->err, ERR_DATA, "%s", text);
+}
+
+int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
+{
+    char text[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(setup->err, ERR_DATA, "%s", text);
+}

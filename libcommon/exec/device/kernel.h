@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels: how an op is computed on a device.
+ *
+ * Three moments are kept apart. *Which kernels exist* is data (struct kernel_row) that every tool
+ * links, so that tf-place knows the GPU's without CUDA. *Preparing* happens once per plan: shapes
+ * are known as far as they can be, constants are visible, algorithms and layouts are chosen,
+ * scratch is asked for. *Running* happens in every step: nothing is parsed, looked up or allocated
+ * from the system there.
+ *
+ * Nothing here assumes that tensors lie in host memory or that the work is over when run returns: a
+ * kernel returns DONE, ENQUEUED (ordered on its device's stream) or PENDING (it calls kernel_done
+ * once, later, from any thread). Arguments that its row puts into host memory are the exception: a
+ * kernel that returns ENQUEUED has read its host inputs and filled its host outputs.
+ *
+ * Threads: prepare is called by one thread at a time per plan. run may be called by several threads
+ * at once for the same prepared kernel (steps may overlap): state is read-only in run; what changes
+ * lives in scratch, of which each call has its own.
+ */
+#ifndef TF_EXEC_KERNEL_H
+#define TF_EXEC_KERNEL_H
+
+#include "graph/graph.h"
+
+struct device;
+struct step;
+struct variable;
+struct variable_store;
+
+enum kernel_flag {
+    KERNEL_CHEAP = 1 << 0,  /* costs less than handing it to another thread */
+    KERNEL_ASYNC = 1 << 1,  /* may return PENDING */
+    KERNEL_LAYOUT = 1 << 2, /* understands its device's layouts; others get row-major inputs */
+};
+
+/* That a kernel exists. `types` restricts type attributes: "T=float32|float64 Tidx=int32"; NULL:
+ * any. host_inputs, host_outputs: bit i says that argument i of the declaration is in host memory
+ * even if the device has memory of its own (shapes, axes, predicates). */
+struct kernel_row {
+    const char *op;
+    const char *device; /* "CPU", "CUDA" */
+    const char *code;   /* name of the struct kernel_code in the device's module */
+    const char *types;
+    unsigned flags;
+    uint32_t host_inputs, host_outputs;
+};
+
+struct kernel_table {
+    const struct kernel_row *rows;
+    size_t n;
+};
+
+/* The row for a node on a device type; NULL when there is none. The first that fits wins. */
+const struct kernel_row *kernel_find(const struct kernel_table *table, const struct node *node,
+                                     const char *device);
+
+/* Whether some row has the op at all on that device type, whatever the types. */
+bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
+
+/* Whether input or output i of the node is in host memory, whatever the device's memory is: by the
+ * row, and strings and resources always. References never are: a variable is on its device. An op
+ * that depends on shapes alone (OP_SHAPE_ONLY) gets its inputs wherever they are. */
+bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i);
+bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i);
+
+enum kernel_result {
+    KERNEL_DONE = 0,
+    KERNEL_ENQUEUED = -1,
+    KERNEL_PENDING = -2,
+    /* > 0: an enum error_code; call->err says what */
+};
+
+/* How an output's memory relates to the inputs'; set by prepare. */
+enum kernel_forward {
+    FORWARD_NONE,  /* memory of its own */
+    FORWARD_REUSE, /* may overwrite input `from` if nobody needs it, no other input either */
+    FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
+};
+
+struct kernel_output {
+    enum kernel_forward forward;
+    int from;
+    const struct layout *layout; /* that run will give this output; NULL: row-major */
+};
+
+/* What prepare sees and sets. Valid during the call only. */
+struct kernel_setup {
+    const struct node *node; /* NULL for a device's relayout kernel */
+    struct device *device;
+    struct variable_store *variables; /* and other resources (exec/state/resource.h); NULL: none */
+    int n_in, n_out;
+    const struct node_output *in_types; /* types and shapes, as far as known */
+    const struct node_output *out_types;
+    const struct tensor *const *in_values; /* constant inputs (host), else NULL */
+    const struct layout *const
+        *in_layouts;    /* as inputs arrive, with KERNEL_LAYOUT; NULL: row-major */
+    bool shapes_known;  /* of every input and output */
+    int threads;        /* size of the team that run may use */
+    bool layouts;       /* outputs may have one */
+    bool deterministic; /* bits must not depend on `threads` */
+
+    void *state;          /* given to run and release; released if prepare fails, too */
+    size_t scratch_bytes; /* the device's memory, aligned to MEM_ALIGNMENT, given to each run */
+    struct kernel_output *out; /* n_out, zeroed */
+    const char *name;          /* what --dump-plan shows; default: the row's code */
+    struct error *err;
+};
+
+/* What run sees. */
+struct kernel_call {
+    const struct node *node;
+    void *state;
+    void *scratch;
+    int n_in, n_out;
+    struct tensor *const
+        *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
+    struct tensor *const *out; /* to be obtained by kernel_alloc_output or kernel_alias_output */
+    struct variable *const
+        *refs; /* per input: the variable of a ref input, else NULL; NULL: none */
+    struct device *device;
+    struct step *step;
+    uint64_t iteration; /* 0 outside loops; else a hash of all enclosing iterations */
+    int threads;
+    struct error *err; /* without the node's name: the executor adds it */
+    void *executor;    /* the executor's own */
+};
+
+struct kernel_code {
+    int (*prepare)(struct kernel_setup *setup); /* NULL: nothing to prepare */
+    int (*run)(struct kernel_call *call);       /* enum kernel_result or an error code */
+    void (*release)(void *state);               /* NULL: mem_free of state */
+};
+
+/* Output `i` with the given shape: planned memory if the plan has some (the shape must be the
+ * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).
+ * Returns NULL with call->err set. Types come from the node. */
+struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape);
+
+/* Makes output i the same memory as input `from`, seen with `shape` of equal count (NULL: the
+ * input's). Never copies. An output of a ref type stands for the variable of input `from`. */
+struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
+                                   const struct shape *shape);
+
+/* Makes output i the counted memory of `value`, which is of the output's type. NULL with call->err
+ * set. */
+struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
+
+/* The input, in host memory, for longer than the call: the caller releases it. Memory that is
+ * counted is shared; other memory (a feed, a constant, a variable, a plan's) may change when the
+ * call is over, and is copied. */
+int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
+
+/* The same, and the call lets go of the input, which is valid as long as it is kept: who is its one
+ * holder then may write to it. */
+int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
+
+/* Host memory for the duration of the step whose size was not known in prepare. NULL with call->err
+ * set. */
+void *kernel_temporary(struct kernel_call *call, size_t bytes);
+
+/* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */
+int kernel_fail(struct kernel_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Finishes a PENDING call: 0 or an error code (call->err set). Any thread, exactly once. */
+void kernel_done(struct kernel_call *call, int result);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/device/pool.h"
+
+#include <pthread.h>
+
+#include "base/memory.h"
+
+#define N_CLASSES 4 * 48 /* four sizes per power of two */
+
+struct pooled {
+    struct buffer buffer;  /* what is handed out */
+    struct buffer *memory; /* of the device */
+    struct pooled *next;
+    int size_class;
+};
+
+struct pool {
+    struct device *device;
+    bool on_device;
+    pthread_mutex_t lock; /* guards what follows */
+    struct pooled *idle[N_CLASSES];
+    size_t n_out; /* buffers that somebody holds */
+    bool closed;
+};
+
+struct pool *pool_new(struct device *device, bool on_device)
+{
+    struct pool *pool = mem_alloc(sizeof *pool);
+    pool->device = device;
+    pool->on_device = on_device;
+    pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
+static void pooled_free(struct pooled *p)
+{
+    p->memory->free(p->memory);
+    mem_free(p);
+}
+
+static void destroy(struct pool *pool)
+{
+    pthread_mutex_destroy(&pool->lock);
+    mem_free(pool);
+}
+
+void pool_free(struct pool *pool)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < N_CLASSES; i++) {
+        for (struct pooled *p = pool->idle[i], *next; p; p = next) {
+            next = p->next;
+            pooled_free(p);
+        }
+    }
+    pool->closed = true;
+    bool last = !pool->n_out;
+    pthread_mutex_unlock(&pool->lock);
+    if (last)
+        destroy(pool);
+}
+
+/* The smallest class that holds `bytes`, and its size: (4..7) * 2^k. */
+static int size_class(size_t bytes, size_t *rounded)
+{
+    if (bytes <= 64) {
+        *rounded = 64;
+        return 0;
+    }
+    int shift = 63 - __builtin_clzll((unsigned long long)bytes - 1) - 2;
+    size_t quarter = ((bytes - 1) >> shift) + 1; /* 5..8 */
+    *rounded = quarter << shift;
+    return (shift - 4) * 4 + (int)quarter - 4;
+}
+
+static void give_back(struct buffer *buffer)
+{
+    struct pooled *p = (struct pooled *)buffer;
+    struct pool *pool = buffer->owner;
+    pthread_mutex_lock(&pool->lock);
+    bool closed = pool->closed, last = !--pool->n_out && closed;
+    if (!closed) {
+        p->next = pool->idle[p->size_class];
+        pool->idle[p->size_class] = p;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (closed)
+        pooled_free(p);
+    if (last)
+        destroy(pool);
+}
+
+struct buffer *pool_alloc(struct pool *pool, size_t bytes)
+{
+    size_t rounded;
+    int class = size_class(bytes, &rounded);
+    if (class >= N_CLASSES)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    struct pooled *p = pool->idle[class];
+    if (p)
+        pool->idle[class] = p->next;
+    pool->n_out++;
+    pthread_mutex_unlock(&pool->lock);
+    if (!p) {
+        struct buffer *memory = pool->on_device ? pool->device->alloc(pool->device, rounded)
+                                                : device_alloc_host(pool->device, rounded);
+        if (!memory) {
+            pthread_mutex_lock(&pool->lock);
+            pool->n_out--;
+            pthread_mutex_unlock(&pool->lock);
+            return NULL;
+        }
+        p = mem_alloc(sizeof *p);
+        p->memory = memory;
+        p->size_class = class;
+    }
+    atomic_init(&p->buffer.holders, 1);
+    p->buffer.bytes = bytes;
+    p->buffer.data = p->memory->data;
+    p->buffer.free = give_back;
+    p->buffer.owner = pool;
+    return &p->buffer;
+}

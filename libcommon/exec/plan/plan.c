@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/plan/plan.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+static bool all_cheap(const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_order; i++)
+        if (!item_is_cheap(plan, &plan->items.items[plan->order[i]]))
+            return false;
+    return true;
+}
+
+static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
+{
+    plan->n_fetches = request->n_fetches;
+    struct edge *fetches =
+        arena_array(&plan->memory, (size_t)request->n_fetches + 1, sizeof *fetches);
+    int code = plan_make_graph(plan, request, fetches, err);
+    if (!code)
+        code = plan_prepare(plan, fetches, err);
+    if (!code && !plan->is_static)
+        code = dynamic_new(plan, err);
+    if (code)
+        return code;
+    plan_order_variables(plan);
+    plan_find_checks(plan);
+    if (!plan->is_static)
+        dynamic_connect(plan);
+    else if (!(code = plan_schedule(plan, err)))
+        plan_place_memory(plan);
+    plan->is_cheap = plan->is_static && all_cheap(plan);
+    return code;
+}
+
+int plan_new(const struct graph *graph, const struct plan_options *options,
+             const struct plan_request *request, struct plan **result, struct error *err)
+{
+    struct plan *plan = mem_alloc(sizeof *plan);
+    plan->source = graph;
+    plan->options = *options;
+    if (options->device->kernels)
+        plan->options.kernels = options->device->kernels;
+    pthread_mutex_init(&plan->lock, NULL);
+    int code = compile(plan, request, err);
+    if (code) {
+        plan_free(plan);
+        plan = NULL;
+    }
+    *result = plan;
+    return code;
+}
+
+static void item_release(struct item *item)
+{
+    if (item->state) {
+        if (item->code->release)
+            item->code->release(item->state);
+        else
+            mem_free(item->state);
+    }
+    vec_release(&item->after);
+    vec_release(&item->take);
+    vec_release(&item->give);
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    dynamic_free(plan);
+    static_free_instances(plan);
+    for (size_t i = 0; i < plan->items.n; i++)
+        item_release(&plan->items.items[i]);
+    for (size_t i = 0; i < plan->values.n; i++)
+        if (plan->values.items[i].kind == VALUE_CONSTANT)
+            tensor_release(&plan->values.items[i].constant);
+    vec_release(&plan->items);
+    vec_release(&plan->values);
+    graph_free(plan->graph);
+    mem_free(plan->dump);
+    arena_release(&plan->memory);
+    pthread_mutex_destroy(&plan->lock);
+    mem_free(plan);
+}
+
+bool plan_is_static(const struct plan *plan)
+{
+    return plan->is_static;
+}
+
+size_t plan_peak_bytes(const struct plan *plan)
+{
+    return plan->arena_bytes[0] + plan->arena_bytes[1];
+}
+
+static void describe(const struct plan *plan, const struct item *item, struct plan_item *out)
+{
+    *out = (struct plan_item){.node = item->node,
+                              .name = item->name,
+                              .kernel = item->kernel,
+                              .arena_offset = -1,
+                              .live_from = -1,
+                              .live_to = -1};
+    if (!item->n_out)
+        return;
+    const struct value *value = &plan->values.items[item->out[0]];
+    int64_t bytes = shape_bytes(&value->shape, value->type);
+    out->arena_offset = value->offset;
+    out->on_host = !value->on_device && !plan->options.device->is_host;
+    out->bytes = bytes < 0 ? 0 : (size_t)bytes;
+    out->live_from = value->live_from;
+    out->live_to = value->live_to;
+}
+
+int plan_items(const struct plan *plan, const struct plan_item **items)
+{
+    int n = plan->is_static ? plan->n_order : 0;
+    for (size_t i = 0; !plan->is_static && i < plan->items.n; i++)
+        n += !plan->items.items[i].removed;
+    struct plan *mutable = (struct plan *)(uintptr_t)plan;
+    mem_free(mutable->dump);
+    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
+    int k = 0;
+    for (size_t i = 0; k < n; i++) {
+        int item = plan->is_static ? plan->order[i] : (int)i;
+        if (!plan->items.items[item].removed)
+            describe(plan, &plan->items.items[item], &plan->dump[k++]);
+    }
+    *items = plan->dump;
+    return n;
+}

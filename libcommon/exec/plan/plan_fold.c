@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What depends on nothing that changes from step to step is computed when the plan is made.
+ */
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+/* Results larger than this are computed in every step rather than kept. */
+#define FOLD_BYTES_MAX ((size_t)1 << 20)
+
+static bool foldable(const struct plan *plan, const struct item *item)
+{
+    const struct node *node = item->node;
+    size_t bytes = 0;
+    if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
+        item->refs || !item->n_out || !plan->is_static)
+        return false;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        bool only_shape = node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+        if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
+            return false;
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        if (value->layout || value->type == STRING || !shape_is_known(&value->shape))
+            return false;
+        bytes += (size_t)shape_bytes(&value->shape, value->type);
+    }
+    return bytes <= FOLD_BYTES_MAX;
+}
+
+struct fold {
+    struct call_host host;
+    struct kernel_call call;
+    struct step step;
+    struct tensor *tensors; /* inputs, then outputs */
+    struct tensor **pointers;
+    VEC(void *) temporaries;
+};
+
+static struct device *device_of(const struct fold *f)
+{
+    return f->host.plan->options.device;
+}
+
+static int allocate_on_device(const struct fold *f, struct tensor *t, struct error *err)
+{
+    struct buffer *buffer = device_of(f)->alloc(device_of(f), tensor_bytes(t));
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s", shape_text_typed(t->type, &t->shape));
+    t->buffer = buffer;
+    t->data = buffer->data;
+    return 0;
+}
+
+static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
+                         struct error *err)
+{
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        f->tensors[i] = value->kind == VALUE_CONSTANT
+                            ? value->constant
+                            : tensor_borrow(value->type, &value->shape, NULL);
+        f->pointers[i] = &f->tensors[i];
+    }
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        struct tensor *t = f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
+        *t = tensor_borrow(value->type, &value->shape, NULL);
+        if (value->alias_of < 0 &&
+            (value->on_device ? allocate_on_device(f, t, err)
+                              : tensor_alloc(t, value->type, &value->shape, err)))
+            return err->code;
+    }
+    return 0;
+}
+
+/* What was computed on the device comes to the host, as constants do. */
+static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f, struct error *err)
+{
+    struct device *device = device_of(f);
+    for (int i = 0; i < item->n_out; i++) {
+        struct tensor *t = &f->tensors[item->n_in + i], there = *t;
+        if (!plan->values.items[item->out[i]].on_device)
+            continue;
+        if (tensor_alloc(t, there.type, &there.shape, err)) {
+            *t = there;
+            return err->code;
+        }
+        int code = device->copy_out(device, t->data, there.data, tensor_bytes(&there), true, err);
+        tensor_release(&there);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static void fold_take(struct plan *plan, struct item *item, struct fold *f)
+{
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        struct tensor *t = &f->tensors[item->n_in + i];
+        if (value->on_device) {
+            value->on_device = false;
+            value->alias_of = -1;
+            value->root = item->out[i];
+        }
+        if (value->alias_of >= 0) /* the memory is the constant's that it aliases */
+            t->buffer = NULL;
+        value->kind = VALUE_CONSTANT;
+        value->constant = *t;
+        value->item = -1;
+    }
+    item->removed = true;
+}
+
+static int fold_run(struct plan *plan, struct item *item, struct fold *f)
+{
+    struct device *device = device_of(f);
+    struct error *err = f->call.err, ignored = ERROR_INIT;
+    struct buffer *scratch =
+        item->scratch_bytes ? device->alloc(device, item->scratch_bytes) : NULL;
+    if (item->scratch_bytes && !scratch)
+        return ERR_OS;
+    f->call.scratch = scratch ? scratch->data : NULL;
+    int code = fold_allocate(plan, item, f, err);
+    int result = code ? code : item->code->run(&f->call);
+    if (!code)
+        code =
+            result == KERNEL_PENDING || result > 0 ? ERR_INTERNAL : fold_fetch(plan, item, f, err);
+    device->sync(device, &ignored);
+    if (scratch)
+        scratch->free(scratch);
+    return code;
+}
+
+/* A kernel that fails here is left to fail in the step, with the same message. */
+void plan_fold(struct plan *plan, struct item *item)
+{
+    if (!foldable(plan, item))
+        return;
+    struct error err = ERROR_INIT;
+    size_t n = (size_t)(item->n_in + item->n_out) + 1;
+    struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
+                     .tensors = mem_array(n, sizeof *f.tensors),
+                     .pointers = mem_array(n, sizeof *f.pointers)};
+    f.host.temporaries = (void *)&f.temporaries;
+    f.call = (struct kernel_call){.node = item->node,
+                                  .state = item->state,
+                                  .n_in = item->n_in,
+                                  .n_out = item->n_out,
+                                  .in = f.pointers,
+                                  .out = f.pointers + item->n_in,
+                                  .device = plan->options.device,
+                                  .step = &f.step,
+                                  .threads = 1,
+                                  .err = &err,
+                                  .executor = &f.host};
+    if (!fold_run(plan, item, &f))
+        fold_take(plan, item, &f);
+    else
+        for (int i = 0; i < item->n_out; i++)
+            tensor_release(&f.tensors[item->n_in + i]);
+    for (size_t i = 0; i < f.temporaries.n; i++)
+        mem_free(f.temporaries.items[i]);
+    vec_release(&f.temporaries);
+    mem_free(f.tensors);
+    mem_free(f.pointers);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The part of a graph that a request needs, as a graph of its own: everything that the fetches and
+ * targets depend on, with each fed edge cut and a Placeholder in its place. Feeding cuts the data
+ * edges of one output only; the node's other outputs and its control edges stay.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+struct prune {
+    struct plan *plan;
+    const struct graph *from;
+    char *needed; /* by node of `from` */
+    int *copy;    /* node of the copy, by node of `from`; -1 */
+    VEC(int) todo;
+};
+
+static int find_feed(const struct plan *plan, struct edge edge)
+{
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feeds[i].edge.node == edge.node && plan->feeds[i].edge.slot == edge.slot)
+            return i;
+    return -1;
+}
+
+static void need(struct prune *p, int node)
+{
+    if (!p->needed[node]) {
+        p->needed[node] = 1;
+        vec_push(&p->todo, node);
+    }
+}
+
+static void need_edge(struct prune *p, struct edge edge)
+{
+    if (find_feed(p->plan, edge) < 0)
+        need(p, edge.node);
+}
+
+static void mark(struct prune *p)
+{
+    while (p->todo.n) {
+        const struct node *node = graph_node(p->from, vec_pop(&p->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            need_edge(p, node->inputs[i]);
+        for (int i = 0; i < node->n_controls; i++)
+            need(p, node->controls[i]);
+    }
+}
+
+static struct node *add_feed(struct plan *plan, int feed)
+{
+    const struct plan_feed *f = &plan->feeds[feed];
+    const struct node *fed = graph_node(plan->source, f->edge.node);
+    struct arena *arena = &plan->graph->arena;
+    struct attr *attrs = arena_array(arena, 2, sizeof *attrs);
+    attrs[0] = (struct attr){"dtype", attr_type(f->type)};
+    attrs[1] = (struct attr){"shape", attr_shape(&f->shape)};
+    struct node_spec spec = {.op = "Placeholder",
+                             .name = arena_printf(arena, "_feed_%s_%d", fed->name, f->edge.slot),
+                             .attrs = attrs,
+                             .n_attrs = 2,
+                             .file = fed->file,
+                             .line = fed->line};
+    struct node_output output = {f->type, false, f->shape};
+    return graph_add_trusted(plan->graph, &spec, &output, 1);
+}
+
+static struct edge map_edge(struct prune *p, struct edge edge)
+{
+    int feed = find_feed(p->plan, edge);
+    if (feed >= 0) {
+        if (p->plan->feed_nodes[feed] < 0)
+            p->plan->feed_nodes[feed] = add_feed(p->plan, feed)->id;
+        return (struct edge){p->plan->feed_nodes[feed], 0};
+    }
+    return (struct edge){p->copy[edge.node], edge.slot};
+}
+
+static void copy_node(struct prune *p, const struct node *node)
+{
+    p->copy[node->id] = graph_add_copy(p->plan->graph, node)->id;
+}
+
+static void connect(struct prune *p, const struct node *node)
+{
+    struct node *copy = graph_node(p->plan->graph, p->copy[node->id]);
+    for (int i = 0; i < node->n_inputs; i++)
+        copy->inputs[i] = map_edge(p, node->inputs[i]);
+    for (int i = 0; i < node->n_controls; i++)
+        graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
+}
+
+static int check_feeds(const struct plan *plan, struct error *err)
+{
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const struct plan_feed *f = &plan->feeds[i];
+        const struct node *node = graph_node(plan->source, f->edge.node);
+        const struct node_output *output = &node->outputs[f->edge.slot];
+        if (output->type != f->type)
+            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
+                             dtype_name(output->type), dtype_name(f->type));
+        if (!shape_compatible(&output->shape, &f->shape))
+            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
+                             shape_text_typed(output->type, &output->shape),
+                             shape_text_typed(f->type, &f->shape));
+    }
+    return 0;
+}
+
+/* A source that nobody feeds is found before anything runs. */
+static int check_sources(const struct prune *p, struct error *err)
+{
+    for (size_t i = 0; i < p->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->from, (int)i);
+        if (p->needed[i] && node_has(node, OP_SOURCE))
+            return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
+    }
+    return 0;
+}
+
+static int request_nodes(struct prune *p, const struct plan_request *request, struct error *err)
+{
+    for (int i = 0; i < request->n_fetches; i++) {
+        if (request->fetches[i].slot == CONTROL_SLOT)
+            return error_set(err, ERR_DATA, "%s: has no value to fetch; run it instead",
+                             node_text(graph_node(p->from, request->fetches[i].node)));
+        need_edge(p, request->fetches[i]);
+    }
+    for (int i = 0; i < request->n_targets; i++)
+        need(p, request->targets[i]);
+    return 0;
+}
+
+static int build(struct prune *p, const struct plan_request *request, struct edge *fetch_edges,
+                 struct error *err)
+{
+    int code = request_nodes(p, request, err);
+    if (code)
+        return code;
+    mark(p);
+    if ((code = check_sources(p, err)))
+        return code;
+    for (size_t i = 0; i < p->from->nodes.n; i++)
+        if (p->needed[i])
+            copy_node(p, graph_node(p->from, (int)i));
+    for (size_t i = 0; i < p->from->nodes.n; i++)
+        if (p->needed[i])
+            connect(p, graph_node(p->from, (int)i));
+    for (int i = 0; i < request->n_fetches; i++)
+        fetch_edges[i] = map_edge(p, request->fetches[i]);
+    return graph_infer(p->plan->graph, err);
+}
+
+int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
+                    struct error *err)
+{
+    size_t n = plan->source->nodes.n;
+    struct prune p = {.plan = plan, .from = plan->source};
+    plan->n_feeds = request->n_feeds;
+    plan->feeds =
+        arena_copy(&plan->memory, request->feeds, (size_t)request->n_feeds * sizeof *plan->feeds);
+    plan->feed_nodes =
+        arena_array(&plan->memory, (size_t)request->n_feeds + 1, sizeof *plan->feed_nodes);
+    memset(plan->feed_nodes, -1, (size_t)request->n_feeds * sizeof *plan->feed_nodes);
+    int code = check_feeds(plan, err);
+    if (code)
+        return code;
+    p.needed = mem_alloc(n + 1);
+    p.copy = mem_array(n + 1, sizeof *p.copy);
+    memset(p.copy, -1, n * sizeof *p.copy);
+    plan->graph = graph_new(plan->source->registry);
+    code = build(&p, request, fetch_edges, err);
+    vec_release(&p.todo);
+    mem_free(p.needed);
+    mem_free(p.copy);
+    return code;
+}

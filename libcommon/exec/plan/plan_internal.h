@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a plan is made of. Private to libcommon/exec.
+ *
+ * A plan has its own pruned copy of the graph (plan_graph.c), in which feeds are Placeholders. Each
+ * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
+ * fetches, changes of layout, copies between host and device memory, copies of variables that are
+ * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
+ * writes of variables, plan_memory.c places values in arenas. Static plans run in static.c, dynamic
+ * ones in dynamic.c.
+ */
+#ifndef TF_EXEC_PLAN_INTERNAL_H
+#define TF_EXEC_PLAN_INTERNAL_H
+
+#include "exec/plan/plan.h"
+#include "exec/step/step.h"
+
+#define ALIGN_UP(bytes) (((bytes) + MEM_ALIGNMENT - 1) & ~(size_t)(MEM_ALIGNMENT - 1))
+
+enum value_kind {
+    VALUE_COMPUTED, /* by an item, in every step */
+    VALUE_CONSTANT, /* known when the plan was made: `constant` */
+    VALUE_FEED,     /* feeds[feed] of the step */
+    VALUE_VARIABLE, /* the variable's own memory: a read or a reference */
+};
+
+struct value {
+    enum value_kind kind;
+    enum dtype type;
+    bool is_ref;
+    bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
+    bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
+    int twin;         /* the same value in the other memory; -1: none */
+    struct shape shape;
+    const struct layout *layout;
+    struct tensor constant;    /* owned by the plan, or borrowed from the graph */
+    struct variable *variable; /* of a reference, or whose memory this value aliases */
+    int feed;
+    int item;        /* producer; -1: none */
+    int alias_input; /* of its item: whose memory it is; -1: its own */
+    int alias_of;    /* static: the value whose memory this one is; -1: its own */
+    int root;        /* where the chain of aliases ends */
+    int64_t offset;  /* in the arena of its memory; -1: none */
+    size_t bytes;
+    int live_from, live_to; /* items, by position in the order */
+};
+
+struct hold {
+    struct variable *variable;
+    bool write;
+};
+
+struct item {
+    const struct node *node; /* NULL: the planner's own */
+    const struct kernel_row *row;
+    const struct kernel_code *code;
+    const char *name, *kernel;
+    void *state;
+    size_t scratch_bytes;
+    int64_t scratch_offset;
+    unsigned flags; /* enum kernel_flag */
+    int n_in, n_out;
+    int *in, *out;               /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;      /* by input; NULL when there are none */
+    int *controls, n_controls;   /* items that must be over before; they pass on deadness */
+    VEC(int) after;              /* items that must be over before, dead or alive */
+    VEC(struct hold) take, give; /* static plans: before and after the item */
+    bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
+    struct variable **checked;   /* those variables, each once, if it reads any */
+    int n_checked;
+    bool removed;       /* evaluated when the plan was made */
+    int output_forward; /* out[0]'s enum kernel_forward */
+    int output_from;
+};
+
+struct instance;
+struct pool;
+
+struct plan {
+    const struct graph *source;
+    struct graph *graph; /* pruned copy; its nodes are what items point to */
+    struct plan_options options;
+    struct arena memory; /* of everything below that is not a VEC */
+    VEC(struct item) items;
+    VEC(struct value) values;
+    int *value_of;       /* first output's value, by node of `graph`; -1: none */
+    int *item_of;        /* by node; -1: none */
+    int *order, n_order; /* items, as they run */
+    int n_feeds, n_fetches;
+    struct plan_feed *feeds; /* as requested */
+    int *feed_nodes;         /* of `graph`; -1: not needed */
+    int *fetch_values;
+    bool is_static;
+    bool is_cheap;         /* static: no kernel is worth a thread of its own */
+    size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
+    struct plan_item *dump;
+    pthread_mutex_t lock;    /* guards idle */
+    struct instance *idle;   /* memory of steps that are over */
+    struct dynamic *dynamic; /* of dynamic plans */
+};
+
+/* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
+int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
+                    struct error *err);
+
+/* plan_prepare.c: values, items, prepared kernels, fetches. */
+int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
+int plan_add_item(struct plan *plan, const struct item *item);
+/* The value with this value's memory, following aliases. */
+int plan_root_value(const struct plan *plan, int value);
+
+/* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
+int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
+
+/* plan_transfer.c: the value in the memory that is wanted: itself, or a copy, which all consumers
+ * share if it is the same for all. -1 with the error set. */
+int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,
+                   struct error *err);
+/* The item that copies a variable for this input, and for no other; -1: none does. */
+int plan_copy_for(const struct plan *plan, const struct item *item, int input);
+/* The constant as the host sees it; NULL: the value is none. */
+const struct tensor *plan_host_constant(const struct plan *plan, int value);
+
+/* plan_layout.c: the value in row-major order: itself, or the result of a relayout item; -1 with
+ * the error set. */
+int plan_row_major(struct plan *plan, int value, struct error *err);
+
+/* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
+void plan_fold(struct plan *plan, struct item *item);
+
+/* plan_outgoing.c: marks what leaves the process. */
+void plan_find_outgoing(struct plan *plan);
+
+/* plan_order.c: orders reads and writes of variables. */
+struct use {
+    struct variable *variable;
+    int item;
+    bool write;
+    int alias; /* value that is the variable's memory, made by another item; -1 */
+};
+typedef VEC(struct use) use_vec;
+void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
+void plan_order_variables(struct plan *plan);
+/* Then: finds the variables that an item checks. */
+void plan_find_checks(struct plan *plan);
+
+/* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
+int plan_schedule(struct plan *plan, struct error *err);
+
+/* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
+void plan_place_memory(struct plan *plan);
+
+/* start.c. What a run of a plan was given, and who is told how it ended. */
+struct execution {
+    struct step *step;
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct step_done *done; /* NULL: the thread that runs it waits for the end */
+    bool is_part;           /* of a step that others end */
+    struct step_waiter
+        waiter; /* aborts the rendezvous when the step stops; registered if `waits` */
+    bool waits;
+};
+
+/* Clears fetches and checks feeds. execution_close follows in any case; it stops the step if the
+ * run failed, and ends it. In between *execution must not move. */
+int execution_open(struct execution *execution, const struct plan *plan, struct error *err);
+void execution_close(struct execution *execution, int code, const struct error *err);
+
+/* static.c */
+int static_run(struct plan *plan, struct execution *execution, struct error *err);
+void static_start(struct plan *plan, const struct execution *execution);
+void static_free_instances(struct plan *plan);
+
+/* dynamic_plan.c: finds frames; when items are ordered, edges. */
+int dynamic_new(struct plan *plan, struct error *err);
+void dynamic_connect(struct plan *plan);
+
+/* dynamic_step.c */
+void dynamic_free(struct plan *plan);
+int dynamic_run(struct plan *plan, struct execution *execution, struct error *err);
+void dynamic_start(struct plan *plan, const struct execution *execution);
+
+/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
+ * executor keeps per call. */
+struct call_host {
+    bool planned; /* outputs have memory from the plan */
+    struct plan *plan;
+    const struct item *item;
+    struct tensor *fetches;     /* of the step */
+    struct variable **out_refs; /* dynamic: the variable of a ref output */
+    struct pool *pool;          /* dynamic: where outputs come from */
+    struct pool *host_pool;     /* and those in host memory, if that is not the device's */
+    bool copies_reads;          /* dynamic: an output cannot be the memory of a variable */
+    VEC(void *) * temporaries;  /* freed after the call or, at the latest, after the step */
+    void (*done)(struct call_host *host, int result);
+};
+
+/* run.c: memory for a value of a dynamic plan; NULL: there is none. */
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes);
+/* Whether it takes less than handing it to another thread: its kernel always does, or what
+ * it is known to read and write is little. */
+bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* Puts node and op in front of a kernel's message. */
+int item_fail(const struct item *item, struct error *err);
+/* Tells the step's trace, if it has one, that the item ran from `start` until now. */
+void item_trace(const struct item *item, const struct step *step, int64_t start);
+/* ERR_DATA unless every variable that the item reads has a value. */
+int item_check_variables(const struct item *item, struct error *err);
+/* ERR_DATA when some float output of the call is not finite. */
+int item_check_numerics(const struct plan *plan, const struct item *item,
+                        const struct kernel_call *call, struct error *err);
+
+/* The kernels of the planner's own items. */
+extern const struct kernel_code plan_fetch_code; /* state: the index of the fetch */
+extern const struct kernel_code plan_copy_code;
+extern const struct kernel_code plan_copy_in_code;
+extern const struct kernel_code plan_copy_out_code;
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/plan/plan_io.h"
+
+#include "exec/plan/plan_internal.h"
+
+static void pack_item(msgpack_packer *packer, const struct plan_item *item)
+{
+    msgpack_pack_map(packer, item->on_host ? 7 : 6);
+    pack_key(packer, "node");
+    pack_text(packer, item->name);
+    pack_key(packer, "kernel");
+    pack_text(packer, item->kernel);
+    pack_key(packer, "offset");
+    msgpack_pack_int64(packer, item->arena_offset);
+    if (item->on_host) {
+        pack_key(packer, "host");
+        msgpack_pack_true(packer);
+    }
+    pack_key(packer, "bytes");
+    msgpack_pack_uint64(packer, item->bytes);
+    pack_key(packer, "from");
+    msgpack_pack_int(packer, item->live_from);
+    pack_key(packer, "to");
+    msgpack_pack_int(packer, item->live_to);
+}
+
+static void pack_feeds(msgpack_packer *packer, const struct plan *plan)
+{
+    struct str text = STR_INIT;
+    msgpack_pack_array(packer, (size_t)plan->n_feeds);
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const struct plan_feed *feed = &plan->feeds[i];
+        str_clear(&text);
+        graph_print_edge(&text, plan->source, feed->edge);
+        str_append_char(&text, ' ');
+        shape_print_typed(&text, feed->type, &feed->shape);
+        pack_text(packer, str_text(&text));
+    }
+    str_release(&text);
+}
+
+int plan_write(struct stream_writer *writer, const struct plan *plan, const char *run,
+               struct error *err)
+{
+    const struct plan_item *items;
+    int n = plan_items(plan, &items);
+    msgpack_packer *packer = stream_begin(writer, RECORD_PLAN, 8);
+    pack_key(packer, "run");
+    pack_text(packer, run);
+    pack_key(packer, "nodes");
+    msgpack_pack_uint64(packer, plan->graph->nodes.n);
+    pack_key(packer, "of");
+    msgpack_pack_uint64(packer, plan->source->nodes.n);
+    pack_key(packer, "static");
+    if (plan->is_static)
+        msgpack_pack_true(packer);
+    else
+        msgpack_pack_false(packer);
+    pack_key(packer, "peak");
+    msgpack_pack_uint64(packer, plan_peak_bytes(plan));
+    pack_key(packer, "choice");
+    pack_text(packer, plan->options.device->choice ? plan->options.device->choice : "");
+    pack_key(packer, "feeds");
+    pack_feeds(packer, plan);
+    pack_key(packer, "items");
+    msgpack_pack_array(packer, (size_t)n);
+    for (int i = 0; i < n; i++)
+        pack_item(packer, &items[i]);
+    return stream_write(writer, NULL, 0, err);
+}

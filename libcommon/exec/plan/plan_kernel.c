@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Preparing one kernel: what it is shown, and what it says of its outputs.
+ */
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+struct scratch_arrays { /* what a kernel_setup points to */
+    struct node_output *in_types;
+    const struct tensor **in_values;
+    const struct layout **in_layouts;
+    struct kernel_output *out;
+};
+
+static bool fill_inputs(const struct plan *plan, const struct item *item, struct scratch_arrays *a)
+{
+    bool known = true;
+    for (int i = 0; i < item->n_in; i++) {
+        struct edge edge = item->node->inputs[i];
+        a->in_types[i] = graph_node(plan->graph, edge.node)->outputs[edge.slot];
+        known = known && shape_is_known(&a->in_types[i].shape);
+        if (item->in[i] < 0)
+            continue;
+        a->in_layouts[i] = plan->values.items[item->in[i]].layout;
+        a->in_values[i] = plan_host_constant(plan, item->in[i]);
+    }
+    return known;
+}
+
+/* An output cannot be the memory of an input that its row wants elsewhere. */
+static int check_alias(const struct plan *plan, const struct item *item, int output, int from,
+                       struct error *err)
+{
+    if (item->in[from] < 0 || plan->values.items[item->in[from]].on_device ==
+                                  plan->values.items[item->out[output]].on_device)
+        return 0;
+    return error_set(err, ERR_INTERNAL,
+                     "the row of kernel '%s' puts output %d and input %d, the same memory, "
+                     "in different places",
+                     item->kernel, output, from);
+}
+
+static int take_outputs(struct plan *plan, struct item *item, const struct kernel_output *out,
+                        struct error *err)
+{
+    struct variable *variable = NULL;
+    for (int i = 0; item->refs && i < item->n_in && !variable; i++)
+        variable = item->refs[i];
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        if (out[i].forward == FORWARD_ALIAS && check_alias(plan, item, i, out[i].from, err))
+            return err->code;
+        value->layout = out[i].layout;
+        value->alias_input = out[i].forward == FORWARD_ALIAS ? out[i].from : -1;
+        if (value->is_ref) {
+            value->kind = VALUE_VARIABLE;
+            value->variable = variable;
+        } else if (plan->is_static && out[i].forward == FORWARD_ALIAS) {
+            value->alias_of = item->in[out[i].from];
+            value->root = plan->values.items[value->alias_of].root;
+        }
+    }
+    if (item->n_out) {
+        item->output_forward = out[0].forward;
+        item->output_from = out[0].from;
+    }
+    return 0;
+}
+
+int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
+{
+    const struct node *node = item->node;
+    size_t n_in = (size_t)item->n_in + 1;
+    struct arena arena = ARENA_INIT;
+    struct scratch_arrays a = {arena_array(&arena, n_in, sizeof *a.in_types),
+                               arena_array(&arena, n_in, sizeof *a.in_values),
+                               arena_array(&arena, n_in, sizeof *a.in_layouts),
+                               arena_array(&arena, (size_t)item->n_out + 1, sizeof *a.out)};
+    bool known = fill_inputs(plan, item, &a);
+    for (int i = 0; i < item->n_out; i++)
+        known = known && shape_is_known(&node->outputs[i].shape);
+    struct kernel_setup setup = {.node = node,
+                                 .device = plan->options.device,
+                                 .variables = plan->options.variables,
+                                 .n_in = item->n_in,
+                                 .n_out = item->n_out,
+                                 .in_types = a.in_types,
+                                 .out_types = node->outputs,
+                                 .in_values = a.in_values,
+                                 .in_layouts = a.in_layouts,
+                                 .shapes_known = known,
+                                 .threads = plan->is_static ? plan->options.device->threads : 1,
+                                 .deterministic = plan->options.device->deterministic,
+                                 .layouts = (item->flags & KERNEL_LAYOUT) != 0,
+                                 .out = a.out,
+                                 .name = item->kernel,
+                                 .err = err};
+    int code = item->code->prepare ? item->code->prepare(&setup) : 0;
+    if (!code) {
+        item->state = setup.state;
+        item->kernel = setup.name;
+        item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
+        code = take_outputs(plan, item, a.out, err);
+    }
+    if (code) {
+        if (setup.state && item->code->release)
+            item->code->release(setup.state);
+        else
+            mem_free(setup.state);
+        item_fail(item, err);
+    }
+    arena_release(&arena);
+    return code;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From nodes to items: each node's kernel is found and prepared, its outputs become values.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+#include "exec/state/saver.h"
+
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
+{
+    struct value value = {.kind = VALUE_COMPUTED,
+                          .type = type,
+                          .twin = -1,
+                          .shape = *shape,
+                          .feed = -1,
+                          .item = -1,
+                          .alias_input = -1,
+                          .alias_of = -1,
+                          .root = (int)plan->values.n,
+                          .offset = -1};
+    vec_push(&plan->values, value);
+    return (int)plan->values.n - 1;
+}
+
+int plan_add_item(struct plan *plan, const struct item *item)
+{
+    vec_push(&plan->items, *item);
+    return (int)plan->items.n - 1;
+}
+
+int plan_root_value(const struct plan *plan, int value)
+{
+    return plan->values.items[value].root;
+}
+
+static int value_at(const struct plan *plan, struct edge edge)
+{
+    return plan->value_of[edge.node] < 0 ? -1 : plan->value_of[edge.node] + edge.slot;
+}
+
+static int add_outputs(struct plan *plan, const struct node *node)
+{
+    int first = (int)plan->values.n;
+    for (int i = 0; i < node->n_outputs; i++) {
+        int v = plan_add_value(plan, node->outputs[i].type, &node->outputs[i].shape);
+        plan->values.items[v].is_ref = node->outputs[i].is_ref;
+    }
+    plan->value_of[node->id] = first;
+    return first;
+}
+
+/* ---- values without an item ---- */
+
+/* One store serves all devices, but a variable is in the memory of one. */
+static int check_same_memory(const struct plan *plan, const struct variable *variable,
+                             struct error *err)
+{
+    const struct device *here = plan->options.device, *there = variable->device;
+    if (here == there || (here->is_host && (!there || there->is_host)))
+        return 0;
+    return error_set(err, ERR_DATA, "variable '%s' is in the memory of %s:%d, not of %s:%d",
+                     variable->name, there ? there->type : "CPU", there ? there->index : 0,
+                     here->type, here->index);
+}
+
+static int add_variable(struct plan *plan, const struct node *node, struct error *err)
+{
+    struct variable like = variable_of_node(node, plan->options.device);
+    struct variable *variable;
+    int code = variable_store_get(plan->options.variables, &like, &variable, err);
+    if (!code)
+        code = check_same_memory(plan, variable, err);
+    if (code)
+        return error_prefix(err, "%s: ", node_text(node));
+    int first = add_outputs(plan, node);
+    struct value *value = &plan->values.items[first];
+    value->kind = VALUE_VARIABLE;
+    value->variable = variable;
+    value->on_device = !plan->options.device->is_host;
+    return 0;
+}
+
+static void bind_controls(struct plan *plan, struct item *item)
+{
+    const struct node *node = item->node;
+    item->controls = arena_array(&plan->memory, (size_t)node->n_controls + 1, sizeof(int));
+    for (int i = 0; i < node->n_controls; i++)
+        if (plan->item_of[node->controls[i]] >= 0)
+            item->controls[item->n_controls++] = plan->item_of[node->controls[i]];
+}
+
+static void add_constant(struct plan *plan, const struct node *node)
+{
+    int first = add_outputs(plan, node);
+    struct value *value = &plan->values.items[first];
+    value->kind = VALUE_CONSTANT;
+    value->constant = *node_attr(node, "value")->tensor;
+    value->constant.buffer = NULL;
+    if (node->n_controls) { /* in a loop or a branch: it exists only where that runs */
+        struct item item = {.node = node, .name = node->name, .kernel = "constant"};
+        item.flags = KERNEL_CHEAP;
+        item.n_out = 1;
+        item.out = arena_alloc(&plan->memory, sizeof *item.out);
+        item.out[0] = (int)(value - plan->values.items);
+        bind_controls(plan, &item);
+        value->item = plan->item_of[node->id] = plan_add_item(plan, &item);
+    }
+}
+
+static int find_fed(const struct plan *plan, int node)
+{
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feed_nodes[i] == node)
+            return i;
+    return -1;
+}
+
+/* ---- one node ---- */
+
+static int no_kernel(const struct plan *plan, const struct node *node, struct error *err)
+{
+    struct str types = STR_INIT;
+    for (int i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].value.kind == ATTR_TYPE)
+            str_printf(&types, " %s=%s", node->attrs[i].name,
+                       dtype_name(node->attrs[i].value.type));
+    const char *device = plan->options.device->type;
+    bool other = kernel_exists(plan->options.kernels, node->op->def->name, device);
+    int code =
+        error_set(err, ERR_DATA, "%s: %s: no %s kernel%s%s", node_text(node), node->op->def->name,
+                  device, other ? " for" : "", other ? str_text(&types) : "");
+    str_release(&types);
+    return code;
+}
+
+static bool wants_device(const struct plan *plan, const struct item *item, int input)
+{
+    return !plan->options.device->is_host && !kernel_input_on_host(item->row, item->node, input);
+}
+
+static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
+{
+    const struct node *node = item->node;
+    item->n_in = node->n_inputs;
+    item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int v = value_at(plan, node->inputs[i]);
+        bool on_device = wants_device(plan, item, i);
+        bool as_it_comes =
+            item->flags & KERNEL_LAYOUT && (v < 0 || plan->values.items[v].on_device == on_device);
+        if (v >= 0 && !as_it_comes && (v = plan_row_major(plan, v, err)) < 0)
+            return err->code;
+        if (v >= 0 && !node_has(node, OP_SHAPE_ONLY) &&
+            (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
+            return err->code;
+        item->in[i] = v; /* -1: a back edge, bound when its producer is there */
+    }
+    return 0;
+}
+
+/* Which inputs are references that the op declared, and so gets the variable itself. */
+static void bind_refs(struct plan *plan, struct item *item)
+{
+    const struct op *op = item->node->op;
+    int at = 0;
+    for (int i = 0; i < op->n_inputs; i++) {
+        const struct op_arg *arg = &op->inputs[i];
+        if (arg->is_ref && arg->number_attr < 0) {
+            if (!item->refs)
+                item->refs = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->refs);
+            item->refs[at] = plan->values.items[item->in[at]].variable;
+        }
+        at +=
+            arg->number_attr < 0 ? 1 : (int)node_int(item->node, op->attrs[arg->number_attr].name);
+    }
+    item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
+}
+
+static void bind_outputs(struct plan *plan, struct item *item)
+{
+    const struct node *node = item->node;
+    int first = add_outputs(plan, node);
+    item->n_out = node->n_outputs;
+    item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
+    for (int i = 0; i < item->n_out; i++) {
+        item->out[i] = first + i;
+        plan->values.items[first + i].on_device =
+            !plan->options.device->is_host && !kernel_output_on_host(item->row, node, i);
+    }
+}
+
+/* ---- all nodes ---- */
+
+static int add_item(struct plan *plan, const struct node *node, struct error *err)
+{
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    if (!row)
+        return no_kernel(plan, node, err);
+    struct item item = {
+        .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
+    if (plan->options.no_layouts || !plan->is_static)
+        item.flags &= ~(unsigned)KERNEL_LAYOUT;
+    item.code = plan->options.device->code(plan->options.device, row->code);
+    if (!item.code)
+        return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
+                         node_text(node), row->code, row->device);
+    bind_controls(plan, &item);
+    int code = bind_inputs(plan, &item, err);
+    if (code)
+        return code;
+    bind_refs(plan, &item);
+    bind_outputs(plan, &item);
+    if ((code = plan_prepare_kernel(plan, &item, err)))
+        return code;
+    int id = plan_add_item(plan, &item);
+    plan->item_of[node->id] = id;
+    for (int i = 0; i < item.n_out; i++)
+        plan->values.items[item.out[i]].item = id;
+    plan_fold(plan, &plan->items.items[id]);
+    return 0;
+}
+
+static int add_node(struct plan *plan, const struct node *node, struct error *err)
+{
+    int feed = find_fed(plan, node->id);
+    if (feed >= 0) {
+        int first = add_outputs(plan, node);
+        struct value *value = &plan->values.items[first];
+        value->kind = VALUE_FEED;
+        value->feed = feed;
+        return 0;
+    }
+    if (node_is(node, "Variable"))
+        return add_variable(plan, node, err);
+    if (node_is(node, "Const")) {
+        add_constant(plan, node);
+        return 0;
+    }
+    return add_item(plan, node, err);
+}
+
+/* Inputs that closed a loop were not there when their consumer was made. A copy between iterations
+ * is not possible: NextIteration and Merge keep a value where it is. */
+static int bind_back_edges(struct plan *plan, struct error *err)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        for (int k = 0; item->row && k < item->n_in; k++) {
+            if (item->in[k] >= 0)
+                continue;
+            item->in[k] = value_at(plan, item->node->inputs[k]);
+            if (plan->values.items[item->in[k]].on_device != wants_device(plan, item, k))
+                return error_set(err, ERR_INTERNAL, "%s: the loop brings input %d in other memory",
+                                 node_text(item->node), k);
+        }
+    }
+    return 0;
+}
+
+/* Also of what is copied for the item, as a read of it. */
+static void add_after(struct plan *plan, struct item *item, int before)
+{
+    vec_push(&item->after, before);
+    for (int i = 0; i < item->n_in; i++) {
+        int copy = plan_copy_for(plan, item, i);
+        if (copy >= 0)
+            vec_push(&plan->items.items[copy].after, before);
+    }
+}
+
+/* `_after` names nodes that must be over before, dead or alive, if they are in the plan. */
+static void bind_after(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        const struct attr_value *names = item->node ? node_attr(item->node, "_after") : NULL;
+        for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
+            const struct node *before = graph_find(plan->graph, names->strings[k]);
+            int id = before ? plan->item_of[before->id] : -1;
+            if (id >= 0 && id != (int)i && !plan->items.items[id].removed)
+                add_after(plan, item, id);
+        }
+    }
+}
+
+static int add_fetches(struct plan *plan, const struct edge *edges, struct error *err)
+{
+    plan->fetch_values =
+        arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_values);
+    for (int i = 0; i < plan->n_fetches; i++) {
+        int v = plan_row_major(plan, value_at(plan, edges[i]), err);
+        if (v < 0)
+            return err->code;
+        struct item item = {.code = &plan_fetch_code,
+                            .name = "fetch",
+                            .kernel = "fetch",
+                            .flags = KERNEL_CHEAP,
+                            .n_in = 1,
+                            .needs_initialized = true};
+        int *index = mem_alloc(sizeof *index);
+        *index = i;
+        item.state = index;
+        item.in = arena_alloc(&plan->memory, sizeof *item.in);
+        item.in[0] = plan->fetch_values[i] = v;
+        plan_add_item(plan, &item);
+    }
+    return 0;
+}
+
+/* Whether a fixed order with planned memory will do. */
+static bool can_be_static(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
+        const struct node *node = graph_node(plan->graph, (int)i);
+        if (node_has(node, OP_CONTROL_FLOW))
+            return false;
+        for (int k = 0; k < node->n_outputs; k++) {
+            const struct node_output *output = &node->outputs[k];
+            if (!output->is_ref && !node_is(node, "Const") &&
+                (!shape_is_known(&output->shape) || output->type == STRING))
+                return false;
+        }
+        const struct kernel_row *row =
+            kernel_find(plan->options.kernels, node, plan->options.device->type);
+        if (row && row->flags & KERNEL_ASYNC)
+            return false;
+    }
+    return !plan->options.dynamic;
+}
+
+int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)
+{
+    size_t n = plan->graph->nodes.n;
+    int *order = mem_array(n + 1, sizeof *order);
+    plan->value_of = arena_array(&plan->memory, n + 1, sizeof *plan->value_of);
+    plan->item_of = arena_array(&plan->memory, n + 1, sizeof *plan->item_of);
+    memset(plan->value_of, -1, n * sizeof *plan->value_of);
+    memset(plan->item_of, -1, n * sizeof *plan->item_of);
+    plan->is_static = can_be_static(plan);
+    int code = graph_order(plan->graph, order, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = add_node(plan, graph_node(plan->graph, order[i]), err);
+    mem_free(order);
+    if (code)
+        return code;
+    if ((code = bind_back_edges(plan, err)))
+        return code;
+    bind_after(plan);
+    plan_find_outgoing(plan);
+    return add_fetches(plan, fetch_edges, err);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fixed order of a static plan, and which items take and give variables, so that steps may
+ * overlap: a run of reads is one hold, a write another.
+ *
+ * Steps cannot wait for each other in a circle because whoever keeps a variable waits only for
+ * variables with larger ids. A hold that would be taken while one of a larger id is kept is taken
+ * earlier, together with that.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+typedef VEC(int) int_vec;
+
+struct schedule {
+    const struct plan *plan;
+    int *pending;
+    int_vec *next;
+    int *heap, n_heap;
+};
+
+/* Items that nothing waits for (updates, fetches) go first: they free what they consume. */
+static long long priority(const struct schedule *s, int item)
+{
+    return (long long)item + (s->next[item].n ? (1LL << 40) : 0);
+}
+
+static void heap_push(struct schedule *s, int item)
+{
+    int i = s->n_heap++;
+    while (i > 0 && priority(s, s->heap[(i - 1) / 2]) > priority(s, item)) {
+        s->heap[i] = s->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    s->heap[i] = item;
+}
+
+static int heap_pop(struct schedule *s)
+{
+    int top = s->heap[0], last = s->heap[--s->n_heap], i = 0;
+    for (;;) {
+        int child = 2 * i + 1;
+        if (child >= s->n_heap)
+            break;
+        if (child + 1 < s->n_heap && priority(s, s->heap[child + 1]) < priority(s, s->heap[child]))
+            child++;
+        if (priority(s, s->heap[child]) >= priority(s, last))
+            break;
+        s->heap[i] = s->heap[child];
+        i = child;
+    }
+    s->heap[i] = last;
+    return top;
+}
+
+static void schedule_edge(struct schedule *s, int from, int to)
+{
+    vec_push(&s->next[from], to);
+    s->pending[to]++;
+}
+
+static void schedule_edges(struct schedule *s)
+{
+    const struct plan *plan = s->plan;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        if (item->removed)
+            continue;
+        for (int k = 0; k < item->n_in; k++)
+            if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
+                schedule_edge(s, plan->values.items[item->in[k]].item, (int)i);
+        for (int k = 0; k < item->n_controls; k++)
+            if (!plan->items.items[item->controls[k]].removed)
+                schedule_edge(s, item->controls[k], (int)i);
+        for (size_t k = 0; k < item->after.n; k++)
+            schedule_edge(s, item->after.items[k], (int)i);
+    }
+}
+
+static int fixed_order(struct plan *plan, struct error *err)
+{
+    size_t n = plan->items.n, live = 0;
+    struct schedule s = {.plan = plan};
+    s.pending = mem_array(2 * n + 2, sizeof *s.pending);
+    s.heap = s.pending + n;
+    s.next = mem_array(n + 1, sizeof *s.next);
+    schedule_edges(&s);
+    plan->order = arena_array(&plan->memory, n + 1, sizeof *plan->order);
+    for (size_t i = 0; i < n; i++) {
+        if (plan->items.items[i].removed)
+            continue;
+        live++;
+        if (s.pending[i] == 0)
+            heap_push(&s, (int)i);
+    }
+    plan->n_order = 0;
+    while (s.n_heap) {
+        int item = heap_pop(&s);
+        plan->order[plan->n_order++] = item;
+        for (size_t k = 0; k < s.next[item].n; k++)
+            if (--s.pending[s.next[item].items[k]] == 0)
+                heap_push(&s, s.next[item].items[k]);
+    }
+    for (size_t i = 0; i < n; i++)
+        vec_release(&s.next[i]);
+    mem_free(s.next);
+    mem_free(s.pending);
+    if ((size_t)plan->n_order == live)
+        return 0;
+    return error_set(err, ERR_INTERNAL, "the plan has a cycle among reads and writes");
+}
+
+/* ---- holds ---- */
+
+struct span { /* positions in the order */
+    struct variable *variable;
+    int from, to;
+    bool write;
+};
+
+typedef VEC(struct span) span_vec;
+
+static int writes_first(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+    if (x->variable->id != y->variable->id)
+        return x->variable->id < y->variable->id ? -1 : 1;
+    return (int)y->write - (int)x->write;
+}
+
+/* The last span of each variable, by its id. */
+static void add_use(span_vec *spans, int *last, const struct use *use, int position)
+{
+    int at = last[use->variable->id] - 1;
+    if (at >= 0 && !use->write && !spans->items[at].write) {
+        spans->items[at].to = position;
+        return;
+    }
+    struct span span = {use->variable, position, position, use->write};
+    vec_push(spans, span);
+    last[use->variable->id] = (int)spans->n;
+}
+
+static void collect_spans(const struct plan *plan, span_vec *spans)
+{
+    int n_ids = 0;
+    for (size_t i = 0; i < plan->values.n; i++)
+        if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
+            n_ids = plan->values.items[i].variable->id + 1;
+    int *last = mem_array((size_t)n_ids + 1, sizeof *last);
+    use_vec uses = VEC_INIT;
+    for (int position = 0; position < plan->n_order; position++) {
+        uses.n = 0;
+        plan_collect_uses(plan, plan->order[position], &uses);
+        if (uses.n)
+            qsort(uses.items, uses.n, sizeof *uses.items, writes_first);
+        for (size_t i = 0; i < uses.n; i++) /* a write covers the reads of the same item */
+            if (!i || uses.items[i].variable != uses.items[i - 1].variable)
+                add_use(spans, last, &uses.items[i], position);
+    }
+    vec_release(&uses);
+    mem_free(last);
+}
+
+/* True if the span had to begin earlier, with one of a larger id that is kept when it begins. */
+static bool hoist(struct span *span, const span_vec *spans)
+{
+    int from = span->from;
+    for (size_t i = 0; i < spans->n; i++) {
+        const struct span *other = &spans->items[i];
+        if (other->variable->id > span->variable->id && other->from < from && other->to >= from)
+            from = other->from;
+    }
+    bool earlier = from < span->from;
+    span->from = from;
+    return earlier;
+}
+
+/* Makes two spans of one variable that overlap one span. False: there are none. */
+static bool join(span_vec *spans)
+{
+    for (size_t i = 0; i < spans->n; i++) {
+        for (size_t k = i + 1; k < spans->n; k++) {
+            struct span *a = &spans->items[i], *b = &spans->items[k];
+            if (a->variable != b->variable || a->to < b->from || b->to < a->from)
+                continue;
+            a->from = a->from < b->from ? a->from : b->from;
+            a->to = a->to > b->to ? a->to : b->to;
+            a->write = a->write || b->write;
+            *b = vec_pop(spans);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void order_spans(span_vec *spans)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < spans->n; i++)
+            changed = hoist(&spans->items[i], spans) || changed;
+        while (changed && join(spans))
+            ;
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
+}
+
+static void add_holds(struct plan *plan)
+{
+    span_vec spans = VEC_INIT;
+    collect_spans(plan, &spans);
+    order_spans(&spans);
+    if (spans.n)
+        qsort(spans.items, spans.n, sizeof *spans.items, by_id);
+    for (size_t i = 0; i < spans.n; i++) {
+        const struct span *span = &spans.items[i];
+        struct hold hold = {span->variable, span->write};
+        vec_push(&plan->items.items[plan->order[span->from]].take, hold);
+        vec_push(&plan->items.items[plan->order[span->to]].give, hold);
+    }
+    vec_release(&spans);
+}
+
+int plan_schedule(struct plan *plan, struct error *err)
+{
+    int code = fixed_order(plan, err);
+    if (!code)
+        add_holds(plan);
+    return code;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where values are. A device may have memory of its own; kernels say of each argument in which
+ * memory they want it, and where a value is in the other, the planner adds an item that copies it.
+ * Constants are copied once, when the plan is made. On a device whose memory is the host's nothing
+ * here adds anything.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+static void make_twins(struct plan *plan, int a, int b)
+{
+    plan->values.items[a].twin = b;
+    plan->values.items[b].twin = a;
+}
+
+const struct tensor *plan_host_constant(const struct plan *plan, int v)
+{
+    const struct value *value = &plan->values.items[v];
+    if (value->kind == VALUE_CONSTANT && value->on_device)
+        value = &plan->values.items[value->twin];
+    return value->kind == VALUE_CONSTANT ? &value->constant : NULL;
+}
+
+/* ---- constants ---- */
+
+static int upload(struct plan *plan, const struct tensor *from, struct tensor *to,
+                  struct error *err)
+{
+    struct device *device = plan->options.device;
+    struct buffer *buffer = device->alloc(device, tensor_bytes(from));
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for a constant, %s",
+                         shape_text_typed(from->type, &from->shape));
+    *to = *from;
+    to->buffer = buffer;
+    to->data = buffer->data;
+    int code = device->copy_in(device, to->data, from->data, tensor_bytes(from), true, err);
+    if (code)
+        tensor_release(to);
+    return code;
+}
+
+/* In a loop or a branch the copy, too, exists only where that runs. */
+static int upload_constant(struct plan *plan, int v, struct error *err)
+{
+    struct value from = plan->values.items[v];
+    struct tensor constant;
+    if (upload(plan, &from.constant, &constant, err))
+        return -1;
+    int twin = plan_add_value(plan, from.type, &from.shape);
+    struct value *to = &plan->values.items[twin];
+    to->kind = VALUE_CONSTANT;
+    to->constant = constant;
+    to->on_device = true;
+    if (from.item >= 0) {
+        struct item item = plan->items.items[from.item];
+        item.out = arena_alloc(&plan->memory, sizeof *item.out);
+        item.out[0] = twin;
+        to->item = plan_add_item(plan, &item);
+    }
+    make_twins(plan, v, twin);
+    return twin;
+}
+
+/* ---- copies in every step ---- */
+
+static int add_copy(struct plan *plan, int v, bool on_device, const struct item *like)
+{
+    struct value from = plan->values.items[v];
+    struct item item = *like;
+    item.code = on_device ? &plan_copy_in_code : &plan_copy_out_code;
+    item.name = item.kernel = on_device ? "copy_in" : "copy_out";
+    item.flags = on_device ? KERNEL_CHEAP : 0;
+    item.n_in = item.n_out = 1;
+    item.needs_initialized = true;
+    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
+    item.out = item.in + 1;
+    item.in[0] = v;
+    int copy = item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[copy].on_device = on_device;
+    plan->values.items[copy].item = plan_add_item(plan, &item);
+    return copy;
+}
+
+/* Who reads a variable sees what is in it then, so that the copy is for one consumer and waits for
+ * all that the consumer waits for; that also puts it into the consumer's loop. */
+static int copy_variable(struct plan *plan, int v, const struct item *consumer)
+{
+    const struct node *node = consumer->node;
+    struct item like = {.n_controls = consumer->n_controls};
+    size_t n = (size_t)(consumer->n_controls + node->n_inputs) + 1;
+    like.controls = arena_array(&plan->memory, n, sizeof *like.controls);
+    if (consumer->n_controls)
+        memcpy(like.controls, consumer->controls, (size_t)consumer->n_controls * sizeof(int));
+    for (int i = 0; i < node->n_inputs; i++) {
+        int first = plan->value_of[node->inputs[i].node];
+        int from = first < 0 ? -1 : plan->values.items[first + node->inputs[i].slot].item;
+        if (from >= 0 && !plan->items.items[from].removed)
+            like.controls[like.n_controls++] = from;
+    }
+    return add_copy(plan, v, false, &like);
+}
+
+int plan_copy_for(const struct plan *plan, const struct item *item, int input)
+{
+    int from = plan->values.items[item->in[input]].item;
+    if (from < 0 || plan->items.items[from].code != &plan_copy_out_code)
+        return -1;
+    return plan->values.items[plan->items.items[from].in[0]].kind == VALUE_VARIABLE ? from : -1;
+}
+
+int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *consumer,
+                   struct error *err)
+{
+    const struct value *value = &plan->values.items[v];
+    struct item alone = {0};
+    if (value->on_device == on_device)
+        return v;
+    if (value->kind == VALUE_VARIABLE)
+        return copy_variable(plan, v, consumer);
+    if (value->twin >= 0)
+        return value->twin;
+    if (value->kind == VALUE_CONSTANT)
+        return upload_constant(plan, v, err);
+    int copy = add_copy(plan, v, on_device, &alone);
+    make_twins(plan, v, copy);
+    return copy;
+}

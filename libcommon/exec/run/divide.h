@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request on a graph that was cut into parts (graph/join.h), divided among places, which are
+ * devices or tasks: what each of them is fed, what is fetched from it, what it must run. A Recv
+ * that is needed makes its Send a target of the place that has it.
+ */
+#ifndef TF_EXEC_DIVIDE_H
+#define TF_EXEC_DIVIDE_H
+
+#include "exec/plan/plan.h"
+
+struct share {
+    VEC(int) feeds;   /* which of the request's */
+    VEC(int) fetches; /* which of the request's */
+    VEC(int) targets; /* node ids */
+};
+
+/* `place` says of each node which of the shares it belongs to; these are zeroed before. */
+void request_divide(const struct graph *graph, const struct plan_request *request, const int *place,
+                    struct share *shares);
+
+/* Whether there is anything to run. */
+bool share_is_idle(const struct share *share);
+void share_release(struct share *share);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running the items of a dynamic plan. Whoever finishes an item runs what became ready by it: cheap
+ * items at once and, if it may, one expensive item next; the other expensive ones go to the queue,
+ * from which the thread that runs or starts the step and the process's helpers take. A thread that
+ * merely brings a value for which a kernel waited may not.
+ *
+ * A run is over when nothing is active and no helper will touch it. Of a run that was started,
+ * whoever makes that so concludes it; else the thread that waits for it is woken.
+ */
+#include "exec/run/dynamic.h"
+
+#include <stddef.h>
+
+#include "exec/step/workers.h"
+
+/* ---- the queue ---- */
+
+static void push(struct run *run, struct activation *a)
+{
+    a->next = run->queue;
+    run->queue = a;
+    pthread_cond_signal(&run->changed);
+}
+
+static struct activation *pop(struct run *run)
+{
+    struct activation *a = run->queue;
+    if (a)
+        run->queue = a->next;
+    return a;
+}
+
+static bool was_started(const struct run *run)
+{
+    return run->execution.done != NULL;
+}
+
+static void help(void *argument);
+
+/* With the lock held. True: the caller is the last who touches the run, and concludes it. */
+static bool is_over(struct run *run)
+{
+    if (run->active > 0)
+        return false;
+    if (run->helpers > 0) /* those who are busy elsewhere need not come any more */
+        run->helpers -= workers_withdraw(help, run);
+    pthread_cond_broadcast(&run->changed);
+    return was_started(run) && run->helpers == 0;
+}
+
+/* With the lock held: asks for helpers, up to one per activation in the queue. */
+static void call_helpers(struct run *run, int wanted)
+{
+    int limit = run->plan->dynamic->threads - !was_started(run);
+    while (wanted-- > 0 && run->helpers < limit) {
+        run->helpers++;
+        if (!workers_submit(limit, help, run)) {
+            run->helpers--;
+            return;
+        }
+    }
+}
+
+static bool is_short(const struct run *run, const struct activation *a)
+{
+    return a->is_dead || run->failed || run->plan->dynamic->items[a->item].is_cheap;
+}
+
+static void prepend(struct activation *a, struct activation **list)
+{
+    a->next = *list;
+    *list = a;
+}
+
+/* With the lock held: distributes what became ready. All short ones and, of a thread that computes,
+ * one expensive one stay (in *mine); the expensive ones, too, where there is nobody else. */
+static void distribute(struct run *run, struct activation *ready, bool computes,
+                       struct activation **mine)
+{
+    struct activation *kept = NULL;
+    int queued = 0;
+    while (ready) {
+        struct activation *a = ready;
+        ready = a->next;
+        if (is_short(run, a)) {
+            prepend(a, mine);
+        } else if (computes && !kept) {
+            kept = a;
+        } else {
+            push(run, a);
+            queued++;
+        }
+    }
+    if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
+        push(run, kept);
+        queued++;
+    } else if (kept) {
+        kept->next = NULL;
+        *mine = kept;
+    }
+    call_helpers(run, queued);
+    while (was_started(run) && run->helpers == 0 && run->queue)
+        prepend(pop(run), mine);
+}
+
+/* ---- activations ---- */
+
+/* The first failure stops the step: those for whom kernels wait are told, without the lock. */
+static void fail(struct run *run, const struct error *err)
+{
+    run->failed = true;
+    run->err = *err;
+    pthread_mutex_unlock(&run->lock);
+    step_stop(run->step, &run->err);
+    pthread_mutex_lock(&run->lock);
+}
+
+/* An activation is over: what became ready by it is distributed. */
+static void finish(struct run *run, struct launch *launch, int code, bool computes,
+                   struct activation **mine)
+{
+    struct activation *a = launch->activation, *ready = NULL;
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    kernel_release_inputs(run, launch);
+    pthread_mutex_lock(&run->lock);
+    if (code && !run->failed)
+        fail(run, &launch->err);
+    if (di->role == ROLE_RECV && !a->iteration->outputs[di->first_output].type)
+        a->is_dead = true;
+    if (!run->failed)
+        frame_propagate(run, a, &ready);
+    distribute(run, ready, computes, mine);
+    run->active--;
+    bool over = is_over(run);
+    pthread_mutex_unlock(&run->lock);
+    if (over)
+        run_conclude(run);
+}
+
+static int dead_fetch(struct launch *launch)
+{
+    const struct activation *a = launch->activation;
+    const struct item *item = &a->run->plan->items.items[a->item];
+    if (!a->is_dead || item->code != &plan_fetch_code)
+        return 0;
+    return error_set(&launch->err, ERR_DATA,
+                     "a fetched value is dead: it is in a branch that was not taken");
+}
+
+/* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
+static int run_one(struct run *run, struct launch *launch)
+{
+    struct activation *a = launch->activation;
+    bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
+    if (run->failed)
+        return 0;
+    if (a->is_dead && !sends)
+        return dead_fetch(launch);
+    if (!kernel_take_holds(run, a))
+        return KERNEL_PENDING;
+    int code = kernel_run(run, launch);
+    return code ? code : step_stopped(run->step, &launch->err);
+}
+
+void run_execute(struct run *run, struct activation *list, bool computes)
+{
+    struct launch own = {.err = ERROR_INIT};
+    while (list) {
+        struct activation *a = list;
+        list = a->next;
+        if (computes && !is_short(run, a))
+            turn_before_long();
+        struct launch *launch = kernel_launch(run, a, &own);
+        int code = run_one(run, launch);
+        if (code != KERNEL_PENDING)
+            finish(run, launch, code, computes, &list);
+    }
+    vec_release(&own.temporaries);
+}
+
+/* A device that is not the host's has to know of each thread. */
+static void enter(const struct run *run)
+{
+    struct device *device = run->plan->options.device;
+    if (!device->is_host)
+        turn_enter_device(device, 1);
+}
+
+void run_begin(struct run *run, bool computes)
+{
+    struct activation *mine = NULL, *ready = NULL;
+    enter(run);
+    pthread_mutex_lock(&run->lock);
+    run->active = 1; /* the step is not over while its roots are being found */
+    frame_start_root(run, &ready);
+    distribute(run, ready, computes, &mine);
+    run->active--;
+    bool over = is_over(run);
+    pthread_mutex_unlock(&run->lock);
+    if (over)
+        run_conclude(run);
+    else
+        run_execute(run, mine, computes);
+}
+
+void run_drain(struct run *run)
+{
+    for (struct activation *a; (a = pop(run));) {
+        pthread_mutex_unlock(&run->lock);
+        a->next = NULL;
+        run_execute(run, a, true);
+        pthread_mutex_lock(&run->lock);
+    }
+}
+
+void run_help(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    run_drain(run);
+    run->helpers--;
+    bool over = is_over(run);
+    pthread_mutex_unlock(&run->lock);
+    if (over)
+        run_conclude(run);
+}
+
+static void help(void *argument)
+{
+    struct run *run = argument;
+    const struct plan *plan = run->plan;
+    struct device *device = plan->options.device;
+    turn_enter_device(device, plan->dynamic->threads > 1 ? 1 : device->threads);
+    turn_begin();
+    run_help(run);
+    turn_end();
+}
+
+static void take_up(struct turn *turn)
+{
+    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *mine = NULL;
+    struct run *run = a->run;
+    enter(run);
+    a->next = NULL;
+    pthread_mutex_lock(&run->lock);
+    distribute(run, a, false, &mine);
+    pthread_mutex_unlock(&run->lock);
+    run_execute(run, mine, false);
+}
+
+void run_resume(struct activation *a)
+{
+    a->turn.run = take_up;
+    turn_take(&a->turn);
+}
+
+static void async_over(struct turn *turn)
+{
+    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *mine = NULL;
+    struct launch *launch = a->launch;
+    struct run *run = a->run;
+    enter(run);
+    int code = kernel_finish(run, launch, launch->result);
+    if (!code)
+        code = step_stopped(run->step, &launch->err);
+    finish(run, launch, code, false, &mine);
+    run_execute(run, mine, false);
+}
+
+void run_async_done(struct call_host *host, int result)
+{
+    struct launch *launch = (struct launch *)host;
+    struct activation *a = launch->activation;
+    launch->result = result;
+    a->turn.run = async_over;
+    turn_take(&a->turn);
+}

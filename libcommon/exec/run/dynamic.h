@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dynamic executor. Private to libcommon/exec.
+ *
+ * An item runs when everything it waits for has arrived (the 2015 white paper, section 3.1; control
+ * flow as in section 4.4 and in Yu et al., "Dynamic Control Flow in Large-Scale Machine Learning",
+ * 2018). Each execution has a tag, a frame and an iteration: Enter sends its value into iteration 0
+ * of a child frame, NextIteration into the next iteration, Exit into the parent. A value that was
+ * not taken by Switch is dead, and deadness passes through everything but Merge.
+ *
+ * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
+ * with memory from dynamic_memory.c; dynamic.c distributes it over threads; dynamic_kernel.c runs
+ * it. dynamic_step.c begins and ends a step.
+ *
+ * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
+ * without it.
+ *
+ * Variables: a step that only reads, and never waits for the outside, holds what it reads from its
+ * beginning to its end. In any other an item holds a variable only while its kernel runs, and a
+ * tensor that would have been the variable's memory is a copy: nobody ever waits for a hold while
+ * keeping one from others, but in the order of the variables' ids, so that steps cannot wait for
+ * each other in a circle (static plans: plan_schedule.c).
+ */
+#ifndef TF_EXEC_DYNAMIC_H
+#define TF_EXEC_DYNAMIC_H
+
+#include "exec/device/pool.h"
+#include "exec/plan/plan_internal.h"
+#include "exec/step/turn.h"
+
+#define EDGE_CONTROL (-1)
+#define EDGE_AFTER (-2)
+
+enum item_role {
+    ROLE_PLAIN,
+    ROLE_MERGE,
+    ROLE_ENTER,
+    ROLE_EXIT,
+    ROLE_NEXT,
+    ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
+    ROLE_SEND,    /* runs when its input is dead, too, and says so */
+    ROLE_RECV,    /* is dead when what it receives is */
+};
+
+struct out_edge {
+    int slot; /* of the producer; -1 for control and after */
+    int item;
+    int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
+    bool is_ref;
+};
+
+struct dynamic_item {
+    enum item_role role;
+    int frame, local;            /* local: index within the frame */
+    int pending;                 /* arrivals to wait for (of a Merge: control and after only) */
+    int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
+    bool merge_ready;            /* a Merge with an input that is always there */
+    bool is_constant;            /* of an Enter */
+    bool is_cheap;
+    int child_frame;               /* of an Enter */
+    int first_input, first_output; /* in the iteration's arrays */
+    int first_edge, n_edges;
+    struct hold *holds; /* in the order in which they are taken */
+    int n_holds;
+};
+
+struct dynamic_frame {
+    const char *name;
+    uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
+    int parent;
+    int n_items, n_inputs, n_outputs;
+    int n_enters;
+    int parallel_iterations;
+    VEC(int) items;
+    VEC(int) exits;
+    VEC(struct out_edge) over; /* to items of the parent that run after the loop is over */
+};
+
+struct dynamic {
+    struct dynamic_item *items;
+    VEC(struct dynamic_frame) frames; /* 0: the root */
+    struct out_edge *edges;
+    int threads;
+    bool keeps_reads;              /* `kept` are held for reading as long as a step lasts */
+    VEC(struct variable *) kept;   /* in the order of their ids */
+    struct pool *pool, *host_pool; /* host_pool: NULL where the device's memory is the host's */
+    struct run *idle_runs;         /* memory of steps that are over; under plan->lock */
+};
+
+/* A value on its way to an input. */
+struct token {
+    struct tensor tensor; /* empty for a reference: which variable is known from the plan */
+    bool is_live;
+};
+
+struct activation; /* an item to be executed in an iteration */
+
+struct counter {
+    int pending, dead;
+    bool has_live, fired;
+};
+
+struct iteration {
+    struct frame *frame;
+    int64_t number;
+    uint64_t tag;    /* call->iteration */
+    int outstanding; /* activations not yet over */
+    int n_children;
+    struct frame *children;
+    struct iteration *next;   /* newer one of the frame, or idle */
+    struct counter *counters; /* by local item */
+    struct token *inputs;
+    struct tensor *outputs;
+    struct tensor **pointers; /* n_inputs + n_outputs */
+    struct variable **out_refs;
+    struct activation *activations;
+};
+
+struct deferred {
+    int item; /* the NextIteration */
+    struct token value;
+};
+
+struct frame {
+    const struct dynamic_frame *def;
+    int index;
+    struct frame *parent, *next; /* next: among the children of the parent's iteration, or idle */
+    struct iteration *parent_iteration;
+    struct iteration *oldest, *newest;
+    int n_live;
+    int enters_left;
+    bool *exited;                  /* by position in def->exits: a live value left there */
+    VEC(struct deferred) deferred; /* values for the iteration after the newest */
+    bool starts;                   /* one of them is alive: there will be one */
+    VEC(struct deferred) invariants;
+};
+
+/* What a kernel needs while it runs: of the thread that runs it, and used for one after the other,
+ * so that it stays in the cache; of the activation where the kernel may go on by itself. */
+struct launch {
+    struct call_host host; /* first: what call->executor points to */
+    struct kernel_call call;
+    struct activation *activation;
+    VEC(void *) temporaries;
+    struct buffer *scratch;
+    int64_t start; /* for the trace */
+    int result;    /* of an asynchronous kernel */
+    struct error err;
+};
+
+struct activation {
+    struct variable_waiter waiter;
+    struct turn turn;
+    struct run *run;
+    struct iteration *iteration;
+    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    int item;
+    bool is_dead;
+    int n_held; /* holds taken so far */
+    struct activation *next;
+};
+
+struct run {
+    struct plan *plan;
+    struct execution execution;
+    struct step *step; /* of the execution, as the next two */
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct frame *root;
+    struct frame **idle_frames; /* by definition */
+    struct iteration **idle_iterations;
+    struct run *next;
+
+    struct turn turn; /* begins a run that is started */
+    struct variable_waiter waiter;
+    size_t n_kept; /* of the plan's `kept`, so far */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct activation *queue; /* ready and expensive, in no particular order */
+    int active;               /* activations queued, running, pending or put aside */
+    int helpers;              /* that take from the queue, or will; not a thread that waits */
+    atomic_bool failed;
+    struct error err;
+};
+
+/* dynamic_plan.c: frames as a tree. The innermost one that holds both; and the child of `outer`
+ * that holds `frame` (outer itself if it is the same). */
+int dynamic_common_frame(const struct dynamic *d, int a, int b);
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+
+/* dynamic.c; without run->lock, within a turn. */
+
+/* Runs a list of activations and whatever of their consequences stays with this thread: cheap ones,
+ * and with `computes` expensive ones. When nothing is left of a run that was started, it has been
+ * concluded and may be another step's. */
+void run_execute(struct run *run, struct activation *list, bool computes);
+/* Begins a step and runs what stays with this thread; without `computes` the run may be over. */
+void run_begin(struct run *run, bool computes);
+/* Takes from the queue until it is empty; with the lock held. */
+void run_drain(struct run *run);
+/* The same without the lock, for one of run->helpers, which ends with it. The run may be over. */
+void run_help(struct run *run);
+/* Goes on with an activation that has waited. */
+void run_resume(struct activation *a);
+void run_async_done(struct call_host *host, int result);
+
+/* dynamic_step.c. Everything is over and nobody touches the run any more. */
+void run_conclude(struct run *run);
+
+/* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
+bool kernel_take_holds(struct run *run, struct activation *a);
+/* What it is run with: `own` of the thread, or the activation's. */
+struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
+/* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
+int kernel_run(struct run *run, struct launch *launch);
+/* After the kernel: 0 or an error code. */
+int kernel_finish(struct run *run, struct launch *launch, int result);
+/* Lets go of inputs, temporary memory and holds. */
+void kernel_release_inputs(struct run *run, struct launch *launch);
+
+/* dynamic_memory.c; with run->lock held. */
+struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);
+void iteration_drop(struct run *run, struct iteration *it);
+struct frame *frame_new(struct run *run, int index, struct frame *parent,
+                        struct iteration *parent_iteration);
+void frame_drop(struct run *run, struct frame *frame);
+/* Drops everything that a failed step left behind, and the root frame of any step. */
+void frame_clear(struct run *run);
+void frame_free_idle(struct run *run);
+
+/* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
+struct frame *frame_root(struct run *run);
+void frame_start_root(struct run *run, struct activation **ready);
+/* Sends the outputs of an activation that is over along its edges. */
+void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
+/* After a step without errors: an item outside of loops that never became ready; NULL: none. */
+const struct item *frame_find_waiting(const struct run *run);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames and iterations of a running step: where values wait for each other, which iterations
+ * exist, when a loop is over. Everything here runs with run->lock held.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/run/dynamic.h"
+
+static void deliver(struct run *run, struct iteration *iteration, const struct out_edge *edge,
+                    const struct token *value, struct activation **ready);
+static void check_iteration(struct run *run, struct iteration *iteration,
+                            struct activation **ready);
+
+/* ---- readiness ---- */
+
+static void schedule(struct run *run, struct iteration *it, int item, bool is_dead,
+                     struct activation **ready)
+{
+    struct activation *a = &it->activations[run->plan->dynamic->items[item].local];
+    a->run = run;
+    a->iteration = it;
+    a->item = item;
+    a->is_dead = is_dead;
+    a->n_held = 0;
+    a->next = *ready;
+    *ready = a;
+    it->outstanding++;
+    run->active++;
+}
+
+/* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
+ * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
+ * a conditional in the body, is the same in every iteration. */
+static void check_merge(struct run *run, struct iteration *it, int item, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct counter *c = &it->counters[di->local];
+    int expected = it->number == 0 || !di->merge_next ? di->merge_first : di->merge_next;
+    bool live = c->has_live || di->merge_ready;
+    if (c->fired || c->pending > 0 || (!live && c->dead < expected))
+        return;
+    c->fired = true;
+    schedule(run, it, item, !live, ready);
+}
+
+static void check_plain(struct run *run, struct iteration *it, int item, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct counter *c = &it->counters[di->local];
+    if (c->pending > 0 || c->fired)
+        return;
+    c->fired = true;
+    schedule(run, it, item, c->dead > 0 && di->role != ROLE_TRIGGER, ready);
+}
+
+static void keep_input(struct iteration *it, int index, const struct token *value)
+{
+    struct token *input = &it->inputs[index];
+    if (value->tensor.buffer)
+        tensor_share(&input->tensor, &value->tensor);
+    else
+        input->tensor = value->tensor;
+    input->is_live = true;
+}
+
+static void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                    const struct token *value, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[edge->item];
+    struct counter *c = &it->counters[di->local];
+    if (di->role == ROLE_MERGE) {
+        if (edge->input < 0) {
+            c->pending--;
+        } else if (!value->is_live) {
+            c->dead++;
+        } else if (!c->has_live && !c->fired) {
+            keep_input(it, di->first_input + edge->input, value);
+            c->has_live = true;
+        }
+        check_merge(run, it, edge->item, ready);
+        return;
+    }
+    if (edge->input >= 0 && value->is_live)
+        keep_input(it, di->first_input + edge->input, value);
+    if (edge->input != EDGE_AFTER && !value->is_live)
+        c->dead++;
+    c->pending--;
+    check_plain(run, it, edge->item, ready);
+}
+
+/* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
+static void send(struct run *run, struct iteration *to, int item, int slot,
+                 const struct token *value, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[item];
+    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
+        if (d->edges[e].slot == slot && d->edges[e].input != EDGE_AFTER)
+            deliver(run, to, &d->edges[e], value, ready);
+}
+
+static void send_with_controls(struct run *run, struct iteration *to, int item,
+                               const struct token *value, struct activation **ready)
+{
+    struct token over = {.is_live = value->is_live};
+    send(run, to, item, 0, value, ready);
+    send(run, to, item, -1, &over, ready);
+}
+
+/* ---- loops ---- */
+
+static struct iteration *start_iteration(struct run *run, struct frame *frame, int64_t number,
+                                         struct activation **ready)
+{
+    struct iteration *it = iteration_new(run, frame, number);
+    it->outstanding++; /* held until everything that waits for it was delivered */
+    for (size_t i = 0; i < frame->invariants.n; i++)
+        send_with_controls(run, it, frame->invariants.items[i].item,
+                           &frame->invariants.items[i].value, ready);
+    return it;
+}
+
+static void send_deferred(struct run *run, struct frame *frame, struct iteration *it,
+                          struct activation **ready)
+{
+    for (size_t i = 0; i < frame->deferred.n; i++) {
+        struct deferred *d = &frame->deferred.items[i];
+        send_with_controls(run, it, d->item, &d->value, ready);
+        tensor_release(&d->value.tensor);
+    }
+    frame->deferred.n = 0;
+    frame->starts = false;
+}
+
+static void start_deferred(struct run *run, struct frame *frame, int64_t number,
+                           struct activation **ready)
+{
+    struct iteration *it = start_iteration(run, frame, number, ready);
+    send_deferred(run, frame, it, ready);
+    it->outstanding--;
+}
+
+static struct frame *find_child(struct run *run, struct iteration *it, int index,
+                                struct activation **ready)
+{
+    for (struct frame *f = it->children; f; f = f->next)
+        if (f->index == index)
+            return f;
+    struct frame *frame = frame_new(run, index, it->frame, it);
+    frame->next = it->children;
+    it->children = frame;
+    it->n_children++;
+    start_iteration(run, frame, 0, ready)->outstanding--;
+    return frame;
+}
+
+static void push_value(struct frame *frame, bool invariant, int item, const struct token *value)
+{
+    struct deferred kept = {.item = item, .value.is_live = value->is_live};
+    if (value->tensor.buffer)
+        tensor_share(&kept.value.tensor, &value->tensor);
+    else
+        kept.value.tensor = value->tensor;
+    if (invariant)
+        vec_push(&frame->invariants, kept);
+    else
+        vec_push(&frame->deferred, kept);
+}
+
+static void enter(struct run *run, struct iteration *it, int item, const struct token *value,
+                  struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[item];
+    struct frame *frame = find_child(run, it, di->child_frame, ready);
+    struct iteration *first = frame->oldest;
+    first->outstanding++; /* the frame must not end while we deliver */
+    if (di->is_constant) {
+        push_value(frame, true, item, value);
+        for (struct iteration *i = frame->oldest; i; i = i->next)
+            send_with_controls(run, i, item, value, ready);
+    } else {
+        send_with_controls(run, first, item, value, ready);
+    }
+    frame->enters_left--;
+    first->outstanding--;
+    check_iteration(run, first, ready);
+}
+
+/* A dead value starts no iteration, but if there is one it comes there, too: in an iteration
+ * everything runs or is dead, on all devices that have a part of the loop. */
+static void next_iteration(struct run *run, struct iteration *it, int item,
+                           const struct token *value, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (it->next) {
+        send_with_controls(run, it->next, item, value, ready);
+    } else if (value->is_live && frame->n_live < frame->def->parallel_iterations) {
+        struct iteration *next = start_iteration(run, frame, it->number + 1, ready);
+        send_deferred(run, frame, next, ready);
+        send_with_controls(run, next, item, value, ready);
+        next->outstanding--;
+    } else {
+        push_value(frame, false, item, value);
+        frame->starts = frame->starts || value->is_live;
+    }
+}
+
+static void leave(struct run *run, struct iteration *it, int item, const struct token *value,
+                  struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!value->is_live)
+        return; /* told when the frame is over, unless a later iteration leaves alive */
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (frame->def->exits.items[i] == item)
+            frame->exited[i] = true;
+    send_with_controls(run, frame->parent_iteration, item, value, ready);
+}
+
+static void end_frame(struct run *run, struct frame *frame, struct activation **ready)
+{
+    struct iteration *parent = frame->parent_iteration;
+    struct token dead = {.is_live = false};
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (!frame->exited[i])
+            send_with_controls(run, parent, frame->def->exits.items[i], &dead, ready);
+    for (size_t i = 0; i < frame->def->over.n; i++)
+        deliver(run, parent, &frame->def->over.items[i], &dead, ready);
+    struct frame **at = &parent->children;
+    while (*at != frame)
+        at = &(*at)->next;
+    *at = frame->next;
+    parent->n_children--;
+    frame_drop(run, frame);
+    check_iteration(run, parent, ready);
+}
+
+/* Iterations end in order: one is over when nothing runs in it, nothing can arrive any more and the
+ * one before is gone. */
+static void check_iteration(struct run *run, struct iteration *it, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!frame->parent)
+        return;
+    while (frame->oldest == it && it->outstanding == 0 && it->n_children == 0 &&
+           frame->enters_left == 0) {
+        int64_t number = frame->newest->number;
+        frame->oldest = it->next;
+        if (!frame->oldest)
+            frame->newest = NULL;
+        frame->n_live--;
+        iteration_drop(run, it);
+        if (frame->starts)
+            start_deferred(run, frame, number + 1, ready);
+        struct iteration *next = frame->oldest;
+        if (!next) {
+            end_frame(run, frame, ready);
+            return;
+        }
+        it = next;
+    }
+}
+
+/* ---- the interface ---- */
+
+/* Where the output of an op that moves values between iterations goes. */
+static void move(struct run *run, struct activation *a, const struct token *value,
+                 struct activation **ready)
+{
+    switch (run->plan->dynamic->items[a->item].role) {
+    case ROLE_ENTER:
+        enter(run, a->iteration, a->item, value, ready);
+        break;
+    case ROLE_NEXT:
+        next_iteration(run, a->iteration, a->item, value, ready);
+        break;
+    default:
+        leave(run, a->iteration, a->item, value, ready);
+    }
+}
+
+void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[a->item];
+    const struct item *item = &run->plan->items.items[a->item];
+    struct iteration *it = a->iteration;
+    struct tensor *outputs = &it->outputs[di->first_output];
+    struct token over = {.is_live = !a->is_dead};
+    bool moves = di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT;
+    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++) {
+        const struct out_edge *edge = &d->edges[e];
+        if (edge->slot < 0 && (!moves || edge->input == EDGE_AFTER)) {
+            deliver(run, it, edge, &over, ready);
+        } else if (!moves) {
+            struct token value = {outputs[edge->slot], !a->is_dead};
+            value.is_live = value.is_live && (edge->is_ref || value.tensor.type != DTYPE_INVALID);
+            deliver(run, it, edge, &value, ready);
+        }
+    }
+    if (moves) {
+        struct token value = {outputs[0], !a->is_dead};
+        move(run, a, &value, ready);
+    }
+    for (int i = 0; i < item->n_out; i++)
+        tensor_release(&outputs[i]);
+    it->outstanding--;
+    check_iteration(run, it, ready);
+}
+
+const struct item *frame_find_waiting(const struct run *run)
+{
+    const struct plan *plan = run->plan;
+    const struct dynamic_frame *def = run->root->def;
+    for (size_t i = 0; i < def->items.n; i++)
+        if (!run->root->oldest->counters[i].fired)
+            return &plan->items.items[def->items.items[i]];
+    return NULL;
+}
+
+/* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
+void frame_start_root(struct run *run, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    run->root = frame_new(run, 0, NULL, NULL);
+    const struct dynamic_frame *def = run->root->def;
+    struct iteration *it = iteration_new(run, run->root, 0);
+    for (size_t i = 0; i < 2 * def->items.n; i++) {
+        int item = def->items.items[i % def->items.n];
+        if ((d->items[item].role == ROLE_RECV) != (i >= def->items.n))
+            continue;
+        if (d->items[item].role == ROLE_MERGE)
+            check_merge(run, it, item, ready);
+        else
+            check_plain(run, it, item, ready);
+    }
+}

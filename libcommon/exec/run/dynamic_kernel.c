@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running the kernel of one item of a dynamic plan: holds of variables, inputs, the call.
+ */
+#include <stddef.h>
+
+#include "base/memory.h"
+#include "exec/run/dynamic.h"
+#include "exec/step/trace.h"
+
+/* ---- holds ---- */
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct activation *a =
+        (struct activation *)((char *)waiter - offsetof(struct activation, waiter));
+    a->n_held++;
+    run_resume(a);
+}
+
+/* False: the activation was put aside until a hold is free. */
+bool kernel_take_holds(struct run *run, struct activation *a)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held < di->n_holds) {
+        const struct hold *hold = &di->holds[a->n_held];
+        a->waiter.resume = resume;
+        if (!variable_hold(hold->variable, hold->write, &a->waiter))
+            return false;
+        a->n_held++;
+    }
+    return true;
+}
+
+static void give_holds(struct run *run, struct activation *a)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    while (a->n_held > 0) {
+        const struct hold *hold = &di->holds[--a->n_held];
+        variable_unhold(hold->variable, hold->write);
+    }
+}
+
+/* ---- one kernel ---- */
+
+struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own)
+{
+    struct launch *launch = own;
+    if (run->plan->items.items[a->item].flags & KERNEL_ASYNC) {
+        if (!a->launch)
+            a->launch = mem_alloc(sizeof *a->launch);
+        launch = a->launch;
+        launch->err.code = 0;
+    }
+    launch->activation = a;
+    return launch;
+}
+
+/* A variable's own memory; a copy for kernels that may take long without computing. */
+static int gather_variable(struct run *run, struct launch *launch, int i, struct token *input)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[launch->activation->item];
+    struct device *device = plan->options.device;
+    const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
+    input->tensor = *value;
+    input->tensor.buffer = NULL;
+    if (!(item->flags & KERNEL_ASYNC) || !value->data)
+        return 0;
+    struct buffer *buffer =
+        value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
+    if (!buffer)
+        return error_set(&launch->err, ERR_OS, "no memory for %s",
+                         shape_text_typed(value->type, &value->shape));
+    input->tensor.buffer = buffer;
+    input->tensor.data = buffer->data;
+    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &launch->err);
+}
+
+/* Points to each input's value, wherever it is. */
+static int gather(struct run *run, struct launch *launch, struct tensor **in)
+{
+    struct activation *a = launch->activation;
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    int code = 0;
+    for (int i = 0; i < item->n_in; i++) {
+        struct value *value = &plan->values.items[item->in[i]];
+        struct token *input = &a->iteration->inputs[di->first_input + i];
+        in[i] = &input->tensor;
+        if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
+            in[i] = &value->variable->value;
+        } else if (value->kind == VALUE_VARIABLE) {
+            int failed = gather_variable(run, launch, i, input);
+            code = code ? code : failed;
+        } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
+            in[i] = &value->constant;
+        } else if (value->kind == VALUE_FEED) {
+            input->tensor = run->feeds[value->feed];
+            input->tensor.buffer = NULL;
+        } else if (!input->is_live) {
+            in[i] = NULL; /* the other inputs of a Merge */
+        }
+    }
+    if (item->flags & KERNEL_ASYNC)
+        give_holds(run, a);
+    return code;
+}
+
+static int make_call(struct run *run, struct launch *launch)
+{
+    struct activation *a = launch->activation;
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    struct iteration *it = a->iteration;
+    struct tensor **in = it->pointers + di->first_input + di->first_output;
+    struct tensor **out = in + item->n_in;
+    for (int i = 0; i < item->n_out; i++)
+        out[i] = &it->outputs[di->first_output + i];
+    int code = gather(run, launch, in);
+    launch->host = (struct call_host){.plan = run->plan,
+                                      .item = item,
+                                      .fetches = run->fetches,
+                                      .out_refs = it->out_refs + di->first_output,
+                                      .pool = plan->dynamic->pool,
+                                      .host_pool = plan->dynamic->host_pool,
+                                      .copies_reads = !plan->dynamic->keeps_reads,
+                                      .done = run_async_done};
+    launch->host.temporaries = (void *)&launch->temporaries;
+    int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
+    launch->call = (struct kernel_call){.node = item->node,
+                                        .state = item->state,
+                                        .n_in = item->n_in,
+                                        .n_out = item->n_out,
+                                        .in = in,
+                                        .out = out,
+                                        .refs = item->refs,
+                                        .device = plan->options.device,
+                                        .step = run->step,
+                                        .iteration = it->tag,
+                                        .threads = threads,
+                                        .err = &launch->err,
+                                        .executor = &launch->host};
+    return code;
+}
+
+static void set_constant(struct run *run, struct activation *a)
+{
+    const struct item *item = &run->plan->items.items[a->item];
+    struct tensor *out = &a->iteration->outputs[run->plan->dynamic->items[a->item].first_output];
+    *out = run->plan->values.items[item->out[0]].constant;
+    out->buffer = NULL; /* the plan's */
+}
+
+int kernel_run(struct run *run, struct launch *launch)
+{
+    struct activation *a = launch->activation;
+    const struct item *item = &run->plan->items.items[a->item];
+    if (!item->code) {
+        set_constant(run, a);
+        return 0;
+    }
+    /* first: an asynchronous kernel's holds are given back once its inputs are gathered */
+    if (item_check_variables(item, &launch->err))
+        return launch->err.code;
+    if (make_call(run, launch))
+        return item_fail(item, &launch->err);
+    if (item->scratch_bytes) {
+        launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
+        if (!launch->scratch)
+            return error_set(&launch->err, ERR_OS, "no memory for %zu bytes of scratch",
+                             item->scratch_bytes);
+        launch->call.scratch = launch->scratch->data;
+    }
+    launch->start = run->step->trace ? trace_now() : 0;
+    int result = item->code->run(&launch->call);
+    if (result == KERNEL_PENDING) /* it may be done, and the step over */
+        return result;
+    return kernel_finish(run, launch, result);
+}
+
+int kernel_finish(struct run *run, struct launch *launch, int result)
+{
+    const struct item *item = &run->plan->items.items[launch->activation->item];
+    item_trace(item, run->step, launch->start);
+    if (result > 0)
+        return item_fail(item, &launch->err);
+    if (!run->plan->options.check_numerics)
+        return 0;
+    return item_check_numerics(run->plan, item, &launch->call, &launch->err);
+}
+
+void kernel_release_inputs(struct run *run, struct launch *launch)
+{
+    struct activation *a = launch->activation;
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[a->item];
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    for (int i = 0; i < item->n_in; i++) {
+        struct token *input = &a->iteration->inputs[di->first_input + i];
+        tensor_release(&input->tensor);
+        input->is_live = false;
+    }
+    give_holds(run, a);
+    for (size_t i = 0; i < launch->temporaries.n; i++)
+        mem_free(launch->temporaries.items[i]);
+    launch->temporaries.n = 0;
+    if (launch->scratch)
+        launch->scratch->free(launch->scratch);
+    launch->scratch = NULL;
+}

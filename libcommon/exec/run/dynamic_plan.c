@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the dynamic executor needs to know of a plan, found once: the frame of each item, what it
+ * waits for, where its outputs go.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/run/dynamic.h"
+
+static enum item_role role_of(const struct item *item)
+{
+    static const struct {
+        const char *op;
+        enum item_role role;
+    } roles[] = {{"Merge", ROLE_MERGE},
+                 {"Enter", ROLE_ENTER},
+                 {"Exit", ROLE_EXIT},
+                 {"NextIteration", ROLE_NEXT},
+                 {"ControlTrigger", ROLE_TRIGGER},
+                 {"Send", ROLE_SEND},
+                 {"Recv", ROLE_RECV}};
+    for (size_t i = 0; item->node && i < sizeof roles / sizeof *roles; i++)
+        if (node_is(item->node, roles[i].op))
+            return roles[i].role;
+    return ROLE_PLAIN;
+}
+
+/* ---- frames ---- */
+
+static int child_frame(struct dynamic *d, int parent, const struct node *enter)
+{
+    const char *name = node_string(enter, "frame_name");
+    for (size_t i = 1; i < d->frames.n; i++)
+        if (d->frames.items[i].parent == parent && !strcmp(d->frames.items[i].name, name))
+            return (int)i;
+    struct dynamic_frame frame = {
+        .name = name, .key = hash_bytes(name, strlen(name), 0), .parent = parent};
+    frame.parallel_iterations = (int)node_int(enter, "parallel_iterations");
+    vec_push(&d->frames, frame);
+    return (int)d->frames.n - 1;
+}
+
+/* The frame that a producer's outputs are in. */
+static int output_frame(const struct dynamic *d, int item)
+{
+    const struct dynamic_item *di = &d->items[item];
+    if (di->role == ROLE_ENTER)
+        return di->child_frame;
+    if (di->role == ROLE_EXIT)
+        return d->frames.items[di->frame].parent;
+    return di->frame;
+}
+
+static int frame_conflict(const struct dynamic *d, const struct item *item, int a, int b,
+                          struct error *err)
+{
+    error_set(err, ERR_DATA, "inputs come from different loops ('%s' and '%s')",
+              a ? d->frames.items[a].name : "none", b ? d->frames.items[b].name : "none");
+    return item_fail(item, err);
+}
+
+static int meet_frame(const struct dynamic *d, const struct item *item, int from, int *frame,
+                      struct error *err)
+{
+    int other = output_frame(d, from);
+    if (*frame >= 0 && *frame != other)
+        return frame_conflict(d, item, *frame, other, err);
+    *frame = other;
+    return 0;
+}
+
+/* Items are in topological order but for back edges, so that producers come first. */
+static int find_frame(struct dynamic *d, const struct plan *plan, int id, struct error *err)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    int frame = -1, code = 0;
+    for (int k = 0; !code && k < item->n_in; k++) {
+        int from = plan->values.items[item->in[k]].item;
+        if (from >= 0 && from < id && !item->removed)
+            code = meet_frame(d, item, from, &frame, err);
+    }
+    for (int k = 0; !code && k < item->n_controls; k++)
+        code = meet_frame(d, item, item->controls[k], &frame, err);
+    if (code)
+        return code;
+    di->frame = frame < 0 ? 0 : frame;
+    if (di->role == ROLE_ENTER)
+        di->child_frame = child_frame(d, di->frame, item->node);
+    if (di->role == ROLE_EXIT && di->frame == 0) {
+        error_set(err, ERR_DATA, "Exit outside of a loop");
+        return item_fail(item, err);
+    }
+    if (item->code == &plan_fetch_code && di->frame != 0)
+        return error_set(err, ERR_DATA, "a value inside the loop '%s' cannot be fetched",
+                         d->frames.items[di->frame].name);
+    return 0;
+}
+
+static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    struct dynamic_frame *frame = &d->frames.items[di->frame];
+    di->local = frame->n_items++;
+    di->first_input = frame->n_inputs;
+    di->first_output = frame->n_outputs;
+    frame->n_inputs += item->n_in;
+    frame->n_outputs += item->n_out;
+    vec_push(&frame->items, id);
+    if (di->role == ROLE_EXIT)
+        vec_push(&frame->exits, id);
+    if (di->role == ROLE_ENTER)
+        d->frames.items[di->child_frame].n_enters++;
+}
+
+int dynamic_common_frame(const struct dynamic *d, int a, int b)
+{
+    while (a != b) { /* parents come before children */
+        if (a > b)
+            a = d->frames.items[a].parent;
+        else
+            b = d->frames.items[b].parent;
+    }
+    return a;
+}
+
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
+{
+    while (frame > outer && d->frames.items[frame].parent != outer)
+        frame = d->frames.items[frame].parent;
+    return frame;
+}
+
+/* ---- edges ---- */
+
+typedef VEC(struct out_edge) edge_vec;
+
+static void count_arrival(struct dynamic *d, const struct plan *plan, int id, int input, int from)
+{
+    struct dynamic_item *di = &d->items[id];
+    if (di->role != ROLE_MERGE || input < 0) {
+        di->pending++;
+        return;
+    }
+    const struct item *producer = &plan->items.items[from];
+    if (producer->node && node_is(producer->node, "NextIteration"))
+        di->merge_next++;
+    else
+        di->merge_first++;
+}
+
+static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, int from,
+                     struct out_edge edge)
+{
+    vec_push(&of[from], edge);
+    count_arrival(d, plan, edge.item, edge.input, from);
+}
+
+/* That a loop comes first or second is for all of it: the item waits until the loop is over, or
+ * everything that enters the loop waits. */
+static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int id)
+{
+    int common = dynamic_common_frame(d, d->items[before].frame, d->items[id].frame);
+    int from = dynamic_frame_below(d, common, d->items[before].frame);
+    int to = dynamic_frame_below(d, common, d->items[id].frame);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        bool waits = to == common ? (int)i == id
+                                  : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
+        struct out_edge edge = {-1, (int)i, EDGE_AFTER, false};
+        if (!waits)
+            continue;
+        if (from == common) {
+            add_edge(d, plan, of, before, edge);
+        } else {
+            vec_push(&d->frames.items[from].over, edge);
+            count_arrival(d, plan, edge.item, edge.input, before);
+        }
+    }
+}
+
+static void collect_edges(struct dynamic *d, const struct plan *plan, int id, edge_vec *of)
+{
+    const struct item *item = &plan->items.items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        const struct value *value = &plan->values.items[item->in[k]];
+        if (value->item >= 0) {
+            int slot = item->in[k] - plan->items.items[value->item].out[0];
+            add_edge(d, plan, of, value->item, (struct out_edge){slot, id, k, value->is_ref});
+        } else if (d->items[id].role == ROLE_MERGE) {
+            d->items[id].merge_ready = true;
+        }
+    }
+    for (int k = 0; k < item->n_controls; k++)
+        add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL, false});
+    for (size_t k = 0; k < item->after.n; k++)
+        add_after(d, plan, of, item->after.items[k], id);
+}
+
+static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < plan->items.n; i++)
+        n += of[i].n;
+    d->edges = arena_array(&plan->memory, n + 1, sizeof *d->edges);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].first_edge = (int)at;
+        d->items[i].n_edges = (int)of[i].n;
+        if (of[i].n)
+            memcpy(d->edges + at, of[i].items, of[i].n * sizeof *of[i].items);
+        at += of[i].n;
+        vec_release(&of[i]);
+    }
+}
+
+static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
+{
+    struct dynamic_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
+    vec_push(&d->frames, root);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].role = role_of(&plan->items.items[i]);
+        d->items[i].is_cheap = item_is_cheap(plan, &plan->items.items[i]);
+        if (d->items[i].role == ROLE_ENTER)
+            d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
+    }
+    for (size_t i = 0; i < plan->items.n; i++) {
+        int code = find_frame(d, plan, (int)i, err);
+        if (code)
+            return code;
+        place_in_frame(d, plan, (int)i);
+    }
+    return 0;
+}
+
+/* ---- variables ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
+}
+
+static void add_hold(struct dynamic_item *di, struct variable *variable, bool write)
+{
+    for (int i = 0; i < di->n_holds; i++) {
+        if (di->holds[i].variable == variable) {
+            di->holds[i].write = di->holds[i].write || write;
+            return;
+        }
+    }
+    di->holds[di->n_holds++] = (struct hold){variable, write};
+}
+
+static bool writes(const struct item *item, int input)
+{
+    return item->refs && item->refs[input] && !node_has(item->node, OP_READS_REF);
+}
+
+/* What an item holds while it runs. */
+static void collect_holds(struct dynamic *d, struct plan *plan, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        const struct value *value = &plan->values.items[item->in[k]];
+        if (value->kind != VALUE_VARIABLE)
+            continue;
+        if (!di->holds)
+            di->holds = arena_array(&plan->memory, (size_t)item->n_in, sizeof *di->holds);
+        add_hold(di, value->variable, writes(item, k));
+    }
+    if (di->n_holds > 1)
+        qsort(di->holds, (size_t)di->n_holds, sizeof *di->holds, by_id);
+}
+
+static bool only_reads(const struct dynamic *d, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        if (plan->items.items[i].flags & KERNEL_ASYNC)
+            return false;
+        for (int k = 0; k < d->items[i].n_holds; k++)
+            if (d->items[i].holds[k].write)
+                return false;
+    }
+    return true;
+}
+
+/* The holds of all items become those of the step. */
+static void keep_holds(struct dynamic *d, struct plan *plan)
+{
+    VEC(struct hold) all = VEC_INIT;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        for (int k = 0; k < d->items[i].n_holds; k++)
+            vec_push(&all, d->items[i].holds[k]);
+        d->items[i].n_holds = 0;
+    }
+    if (all.n)
+        qsort(all.items, all.n, sizeof *all.items, by_id);
+    for (size_t i = 0; i < all.n; i++)
+        if (!i || all.items[i].variable != all.items[i - 1].variable)
+            vec_push(&d->kept, all.items[i].variable);
+    vec_release(&all);
+}
+
+void dynamic_connect(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        collect_edges(d, plan, (int)i, of);
+        collect_holds(d, plan, (int)i);
+    }
+    flatten_edges(d, plan, of);
+    mem_free(of);
+    d->keeps_reads = only_reads(d, plan);
+    if (d->keeps_reads)
+        keep_holds(d, plan);
+}
+
+int dynamic_new(struct plan *plan, struct error *err)
+{
+    struct dynamic *d = mem_alloc(sizeof *d);
+    plan->dynamic = d;
+    d->items = arena_array(&plan->memory, plan->items.n + 1, sizeof *d->items);
+    d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
+    d->pool = pool_new(plan->options.device, true);
+    if (!plan->options.device->is_host)
+        d->host_pool = pool_new(plan->options.device, false);
+    return analyse(d, plan, err);
+}

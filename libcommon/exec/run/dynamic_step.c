@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A step of a dynamic plan, from its beginning to its end, and the memory of steps.
+ */
+#include <stddef.h>
+
+#include "base/memory.h"
+#include "exec/run/dynamic.h"
+
+/* ---- runs are kept ---- */
+
+static struct run *run_new(struct plan *plan)
+{
+    struct run *run = mem_alloc(sizeof *run);
+    size_t n = plan->dynamic->frames.n;
+    run->plan = plan;
+    run->idle_frames = mem_array(n, sizeof *run->idle_frames);
+    run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
+    pthread_mutex_init(&run->lock, NULL);
+    pthread_cond_init(&run->changed, NULL);
+    return run;
+}
+
+static struct run *run_take(struct plan *plan, const struct execution *execution)
+{
+    pthread_mutex_lock(&plan->lock);
+    struct run *run = plan->dynamic->idle_runs;
+    if (run)
+        plan->dynamic->idle_runs = run->next;
+    pthread_mutex_unlock(&plan->lock);
+    if (!run)
+        run = run_new(plan);
+    run->execution = *execution;
+    run->step = execution->step;
+    run->feeds = execution->feeds;
+    run->fetches = execution->fetches;
+    run->queue = NULL;
+    run->failed = false;
+    run->n_kept = 0;
+    return run;
+}
+
+static void run_give(struct run *run)
+{
+    struct plan *plan = run->plan;
+    pthread_mutex_lock(&plan->lock);
+    run->next = plan->dynamic->idle_runs;
+    plan->dynamic->idle_runs = run;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+/* ---- the end ---- */
+
+static void let_go_of_reads(struct run *run)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    while (run->n_kept > 0)
+        variable_unhold(d->kept.items[--run->n_kept], false);
+}
+
+/* After a step without errors: something that waits for ever is an error. */
+static void check_waiting(struct run *run)
+{
+    const struct item *waiting = run->failed ? NULL : frame_find_waiting(run);
+    if (!waiting)
+        return;
+    run->failed = true;
+    error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
+    item_fail(waiting, &run->err);
+}
+
+/* The run goes back to the plan. */
+static int end(struct run *run, int code, struct error *err)
+{
+    struct plan *plan = run->plan;
+    for (int i = 0; code && i < plan->n_fetches; i++)
+        tensor_release(&run->fetches[i]);
+    execution_close(&run->execution, code, err);
+    run_give(run);
+    return code;
+}
+
+static int collect(struct run *run, struct error *err)
+{
+    struct device *device = run->plan->options.device;
+    struct error sync_error = ERROR_INIT;
+    let_go_of_reads(run);
+    check_waiting(run);
+    frame_clear(run);
+    int synced = device->sync(device, &sync_error);
+    if (run->failed)
+        *err = run->err;
+    else if (synced)
+        *err = sync_error;
+    return end(run, run->failed ? run->err.code : synced, err);
+}
+
+void run_conclude(struct run *run)
+{
+    struct step_done *done = run->execution.done;
+    struct error err = ERROR_INIT;
+    int code = collect(run, &err);
+    done->done(done, code, &err);
+}
+
+/* ---- a thread that waits ---- */
+
+/* Reads that last as long as the step are begun in the order of all holds. */
+static void keep_reads(struct run *run)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    for (; run->n_kept < d->kept.n; run->n_kept++)
+        variable_hold_wait(d->kept.items[run->n_kept], false);
+}
+
+/* Helps, too, until nothing is left and no helper touches the run. */
+static void wait_for(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    while (run->active > 0 || run->helpers > 0) {
+        if (run->queue) {
+            run_drain(run);
+        } else if (turn_is_pending()) {
+            pthread_mutex_unlock(&run->lock);
+            turn_catch_up();
+            pthread_mutex_lock(&run->lock);
+        } else {
+            pthread_cond_wait(&run->changed, &run->lock);
+        }
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+int dynamic_run(struct plan *plan, struct execution *execution, struct error *err)
+{
+    struct run *run = run_take(plan, execution);
+    int code = execution_open(&run->execution, plan, err);
+    if (code)
+        return end(run, code, err);
+    turn_begin();
+    keep_reads(run);
+    run_begin(run, true);
+    wait_for(run);
+    turn_end();
+    return collect(run, err);
+}
+
+/* ---- a step that is started ---- */
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct run *run = (struct run *)((char *)waiter - offsetof(struct run, waiter));
+    run->n_kept++;
+    turn_take(&run->turn);
+}
+
+static void begin(struct turn *turn)
+{
+    struct run *run = (struct run *)((char *)turn - offsetof(struct run, turn));
+    const struct dynamic *d = run->plan->dynamic;
+    for (; run->n_kept < d->kept.n; run->n_kept++) {
+        run->waiter.resume = resume;
+        if (!variable_hold(d->kept.items[run->n_kept], false, &run->waiter))
+            return;
+    }
+    if (!run->execution.done->computes) {
+        run_begin(run, false);
+        return;
+    }
+    run->helpers = 1;
+    run_begin(run, true);
+    run_help(run);
+}
+
+void dynamic_start(struct plan *plan, const struct execution *execution)
+{
+    struct step_done *done = execution->done;
+    struct run *run = run_take(plan, execution);
+    struct error err = ERROR_INIT;
+    int code = execution_open(&run->execution, plan, &err);
+    if (code) {
+        end(run, code, &err);
+        done->done(done, code, &err);
+        return;
+    }
+    run->turn.run = begin;
+    turn_take(&run->turn);
+}
+
+void dynamic_free(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    if (!d)
+        return;
+    for (struct run *run = d->idle_runs, *next; run; run = next) {
+        next = run->next;
+        frame_free_idle(run);
+        mem_free(run->idle_frames);
+        mem_free(run->idle_iterations);
+        pthread_mutex_destroy(&run->lock);
+        pthread_cond_destroy(&run->changed);
+        mem_free(run);
+    }
+    for (size_t i = 0; i < d->frames.n; i++) {
+        vec_release(&d->frames.items[i].items);
+        vec_release(&d->frames.items[i].exits);
+        vec_release(&d->frames.items[i].over);
+    }
+    vec_release(&d->frames);
+    vec_release(&d->kept);
+    pool_free(d->pool);
+    pool_free(d->host_pool);
+    mem_free(d);
+}

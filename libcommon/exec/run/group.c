@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/run/group.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/device/device_set.h"
+#include "exec/step/rendezvous.h"
+#include "exec/step/step.h"
+#include "exec/step/turn.h"
+#include "graph/join.h"
+
+struct part {
+    struct plan *plan;
+    struct device *device;
+    VEC(struct plan_feed) feeds;
+    VEC(struct edge) fetches;
+    VEC(int) targets;
+    VEC(int) feed_of; /* by feed, by fetch of the plan: which one of the request */
+    VEC(int) fetch_of;
+};
+
+struct group {
+    struct part *parts;
+    struct plan **plans; /* of the parts */
+    int n_parts, n_fetches;
+};
+
+struct split {
+    const struct graph *graph;
+    const struct group_options *options;
+    const struct plan_request *request;
+    struct part *parts; /* by device */
+    char *needed;       /* by node */
+    VEC(int) todo;
+    struct error *err;
+};
+
+/* ---- the request, divided ---- */
+
+static struct part *part_of(struct split *s, int id)
+{
+    int i =
+        device_find(s->options->devices, s->options->n_devices, graph_node(s->graph, id), s->err);
+    return i < 0 ? NULL : &s->parts[i];
+}
+
+static bool is_fed(const struct plan_request *request, struct edge edge)
+{
+    for (int i = 0; i < request->n_feeds; i++)
+        if (request->feeds[i].edge.node == edge.node && request->feeds[i].edge.slot == edge.slot)
+            return true;
+    return false;
+}
+
+static void need(struct split *s, int node)
+{
+    if (!s->needed[node]) {
+        s->needed[node] = 1;
+        vec_push(&s->todo, node);
+    }
+}
+
+/* A Recv that is needed makes its Send a target of the part that has it. */
+static int mark(struct split *s)
+{
+    while (s->todo.n) {
+        const struct node *node = graph_node(s->graph, vec_pop(&s->todo));
+        const struct node *send = join_send_of(s->graph, node);
+        struct part *part = send && !s->needed[send->id] ? part_of(s, send->id) : NULL;
+        for (int i = 0; i < node->n_inputs; i++)
+            if (!is_fed(s->request, node->inputs[i]))
+                need(s, node->inputs[i].node);
+        for (int i = 0; i < node->n_controls; i++)
+            need(s, node->controls[i]);
+        if (s->err->code)
+            return s->err->code;
+        if (part) {
+            vec_push(&part->targets, send->id);
+            need(s, send->id);
+        }
+    }
+    return 0;
+}
+
+static int divide(struct split *s)
+{
+    const struct plan_request *request = s->request;
+    struct part *part;
+    for (int i = 0; i < request->n_targets; i++) {
+        if (!(part = part_of(s, request->targets[i])))
+            return s->err->code;
+        vec_push(&part->targets, request->targets[i]);
+        need(s, request->targets[i]);
+    }
+    for (int i = 0; i < request->n_fetches; i++) {
+        if (!(part = part_of(s, request->fetches[i].node)))
+            return s->err->code;
+        vec_push(&part->fetches, request->fetches[i]);
+        vec_push(&part->fetch_of, i);
+        if (!is_fed(request, request->fetches[i]))
+            need(s, request->fetches[i].node);
+    }
+    for (int i = 0; i < request->n_feeds; i++) {
+        if (!(part = part_of(s, request->feeds[i].edge.node)))
+            return s->err->code;
+        vec_push(&part->feeds, request->feeds[i]);
+        vec_push(&part->feed_of, i);
+    }
+    return mark(s);
+}
+
+static int make_plan(const struct split *s, struct part *part, struct error *err)
+{
+    struct plan_options options = s->options->plan;
+    struct plan_request request = {part->feeds.items,    (int)part->feeds.n,  part->fetches.items,
+                                   (int)part->fetches.n, part->targets.items, (int)part->targets.n};
+    options.device = part->device;
+    return plan_new(s->graph, &options, &request, &part->plan, err);
+}
+
+static void part_release(struct part *part)
+{
+    plan_free(part->plan);
+    vec_release(&part->feeds);
+    vec_release(&part->fetches);
+    vec_release(&part->targets);
+    vec_release(&part->feed_of);
+    vec_release(&part->fetch_of);
+}
+
+/* The parts that have something to do move to the front. */
+static int make_plans(struct split *s, struct group *group)
+{
+    for (int i = 0; i < s->options->n_devices; i++) {
+        struct part part = s->parts[i];
+        if (!part.fetches.n && !part.targets.n) {
+            part_release(&part);
+            memset(&s->parts[i], 0, sizeof part);
+            continue;
+        }
+        part.device = s->options->devices[i];
+        memset(&s->parts[i], 0, sizeof part);
+        group->parts[group->n_parts++] = part;
+    }
+    for (int i = 0; i < group->n_parts; i++) {
+        if (make_plan(s, &group->parts[i], s->err))
+            return s->err->code;
+        group->plans[i] = group->parts[i].plan;
+    }
+    return 0;
+}
+
+static int group_make(struct group *group, const struct graph *graph,
+                      const struct group_options *options, const struct plan_request *request,
+                      struct error *err)
+{
+    struct error first = ERROR_INIT;
+    struct split s = {.graph = graph,
+                      .options = options,
+                      .request = request,
+                      .parts = group->parts,
+                      .err = &first};
+    s.needed = mem_alloc(graph->nodes.n + 1);
+    if (divide(&s)) /* only then some of the parts are filled and none is counted */
+        for (int i = 0; i < options->n_devices; i++)
+            part_release(&group->parts[i]);
+    else
+        make_plans(&s, group);
+    vec_release(&s.todo);
+    mem_free(s.needed);
+    if (first.code)
+        *err = first;
+    return first.code;
+}
+
+int group_new(const struct graph *graph, const struct group_options *options,
+              const struct plan_request *request, struct group **result, struct error *err)
+{
+    struct group *group = mem_alloc(sizeof *group);
+    size_t n = options->n_devices > 0 ? (size_t)options->n_devices : 1;
+    group->parts = mem_array(n, sizeof *group->parts);
+    group->plans = mem_array(n, sizeof *group->plans);
+    group->n_fetches = request->n_fetches;
+    int code = 0;
+    if (options->n_devices > 0) {
+        code = group_make(group, graph, options, request, err);
+    } else {
+        code = plan_new(graph, &options->plan, request, &group->plans[0], err);
+        group->parts[0].plan = group->plans[0];
+        group->n_parts = 1;
+    }
+    if (code) {
+        group_free(group);
+        group = NULL;
+    }
+    *result = group;
+    return code;
+}
+
+void group_free(struct group *group)
+{
+    if (!group)
+        return;
+    for (int i = 0; i < group->n_parts; i++)
+        part_release(&group->parts[i]);
+    mem_free(group->parts);
+    mem_free(group->plans);
+    mem_free(group);
+}
+
+int group_plans(const struct group *group, struct plan *const **plans)
+{
+    *plans = group->plans;
+    return group->n_parts;
+}
+
+/* ---- a step ---- */
+
+struct part_run {
+    struct step_done done; /* first */
+    struct group_run *run;
+    struct tensor *feeds, *fetches;
+    int code;
+};
+
+struct group_run {
+    const struct group *group;
+    struct step *step;
+    struct tensor *fetches; /* of the step */
+    struct step_done *done;
+    struct rendezvous *own;
+    atomic_int left; /* parts that are not over */
+    struct part_run parts[];
+};
+
+static void collect(const struct group_run *run, int i, bool failed)
+{
+    const struct part *part = &run->group->parts[i];
+    const struct part_run *r = &run->parts[i];
+    for (size_t k = 0; k < part->fetches.n; k++) {
+        if (!failed)
+            run->fetches[part->fetch_of.items[k]] = r->fetches[k];
+        else if (!r->code)
+            tensor_release(&r->fetches[k]);
+    }
+    mem_free(r->feeds);
+    mem_free(r->fetches);
+}
+
+/* All parts are over. The first reason counts, wherever it came from. */
+static void conclude(struct group_run *run)
+{
+    struct step *step = run->step;
+    struct step_done *done = run->done;
+    struct error err = ERROR_INIT;
+    step->rendezvous->aborted(step->rendezvous, &err);
+    for (int i = 0; i < run->group->n_parts; i++)
+        collect(run, i, err.code != 0);
+    if (run->own) {
+        run->own->free(run->own);
+        step->rendezvous = NULL;
+    }
+    mem_free(run);
+    step_end(step);
+    done->done(done, err.code, &err);
+}
+
+static void leave(struct group_run *run)
+{
+    if (atomic_fetch_sub(&run->left, 1) == 1)
+        conclude(run);
+}
+
+static void part_over(struct step_done *done, int code, const struct error *err)
+{
+    struct part_run *r = (struct part_run *)done;
+    (void)err; /* the rendezvous knows it */
+    r->code = code;
+    leave(r->run);
+}
+
+static struct group_run *prepare(const struct group *group, struct step *step,
+                                 const struct tensor *feeds, struct tensor *fetches)
+{
+    size_t n = (size_t)group->n_parts;
+    struct group_run *run = mem_alloc(sizeof *run + n * sizeof run->parts[0]);
+    run->group = group;
+    run->step = step;
+    run->fetches = fetches;
+    atomic_init(&run->left, (int)n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct part *part = &group->parts[i];
+        struct part_run *r = &run->parts[i];
+        r->done.done = part_over;
+        r->run = run;
+        r->feeds = mem_array(part->feeds.n + 1, sizeof *r->feeds);
+        r->fetches = mem_array(part->fetches.n + 1, sizeof *r->fetches);
+        for (size_t k = 0; k < part->feeds.n; k++)
+            r->feeds[k] = feeds[part->feed_of.items[k]];
+    }
+    if (group->n_fetches)
+        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
+    if (!step->rendezvous)
+        step->rendezvous = run->own = rendezvous_local_new();
+    return run;
+}
+
+/* The first part, whose expensive kernels this thread may run, comes last: so all work at once. */
+void group_start(struct group *group, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct step_done *done)
+{
+    if (group->n_parts == 1) {
+        plan_start(group->plans[0], step, feeds, fetches, done);
+        return;
+    }
+    struct group_run *run = prepare(group, step, feeds, fetches);
+    run->done = done;
+    for (int i = group->n_parts - 1; i >= 0; i--) {
+        run->parts[i].done.computes = i == 0 && done->computes;
+        plan_start_part(group->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
+                        &run->parts[i].done);
+    }
+    leave(run);
+}
+
+struct blocked_thread {
+    struct step_done done; /* first */
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool is_over;
+    struct error err;
+};
+
+static void wake(struct step_done *done, int code, const struct error *err)
+{
+    struct blocked_thread *blocked = (struct blocked_thread *)done;
+    pthread_mutex_lock(&blocked->lock);
+    if (code)
+        blocked->err = *err;
+    blocked->is_over = true;
+    pthread_cond_signal(&blocked->over);
+    pthread_mutex_unlock(&blocked->lock);
+}
+
+int group_run(struct group *group, struct step *step, const struct tensor *feeds,
+              struct tensor *fetches, struct error *err)
+{
+    if (group->n_parts == 1)
+        return plan_run(group->plans[0], step, feeds, fetches, err);
+    struct blocked_thread blocked = {.done = {.done = wake, .computes = true},
+                                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                                     .over = PTHREAD_COND_INITIALIZER};
+    group_start(group, step, feeds, fetches, &blocked.done);
+    turn_catch_up();
+    pthread_mutex_lock(&blocked.lock);
+    while (!blocked.is_over)
+        pthread_cond_wait(&blocked.over, &blocked.lock);
+    pthread_mutex_unlock(&blocked.lock);
+    pthread_cond_destroy(&blocked.over);
+    pthread_mutex_destroy(&blocked.lock);
+    if (blocked.err.code)
+        *err = blocked.err;
+    return blocked.err.code;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running a kernel needs, whichever executor runs it.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "exec/device/pool.h"
+#include "exec/plan/plan_internal.h"
+#include "exec/step/trace.h"
+
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes)
+{
+    struct buffer *buffer = NULL;
+    if (plan->values.items[value].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, type, bytes);
+    return buffer ? buffer : pool_alloc(pool, bytes);
+}
+
+struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    if (host->planned) {
+        if (shape_equal(&out->shape, shape))
+            return out;
+        error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+                  shape_text(&out->shape), shape_text(shape));
+        return NULL;
+    }
+    int v = host->item->out[i];
+    const struct value *value = &host->plan->values.items[v];
+    struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
+    enum dtype type = value->type;
+    int64_t bytes = shape_bytes(shape, type);
+    struct buffer *buffer =
+        bytes < 0 ? NULL : value_alloc(host->plan, v, pool, type, (size_t)bytes);
+    if (!buffer) {
+        error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
+        return NULL;
+    }
+    *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return out;
+}
+
+/* Whether the input is the memory of a variable that others may write as soon as the call is over.
+ */
+static bool is_read(const struct call_host *host, int from)
+{
+    return host->copies_reads &&
+           host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
+}
+
+static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    struct buffer *buffer =
+        value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
+    if (!buffer)
+        return error_set(call->err, ERR_OS, "no memory for %s",
+                         shape_text_typed(in->type, &in->shape));
+    *out = *in;
+    out->buffer = buffer;
+    out->data = buffer->data;
+    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+}
+
+struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
+                                   const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    const struct tensor *in = call->in[from];
+    if (call->node && call->node->outputs[i].is_ref) {
+        if (host->out_refs)
+            host->out_refs[i] = call->refs[from];
+        return out;
+    }
+    if (host->planned) {
+        if (shape && !shape_equal(shape, &out->shape)) {
+            error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+                      shape_text(&out->shape), shape_text(shape));
+            return NULL;
+        }
+        out->data = in->data;
+        return out;
+    }
+    if (in->buffer)
+        tensor_share(out, in);
+    else if (!is_read(host, from))
+        *out = *in;
+    else if (copy_read(call, i, in))
+        return NULL;
+    if (shape)
+        out->shape = *shape;
+    return out;
+}
+
+struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
+{
+    struct call_host *host = call->executor;
+    if (host->planned) {
+        error_set(call->err, ERR_INTERNAL, "output %d has memory of the plan", i);
+        return NULL;
+    }
+    tensor_share(call->out[i], value);
+    return call->out[i];
+}
+
+/* As tensor_copy. */
+static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    const struct tensor *in = call->in[i];
+    struct buffer *buffer = NULL;
+    if (plan->values.items[host->item->in[i]].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
+    if (!buffer)
+        return tensor_copy(copy, in, call->err);
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
+    return 0;
+}
+
+int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
+{
+    if (!call->in[i]->buffer)
+        return copy_input(call, i, kept);
+    tensor_share(kept, call->in[i]);
+    return 0;
+}
+
+int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
+{
+    const struct call_host *host = call->executor;
+    struct tensor *in = call->in[i];
+    bool is_own = host->plan->values.items[host->item->in[i]].kind == VALUE_COMPUTED;
+    if (!is_own || !in->buffer)
+        return kernel_keep_input(call, i, taken);
+    *taken = *in;
+    in->buffer = NULL;
+    return 0;
+}
+
+void *kernel_temporary(struct kernel_call *call, size_t bytes)
+{
+    struct call_host *host = call->executor;
+    void *memory = mem_try(bytes);
+    if (!memory) {
+        error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch", bytes);
+        return NULL;
+    }
+    vec_push(host->temporaries, memory);
+    return memory;
+}
+
+void kernel_done(struct kernel_call *call, int result)
+{
+    struct call_host *host = call->executor;
+    host->done(host, result);
+}
+
+#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
+#define CHEAP_FETCH_BYTES 65536 /* copied in as many */
+
+/* -1: unknown, or not numbers. */
+static int64_t value_bytes(const struct plan *plan, int v)
+{
+    if (v < 0)
+        return 0;
+    const struct value *value = &plan->values.items[v];
+    return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
+}
+
+/* What a file or a queue takes cannot be told from sizes. */
+static bool is_of_outside(const struct item *item)
+{
+    return !item->refs && node_has(item->node, OP_STATEFUL);
+}
+
+bool item_is_cheap(const struct plan *plan, const struct item *item)
+{
+    int64_t bytes = 0, limit = CHEAP_BYTES;
+    if (item->code == &plan_fetch_code)
+        limit = CHEAP_FETCH_BYTES;
+    else if (!item->code || item->flags & KERNEL_CHEAP)
+        return true;
+    else if (!item->node || is_of_outside(item) || plan->options.spread)
+        return false;
+    for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
+        int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
+        if (more < 0)
+            return false;
+        bytes += more;
+    }
+    return bytes <= limit;
+}
+
+int item_fail(const struct item *item, struct error *err)
+{
+    if (!item->node)
+        return err->code;
+    return error_prefix(err, "%s: %s: ", node_text(item->node), item->node->op->def->name);
+}
+
+void item_trace(const struct item *item, const struct step *step, int64_t start)
+{
+    if (!step->trace)
+        return;
+    trace_kernel(step->trace, step->number,
+                 &(struct trace_run){.node = item->name,
+                                     .kernel = item->kernel,
+                                     .op = item->node ? item->node->op->def->name : item->kernel,
+                                     .start = start,
+                                     .end = trace_now()});
+}
+
+int item_check_variables(const struct item *item, struct error *err)
+{
+    for (int i = 0; i < item->n_checked; i++) {
+        if (item->checked[i]->initialized)
+            continue;
+        error_set(err, ERR_DATA, "variable '%s' is not initialized", item->checked[i]->name);
+        return item_fail(item, err);
+    }
+    return 0;
+}
+
+static int fail_not_finite(const struct item *item, int output, const struct tensor *t, int64_t bad,
+                           struct error *err)
+{
+    struct str what = STR_INIT;
+    tensor_print_not_finite(&what, t, bad);
+    if (item->n_out > 1)
+        error_set(err, ERR_DATA, "output %d is %s", output, str_text(&what));
+    else
+        error_set(err, ERR_DATA, "result is %s", str_text(&what));
+    str_release(&what);
+    return item_fail(item, err);
+}
+
+/* What an output is, on the host; *copy is to be released. */
+static int look_at(const struct plan *plan, const struct item *item, int output,
+                   const struct tensor **t, struct tensor *copy, struct error *err)
+{
+    const struct tensor *there = *t;
+    if (!plan->values.items[item->out[output]].on_device)
+        return 0;
+    if (tensor_alloc(copy, there->type, &there->shape, err))
+        return err->code;
+    *t = copy;
+    struct device *device = plan->options.device;
+    return device->copy_out(device, copy->data, there->data, tensor_bytes(copy), true, err);
+}
+
+int item_check_numerics(const struct plan *plan, const struct item *item,
+                        const struct kernel_call *call, struct error *err)
+{
+    for (int i = 0; item->node && i < item->n_out; i++) {
+        const struct tensor *t = call->out[i];
+        struct tensor copy = TENSOR_INIT;
+        if (item->node->outputs[i].is_ref && call->refs)
+            for (int k = 0; k < item->n_in; k++)
+                if (call->refs[k])
+                    t = &call->refs[k]->value;
+        if (!t || !t->data || t->layout || !dtype_is_floating(t->type))
+            continue;
+        int code = look_at(plan, item, i, &t, &copy, err);
+        int64_t bad = code ? -1 : tensor_find_not_finite(t);
+        if (bad >= 0)
+            code = fail_not_finite(item, i, t, bad, err);
+        tensor_release(&copy);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* ---- the planner's own kernels ---- */
+
+/* Fetches are there when the step is over, after a sync. */
+static int fetch_run(struct kernel_call *call)
+{
+    struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    struct tensor *fetch = &host->fetches[*(const int *)call->state];
+    if (!host->plan->values.items[host->item->in[0]].on_device)
+        return tensor_copy(fetch, in, call->err);
+    if (tensor_alloc(fetch, in->type, &in->shape, call->err))
+        return call->err->code;
+    return call->device->copy_out(call->device, fetch->data, in->data, tensor_bytes(in), false,
+                                  call->err);
+}
+
+const struct kernel_code plan_fetch_code = {.run = fetch_run};
+
+/* Static plans only. */
+static int copy_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct tensor *out = call->out[0];
+    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+}
+
+const struct kernel_code plan_copy_code = {.run = copy_run};
+
+/* A feed stays as it is until the step is over; other memory of the host may be used again. */
+static int copy_in_run(struct kernel_call *call)
+{
+    struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    bool wait = host->plan->values.items[host->item->in[0]].kind != VALUE_FEED;
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    return call->device->copy_in(call->device, out->data, in->data, tensor_bytes(in), wait,
+                                 call->err);
+}
+
+static int copy_out_run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    return call->device->copy_out(call->device, out->data, in->data, tensor_bytes(in), true,
+                                  call->err);
+}
+
+const struct kernel_code plan_copy_in_code = {.run = copy_in_run};
+const struct kernel_code plan_copy_out_code = {.run = copy_out_run};

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session/driver.h"
+
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_io.h"
+
+void driver_init(struct driver *driver, const struct graph *graph, const char *name)
+{
+    driver->graph = driver->request.graph = driver->feeds.graph = graph;
+    driver->name = name;
+}
+
+void driver_release(struct driver *driver)
+{
+    request_release(&driver->request);
+    feeds_release(&driver->feeds);
+    vec_release(&driver->needs);
+    record_release(&driver->record);
+}
+
+int driver_ready(struct driver *driver, struct error *err)
+{
+    if (!driver->request.fetches.n && !driver->request.targets.n)
+        return error_set(err, ERR_USAGE,
+                         "nothing to do: name an entry with --run or a tensor with --fetch");
+    request_needs(&driver->request, driver->feeds.edges.items, (int)driver->feeds.edges.n,
+                  &driver->needs);
+    return 0;
+}
+
+static int run_call(struct driver *driver, const struct session_call *call, struct tensor *fetches,
+                    struct error *err)
+{
+    struct step *step = &driver->at_hand;
+    return driver->run ? driver->run(driver->run_context, call, step, fetches, err)
+                       : session_run(driver->session, call, step, fetches, err);
+}
+
+int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
+                     struct tensor *fetches, int n_max, struct error *err)
+{
+    struct request request = {.graph = driver->graph};
+    int code = request_run(&request, entry, err);
+    if (!code && (int)request.fetches.n > n_max)
+        code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry, request.fetches.n);
+    struct session_call call = {.fetches = request.fetches.items,
+                                .n_fetches = (int)request.fetches.n,
+                                .targets = request.targets.items,
+                                .n_targets = (int)request.targets.n};
+    driver->at_hand.number = number;
+    driver->at_hand.seed = driver->seed;
+    if (!code)
+        code = run_call(driver, &call, fetches, err);
+    request_release(&request);
+    return code ? error_prefix(err, "%s: %s: ", driver->name, entry) : 0;
+}
+
+int driver_initialize(struct driver *driver, struct error *err)
+{
+    return graph_entry(driver->graph, "init") ? driver_run_entry(driver, "init", 0, NULL, 0, err)
+                                              : 0;
+}
+
+/* ---- feeding ---- */
+
+static int not_fed(struct driver *driver, struct error *err)
+{
+    struct str needs = STR_INIT;
+    struct node_list all = {0};
+    size_t missing = 0;
+    while (missing + 1 < driver->needs.n && feeds_has(&driver->feeds, driver->needs.items[missing]))
+        missing++;
+    request_needs(&driver->request, NULL, 0, &all);
+    request_print_needs(&needs, driver->graph, &all);
+    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s %s needs %s", driver->name,
+                         node_text(graph_node(driver->graph, driver->needs.items[missing])),
+                         driver->option, driver->what, str_text(&needs));
+    str_release(&needs);
+    vec_release(&all);
+    return code;
+}
+
+static int take_record(struct driver *driver, struct error *err)
+{
+    const struct record *record = &driver->record;
+    const char *from = stream_reader_name(driver->feed_reader);
+    if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
+        record->kind != RECORD_TENSOR)
+        return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
+                         record_kind_name(record->kind));
+    if (feeds_add_record(&driver->feeds, record, err))
+        return error_prefix(err, "%s: step %" PRId64 ": ", from, driver->step + 1);
+    return 0;
+}
+
+int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
+{
+    *more = true;
+    feeds_clear(&driver->feeds);
+    if (!driver->feed_reader)
+        return feeds_complete(&driver->feeds, &driver->needs) ? 0 : not_fed(driver, err);
+    do {
+        int code = stream_read(driver->feed_reader, &driver->record, more, err);
+        if (code)
+            return code;
+        if (!*more) {
+            bool enough = !feeds_started(&driver->feeds) && (driver->step || !driver->needs.n);
+            return enough ? 0 : not_fed(driver, err);
+        }
+        if ((code = take_record(driver, err)))
+            return code;
+    } while (!feeds_complete(&driver->feeds, &driver->needs));
+    return 0;
+}
+
+int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
+{
+    bool more = true;
+    int code = 0;
+    while (!code && more && driver->step < n && driver->feed_reader) {
+        code = driver_next_feeds(driver, &more, err);
+        driver->step += more && !code;
+    }
+    return code;
+}
+
+/* ---- running ---- */
+
+static struct session_call make_call(const struct driver *driver)
+{
+    return (struct session_call){.feeds = driver->feeds.edges.items,
+                                 .feed_values = driver->feeds.values.items,
+                                 .n_feeds = (int)driver->feeds.edges.n,
+                                 .fetches = driver->request.fetches.items,
+                                 .n_fetches = (int)driver->request.fetches.n,
+                                 .targets = driver->request.targets.items,
+                                 .n_targets = (int)driver->request.targets.n};
+}
+
+static int write_fetches(struct driver *driver, struct tensor *values, struct error *err)
+{
+    int n = (int)driver->request.fetches.n;
+    struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
+    for (int i = 0; i < n; i++)
+        named[i] = (struct named_tensor){driver->request.names.items[i], values[i]};
+    int code = stream_write_feed(driver->writer, RECORD_FETCH, driver->step, NULL, named, n, err);
+    mem_free(named);
+    return code;
+}
+
+int driver_run_step(struct driver *driver, struct error *err)
+{
+    driver->at_hand.number = ++driver->step;
+    driver->at_hand.seed = driver->seed;
+    driver->at_hand.trace = driver->trace;
+    struct session_call call = make_call(driver);
+    struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
+    int64_t start = driver->trace ? trace_now() : 0;
+    int code = run_call(driver, &call, values, err);
+    if (code)
+        error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
+    if (!code && driver->trace) {
+        trace_step(driver->trace, driver->step, start, trace_now());
+        code = trace_flush(driver->trace, driver->trace_writer, err);
+    }
+    if (!code && driver->request.fetches.n && driver->writer)
+        code = write_fetches(driver, values, err);
+    for (size_t i = 0; i < driver->request.fetches.n; i++) {
+        if (!code && driver->fetched)
+            driver->fetched(driver->fetched_context, driver->request.names.items[i], &values[i]);
+        tensor_release(&values[i]);
+    }
+    mem_free(values);
+    return code;
+}
+
+int driver_write_plan(struct driver *driver, struct error *err)
+{
+    struct session_call call = make_call(driver);
+    struct plan *const *plans;
+    int n, code = session_plans(driver->session, &call, &plans, &n, err);
+    if (code)
+        return error_prefix(err, "%s: ", driver->name);
+    for (int i = 0; !code && i < n; i++)
+        code = plan_write(driver->writer, plans[i], driver->what, err);
+    return code;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver: runs a request on a graph step by step, feeding it from records and writing what it
+ * fetches. What tf-exec does between its options and its exit code.
+ */
+#ifndef TF_EXEC_DRIVER_H
+#define TF_EXEC_DRIVER_H
+
+#include "exec/session/feeds.h"
+#include "exec/session/session.h"
+#include "exec/step/trace.h"
+
+struct driver {
+    /* Set by the caller, who owns what they point to. */
+    const char *name; /* of the graph, for messages */
+    const struct graph *graph;
+    struct device *device;
+    struct session *session;
+    /* Runs the steps instead of the session, as session_run does; NULL: the session itself. */
+    int (*run)(void *context, const struct session_call *call, struct step *step,
+               struct tensor *fetches, struct error *err);
+    void *run_context;
+    const char *option, *what; /* "--run", "train": what was asked for, for messages */
+    uint64_t seed;
+    struct stream_reader *feed_reader; /* NULL: all feeds are constant */
+    struct stream_writer *writer;      /* of fetches; may be set before the first step only */
+    /* Called after a step with each of its fetches; NULL: nobody wants to know. */
+    void (*fetched)(void *context, const char *name, const struct tensor *value);
+    void *fetched_context;
+    struct trace *trace; /* with its writer, or NULL */
+    struct stream_writer *trace_writer;
+
+    /* The driver's own; released by driver_release. `request` is filled by request_run and
+     * request_fetch after driver_init, `feeds` by feeds_add_constant; then comes driver_ready. */
+    struct request request;
+    struct feeds feeds;
+    struct node_list needs; /* what a step must be given besides constants */
+    struct record record;
+    int64_t step;        /* the last that was run */
+    struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
+};
+
+void driver_init(struct driver *driver, const struct graph *graph, const char *name);
+void driver_release(struct driver *driver);
+
+/* Finds what a step needs. ERR_USAGE when there is nothing to do. */
+int driver_ready(struct driver *driver, struct error *err);
+
+/* Runs the entry init, if the graph has one. */
+int driver_initialize(struct driver *driver, struct error *err);
+
+/* Runs an entry of its own, beside the request, as step `number`, without feeds. *fetches gets what
+ * it fetches, `n_max` tensors at most, which the caller releases. ERR_DATA: there is no such entry,
+ * or it fetches more. */
+int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
+                     struct tensor *fetches, int n_max, struct error *err);
+
+/* Takes the feeds of so many steps and does not run them: they count as run. */
+int driver_pass_over(struct driver *driver, int64_t n, struct error *err);
+
+/* Gathers the feeds of the next step; *more is false when they have ended. ERR_NOINPUT naming what
+ * is not fed and what the request needs. */
+int driver_next_feeds(struct driver *driver, bool *more, struct error *err);
+
+/* Runs a step on them and writes what is fetched. The error names graph and step. */
+int driver_run_step(struct driver *driver, struct error *err);
+
+/* Writes the plan of the step at hand instead of running it. */
+int driver_write_plan(struct driver *driver, struct error *err);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session/feeds.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/npy.h"
+
+static int find(const struct feeds *feeds, struct edge edge)
+{
+    for (size_t i = 0; i < feeds->edges.n; i++)
+        if (feeds->edges.items[i].node == edge.node && feeds->edges.items[i].slot == edge.slot)
+            return (int)i;
+    return -1;
+}
+
+static int check_type(const struct feeds *feeds, const char *name, struct edge edge,
+                      const struct tensor *value, struct error *err)
+{
+    if (edge.slot == CONTROL_SLOT)
+        return error_set(err, ERR_DATA, "feed '%s': not a tensor", name);
+    const struct node *node = graph_node(feeds->graph, edge.node);
+    const struct node_output *output = &node->outputs[edge.slot];
+    if (output->type != value->type || !shape_compatible(&output->shape, &value->shape))
+        return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
+                         shape_text_typed(output->type, &output->shape),
+                         shape_text_typed(value->type, &value->shape));
+    return 0;
+}
+
+static int parse_literal(const char *text, enum dtype type, struct tensor *value, struct error *err)
+{
+    const char *end = tensor_parse(value, text, type, err);
+    if (!end)
+        return err->code;
+    if (*end) {
+        tensor_release(value);
+        return error_set(err, ERR_DATA, "unexpected '%.20s'", end);
+    }
+    return 0;
+}
+
+int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
+{
+    const char *equals = strchr(text, '=');
+    struct edge edge;
+    struct tensor value = TENSOR_INIT;
+    if (!equals)
+        return error_set(err, ERR_USAGE, "--feed %s: neither a file of records nor NAME=VALUE",
+                         text);
+    char *name = mem_strndup(text, (size_t)(equals - text));
+    int code = graph_parse_edge(feeds->graph, name, &edge, err);
+    if (!code && edge.slot != CONTROL_SLOT) {
+        enum dtype type = graph_node(feeds->graph, edge.node)->outputs[edge.slot].type;
+        code = str_ends(text, ".npy") ? npy_read(equals + 1, &value, err)
+                                      : parse_literal(equals + 1, type, &value, err);
+    }
+    if (!code)
+        code = check_type(feeds, name, edge, &value, err);
+    if (!code && find(feeds, edge) >= 0)
+        code = error_set(err, ERR_USAGE, "it is fed twice");
+    if (code) {
+        error_prefix(err, "--feed %s: ", name);
+        tensor_release(&value);
+    } else {
+        vec_push(&feeds->edges, edge);
+        vec_push(&feeds->values, value);
+        feeds->n_constant = feeds->edges.n;
+    }
+    mem_free(name);
+    return code;
+}
+
+int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err)
+{
+    for (int i = 0; i < record->n_tensors; i++) {
+        const struct named_tensor *t = &record->tensors[i];
+        struct edge edge;
+        struct tensor value;
+        int code = graph_parse_edge(feeds->graph, t->name, &edge, err);
+        if (!code)
+            code = check_type(feeds, t->name, edge, &t->tensor, err);
+        if (code)
+            return code;
+        if (find(feeds, edge) >= 0)
+            return error_set(err, ERR_DATA, "'%s' is fed twice in a step", t->name);
+        tensor_share(&value, &t->tensor);
+        vec_push(&feeds->edges, edge);
+        vec_push(&feeds->values, value);
+    }
+    return 0;
+}
+
+bool feeds_has(const struct feeds *feeds, int node)
+{
+    return find(feeds, (struct edge){node, 0}) >= 0;
+}
+
+bool feeds_complete(const struct feeds *feeds, const struct node_list *needs)
+{
+    for (size_t i = 0; i < needs->n; i++)
+        if (!feeds_has(feeds, needs->items[i]))
+            return false;
+    return true;
+}
+
+bool feeds_started(const struct feeds *feeds)
+{
+    return feeds->edges.n > feeds->n_constant;
+}
+
+void feeds_clear(struct feeds *feeds)
+{
+    while (feeds->edges.n > feeds->n_constant) {
+        tensor_release(&feeds->values.items[feeds->values.n - 1]);
+        feeds->values.n--;
+        feeds->edges.n--;
+    }
+}
+
+void feeds_release(struct feeds *feeds)
+{
+    feeds->n_constant = 0;
+    feeds_clear(feeds);
+    vec_release(&feeds->edges);
+    vec_release(&feeds->values);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The feeds of a step, gathered by name: some for all steps (options), the others from records, of
+ * which a step may take several until everything that it needs is there.
+ */
+#ifndef TF_EXEC_FEEDS_H
+#define TF_EXEC_FEEDS_H
+
+#include "exec/session/request.h"
+#include "wire/record.h"
+
+struct feeds {
+    const struct graph *graph;
+    VEC(struct edge) edges;
+    VEC(struct tensor) values; /* same order; held */
+    size_t n_constant;         /* the first ones are for all steps */
+};
+
+/* "NAME=FILE.npy" or "NAME=LITERAL", for all steps. The literal takes the node's type. ERR_DATA for
+ * an unknown name or a value of another type. */
+int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err);
+
+/* Takes the tensors of a feed record. Tensors that the graph has no node for are an error; so is
+ * one that the step was already given. */
+int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);
+
+/* Whether output 0 of a node is fed. */
+bool feeds_has(const struct feeds *feeds, int node);
+/* True when every node of `needs` is fed. */
+bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);
+/* True when the record stage has given something to the step at hand. */
+bool feeds_started(const struct feeds *feeds);
+
+/* Before the next step: forgets what came from records. */
+void feeds_clear(struct feeds *feeds);
+void feeds_release(struct feeds *feeds);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session/request.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/join.h"
+
+void request_release(struct request *request)
+{
+    vec_release(&request->fetches);
+    vec_release(&request->names);
+    vec_release(&request->targets);
+}
+
+/* An alias, if the user gave the tensor one; else its canonical name. */
+static const char *edge_name(const struct graph *graph, struct edge edge)
+{
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        const struct alias *alias = &graph->aliases.items[i];
+        if (alias->edge.node == edge.node && alias->edge.slot == edge.slot)
+            return alias->name;
+    }
+    const char *name = graph_node(graph, edge.node)->name;
+    struct graph *owner = (struct graph *)(uintptr_t)graph; /* its arena outlives the request */
+    return edge.slot ? arena_printf(&owner->arena, "%s:%d", name, edge.slot) : name;
+}
+
+static void add_fetch(struct request *request, struct edge edge, const char *name)
+{
+    for (size_t i = 0; i < request->fetches.n; i++)
+        if (request->fetches.items[i].node == edge.node &&
+            request->fetches.items[i].slot == edge.slot && !strcmp(request->names.items[i], name))
+            return;
+    vec_push(&request->fetches, edge);
+    vec_push(&request->names, name);
+}
+
+int request_fetch(struct request *request, const char *name, struct error *err)
+{
+    struct edge edge;
+    int code = graph_parse_edge(request->graph, name, &edge, err);
+    if (code)
+        return code;
+    const struct node *node = graph_node(request->graph, edge.node);
+    if (edge.slot == CONTROL_SLOT || !node->n_outputs)
+        return error_set(err, ERR_DATA, "%s: has no value to fetch; use --run", node_text(node));
+    add_fetch(request, edge, name);
+    return 0;
+}
+
+static int no_entry(const struct graph *graph, const char *name, struct error *err)
+{
+    struct str entries = STR_INIT;
+    for (size_t i = 0; i < graph->entries.n; i++)
+        str_printf(&entries, "%s%s", i ? ", " : "", graph->entries.items[i].name);
+    int code = error_set(err, ERR_DATA, "there is no entry or node '%s'; the entries are %s", name,
+                         entries.n ? str_text(&entries) : "none");
+    str_release(&entries);
+    return code;
+}
+
+int request_run(struct request *request, const char *name, struct error *err)
+{
+    const struct entry *entry = graph_entry(request->graph, name);
+    if (!entry) {
+        struct node *node = graph_find(request->graph, *name == '^' ? name + 1 : name);
+        if (!node)
+            return no_entry(request->graph, name, err);
+        vec_push(&request->targets, node->id);
+        return 0;
+    }
+    for (int i = 0; i < entry->n_edges; i++) {
+        if (entry->edges[i].slot == CONTROL_SLOT)
+            vec_push(&request->targets, entry->edges[i].node);
+        else
+            add_fetch(request, entry->edges[i], edge_name(request->graph, entry->edges[i]));
+    }
+    return 0;
+}
+
+/* ---- what must be fed ---- */
+
+struct search {
+    const struct graph *graph;
+    const struct edge *fed;
+    int n_fed;
+    char *seen;
+    struct node_list todo;
+};
+
+static void visit(struct search *s, struct edge edge)
+{
+    for (int i = 0; i < s->n_fed; i++)
+        if (s->fed[i].node == edge.node && s->fed[i].slot == edge.slot)
+            return;
+    if (!s->seen[edge.node]) {
+        s->seen[edge.node] = 1;
+        vec_push(&s->todo, edge.node);
+    }
+}
+
+void request_needs(const struct request *request, const struct edge *fed, int n_fed,
+                   struct node_list *needs)
+{
+    struct search s = {.graph = request->graph, .fed = fed, .n_fed = n_fed};
+    s.seen = mem_alloc(request->graph->nodes.n + 1);
+    for (size_t i = 0; i < request->fetches.n; i++)
+        visit(&s, request->fetches.items[i]);
+    for (size_t i = 0; i < request->targets.n; i++)
+        visit(&s, (struct edge){request->targets.items[i], CONTROL_SLOT});
+    while (s.todo.n) {
+        const struct node *node = graph_node(s.graph, vec_pop(&s.todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            visit(&s, node->inputs[i]);
+        for (int i = 0; i < node->n_controls; i++)
+            visit(&s, (struct edge){node->controls[i], CONTROL_SLOT});
+        const struct node *send = join_send_of(s.graph, node);
+        if (send)
+            visit(&s, (struct edge){send->id, CONTROL_SLOT});
+    }
+    for (size_t i = 0; i < s.graph->nodes.n; i++)
+        if (s.seen[i] && node_has(graph_node(s.graph, (int)i), OP_SOURCE))
+            vec_push(needs, (int)i);
+    vec_release(&s.todo);
+    mem_free(s.seen);
+}
+
+void request_print_needs(struct str *out, const struct graph *graph, const struct node_list *needs)
+{
+    for (size_t i = 0; i < needs->n; i++) {
+        const struct node *node = graph_node(graph, needs->items[i]);
+        str_printf(out, "%s%s ", i ? ", " : "", node->name);
+        shape_print_typed(out, node->outputs[0].type, &node->outputs[0].shape);
+    }
+}

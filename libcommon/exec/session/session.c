@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session/session.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "exec/run/group.h"
+
+struct cached {
+    struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
+    struct group *group;
+    uint64_t last_used;
+    atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
+    bool keep;        /* handed out by session_plan */
+};
+
+struct session {
+    const struct graph *graph;
+    struct plan_options options;
+    struct device *const *devices;
+    int n_devices;
+    struct variable_store *own_variables;
+    size_t plans_max;
+    pthread_mutex_t lock; /* guards what follows; plans are made under it */
+    VEC(struct cached *) plans;
+    struct str key; /* of the call that is looked for */
+    uint64_t clock;
+    uint64_t last_miss; /* hash of the last key that had no plan while the cache was full */
+};
+
+struct session *session_new(const struct graph *graph, const struct session_options *options)
+{
+    struct session *session = mem_alloc(sizeof *session);
+    session->graph = graph;
+    session->options = options->plan;
+    session->devices = options->devices;
+    session->n_devices = options->n_devices;
+    session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
+    if (!session->options.variables)
+        session->options.variables = session->own_variables = variable_store_new();
+    pthread_mutex_init(&session->lock, NULL);
+    return session;
+}
+
+static void cached_free(struct cached *c)
+{
+    group_free(c->group);
+    str_release(&c->key);
+    mem_free(c);
+}
+
+void session_free(struct session *session)
+{
+    if (!session)
+        return;
+    for (size_t i = 0; i < session->plans.n; i++)
+        cached_free(session->plans.items[i]);
+    vec_release(&session->plans);
+    str_release(&session->key);
+    variable_store_free(session->own_variables);
+    pthread_mutex_destroy(&session->lock);
+    mem_free(session);
+}
+
+struct variable_store *session_variables(struct session *session)
+{
+    return session->options.variables;
+}
+
+/* What a feed's shape is for a plan: its own, or, for a plan that serves all shapes, as much as the
+ * graph knows. */
+static const struct shape *feed_shape(const struct session *session,
+                                      const struct session_call *call, int i, bool general)
+{
+    struct edge edge = call->feeds[i];
+    return general ? &graph_node(session->graph, edge.node)->outputs[edge.slot].shape
+                   : &call->feed_values[i].shape;
+}
+
+static void make_key(struct str *key, const struct session *session,
+                     const struct session_call *call, bool general)
+{
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general};
+    str_clear(key);
+    str_append_bytes(key, counts, sizeof counts);
+    for (int i = 0; i < call->n_feeds; i++) {
+        const struct shape *shape = feed_shape(session, call, i, general);
+        str_append_bytes(key, &call->feeds[i], sizeof call->feeds[i]);
+        str_append_bytes(key, &call->feed_values[i].type, sizeof call->feed_values[i].type);
+        str_append_bytes(key, &shape->rank, sizeof shape->rank);
+        if (shape->rank > 0)
+            str_append_bytes(key, shape->dims, (size_t)shape->rank * sizeof *shape->dims);
+    }
+    str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
+    str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
+}
+
+static struct cached *find(struct session *session, const struct str *key)
+{
+    for (size_t i = 0; i < session->plans.n; i++) {
+        struct cached *c = session->plans.items[i];
+        if (c->key.n == key->n && !memcmp(c->key.data, key->data, key->n))
+            return c;
+    }
+    return NULL;
+}
+
+/* Makes room by dropping the least recently used plan that nobody runs. */
+static void drop_oldest(struct session *session)
+{
+    size_t oldest = session->plans.n;
+    for (size_t i = 0; i < session->plans.n; i++) {
+        const struct cached *c = session->plans.items[i];
+        if (!c->users && !c->keep &&
+            (oldest == session->plans.n || c->last_used < session->plans.items[oldest]->last_used))
+            oldest = i;
+    }
+    if (oldest == session->plans.n)
+        return;
+    cached_free(session->plans.items[oldest]);
+    session->plans.items[oldest] = vec_pop(&session->plans);
+}
+
+static int make(struct session *session, const struct session_call *call, bool general,
+                struct group **group, struct error *err)
+{
+    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
+    for (int i = 0; i < call->n_feeds; i++)
+        feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
+                                      *feed_shape(session, call, i, general)};
+    struct plan_request request = {feeds,           call->n_feeds, call->fetches,
+                                   call->n_fetches, call->targets, call->n_targets};
+    struct group_options options = {session->options, session->devices, session->n_devices};
+    int code = group_new(session->graph, &options, &request, group, err);
+    mem_free(feeds);
+    return code;
+}
+
+/* One for the key, which is in session->key. */
+static struct cached *make_cached(struct session *session, const struct session_call *call,
+                                  bool general, struct error *err)
+{
+    struct group *group;
+    if (make(session, call, general, &group, err))
+        return NULL;
+    if (session->plans.n >= session->plans_max)
+        drop_oldest(session);
+    struct cached *c = mem_alloc(sizeof *c);
+    c->group = group;
+    str_append_bytes(&c->key, session->key.data, session->key.n);
+    vec_push(&session->plans, c);
+    return c;
+}
+
+static struct cached *find_or_make(struct session *session, const struct session_call *call,
+                                   bool general, struct error *err)
+{
+    make_key(&session->key, session, call, general);
+    struct cached *c = find(session, &session->key);
+    return c ? c : make_cached(session, call, general, err);
+}
+
+/* The key in session->key has no plan: true when the cache is full. The same shapes twice in a row
+ * are worth one. */
+static bool wants_general(struct session *session, const struct session_call *call)
+{
+    bool full = session->plans.n >= session->plans_max;
+    uint64_t hash = full ? hash_bytes(session->key.data, session->key.n, 0) : 0;
+    bool again = full && session->last_miss == hash;
+    if (full)
+        session->last_miss = hash;
+    return full && !again && call->n_feeds > 0;
+}
+
+/* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. */
+static struct cached *acquire(struct session *session, const struct session_call *call,
+                              struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&session->lock);
+    make_key(&session->key, session, call, false);
+    struct cached *c = find(session, &session->key);
+    if (!c && wants_general(session, call))
+        c = find_or_make(session, call, true, &ignored);
+    if (!c)
+        c = find_or_make(session, call, false, err);
+    if (c) {
+        c->users++;
+        c->last_used = ++session->clock;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return c;
+}
+
+static void give_back(struct cached *c)
+{
+    atomic_fetch_sub(&c->users, 1);
+}
+
+int session_run(struct session *session, const struct session_call *call, struct step *step,
+                struct tensor *fetches, struct error *err)
+{
+    struct cached *c = acquire(session, call, err);
+    if (!c)
+        return err->code;
+    int code = group_run(c->group, step, call->feed_values, fetches, err);
+    give_back(c);
+    return code;
+}
+
+static void started_over(struct step_done *done, int code, const struct error *err)
+{
+    struct session_done *d =
+        (struct session_done *)((char *)done - offsetof(struct session_done, done));
+    give_back(d->plans);
+    d->over(d, code, err);
+}
+
+void session_start(struct session *session, const struct session_call *call, struct step *step,
+                   struct tensor *fetches, struct session_done *done)
+{
+    struct error err = ERROR_INIT;
+    done->done.done = started_over;
+    done->plans = acquire(session, call, &err);
+    if (done->plans)
+        group_start(done->plans->group, step, call->feed_values, fetches, &done->done);
+    else
+        done->over(done, err.code, &err);
+}
+
+int session_plans(struct session *session, const struct session_call *call,
+                  struct plan *const **plans, int *n, struct error *err)
+{
+    struct cached *c = acquire(session, call, err);
+    if (!c)
+        return err->code;
+    c->keep = true;
+    *n = group_plans(c->group, plans);
+    give_back(c);
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: a graph, its variables, and the plans made for it, kept by feeds, fetches and targets
+ * (least recently used first out; beyond the limit a plan for all shapes serves). What tf-exec,
+ * tf-op and constant folding run.
+ */
+#ifndef TF_EXEC_SESSION_H
+#define TF_EXEC_SESSION_H
+
+#include "exec/plan/plan.h"
+
+struct session;
+struct cached;
+
+struct session_options {
+    struct plan_options plan; /* variables NULL: the session has its own store */
+    int plans_max;            /* cached; 0: 16 */
+
+    /* Of a graph that was cut into one part for each of several devices, which the caller keeps:
+     * plan.device is not used then. NULL: all nodes are on plan.device. */
+    struct device *const *devices;
+    int n_devices;
+};
+
+/* The graph must outlive the session and may grow between calls, but not change. */
+struct session *session_new(const struct graph *graph, const struct session_options *options);
+void session_free(struct session *session);
+struct variable_store *session_variables(struct session *session);
+
+struct session_call {
+    const struct edge *feeds; /* n_feeds edges, and their tensors */
+    const struct tensor *feed_values;
+    int n_feeds;
+    const struct edge *fetches;
+    int n_fetches;
+    const int *targets; /* node ids */
+    int n_targets;
+};
+
+/* Finds or makes the plan, runs one step. Thread-safe. */
+int session_run(struct session *session, const struct session_call *call, struct step *step,
+                struct tensor *fetches, struct error *err);
+
+/* Who is told that a step that was started is over: as struct step_done, and with its rules. The
+ * call and what it points to may go when session_start has returned, except for the feeds. */
+struct session_done {
+    void (*over)(struct session_done *done, int code, const struct error *err);
+    struct step_done done; /* `computes` is the caller's; the rest is the session's */
+    struct cached *plans;
+};
+
+/* As session_run, without waiting: see plan_start. */
+void session_start(struct session *session, const struct session_call *call, struct step *step,
+                   struct tensor *fetches, struct session_done *done);
+
+/* The plans for a call, one for each device that takes part, for --dump-plan; the session owns
+ * them. */
+int session_plans(struct session *session, const struct session_call *call,
+                  struct plan *const **plans, int *n, struct error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running plans and starting them: what both executors do before and after.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "exec/plan/plan_internal.h"
+#include "exec/step/rendezvous.h"
+
+/* Those who wait for a value learn by the rendezvous that the step stops. */
+static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
+{
+    struct execution *execution =
+        (struct execution *)((char *)waiter - offsetof(struct execution, waiter));
+    struct rendezvous *rendezvous = execution->step->rendezvous;
+    rendezvous->abort(rendezvous, reason);
+}
+
+/* Feeds are what the plan was made for: static plans check that shapes are equal themselves. */
+static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
+{
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const struct plan_feed *wanted = &plan->feeds[i];
+        if (feeds[i].type != wanted->type || !shape_compatible(&feeds[i].shape, &wanted->shape))
+            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s",
+                             node_text(graph_node(plan->source, wanted->edge.node)),
+                             shape_text_typed(wanted->type, &wanted->shape),
+                             shape_text_typed(feeds[i].type, &feeds[i].shape));
+    }
+    return 0;
+}
+
+int execution_open(struct execution *execution, const struct plan *plan, struct error *err)
+{
+    struct rendezvous *rendezvous = execution->step->rendezvous;
+    if (plan->n_fetches)
+        memset(execution->fetches, 0, (size_t)plan->n_fetches * sizeof *execution->fetches);
+    execution->waiter.cancelled = abort_rendezvous;
+    execution->waits = rendezvous && !step_on_cancel(execution->step, &execution->waiter, err);
+    if (rendezvous && !execution->waits) {
+        rendezvous->abort(rendezvous, err);
+        return err->code;
+    }
+    return check_feeds(plan, execution->feeds, err);
+}
+
+void execution_close(struct execution *execution, int code, const struct error *err)
+{
+    if (code)
+        step_stop(execution->step, err);
+    if (execution->waits)
+        step_off_cancel(execution->step, &execution->waiter);
+    if (!execution->is_part)
+        step_end(execution->step);
+}
+
+static int run(struct plan *plan, struct execution *execution, struct error *err)
+{
+    return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);
+}
+
+int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+             struct tensor *fetches, struct error *err)
+{
+    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches};
+    return run(plan, &execution, err);
+}
+
+static void start(struct plan *plan, const struct execution *execution)
+{
+    if (plan->is_static)
+        static_start(plan, execution);
+    else
+        dynamic_start(plan, execution);
+}
+
+void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
+                struct tensor *fetches, struct step_done *done)
+{
+    start(plan,
+          &(struct execution){.step = step, .feeds = feeds, .fetches = fetches, .done = done});
+}
+
+void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                     struct tensor *fetches, struct step_done *done)
+{
+    start(plan,
+          &(struct execution){
+              .step = step, .feeds = feeds, .fetches = fetches, .done = done, .is_part = true});
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Aggregation: how the steps of many workers become updates of one set of variables. Two kinds of
+ * resource, which ps/ implements:
+ *
+ * An *aggregator* lies beside variables. It keeps the values that workers pushed, by worker,
+ * incarnation and sequence number, until they are taken for an update or given up.
+ *
+ * A *clock*, one for all shards, decides. A worker's push counts, on all shards, when the clock has
+ * put it into a round; a round is an update. What counts when, and who waits for what, is the
+ * clock's policy:
+ *
+ *     sync            a round is made of one fresh push of each worker: of all that are expected,
+ *                     or have come, and have not left
+ *     sync,backup=B   B fewer suffice; the first ones count, the others are late
+ *     async           every push is a round
+ *     ssp,bound=S     every push is a round; nobody starts his step c before all have finished
+ *                     step c - S - 1, and those rounds are over (stale synchronous parallel, Ho et
+ *                     al. 2013; S = 0: bulk synchronous). Order within a clock is by rank.
+ *
+ * So that nothing counts twice: a worker's pushes are numbered, and what was decided (counted, or
+ * given up as late) is never decided again. A worker that comes back is told the last number.
+ *
+ * The rounds themselves are driven by whoever runs the updates: clock_round waits for the next set,
+ * clock_advance says that it is applied. In between nobody is told a version, so that no worker
+ * that was told one starts to read while variables change (async and ssp apart).
+ *
+ * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
+ */
+#ifndef TF_EXEC_AGGREGATE_H
+#define TF_EXEC_AGGREGATE_H
+
+#include <stdatomic.h>
+
+#include "exec/state/resource.h"
+
+struct push_id {
+    int64_t worker; /* index among the workers: its rank */
+    uint64_t incarnation;
+    int64_t seq; /* of the worker's steps: 1, 2, ... */
+};
+
+struct push_list {
+    const struct push_id *ids;
+    int n;
+};
+
+/* ---- aggregators ---- */
+
+struct aggregator;
+extern const struct resource_kind aggregator_kind;
+
+/* Stages counted tensors, which it shares. A push of that id that is there already is replaced. */
+void aggregator_push(struct aggregator *aggregator, const struct push_id *id,
+                     const struct tensor *values, int n);
+
+/* A push that was taken; the caller releases it. */
+struct staged {
+    struct tensor *values;
+    int n;
+};
+void staged_release(struct staged *staged);
+
+/* Takes the pushes of a round, in the given order, and forgets those that were given up and what
+ * the round makes obsolete: everything of the same workers up to the same sequence number. ERR_DATA
+ * naming the push that is not there or does not have `n_values` values; then all stays. */
+int aggregator_take(struct aggregator *aggregator, struct push_list members,
+                    struct push_list dropped, int n_values, struct staged *staged,
+                    struct error *err);
+
+/* Bytes and pushes that are staged now. */
+void aggregator_size(struct aggregator *aggregator, int64_t *bytes, int64_t *pushes);
+
+/* ---- clocks ---- */
+
+struct clock;
+extern const struct resource_kind clock_kind;
+
+/* Sets the policy; `workers`: how many are expected, 0: those who join. ERR_DATA on nonsense.
+ * ERR_CONFIG when the clock has another one already. */
+int clock_configure(struct clock *clock, const char *policy, int workers, struct error *err);
+
+struct clock_result {
+    int64_t version; /* of the variables: rounds that were applied; of clock_round: the new one */
+    int64_t seq;     /* join: the last of this worker that was decided; 0: none */
+    bool counted;    /* push: it is in the variables */
+    struct push_list members; /* round: by rank; valid until it is applied */
+    struct push_list dropped; /* pushes that never count, since the last round */
+};
+
+/* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
+ * before the call that waits has returned, with no lock held; `failure` NULL: with the result. */
+struct clock_waiter {
+    void (*done)(struct clock_waiter *waiter, const struct clock_result *result,
+                 const struct error *failure);
+    double timeout; /* seconds; 0: none. Then ERR_RETRY, naming who is missing */
+
+    /* The clock's own. */
+    int what;
+    struct push_id id;
+    double since;
+    struct clock_result result;
+    struct clock_waiter *next;
+};
+
+/* A worker begins, or begins again as a new incarnation: pushes of older ones are refused from now
+ * on, what they pushed whole still counts. Answers when that is decided and no round is under way.
+ */
+void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter);
+
+/* A worker's push, staged on all shards, of a step that was computed from `version`. Answers as the
+ * policy says, with the version to go on with; at once if it was decided before. ERR_UNAVAILABLE
+ * for a worker that did not join, or was replaced. */
+void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
+                struct clock_waiter *waiter);
+
+/* A worker has no more data: nobody waits for it any more. */
+void clock_leave(struct clock *clock, const struct push_id *id);
+
+/* Waits for the next set. ERR_DATA while another one waits, or a round is under way. */
+void clock_round(struct clock *clock, struct clock_waiter *waiter);
+
+/* The round is applied: `version` is that of clock_round. ERR_DATA when it is not under way. */
+int clock_advance(struct clock *clock, int64_t version, struct error *err);
+
+/* The rounds cannot go on: all who wait fail with the reason, and all who come. The next
+ * clock_round ends that, unless a round was under way: then variables may be between two updates.
+ */
+void clock_fail(struct clock *clock, const struct error *reason);
+
+/* Answers when the version is `version` or more and no round is under way; from then on none begins
+ * until clock_resume: what shards keep is between two updates. Each answer that is no failure is
+ * followed by one clock_resume. */
+void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
+void clock_resume(struct clock *clock);
+
+/* From now on the number of a worker's pushes that count is written to counts[worker], before the
+ * worker is told; NULL: nowhere. Of workers below n. */
+void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n);
+
+/* No round begins at that version or later, as if it were paused from then on; 0: none is held
+ * back. */
+void clock_stop_at(struct clock *clock, int64_t version);
+
+/* Stops waiting. False: `done` has been called, or is being called. */
+bool clock_cancel(struct clock *clock, struct clock_waiter *waiter);
+
+/* What somebody waits for, to be put behind a message: "worker:1 (last seen 3.1 s ago)". */
+void clock_missing(struct clock *clock, struct str *text);
+
+struct clock_worker {
+    int64_t worker;
+    uint64_t incarnation;
+    bool joined, left;
+    int64_t clock, behind; /* pushes that count; less than the most of all */
+    int64_t pushed, counted, late, dropped, duplicate;
+    double waited, seen; /* seconds in pushes; since it was last heard of */
+};
+
+/* By rank; returns how many there are, of which at most `max` are stored. */
+int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
+int64_t clock_version(struct clock *clock);
+
+/* Whether an update has failed on its way: half of it may be in the variables, and nothing goes on
+ * with them. *reason says why. */
+bool clock_has_failed(struct clock *clock, struct error *reason);
+
+#endif

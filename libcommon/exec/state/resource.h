@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Resources: what outlives steps and is no tensor (a clock, an aggregator), by container, kind and
+ * name, beside the variables of a store. Kernels find theirs when they are prepared. What a
+ * resource is made of is the business of its kind; the store only keeps, saves and restores it.
+ *
+ * Thread-safe; each resource guards itself.
+ */
+#ifndef TF_EXEC_RESOURCE_H
+#define TF_EXEC_RESOURCE_H
+
+#include "exec/state/variable.h"
+
+/* Takes the parts of a resource that is saved. The value is valid during the call. */
+struct resource_sink {
+    int (*put)(struct resource_sink *sink, const char *part, const struct tensor *value,
+               struct error *err);
+};
+
+struct resource_kind {
+    const char *name; /* "clock": a word, without ':' and '/' */
+    void *(*make)(const char *name);
+    void (*free)(void *object);
+    /* Gives all that a restart needs to `sink`, in parts with names of their own. */
+    int (*save)(void *object, struct resource_sink *sink, struct error *err);
+    /* Takes a part back, in the order in which parts were given. ERR_DATA when it cannot be one. */
+    int (*load)(void *object, const char *part, const struct tensor *value, struct error *err);
+};
+
+/* Finds or makes; valid as long as the store. */
+void *resource_get(struct variable_store *store, const struct resource_kind *kind,
+                   const char *container, const char *name);
+
+/* The next one of the store, in the order of creation; NULL: the first, and after the last. */
+struct resource {
+    const struct resource_kind *kind;
+    const char *container, *name;
+    void *object;
+    struct resource *next;
+};
+struct resource *resource_next(struct variable_store *store, const struct resource *resource);
+
+/* Told of each resource that is made from now on, before anybody gets it; one for a store. Lives
+ * longer than the store is used. Not from within `made`. */
+struct resource_watcher {
+    void (*made)(struct resource_watcher *watcher, const struct resource *resource);
+};
+void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
+
+/* Gives all parts of all resources to `put`, under names like "clock:train/members" that no
+ * variable has. */
+struct resource_writer {
+    int (*put)(struct resource_writer *writer, const char *container, const char *name,
+               const struct tensor *value, struct error *err);
+};
+int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err);
+
+/* Whether the name is one of those. */
+bool resource_is_part(const char *name);
+
+/* Takes a part back; the resource is made if there is none. ERR_DATA when there is no such kind or
+ * the value cannot be such a part. */
+int resource_load(struct variable_store *store, const struct resource_kind *const *kinds,
+                  const char *container, const char *name, const struct tensor *value,
+                  struct error *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/state/variable.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "exec/device/device.h"
+#include "exec/state/mark.h"
+#include "exec/step/turn.h"
+
+/* ---- holds ---- */
+
+static bool is_free(const struct variable *variable, bool write)
+{
+    return write ? variable->holds == 0 : variable->holds >= 0;
+}
+
+static void take(struct variable *variable, bool write)
+{
+    if (write && variable->mark)
+        variable_mark_copy(variable->mark);
+    variable->holds = write ? -1 : variable->holds + 1;
+}
+
+bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter)
+{
+    pthread_mutex_lock(&variable->lock);
+    bool taken = !variable->first_waiter && is_free(variable, write);
+    if (taken) {
+        take(variable, write);
+    } else {
+        waiter->write = write;
+        waiter->next = NULL;
+        if (variable->first_waiter)
+            variable->last_waiter->next = waiter;
+        else
+            variable->first_waiter = waiter;
+        variable->last_waiter = waiter;
+    }
+    pthread_mutex_unlock(&variable->lock);
+    return taken;
+}
+
+/* Takes the hold for as many waiters as can have it now; returns them as a list. */
+static struct variable_waiter *admit(struct variable *variable)
+{
+    struct variable_waiter *first = variable->first_waiter, **end = &variable->first_waiter;
+    while (*end && is_free(variable, (*end)->write)) {
+        take(variable, (*end)->write);
+        end = &(*end)->next;
+    }
+    struct variable_waiter *rest = *end;
+    if (rest == first)
+        return NULL;
+    *end = NULL;
+    variable->first_waiter = rest;
+    return first;
+}
+
+static void resume_all(struct variable_waiter *admitted)
+{
+    while (admitted) { /* the waiter may be gone once it was resumed */
+        struct variable_waiter *next = admitted->next;
+        admitted->resume(admitted);
+        admitted = next;
+    }
+}
+
+void variable_unhold(struct variable *variable, bool write)
+{
+    pthread_mutex_lock(&variable->lock);
+    BUG_ON(write ? variable->holds != -1 : variable->holds <= 0);
+    variable->holds = write ? 0 : variable->holds - 1;
+    struct variable_waiter *admitted = admit(variable);
+    pthread_mutex_unlock(&variable->lock);
+    resume_all(admitted);
+}
+
+struct blocked_thread {
+    struct variable_waiter waiter; /* first: resume gets a pointer to it */
+    pthread_mutex_t lock;
+    pthread_cond_t admitted;
+    bool done;
+};
+
+static void wake(struct variable_waiter *waiter)
+{
+    struct blocked_thread *blocked = (struct blocked_thread *)waiter;
+    pthread_mutex_lock(&blocked->lock);
+    blocked->done = true;
+    pthread_cond_signal(&blocked->admitted);
+    pthread_mutex_unlock(&blocked->lock);
+}
+
+/* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the hold. */
+static bool give_up(struct variable *variable, struct blocked_thread *blocked)
+{
+    pthread_mutex_lock(&variable->lock);
+    struct variable_waiter **at = &variable->first_waiter, *before = NULL, *admitted = NULL;
+    while (*at && *at != &blocked->waiter) {
+        before = *at;
+        at = &before->next;
+    }
+    bool found = *at != NULL;
+    if (found) {
+        *at = blocked->waiter.next;
+        if (variable->last_waiter == &blocked->waiter)
+            variable->last_waiter = before;
+        admitted = admit(variable);
+    }
+    pthread_mutex_unlock(&variable->lock);
+    resume_all(admitted);
+    return found;
+}
+
+/* Until the hold was given, or the time has come (NULL: never). */
+static bool wait_until(struct blocked_thread *blocked, const struct timespec *end)
+{
+    int failed = 0;
+    pthread_mutex_lock(&blocked->lock);
+    while (!blocked->done && !failed)
+        failed =
+            end ? pthread_cond_clockwait(&blocked->admitted, &blocked->lock, CLOCK_MONOTONIC, end)
+                : pthread_cond_wait(&blocked->admitted, &blocked->lock);
+    bool done = blocked->done;
+    pthread_mutex_unlock(&blocked->lock);
+    return done;
+}
+
+static bool hold_blocking(struct variable *variable, bool write, const struct timespec *end)
+{
+    struct blocked_thread blocked = {.waiter.resume = wake,
+                                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                                     .admitted = PTHREAD_COND_INITIALIZER};
+    if (variable_hold(variable, write, &blocked.waiter))
+        return true;
+    turn_catch_up(); /* the holder's work may be among it */
+    bool taken = wait_until(&blocked, end);
+    if (!taken && !give_up(variable, &blocked))
+        taken = wait_until(&blocked, NULL); /* it was given just now */
+    pthread_cond_destroy(&blocked.admitted);
+    pthread_mutex_destroy(&blocked.lock);
+    return taken;
+}
+
+void variable_hold_wait(struct variable *variable, bool write)
+{
+    hold_blocking(variable, write, NULL);
+}
+
+bool variable_hold_until(struct variable *variable, bool write, double seconds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t ns = end.tv_nsec + (int64_t)(seconds * 1e9);
+    end.tv_sec += ns / 1000000000;
+    end.tv_nsec = ns % 1000000000;
+    return hold_blocking(variable, write, &end);
+}
+
+/* ---- values ---- */
+
+static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
+{
+    int64_t bytes = shape_bytes(shape, variable->type);
+    if (!variable->device)
+        return tensor_alloc(&variable->value, variable->type, shape, err);
+    struct buffer *buffer =
+        bytes < 0 ? NULL : variable->device->alloc(variable->device, (size_t)bytes);
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for variable '%s', %s", variable->name,
+                         shape_text_typed(variable->type, shape));
+    variable->value = (struct tensor){
+        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
+int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
+                           struct error *err)
+{
+    if (variable->value.data) {
+        if (shape_equal(&variable->value.shape, shape))
+            return 0;
+        if (!reshape)
+            return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                             shape_text(&variable->value.shape), shape_text(shape));
+        tensor_release(&variable->value);
+    } else if (!reshape && !shape_compatible(&variable->shape, shape)) {
+        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                         shape_text(&variable->shape), shape_text(shape));
+    }
+    return allocate(variable, shape, err);
+}
+
+void variable_written(struct variable *variable)
+{
+    variable->initialized = true;
+    variable->updates++;
+}
+
+int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    if (!variable->initialized)
+        return error_set(err, ERR_NOINPUT, "variable '%s' is not initialized", variable->name);
+    if (!device || device->is_host)
+        return tensor_copy(value, &variable->value, err);
+    int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
+    if (!code)
+        code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
+                                true, err);
+    if (code)
+        tensor_release(value);
+    return code;
+}
+
+int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
+{
+    struct device *device = variable->device;
+    int code = variable_prepare_write(variable, &value->shape, false, err);
+    if (code)
+        return code;
+    if (!device || device->is_host)
+        memcpy(variable->value.data, value->data, tensor_bytes(value));
+    else
+        code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
+                               err);
+    if (!code)
+        variable_written(variable);
+    return code;
+}
+
+void variable_clear(struct variable *variable)
+{
+    tensor_release(&variable->value);
+    variable->initialized = false;
+}
+
+struct variable_slice variable_get_slice(struct variable *variable)
+{
+    pthread_mutex_lock(&variable->lock);
+    struct variable_slice slice = variable->slice;
+    pthread_mutex_unlock(&variable->lock);
+    return slice;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables: state that outlives steps, by container and name. One address for life, updated in
+ * place.
+ *
+ * The rule that overlapping steps and background checkpoints rest on: within a step, reads precede
+ * writes unless a data or control edge says otherwise (the planner adds the order); between steps a
+ * writer has the variable for itself, readers share it. A kernel never waits for that: the executor
+ * takes the hold before it runs the kernel, and puts a node aside until its hold is free.
+ */
+#ifndef TF_EXEC_VARIABLE_H
+#define TF_EXEC_VARIABLE_H
+
+#include <pthread.h>
+
+#include "base/vec.h"
+#include "tensor/tensor.h"
+
+struct device;
+struct variable_mark;
+struct variable_waiter;
+
+struct variable_slice {  /* rows of a larger variable */
+    const char *of;      /* its name; NULL: it is whole */
+    int64_t rows, first; /* that the whole has; which of them its first one is */
+};
+
+struct variable {
+    const char *container, *name;
+    int id; /* 0, 1, ... in the order of creation; holds that are kept together are taken so */
+    enum dtype type;
+    struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
+    struct tensor value; /* data NULL before the first assignment */
+    bool initialized;
+    uint64_t updates; /* writes so far */
+    struct device *device;
+    struct variable *next; /* in the store, which guards it */
+
+    pthread_mutex_t lock;                               /* guards what follows */
+    int holds;                                          /* readers; -1: a writer */
+    struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
+    struct variable_mark
+        *mark; /* the value is wanted as it is (exec/state/mark.h); NULL: it is not */
+    struct variable_slice slice; /* of what is there already: variable_get_slice */
+};
+
+typedef VEC(struct variable *) variable_vec;
+
+/* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by
+ * the thread that released, once the hold has been taken for the waiter. */
+struct variable_waiter {
+    bool write;
+    void (*resume)(struct variable_waiter *waiter);
+    struct variable_waiter *next;
+};
+
+/* Takes a hold if it is free now and nobody waits; else queues the waiter and returns false. */
+bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter);
+void variable_unhold(struct variable *variable, bool write);
+/* The same for threads that may block: tools that save and restore. The second gives up after
+ * `seconds` and returns false. */
+void variable_hold_wait(struct variable *variable, bool write);
+bool variable_hold_until(struct variable *variable, bool write, double seconds);
+
+/* For kernels that write, with the hold: memory for a value of this shape. The first assignment
+ * allocates; later shapes must be equal unless `reshape`. ERR_DATA on a mismatch, ERR_OS without
+ * memory. The caller fills value.data and calls variable_written. */
+int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
+                           struct error *err);
+void variable_written(struct variable *variable);
+
+/* With a hold: a copy of the value in host memory, which the caller releases. ERR_NOINPUT when
+ * there is none. */
+int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err);
+/* With the hold of a writer: a value from host memory of the variable's type. ERR_DATA when the
+ * shape does not fit. */
+int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
+
+/* With the hold of a writer: as before the first assignment, but for the count of updates. Gives
+ * the memory back. */
+void variable_clear(struct variable *variable);
+
+/* A slice that was not known when the variable was made comes with a later variable_store_get. Once
+ * there it stays; the name is the variable's. */
+struct variable_slice variable_get_slice(struct variable *variable);
+
+/* ---- the store: all variables of a process ---- */
+
+struct variable_store;
+
+struct variable_store *variable_store_new(void);
+void variable_store_free(struct variable_store *store);
+
+/* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape.
+ * Thread-safe. The pointer is valid as long as the store. */
+int variable_store_get(struct variable_store *store, const struct variable *like,
+                       struct variable **variable, struct error *err);
+struct variable *variable_store_find(struct variable_store *store, const char *container,
+                                     const char *name); /* NULL: none */
+/* Told of each variable that is made from now on, before anybody can find it. After an error, which
+ * is that of variable_store_get, there is no such variable. One for a store; lives longer than the
+ * store is used. Not from within `made`. */
+struct variable_watcher {
+    int (*made)(struct variable_watcher *watcher, struct variable *variable, struct error *err);
+};
+void variable_watch(struct variable_store *store, struct variable_watcher *watcher);
+
+/* The next one of the store, in the order of creation; NULL: the first, and after the last. */
+struct variable *variable_store_next(struct variable_store *store, const struct variable *variable);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/state/variable.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/state/files.h"
+#include "exec/state/resource_table.h"
+
+struct variable_store {
+    struct resource_table resources;
+    struct checkpoint_files *files;
+    pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
+    struct variable *first, *last;
+    struct variable_watcher *watcher;
+};
+
+struct variable_store *variable_store_new(void)
+{
+    struct variable_store *store = mem_alloc(sizeof *store);
+    pthread_mutex_init(&store->lock, NULL);
+    resource_table_init(&store->resources);
+    return store;
+}
+
+static void variable_free(struct variable *v)
+{
+    tensor_release(&v->value);
+    pthread_mutex_destroy(&v->lock);
+    mem_free((char *)(uintptr_t)v->container);
+    mem_free((char *)(uintptr_t)v->name);
+    mem_free((char *)(uintptr_t)v->slice.of);
+    mem_free(v);
+}
+
+void variable_store_free(struct variable_store *store)
+{
+    if (!store)
+        return;
+    for (struct variable *v = store->first, *next; v; v = next) {
+        next = v->next;
+        variable_free(v);
+    }
+    resource_table_release(&store->resources);
+    pthread_mutex_destroy(&store->lock);
+    mem_free(store);
+}
+
+struct resource_table *variable_store_resources(struct variable_store *store)
+{
+    return &store->resources;
+}
+
+static struct variable *find(struct variable_store *store, const char *container, const char *name)
+{
+    for (struct variable *v = store->first; v; v = v->next)
+        if (!strcmp(v->name, name) && !strcmp(v->container, container))
+            return v;
+    return NULL;
+}
+
+/* Also of one that was made when nobody knew of it, and which others may be saving or restoring. */
+static void take_slice(struct variable *v, const struct variable *like)
+{
+    struct variable_slice slice = like->slice;
+    if (!slice.of)
+        return;
+    pthread_mutex_lock(&v->lock);
+    if (!v->slice.of) {
+        slice.of = mem_strdup(slice.of);
+        v->slice = slice;
+    }
+    pthread_mutex_unlock(&v->lock);
+}
+
+static struct variable *variable_new(const struct variable *like)
+{
+    struct variable *v = mem_alloc(sizeof *v);
+    v->container = mem_strdup(like->container);
+    v->name = mem_strdup(like->name);
+    v->type = like->type;
+    v->shape = like->shape;
+    v->device = like->device;
+    pthread_mutex_init(&v->lock, NULL);
+    take_slice(v, like);
+    return v;
+}
+
+/* Nobody finds it before the watcher has given it its value, which the watcher does without a hold.
+ */
+static int add(struct variable_store *store, const struct variable *like, struct variable **added,
+               struct error *err)
+{
+    struct variable *v = variable_new(like);
+    int code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
+    if (code) {
+        variable_free(v);
+        return code;
+    }
+    v->id = store->last ? store->last->id + 1 : 0;
+    if (store->last)
+        store->last->next = v;
+    else
+        store->first = v;
+    store->last = *added = v;
+    return 0;
+}
+
+int variable_store_get(struct variable_store *store, const struct variable *like,
+                       struct variable **variable, struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&store->lock);
+    struct variable *v = find(store, like->container, like->name);
+    if (!v) {
+        code = add(store, like, &v, err);
+    } else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape)) {
+        code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
+                         shape_text_typed(v->type, &v->shape),
+                         shape_text_typed(like->type, &like->shape));
+    } else {
+        take_slice(v, like);
+    }
+    pthread_mutex_unlock(&store->lock);
+    *variable = v;
+    return code;
+}
+
+struct variable *variable_store_find(struct variable_store *store, const char *container,
+                                     const char *name)
+{
+    pthread_mutex_lock(&store->lock);
+    struct variable *v = find(store, container, name);
+    pthread_mutex_unlock(&store->lock);
+    return v;
+}
+
+struct variable *variable_store_next(struct variable_store *store, const struct variable *variable)
+{
+    pthread_mutex_lock(&store->lock);
+    struct variable *next = variable ? variable->next : store->first;
+    pthread_mutex_unlock(&store->lock);
+    return next;
+}
+
+void variable_watch(struct variable_store *store, struct variable_watcher *watcher)
+{
+    pthread_mutex_lock(&store->lock);
+    store->watcher = watcher;
+    pthread_mutex_unlock(&store->lock);
+}
+
+void variable_store_set_files(struct variable_store *store, struct checkpoint_files *files)
+{
+    store->files = files;
+}
+
+struct checkpoint_files *variable_store_files(struct variable_store *store)
+{
+    return store->files;
+}

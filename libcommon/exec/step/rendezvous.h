@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where Send and Recv meet: the values of one step that are on their way from one executor to
+ * another. An executor knows no more of it than this interface, so that the other end may be in the
+ * same process or behind a link.
+ *
+ * A key is sent once and received once. Sending never waits, receiving calls back. Thread-safe.
+ */
+#ifndef TF_EXEC_RENDEZVOUS_H
+#define TF_EXEC_RENDEZVOUS_H
+
+#include "exec/plan/plan.h"
+
+/* The names are kept by whoever calls until the step is over. */
+struct rendezvous_key {
+    const char *tensor_name; /* of the Send */
+    uint64_t iteration;      /* kernel_call.iteration: 0 outside of loops */
+    /* Of the Send and the Recv alike, canonical (graph/device_name.h): where the value comes from
+     * and goes to. No two pairs of a step differ in them alone. */
+    const char *send_device, *recv_device;
+};
+
+/* What a receiver hands over until `arrived` is called, exactly once, from any thread and perhaps
+ * before receive returns: with the value, which is valid during the call; with NULL for a dead
+ * one; with the reason if it will not come. */
+struct rendezvous_waiter {
+    void (*arrived)(struct rendezvous_waiter *waiter, const struct tensor *value,
+                    const struct error *failure);
+    struct rendezvous_waiter *next;
+};
+
+struct rendezvous {
+    /* value: counted memory, which the rendezvous shares; NULL: dead. ERR_INTERNAL when the key was
+     * sent before and not received yet; after an abort its reason. */
+    int (*send)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                const struct tensor *value, struct error *err);
+    void (*receive)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                    struct rendezvous_waiter *waiter);
+    /* The step has failed: all who wait or will wait are told the first reason. */
+    void (*abort)(struct rendezvous *rendezvous, const struct error *reason);
+    /* False: there was no abort. */
+    bool (*aborted)(struct rendezvous *rendezvous, struct error *reason);
+    void (*free)(struct rendezvous *rendezvous);
+};
+
+/* For executors of one process. */
+struct rendezvous *rendezvous_local_new(void);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rendezvous of executors in one process: a table of values that nobody has asked for yet and
+ * of receivers that nothing has come for yet. Callbacks are made without the lock.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "exec/step/rendezvous.h"
+
+#define N_BUCKETS 256
+
+struct meeting {
+    struct rendezvous_key key;
+    struct tensor value;              /* zeroed: dead */
+    struct rendezvous_waiter *waiter; /* NULL: the value is here and waits */
+    struct meeting *next;
+};
+
+struct local {
+    struct rendezvous interface; /* first */
+    pthread_mutex_t lock;        /* guards all that follows */
+    struct meeting *buckets[N_BUCKETS];
+    struct error reason; /* of the abort; no code: there was none */
+};
+
+static struct meeting **find(struct local *local, const struct rendezvous_key *key)
+{
+    uint64_t hash = hash_bytes(key->tensor_name, strlen(key->tensor_name), key->iteration);
+    struct meeting **at = &local->buckets[hash % N_BUCKETS];
+    while (*at && ((*at)->key.iteration != key->iteration ||
+                   strcmp((*at)->key.tensor_name, key->tensor_name) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static struct meeting *add(struct meeting **at, const struct rendezvous_key *key)
+{
+    struct meeting *meeting = mem_alloc(sizeof *meeting);
+    meeting->key = *key;
+    meeting->next = *at;
+    *at = meeting;
+    return meeting;
+}
+
+static struct meeting *take(struct meeting **at)
+{
+    struct meeting *meeting = *at;
+    *at = meeting->next;
+    return meeting;
+}
+
+static void meeting_free(struct meeting *meeting)
+{
+    tensor_release(&meeting->value);
+    mem_free(meeting);
+}
+
+static int twice(const struct rendezvous_key *key, const char *what, struct error *err)
+{
+    return error_set(err, ERR_INTERNAL, "'%s' is %s twice in one iteration", key->tensor_name,
+                     what);
+}
+
+static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                      const struct tensor *value, struct error *err)
+{
+    struct local *local = (struct local *)rendezvous;
+    struct meeting *met = NULL;
+    int code = 0;
+    pthread_mutex_lock(&local->lock);
+    struct meeting **at = find(local, key);
+    if (local->reason.code) {
+        *err = local->reason;
+        code = err->code;
+    } else if (*at && (*at)->waiter) {
+        met = take(at);
+    } else if (*at) {
+        code = twice(key, "sent", err);
+    } else {
+        struct meeting *meeting = add(at, key);
+        if (value)
+            tensor_share(&meeting->value, value);
+    }
+    pthread_mutex_unlock(&local->lock);
+    if (met) {
+        met->waiter->arrived(met->waiter, value, NULL);
+        meeting_free(met);
+    }
+    return code;
+}
+
+static void local_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                          struct rendezvous_waiter *waiter)
+{
+    struct local *local = (struct local *)rendezvous;
+    struct error failure = ERROR_INIT;
+    struct meeting *met = NULL;
+    pthread_mutex_lock(&local->lock);
+    struct meeting **at = find(local, key);
+    if (local->reason.code)
+        failure = local->reason;
+    else if (*at && !(*at)->waiter)
+        met = take(at);
+    else if (*at)
+        twice(key, "received", &failure);
+    else
+        add(at, key)->waiter = waiter;
+    pthread_mutex_unlock(&local->lock);
+    if (failure.code)
+        waiter->arrived(waiter, NULL, &failure);
+    if (met) {
+        bool is_dead = met->value.type == DTYPE_INVALID;
+        waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
+        meeting_free(met);
+    }
+}
+
+static void local_abort(struct rendezvous *rendezvous, const struct error *reason)
+{
+    struct local *local = (struct local *)rendezvous;
+    struct rendezvous_waiter *waiting = NULL;
+    pthread_mutex_lock(&local->lock);
+    bool first = !local->reason.code;
+    for (int i = 0; first && i < N_BUCKETS; i++) {
+        while (local->buckets[i]) {
+            struct meeting *meeting = take(&local->buckets[i]);
+            if (meeting->waiter) {
+                meeting->waiter->next = waiting;
+                waiting = meeting->waiter;
+            }
+            meeting_free(meeting);
+        }
+    }
+    if (first)
+        local->reason = *reason;
+    pthread_mutex_unlock(&local->lock);
+    while (waiting) {
+        struct rendezvous_waiter *next = waiting->next;
+        waiting->arrived(waiting, NULL, reason);
+        waiting = next;
+    }
+}
+
+static bool local_aborted(struct rendezvous *rendezvous, struct error *reason)
+{
+    struct local *local = (struct local *)rendezvous;
+    pthread_mutex_lock(&local->lock);
+    if (local->reason.code)
+        *reason = local->reason;
+    bool aborted = local->reason.code != 0;
+    pthread_mutex_unlock(&local->lock);
+    return aborted;
+}
+
+static void local_free(struct rendezvous *rendezvous)
+{
+    struct local *local = (struct local *)rendezvous;
+    for (int i = 0; i < N_BUCKETS; i++)
+        while (local->buckets[i])
+            meeting_free(take(&local->buckets[i]));
+    pthread_mutex_destroy(&local->lock);
+    mem_free(local);
+}
+
+struct rendezvous *rendezvous_local_new(void)
+{
+    struct local *local = mem_alloc(sizeof *local);
+    local->interface =
+        (struct rendezvous){local_send, local_receive, local_abort, local_aborted, local_free};
+    pthread_mutex_init(&local->lock, NULL);
+    return &local->interface;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/step.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "exec/step/turn.h"
+
+struct resource {
+    void *object;
+    void (*release)(void *object);
+};
+
+struct step_resources {
+    pthread_mutex_t lock;       /* guards items */
+    VEC(struct resource) items; /* by handle - 1 */
+};
+
+/* Most steps have no resources: made when the first is added, perhaps by two threads at once. */
+static struct step_resources *resources_of(struct step *step)
+{
+    struct step_resources *present = atomic_load(&step->resources);
+    if (present)
+        return present;
+    struct step_resources *made = mem_alloc(sizeof *made);
+    pthread_mutex_init(&made->lock, NULL);
+    if (atomic_compare_exchange_strong(&step->resources, &present, made))
+        return made;
+    pthread_mutex_destroy(&made->lock);
+    mem_free(made);
+    return present;
+}
+
+uint64_t step_resource_add(struct step *step, void *object, void (*release)(void *object))
+{
+    struct step_resources *resources = resources_of(step);
+    pthread_mutex_lock(&resources->lock);
+    vec_push(&resources->items, ((struct resource){object, release}));
+    uint64_t handle = resources->items.n;
+    pthread_mutex_unlock(&resources->lock);
+    return handle;
+}
+
+void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void *object))
+{
+    struct step_resources *resources = atomic_load(&step->resources);
+    void *object = NULL;
+    if (!resources)
+        return NULL;
+    pthread_mutex_lock(&resources->lock);
+    if (handle > 0 && handle <= resources->items.n) {
+        const struct resource *found = &resources->items.items[handle - 1];
+        object = found->release == release ? found->object : NULL;
+    }
+    pthread_mutex_unlock(&resources->lock);
+    return object;
+}
+
+static void free_resources(struct step *step)
+{
+    struct step_resources *resources = atomic_exchange(&step->resources, NULL);
+    if (!resources)
+        return;
+    for (size_t i = resources->items.n; i-- > 0;)
+        resources->items.items[i].release(resources->items.items[i].object);
+    vec_release(&resources->items);
+    pthread_mutex_destroy(&resources->lock);
+    mem_free(resources);
+}
+
+/* ---- stopping ---- */
+
+/* A step is plain memory that nobody opens or closes, so the locks of all of them are here. They
+ * are held for a few instructions, and never while a waiter is told. */
+#define N_GUARDS 16
+
+static struct guard {
+    pthread_mutex_t lock;
+    pthread_cond_t told; /* a waiter, or all */
+} guards[N_GUARDS];
+
+static pthread_once_t guards_made = PTHREAD_ONCE_INIT;
+
+static void make_guards(void)
+{
+    for (int i = 0; i < N_GUARDS; i++) {
+        pthread_mutex_init(&guards[i].lock, NULL);
+        pthread_cond_init(&guards[i].told, NULL);
+    }
+}
+
+static struct guard *lock_step(const struct step *step)
+{
+    pthread_once(&guards_made, make_guards);
+    struct guard *guard = &guards[(uintptr_t)step / sizeof *step % N_GUARDS];
+    pthread_mutex_lock(&guard->lock);
+    return guard;
+}
+
+static void unlink_waiter(struct step_waiter *waiter)
+{
+    *waiter->at = waiter->next;
+    if (waiter->next)
+        waiter->next->at = waiter->at;
+}
+
+int step_on_cancel(struct step *step, struct step_waiter *waiter, struct error *err)
+{
+    struct step_stop *stop = &step->stop;
+    struct guard *guard = lock_step(step);
+    int code = stop->reason.code;
+    if (code) {
+        *err = stop->reason;
+    } else {
+        waiter->was_told = false;
+        waiter->next = stop->waiters;
+        waiter->at = &stop->waiters;
+        if (stop->waiters)
+            stop->waiters->at = &waiter->next;
+        stop->waiters = waiter;
+    }
+    pthread_mutex_unlock(&guard->lock);
+    return code;
+}
+
+bool step_off_cancel(struct step *step, struct step_waiter *waiter)
+{
+    struct step_stop *stop = &step->stop;
+    struct guard *guard = lock_step(step);
+    bool was_told = waiter->was_told;
+    if (!was_told)
+        unlink_waiter(waiter);
+    while (was_told && stop->told == waiter && !pthread_equal(stop->teller, pthread_self()))
+        pthread_cond_wait(&guard->told, &guard->lock);
+    pthread_mutex_unlock(&guard->lock);
+    return was_told;
+}
+
+/* With the guard locked, which it unlocks while it tells them. */
+static void tell_waiters(struct step_stop *stop, struct guard *guard)
+{
+    stop->is_telling = true;
+    stop->teller = pthread_self();
+    while (stop->waiters) {
+        struct step_waiter *waiter = stop->waiters;
+        unlink_waiter(waiter);
+        waiter->was_told = true;
+        stop->told = waiter;
+        pthread_mutex_unlock(&guard->lock);
+        waiter->cancelled(waiter, &stop->reason); /* it may be gone afterwards */
+        pthread_mutex_lock(&guard->lock);
+        stop->told = NULL;
+        pthread_cond_broadcast(&guard->told);
+    }
+    stop->is_telling = false;
+    pthread_cond_broadcast(&guard->told);
+}
+
+static void stop_step(struct step *step, const struct error *reason, bool cancelled)
+{
+    struct step_stop *stop = &step->stop;
+    turn_begin(); /* what the waiters do comes after: it may be the end of the step */
+    struct guard *guard = lock_step(step);
+    if (!stop->reason.code) {
+        stop->reason = *reason;
+        atomic_store(&stop->stopped, true);
+        if (cancelled)
+            atomic_store(&step->cancelled, true);
+        tell_waiters(stop, guard);
+    }
+    pthread_mutex_unlock(&guard->lock);
+    turn_end();
+}
+
+void step_stop(struct step *step, const struct error *reason)
+{
+    stop_step(step, reason, false);
+}
+
+void step_cancel(struct step *step, const struct error *reason)
+{
+    stop_step(step, reason, true);
+}
+
+int step_stop_reason(struct step *step, struct error *err)
+{
+    struct guard *guard = lock_step(step);
+    int code = step->stop.reason.code;
+    if (code)
+        *err = step->stop.reason;
+    pthread_mutex_unlock(&guard->lock);
+    return code ? code : error_set(err, ERR_CANCELLED, "the step was cancelled");
+}
+
+/* A thread that still tells waiters of the last step is let finish. */
+void step_end(struct step *step)
+{
+    struct step_stop *stop = &step->stop;
+    free_resources(step);
+    struct guard *guard = lock_step(step);
+    while (stop->is_telling)
+        pthread_cond_wait(&guard->told, &guard->lock);
+    error_clear(&stop->reason);
+    atomic_store(&stop->stopped, false);
+    pthread_mutex_unlock(&guard->lock);
+}

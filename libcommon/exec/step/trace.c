@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/trace.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+
+struct event {
+    int64_t step, start, end;
+    const char *node, *kernel, *op; /* NULL for a whole step */
+    int thread;
+};
+
+struct trace {
+    pthread_mutex_t lock;
+    VEC(struct event) events;
+};
+
+struct trace *trace_new(void)
+{
+    struct trace *trace = mem_alloc(sizeof *trace);
+    pthread_mutex_init(&trace->lock, NULL);
+    return trace;
+}
+
+void trace_free(struct trace *trace)
+{
+    if (!trace)
+        return;
+    vec_release(&trace->events);
+    pthread_mutex_destroy(&trace->lock);
+    mem_free(trace);
+}
+
+int64_t trace_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Small numbers for threads, in the order in which they first trace something. */
+static int thread_number(void)
+{
+    static atomic_int last;
+    static _Thread_local int number;
+    if (!number)
+        number = atomic_fetch_add(&last, 1) + 1;
+    return number;
+}
+
+static void add(struct trace *trace, struct event event)
+{
+    event.thread = thread_number();
+    pthread_mutex_lock(&trace->lock);
+    vec_push(&trace->events, event);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run)
+{
+    add(trace, (struct event){step, run->start, run->end, run->node, run->kernel, run->op, 0});
+}
+
+void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)
+{
+    add(trace, (struct event){step, start, end, NULL, NULL, NULL, 0});
+}
+
+/* One event is a map; a step has no node. */
+static void pack_event(msgpack_packer *packer, const struct event *e)
+{
+    msgpack_pack_map(packer, e->node ? 7 : 4);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, e->step);
+    pack_key(packer, "start");
+    msgpack_pack_int64(packer, e->start);
+    pack_key(packer, "ns");
+    msgpack_pack_int64(packer, e->end - e->start);
+    pack_key(packer, "thread");
+    msgpack_pack_int(packer, e->thread);
+    if (!e->node)
+        return;
+    pack_key(packer, "node");
+    pack_text(packer, e->node);
+    pack_key(packer, "kernel");
+    pack_text(packer, e->kernel);
+    pack_key(packer, "op");
+    pack_text(packer, e->op);
+}
+
+int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&trace->lock);
+    if (trace->events.n) {
+        msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
+        pack_key(packer, "events");
+        msgpack_pack_array(packer, trace->events.n);
+        for (size_t i = 0; i < trace->events.n; i++)
+            pack_event(packer, &trace->events.items[i]);
+        code = stream_write(writer, NULL, 0, err);
+        trace->events.n = 0;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return code;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/workers.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+
+struct task {
+    void (*function)(void *argument);
+    void *argument;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+static VEC(struct task) tasks; /* from `first` on: who came first is served first */
+static size_t first;
+static int n_workers, n_idle;
+
+static void *work(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    for (;;) { /* it counts as idle from the moment it is started */
+        while (first == tasks.n)
+            pthread_cond_wait(&arrived, &lock);
+        n_idle--;
+        struct task task = tasks.items[first++];
+        pthread_mutex_unlock(&lock);
+        task.function(task.argument);
+        pthread_mutex_lock(&lock);
+        n_idle++;
+    }
+    return NULL;
+}
+
+/* With the lock held. Signals are for the thread that waits for them, never for a helper. */
+static bool start_worker(void)
+{
+    pthread_t thread;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = !pthread_create(&thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (started) {
+        pthread_detach(thread);
+        n_workers++;
+        n_idle++;
+    }
+    return started;
+}
+
+/* With the lock held: moves the tasks to the front once that costs little for each. */
+static void compact(void)
+{
+    if (first < 64 || first * 2 < tasks.n)
+        return;
+    memmove(tasks.items, tasks.items + first, (tasks.n - first) * sizeof *tasks.items);
+    tasks.n -= first;
+    first = 0;
+}
+
+/* As many as were asked for; as there are cores if all are busy: several plans may be at work. */
+static bool is_lacking(int threads)
+{
+    static long cores;
+    if (!cores)
+        cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return n_workers < threads || (n_workers < cores && (size_t)n_idle <= tasks.n - first);
+}
+
+bool workers_submit(int threads, void (*function)(void *argument), void *argument)
+{
+    pthread_mutex_lock(&lock);
+    while (threads > 0 && is_lacking(threads) && start_worker())
+        ;
+    bool taken = n_workers > 0 && threads > 0;
+    if (taken) {
+        struct task task = {function, argument};
+        compact();
+        vec_push(&tasks, task);
+        pthread_cond_signal(&arrived);
+    }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+int workers_withdraw(void (*function)(void *argument), void *argument)
+{
+    pthread_mutex_lock(&lock);
+    size_t kept = first;
+    for (size_t i = first; i < tasks.n; i++)
+        if (tasks.items[i].function != function || tasks.items[i].argument != argument)
+            tasks.items[kept++] = tasks.items[i];
+    int withdrawn = (int)(tasks.n - kept);
+    tasks.n = kept;
+    pthread_mutex_unlock(&lock);
+    return withdrawn;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gradients_add: finds the nodes between xs and ys, goes through them backward, and says where a
+ * path ended if nothing came through. Only nodes that ys depend on are touched.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/gradient/grad_engine.h"
+
+struct request {
+    const struct edge *ys, *grad_ys, *xs;
+    int n_ys, n_xs;
+};
+
+struct build grad_build(struct grad_engine *e, const char *suffix, const struct node *forward)
+{
+    struct build b = {.graph = e->graph,
+                      .scope =
+                          suffix ? arena_printf(&e->arena, "%s/%s", e->scope, suffix) : e->scope,
+                      .file = e->options->file,
+                      .line = e->options->line,
+                      .err = e->err};
+    if (e->options->colocate && forward)
+        b.colocate = arena_printf(&e->arena, "loc:@%s", forward->name);
+    return b;
+}
+
+static const char *edge_text(struct grad_engine *e, struct edge edge)
+{
+    struct str text = STR_INIT;
+    graph_print_edge(&text, e->graph, edge);
+    const char *copy = arena_strdup(&e->arena, str_text(&text));
+    str_release(&text);
+    return copy;
+}
+
+/* ---- what lies between ---- */
+
+/* A path does not go through the back edges of the loop that ys and xs are in themselves. */
+static bool is_barrier(const struct grad_engine *e, int id)
+{
+    return e->frames && e->frames->variable[id] >= 0 && e->frames->frame[id] == e->base &&
+           node_is(graph_node(e->graph, id), "Merge");
+}
+
+static void find_ancestors(struct grad_engine *e, const struct request *r)
+{
+    VEC(int) stack = VEC_INIT;
+    for (int i = 0; i < r->n_ys; i++)
+        vec_push(&stack, r->ys[i].node);
+    while (stack.n) {
+        int id = vec_pop(&stack);
+        if (e->marks[id] & MARK_ANCESTOR)
+            continue;
+        e->marks[id] |= MARK_ANCESTOR;
+        vec_push(&e->ancestors, id);
+        const struct node *node = graph_node(e->graph, id);
+        for (int i = 0; i < node->n_inputs && !is_barrier(e, id); i++)
+            vec_push(&stack, node->inputs[i].node);
+    }
+    vec_release(&stack);
+}
+
+/* Consumers among the ancestors: list heads by producer, links by edge. */
+struct consumers {
+    int *first; /* by node id, -1: none; by position among the ancestors would need a map */
+    VEC(int) node;
+    VEC(int) next;
+};
+
+static void find_consumers(struct grad_engine *e, struct consumers *c)
+{
+    c->first = mem_array((size_t)e->n_forward, sizeof *c->first); /* 0: none; else index + 1 */
+    for (size_t i = 0; i < e->ancestors.n; i++) {
+        int id = e->ancestors.items[i];
+        const struct node *node = graph_node(e->graph, id);
+        for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
+            vec_push(&c->node, id);
+            vec_push(&c->next, c->first[node->inputs[k].node]);
+            c->first[node->inputs[k].node] = (int)c->node.n;
+        }
+    }
+}
+
+static void find_between(struct grad_engine *e, const struct request *r)
+{
+    struct consumers c = {0};
+    VEC(int) stack = VEC_INIT;
+    find_consumers(e, &c);
+    for (int i = 0; i < r->n_xs; i++)
+        if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
+            vec_push(&stack, r->xs[i].node);
+    while (stack.n) {
+        int id = vec_pop(&stack);
+        if (e->marks[id] & MARK_BETWEEN)
+            continue;
+        e->marks[id] |= MARK_BETWEEN;
+        for (int k = c.first[id]; k > 0; k = c.next.items[k - 1])
+            vec_push(&stack, c.node.items[k - 1]);
+    }
+    vec_release(&stack);
+    mem_free(c.first);
+    vec_release(&c.node);
+    vec_release(&c.next);
+}
+
+/* ---- control flow ---- */
+
+static int check_frames(struct grad_engine *e, const struct edge *edges, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (frames_output(e->frames, graph_node(e->graph, edges[i].node)) != e->base)
+            return error_set(e->err, ERR_DATA, "gradients: '%s' and '%s' are not in the same loop",
+                             edge_text(e, edges[0]), edge_text(e, edges[i]));
+    return 0;
+}
+
+static int analyse_frames(struct grad_engine *e, const struct request *r)
+{
+    bool needed = false;
+    for (size_t i = 0; i < e->ancestors.n; i++) {
+        const struct node *node = graph_node(e->graph, e->ancestors.items[i]);
+        needed = needed || node_has(node, OP_CONTROL_FLOW);
+        if (node_is(node, "StackPop"))
+            return error_set(e->err, ERR_DATA,
+                             "%s: second derivatives through a loop are not supported",
+                             node_text(node));
+    }
+    if (!needed)
+        return 0;
+    if (frames_new(e->graph, &e->frames, e->err))
+        return e->err->code;
+    e->base = frames_output(e->frames, graph_node(e->graph, r->ys[0].node));
+    e->spaces = arena_array(&e->arena, e->frames->frames.n, sizeof *e->spaces);
+    if (check_frames(e, r->ys, r->n_ys) || check_frames(e, r->xs, r->n_xs))
+        return e->err->code;
+    if (e->base == FRAME_ROOT)
+        return 0;
+    for (size_t i = 0; i < e->ancestors.n; i++) /* again, now that barriers are known */
+        e->marks[e->ancestors.items[i]] = 0;
+    e->ancestors.n = 0;
+    find_ancestors(e, r);
+    return 0;
+}
+
+/* ---- start and end ---- */
+
+static int check_types(struct grad_engine *e, const struct edge *edges, int n, const char *what)
+{
+    for (int i = 0; i < n; i++) {
+        const struct node *node = graph_node(e->graph, edges[i].node);
+        if (edges[i].slot < 0 || edges[i].slot >= node->n_outputs)
+            return error_set(e->err, ERR_DATA, "gradients: %s: '%s' is not a tensor",
+                             node_text(node), edge_text(e, edges[i]));
+        if (!grad_differentiable(node->outputs[edges[i].slot].type))
+            return error_set(e->err, ERR_DATA,
+                             "gradients: %s: %s must be of a floating-point type, not %s",
+                             node_text(node), what, dtype_name(node->outputs[edges[i].slot].type));
+    }
+    return 0;
+}
+
+static int seed(struct grad_engine *e, const struct request *r)
+{
+    struct build b = grad_build(e, NULL, NULL);
+    for (int i = 0; i < r->n_ys; i++) {
+        int mark = (int)e->graph->nodes.n;
+        struct edge y = r->ys[i], g = r->grad_ys ? r->grad_ys[i] : EDGE_NONE;
+        if (!edge_exists(g) && build_shape(&b, y)->rank == 0)
+            g = build_scalar_like(&b, y, 1);
+        else if (!edge_exists(g))
+            g = build_binary(&b, "Fill", build_unary(&b, "Shape", y), build_scalar_like(&b, y, 1));
+        if (b.failed || grad_adopt(e, NULL, mark))
+            return e->err->code;
+        grad_contribute(e, y, (struct gradient){g, EDGE_NONE});
+    }
+    return 0;
+}
+
+/* Whether `id` depends on x, along nodes between. */
+static bool depends_on(struct grad_engine *e, int id, int x)
+{
+    VEC(int) stack = VEC_INIT;
+    char *seen = mem_alloc((size_t)e->n_forward);
+    bool found = false;
+    vec_push(&stack, id);
+    while (stack.n && !found) {
+        id = vec_pop(&stack);
+        found = id == x;
+        if (seen[id] || !(e->marks[id] & MARK_BETWEEN))
+            continue;
+        seen[id] = 1;
+        const struct node *node = graph_node(e->graph, id);
+        for (int i = 0; i < node->n_inputs; i++)
+            vec_push(&stack, node->inputs[i].node);
+    }
+    vec_release(&stack);
+    mem_free(seen);
+    return found;
+}
+
+static int no_path(struct grad_engine *e, const struct request *r, struct edge x)
+{
+    const char *y = edge_text(e, r->ys[0]), *to = node_text(graph_node(e->graph, x.node));
+    for (size_t i = 0; i < e->cuts.n; i++) {
+        const struct node *cut = graph_node(e->graph, e->cuts.items[i]);
+        if (depends_on(e, cut->id, x.node))
+            return error_set(
+                e->err, ERR_DATA,
+                "there is no gradient of '%s' to %s: it ends at %s, as %s passes none on", y, to,
+                node_text(cut), cut->op->def->name);
+    }
+    return error_set(e->err, ERR_DATA,
+                     "there is no gradient of '%s' to %s: '%s' does not depend on it", y, to, y);
+}
+
+static int collect(struct grad_engine *e, const struct request *r, struct gradient *result)
+{
+    for (int i = 0; i < r->n_xs; i++) {
+        result[i] = grad_total(e, NULL, r->xs[i]);
+        if (e->err->code)
+            return e->err->code;
+        if (!edge_exists(result[i].values) && !e->options->allow_missing)
+            return no_path(e, r, r->xs[i]);
+    }
+    return 0;
+}
+
+static int run(struct grad_engine *e, const struct request *r, struct gradient *result)
+{
+    if (check_types(e, r->ys, r->n_ys, "what is differentiated") ||
+        check_types(e, r->xs, r->n_xs, "what it is differentiated by"))
+        return e->err->code;
+    find_ancestors(e, r);
+    if (analyse_frames(e, r))
+        return e->err->code;
+    find_between(e, r);
+    if (seed(e, r) || grad_process_frame(e, NULL, e->base))
+        return e->err->code;
+    return collect(e, r, result);
+}
+
+static void release(struct grad_engine *e)
+{
+    if (e->frames)
+        for (size_t i = 0; i < e->frames->frames.n; i++)
+            if (e->spaces && e->spaces[i])
+                map_release(&e->spaces[i]->values);
+    frames_free(e->frames);
+    mem_free(e->marks);
+    mem_free(e->contributions);
+    vec_release(&e->made);
+    vec_release(&e->ancestors);
+    vec_release(&e->cuts);
+    arena_release(&e->arena);
+}
+
+int gradients_add(struct graph *graph, const struct edge *ys, const struct edge *grad_ys, int n_ys,
+                  const struct edge *xs, int n_xs, const struct gradients_options *options,
+                  struct gradient *result, struct error *err)
+{
+    static const struct gradients_options defaults;
+    struct request r = {ys, grad_ys, xs, n_ys, n_xs};
+    struct grad_engine e = {.graph = graph,
+                            .options = options ? options : &defaults,
+                            .err = err,
+                            .n_forward = (int)graph->nodes.n};
+    e.scope = e.options->scope ? e.options->scope : "gradients";
+    e.marks = mem_alloc(graph->nodes.n + 1);
+    e.contributions = mem_array(graph->nodes.n + 1, sizeof *e.contributions);
+    for (int i = 0; i < n_xs; i++)
+        result[i] = (struct gradient){EDGE_NONE, EDGE_NONE};
+    int code = n_ys ? run(&e, &r, result) : error_set(err, ERR_DATA, "gradients of nothing");
+    release(&e);
+    return code;
+}

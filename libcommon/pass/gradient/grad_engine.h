@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State of one gradients_add; internal to libcommon/pass/grad*.c.
+ *
+ * Backward nodes live in *spaces*: the base, where ys and xs are, and for each loop on the way a
+ * backward loop that runs as often as the forward one did. A gradient function sees forward nodes;
+ * what it builds is then adopted into the space it belongs to: forward values that it uses are
+ * replaced by what the space has of them (grad_value.c).
+ */
+#ifndef TF_PASS_GRAD_ENGINE_H
+#define TF_PASS_GRAD_ENGINE_H
+
+#include "graph/frames.h"
+#include "pass/gradient/grad.h"
+
+enum grad_mark {
+    MARK_ANCESTOR = 1, /* some y depends on it */
+    MARK_BETWEEN = 2,  /* and it depends on some x */
+};
+
+struct contribution {
+    struct gradient gradient;
+    struct contribution *next;
+};
+
+/* The backward loop of a forward loop, with the counters of both. */
+struct grad_space {
+    int frame;                 /* of the forward loop */
+    struct grad_space *parent; /* NULL: the base */
+    const char *frame_name;    /* of the backward loop */
+    int forward_pivot;         /* node that runs once in each iteration of the forward loop */
+    int forward_sync;          /* ControlTrigger before the next iteration's count */
+    int pivot, sync;           /* the same of the backward loop */
+    struct edge loop_cond;     /* of the backward loop */
+    struct map values;         /* what the space has of other edges, by their text */
+};
+
+/* Where a node that was made here lives. */
+struct grad_made {
+    struct grad_space *space; /* NULL: in the base, or in the forward graph */
+    int forward_frame;        /* of a node added to the forward graph; -1: it is backward */
+    int condition;            /* of the latter: under what it runs; CONDITION_NONE */
+};
+
+struct grad_engine {
+    struct graph *graph;
+    const struct gradients_options *options;
+    const char *scope;
+    struct error *err;
+    int n_forward;                        /* nodes with smaller ids were there before */
+    int base;                             /* the frame of ys and xs */
+    unsigned char *marks;                 /* by forward id: enum grad_mark */
+    struct contribution ***contributions; /* by forward id, by output */
+    struct frames *frames;                /* NULL: no control flow between */
+    struct grad_space **spaces;           /* by frame */
+    VEC(struct grad_made) made;           /* by id - n_forward */
+    VEC(int) ancestors;                   /* of ys, and these themselves */
+    VEC(int) cuts;                        /* nodes at which a gradient ended */
+    struct arena arena;
+};
+
+/* The frame that a node runs in; the root without control flow. */
+static inline int grad_frame(const struct grad_engine *e, int id)
+{
+    return e->frames ? e->frames->frame[id] : FRAME_ROOT;
+}
+
+static inline bool grad_differentiable(enum dtype type)
+{
+    return dtype_is_floating(type) || type == COMPLEX64;
+}
+
+/* A builder of backward nodes under "SCOPE/suffix" (NULL: SCOPE). */
+struct build grad_build(struct grad_engine *e, const char *suffix, const struct node *forward);
+
+/* Takes the nodes from id `mark` on into a space. */
+int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
+
+/* What a space has of an edge of another: itself in the base, a popped or re-entered value. */
+struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge);
+
+/* Brings an edge of the parent into the space, in every iteration. */
+struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge);
+
+/* The space of a loop's gradient; made at the first call. */
+struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame);
+
+/* Says of all nodes that were added since where they live (struct grad_made). */
+void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame);
+
+/* The same for nodes that were added to the forward graph beside a loop, in the frame around it:
+ * they run when the loop does. */
+void grad_note_beside(struct grad_engine *e, int loop);
+struct grad_made grad_made_beside(const struct grad_engine *e, int loop);
+
+/* Node of the frame around a loop after which a node without inputs runs in that frame; -1: the
+ * root, where none is needed. */
+int grad_anchor(const struct grad_engine *e, int frame);
+
+/* Adds to the gradient of a forward edge. */
+void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient);
+
+/* The sum of what was contributed to an edge, which stays the only contribution; none: values is
+ * EDGE_NONE. The second form makes it dense. */
+struct gradient grad_total(struct grad_engine *e, struct grad_space *space, struct edge edge);
+struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge);
+void grad_forget(struct grad_engine *e, struct edge edge);
+
+/* Goes backward through all nodes between that run in a frame. */
+int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame);
+
+/* The same for a loop, from the gradients of its Exits to those of its Enters. */
+int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int frame);
+
+/* Gradients of a conditional's Switch and Merge. */
+int grad_switch(struct grad_engine *e, struct grad *grad);
+int grad_merge(struct grad_engine *e, struct grad *grad);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Going backward through the nodes of one frame. Nodes of the frame are units of their own, a loop
+ * within it is one unit: a unit is processed when all its consumers have been, so that all
+ * contributions to its outputs are there.
+ */
+#include "base/memory.h"
+#include "pass/gradient/grad_engine.h"
+
+struct walk {
+    struct grad_engine *e;
+    struct grad_space *space;
+    int frame;
+    int *pending; /* by unit: edges from units that are still to be processed */
+    int *queue, first, last;
+};
+
+/* Units are node ids, or n_forward + the frame of a loop; -1: not in this frame. */
+static int unit_of(const struct walk *w, int id)
+{
+    const struct grad_engine *e = w->e;
+    if (!(e->marks[id] & MARK_BETWEEN))
+        return -1;
+    int frame = grad_frame(e, id);
+    if (frame == w->frame) {
+        bool own_loop = e->frames && e->frames->variable[id] >= 0 &&
+                        !node_is(graph_node(e->graph, id), "Enter");
+        return own_loop ? -1 : id;
+    }
+    while (frame >= 0 && e->frames->frames.items[frame].parent != w->frame)
+        frame = e->frames->frames.items[frame].parent;
+    return frame < 0 ? -1 : e->n_forward + frame;
+}
+
+static void count_pending(struct walk *w)
+{
+    const struct grad_engine *e = w->e;
+    for (size_t i = 0; i < e->ancestors.n; i++) {
+        int id = e->ancestors.items[i], unit = unit_of(w, id);
+        const struct node *node = graph_node(e->graph, id);
+        for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
+            int from = unit_of(w, node->inputs[k].node);
+            if (from >= 0 && from != unit)
+                w->pending[from]++;
+        }
+    }
+}
+
+static void finish_node(struct walk *w, int unit, int id)
+{
+    const struct node *node = graph_node(w->e->graph, id);
+    for (int k = 0; k < node->n_inputs; k++) {
+        int from = unit_of(w, node->inputs[k].node);
+        if (from >= 0 && from != unit && --w->pending[from] == 0)
+            w->queue[w->last++] = from;
+    }
+}
+
+static void finish_unit(struct walk *w, int unit)
+{
+    const struct grad_engine *e = w->e;
+    if (unit < e->n_forward) {
+        finish_node(w, unit, unit);
+        return;
+    }
+    for (size_t i = 0; i < e->ancestors.n; i++)
+        if (unit_of(w, e->ancestors.items[i]) == unit)
+            finish_node(w, unit, e->ancestors.items[i]);
+}
+
+/* ---- one node ---- */
+
+static bool has_wanted_input(const struct grad_engine *e, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (e->marks[node->inputs[i].node] & MARK_BETWEEN)
+            return true;
+    return false;
+}
+
+static int call_gradient(struct walk *w, struct grad *g)
+{
+    struct grad_engine *e = w->e;
+    const struct op_def *def = g->node->op->def;
+    if (node_is(g->node, "Switch"))
+        return grad_switch(e, g);
+    if (node_is(g->node, "Merge"))
+        return grad_merge(e, g);
+    if (node_is(g->node, "Enter")) {
+        g->in[0] = g->out[0];
+        return 0;
+    }
+    if (!def->gradient)
+        return error_set(e->err, ERR_DATA, "%s: op %s has no gradient", node_text(g->node),
+                         def->name);
+    if (def->gradient(g))
+        return error_prefix(e->err, "%s: gradient of %s: ", node_text(g->node), def->name);
+    return 0;
+}
+
+/* Hands what the gradient function set on to the inputs. */
+static int pass_on(struct walk *w, const struct grad *g)
+{
+    struct grad_engine *e = w->e;
+    bool any = false;
+    for (int i = 0; i < g->node->n_inputs; i++) {
+        struct edge input = g->node->inputs[i];
+        struct gradient gradient = {g->in[i], g->in_indices[i]};
+        if (!edge_exists(gradient.values) || !(e->marks[input.node] & MARK_BETWEEN))
+            continue;
+        enum dtype type = build_type(&g->b, input);
+        if (build_type(&g->b, gradient.values) != type)
+            return error_set(e->err, ERR_INTERNAL, "%s: gradient of input %d is %s, not %s",
+                             node_text(g->node), i, dtype_name(build_type(&g->b, gradient.values)),
+                             dtype_name(type));
+        gradient.values = grad_value(e, w->space, gradient.values);
+        if (edge_exists(gradient.indices))
+            gradient.indices = grad_value(e, w->space, gradient.indices);
+        if (e->err->code)
+            return e->err->code;
+        grad_contribute(e, input, gradient);
+        any = true;
+    }
+    if (!any)
+        vec_push(&e->cuts, g->node->id);
+    return 0;
+}
+
+/* Rows pass through a read of a variable as rows. */
+static bool pass_identity(struct walk *w, const struct node *node)
+{
+    if (!node_is(node, "Identity"))
+        return false;
+    struct gradient total = grad_total(w->e, w->space, (struct edge){node->id, 0});
+    if (edge_exists(total.values))
+        grad_contribute(w->e, node->inputs[0], total);
+    return true;
+}
+
+static int process_node(struct walk *w, const struct node *node)
+{
+    struct grad_engine *e = w->e;
+    if (!has_wanted_input(e, node) || pass_identity(w, node))
+        return e->err->code;
+    size_t n_out = (size_t)node->n_outputs, n_in = (size_t)node->n_inputs;
+    struct edge *edges = mem_array(n_out + 2 * n_in + 1, sizeof *edges);
+    struct grad g = {.node = node, .out = edges, .in = edges + n_out};
+    g.in_indices = g.in + n_in;
+    bool any = false;
+    for (size_t k = 0; k < n_out; k++) {
+        edges[k] = grad_total_dense(e, w->space, (struct edge){node->id, (int)k});
+        any = any || edge_exists(edges[k]);
+    }
+    for (size_t i = 0; i < 2 * n_in; i++)
+        g.in[i] = EDGE_NONE;
+    if (any && !e->err->code) {
+        int mark = (int)e->graph->nodes.n;
+        g.b = grad_build(e, arena_printf(&e->arena, "%s_grad", node->name), node);
+        if (node->op->def->flags & OP_NO_GRADIENT)
+            vec_push(&e->cuts, node->id);
+        else if (!call_gradient(w, &g) && !grad_adopt(e, w->space, mark))
+            pass_on(w, &g);
+    }
+    mem_free(edges);
+    return e->err->code;
+}
+
+int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame)
+{
+    size_t n_units = (size_t)e->n_forward + (e->frames ? e->frames->frames.n : 1);
+    struct walk w = {.e = e, .space = space, .frame = frame};
+    w.pending = mem_array(n_units, sizeof *w.pending);
+    w.queue = mem_array(n_units, sizeof *w.queue);
+    count_pending(&w);
+    for (size_t i = 0; i < e->ancestors.n; i++) {
+        int unit = unit_of(&w, e->ancestors.items[i]);
+        if (unit < 0 || w.pending[unit])
+            continue;
+        w.pending[unit] = -1; /* queued: a loop's unit is met once for each of its nodes */
+        w.queue[w.last++] = unit;
+    }
+    while (w.first < w.last && !e->err->code) {
+        int unit = w.queue[w.first++];
+        if (unit < e->n_forward)
+            process_node(&w, graph_node(e->graph, unit));
+        else
+            grad_process_loop(e, space, unit - e->n_forward);
+        finish_unit(&w, unit);
+    }
+    mem_free(w.pending);
+    mem_free(w.queue);
+    return e->err->code;
+}

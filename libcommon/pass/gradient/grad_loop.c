@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gradient of a loop is a loop that runs as often. Exit becomes Enter with the gradient, Switch
+ * and Merge change places, NextIteration becomes the start of the body, Enter an Exit; what entered
+ * as a constant gets an accumulator. A counter added to the forward loop says how often that is.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/gradient/grad_engine.h"
+
+/* A loop variable in the making: Merge(Enter(start), open) -> Switch -> body, Exit. */
+struct cycle {
+    struct edge merge, body, exit;
+};
+
+static struct edge enter(struct build *b, struct edge start, const char *frame, int parallel)
+{
+    struct attr attrs[] = {{"frame_name", attr_string(frame)},
+                           {"parallel_iterations", attr_int(parallel)}};
+    return build_op(b, "Enter", &start, 1, attrs, 2);
+}
+
+static struct edge open_merge(struct build *b, struct edge entered)
+{
+    if (b->failed)
+        return EDGE_NONE;
+    struct edge inputs[] = {entered, EDGE_NONE};
+    char base[1024];
+    snprintf(base, sizeof base, "%s/Merge", b->scope);
+    struct node_spec spec = {.op = "Merge",
+                             .name = graph_unique_name(b->graph, base),
+                             .inputs = inputs,
+                             .n_inputs = 2,
+                             .file = b->file,
+                             .line = b->line};
+    struct node *node = graph_add(b->graph, &spec, b->err);
+    b->failed = !node;
+    return node ? (struct edge){node->id, 0} : EDGE_NONE;
+}
+
+static void close_merge(struct build *b, struct edge merge, struct edge next)
+{
+    if (b->failed)
+        return;
+    struct node *node = graph_node(b->graph, merge.node);
+    b->failed = graph_set_input(b->graph, node, 1, next, b->err) != 0;
+}
+
+static struct edge const_after(struct build *b, int control, int value)
+{
+    b->controls = &control;
+    b->n_controls = control >= 0;
+    int32_t element = value;
+    struct tensor t = tensor_borrow(INT32, &SHAPE_SCALAR, &element);
+    struct edge edge = build_const(b, &t);
+    b->n_controls = 0;
+    return edge;
+}
+
+static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
+{
+    struct edge both = build_binary(b, "Switch", c->merge, predicate);
+    c->body = build_unary(b, "Identity", build_slot(both, 1));
+    c->exit = build_unary(b, "Exit", both);
+}
+
+/* merge <- NextIteration(next), after `sync` (-1: nothing). */
+static void close_cycle(struct build *b, const struct cycle *c, struct edge next, int sync)
+{
+    b->controls = &sync;
+    b->n_controls = sync >= 0;
+    struct edge edge = build_unary(b, "NextIteration", next);
+    b->n_controls = 0;
+    close_merge(b, c->merge, edge);
+}
+
+static int control_trigger(struct build *b, int control)
+{
+    b->controls = &control;
+    b->n_controls = 1;
+    struct edge edge = build_op(b, "ControlTrigger", NULL, 0, NULL, 0);
+    b->n_controls = 0;
+    return edge.node;
+}
+
+/* ---- counters ---- */
+
+/* Counts the iterations of the forward loop; the count, in the frame around it. */
+static struct edge count_forward(struct grad_engine *e, struct build *b, struct grad_space *space)
+{
+    const struct frame frame = e->frames->frames.items[space->frame];
+    struct cycle c;
+    struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
+    grad_note_beside(e, space->frame);
+    struct edge entered = enter(b, start, frame.name, frame.parallel_iterations);
+    c.merge = open_merge(b, entered);
+    make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
+    if (b->failed)
+        return EDGE_NONE;
+    struct edge one = const_after(b, c.body.node, 1);
+    struct edge next = build_binary(b, "Add", c.body, one);
+    space->forward_pivot = c.body.node;
+    space->forward_sync = control_trigger(b, next.node);
+    close_cycle(b, &c, next, space->forward_sync);
+    grad_note(e, NULL, space->frame);
+    if (!b->failed) /* what Exit gives belongs to the frame around the loop */
+        e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
+    return c.exit;
+}
+
+static void count_backward(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           struct edge count)
+{
+    const struct frame frame = e->frames->frames.items[space->frame];
+    struct cycle c;
+    struct edge entered = enter(b, count, space->frame_name, frame.parallel_iterations);
+    c.merge = open_merge(b, entered);
+    struct edge zero = const_after(b, c.merge.node, 0);
+    struct edge more = build_binary(b, "Greater", c.merge, zero);
+    space->loop_cond = build_unary(b, "LoopCond", more);
+    make_cycle(b, &c, space->loop_cond);
+    if (b->failed)
+        return;
+    struct edge one = const_after(b, c.body.node, 1);
+    struct edge next = build_binary(b, "Sub", c.body, one);
+    space->pivot = c.body.node;
+    space->sync = control_trigger(b, next.node);
+    close_cycle(b, &c, next, space->sync);
+    grad_note(e, space, -1);
+}
+
+/* "SCOPE/LOOP_suffix" without the scope, of the loop's name where that can be one of nodes. */
+static const char *loop_scope(struct grad_engine *e, int frame, const char *suffix)
+{
+    const struct frame *f = &e->frames->frames.items[frame];
+    const char *name =
+        graph_name_valid(f->name) ? f->name : graph_node(e->graph, f->loop_cond)->name;
+    return arena_printf(&e->arena, "%s_%s", name, suffix);
+}
+
+/* No loop has the name yet: another with the same parent would be taken for this one. */
+static const char *unique_frame_name(struct grad_engine *e, const char *scope)
+{
+    const char *name = scope;
+    for (int k = 0;; name = arena_printf(&e->arena, "%s_%d", scope, ++k)) {
+        size_t i = 0;
+        while (i < e->frames->frames.n && strcmp(e->frames->frames.items[i].name, name) != 0)
+            i++;
+        if (i == e->frames->frames.n)
+            return name;
+    }
+}
+
+struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame)
+{
+    if (e->spaces[frame])
+        return e->spaces[frame];
+    const struct frame *f = &e->frames->frames.items[frame];
+    if (f->loop_cond < 0) {
+        error_set(e->err, ERR_DATA, "loop '%s' has no LoopCond: it has no gradient", f->name);
+        return NULL;
+    }
+    struct grad_space *space = arena_alloc(&e->arena, sizeof *space);
+    struct build forward = grad_build(e, loop_scope(e, frame, "count"), NULL);
+    struct build backward = grad_build(e, loop_scope(e, frame, "grad"), NULL);
+    space->frame = frame;
+    space->parent = parent;
+    space->frame_name = unique_frame_name(e, backward.scope);
+    struct edge count = count_forward(e, &forward, space);
+    if (!forward.failed)
+        count = grad_value(e, parent, count);
+    if (forward.failed || !edge_exists(count))
+        return NULL;
+    count_backward(e, &backward, space, count);
+    if (backward.failed)
+        return NULL;
+    e->spaces[frame] = space;
+    return space;
+}
+
+/* ---- variables and constants ---- */
+
+/* Opens the backward loop's variable for a forward one, starting with `start` of the parent. */
+static struct cycle open_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                                  struct edge start)
+{
+    struct cycle c;
+    c.merge = open_merge(b, enter(b, start, space->frame_name,
+                                  e->frames->frames.items[space->frame].parallel_iterations));
+    make_cycle(b, &c, space->loop_cond);
+    grad_note(e, space, -1);
+    if (!b->failed) /* what Exit gives belongs to the parent */
+        e->made.items[c.exit.node - e->n_forward].space = space->parent;
+    return c;
+}
+
+static void close_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           const struct cycle *c, struct edge next)
+{
+    close_cycle(b, c, next, -1);
+    grad_note(e, space, -1);
+}
+
+static struct edge zeros_like(struct grad_engine *e, struct build *b, struct grad_space *space,
+                              struct edge edge)
+{
+    int mark = (int)e->graph->nodes.n;
+    struct edge zeros = build_unary(b, "ZerosLike", edge);
+    if (!b->failed && grad_adopt(e, space, mark))
+        b->failed = true;
+    return zeros;
+}
+
+static bool is_wanted(const struct grad_engine *e, const struct loop_variable *v, int frame)
+{
+    return v->frame == frame && v->merge >= 0 && v->switch_ >= 0 &&
+           (e->marks[v->merge] & MARK_BETWEEN) &&
+           grad_differentiable(graph_node(e->graph, v->merge)->outputs[0].type);
+}
+
+/* The gradient with which a variable's backward loop starts. An Exit that leads to no y gives
+ * zeros: the variable may still act on others. */
+static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_space *parent,
+                            const struct loop_variable *v)
+{
+    if (v->exit >= 0 && (e->marks[v->exit] & MARK_BETWEEN)) {
+        struct edge total = grad_total_dense(e, parent, (struct edge){v->exit, 0});
+        if (edge_exists(total) || e->err->code)
+            return total;
+    }
+    if (v->exit >= 0)
+        return zeros_like(e, b, parent, (struct edge){v->exit, 0});
+    struct edge exit = build_unary(b, "Exit", (struct edge){v->switch_, 0});
+    grad_note_beside(e, v->frame);
+    return b->failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
+}
+
+static int finish_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           const struct loop_variable *v, const struct cycle *c)
+{
+    struct edge next = grad_total_dense(e, space, (struct edge){v->switch_, 1});
+    if (e->err->code)
+        return e->err->code;
+    if (!edge_exists(next)) /* the next value does not depend on this one */
+        next = zeros_like(e, b, space, c->body);
+    close_variable(e, b, space, c, next);
+    if (!b->failed)
+        grad_contribute(e, (struct edge){v->enter, 0}, (struct gradient){c->exit, EDGE_NONE});
+    return b->failed ? e->err->code : 0;
+}
+
+/* What is the same in every iteration gets the sum over the iterations. */
+static int finish_constant(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           const struct node *node)
+{
+    struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
+    if (e->err->code || !edge_exists(term))
+        return e->err->code;
+    struct edge zeros = zeros_like(e, b, space->parent, node->inputs[0]);
+    if (b->failed)
+        return e->err->code;
+    struct cycle c = open_variable(e, b, space, zeros);
+    struct edge sum = build_binary(b, "Add", c.body, term);
+    close_variable(e, b, space, &c, sum);
+    grad_forget(e, output);
+    if (!b->failed)
+        grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
+    return b->failed ? e->err->code : 0;
+}
+
+static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
+{
+    for (size_t i = 0; i < e->frames->variables.n; i++) {
+        const struct loop_variable *v = &e->frames->variables.items[i];
+        const struct node *node = graph_node(e->graph, v->enter);
+        if (v->frame == space->frame && node_bool(node, "is_constant") &&
+            (e->marks[v->enter] & MARK_BETWEEN) && finish_constant(e, b, space, node))
+            return e->err->code;
+    }
+    return 0;
+}
+
+/* Whether anything flows back into the loop at all. */
+static bool has_gradient(const struct grad_engine *e, int frame)
+{
+    for (size_t i = 0; i < e->frames->variables.n; i++) {
+        const struct loop_variable *v = &e->frames->variables.items[i];
+        if (is_wanted(e, v, frame) && v->exit >= 0 && e->contributions[v->exit] &&
+            e->contributions[v->exit][0])
+            return true;
+    }
+    return false;
+}
+
+static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,
+                          struct cycle *cycles)
+{
+    for (size_t i = 0; i < e->frames->variables.n; i++) {
+        const struct loop_variable *v = &e->frames->variables.items[i];
+        if (!is_wanted(e, v, space->frame))
+            continue;
+        struct edge start = start_of(e, b, space->parent, v);
+        if (e->err->code)
+            return e->err->code;
+        cycles[i] = open_variable(e, b, space, start);
+        if (b->failed)
+            return e->err->code;
+        grad_contribute(e, graph_node(e->graph, v->next)->inputs[0],
+                        (struct gradient){cycles[i].body, EDGE_NONE});
+    }
+    return 0;
+}
+
+int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int frame)
+{
+    size_t n = e->frames->variables.n;
+    if (!has_gradient(e, frame))
+        return 0;
+    struct grad_space *space = grad_space_of(e, parent, frame);
+    if (!space)
+        return e->err->code;
+    struct build b = grad_build(e, loop_scope(e, frame, "grad"), NULL);
+    struct cycle *cycles = mem_array(n, sizeof *cycles);
+    int code = open_variables(e, &b, space, cycles);
+    if (!code)
+        code = grad_process_frame(e, space, frame);
+    for (size_t i = 0; i < n && !code; i++)
+        if (is_wanted(e, &e->frames->variables.items[i], frame))
+            code = finish_variable(e, &b, space, &e->frames->variables.items[i], &cycles[i]);
+    if (!code)
+        code = finish_constants(e, &b, space);
+    mem_free(cycles);
+    return code;
+}

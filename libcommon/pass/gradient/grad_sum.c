@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contributions to the gradient of an edge, and their sum. Row-wise contributions stay rows as long
+ * as there are no dense ones; a single dense one makes the sum dense.
+ */
+#include "base/memory.h"
+#include "pass/gradient/grad_engine.h"
+
+static struct contribution **list_of(struct grad_engine *e, struct edge edge)
+{
+    struct contribution ***lists = &e->contributions[edge.node];
+    if (!*lists)
+        *lists = arena_array(&e->arena, (size_t)graph_node(e->graph, edge.node)->n_outputs,
+                             sizeof **lists);
+    return &(*lists)[edge.slot];
+}
+
+void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient)
+{
+    struct contribution **at = list_of(e, edge), *made = arena_alloc(&e->arena, sizeof *made);
+    while (*at)
+        at = &(*at)->next;
+    made->gradient = gradient;
+    *at = made;
+}
+
+void grad_forget(struct grad_engine *e, struct edge edge)
+{
+    *list_of(e, edge) = NULL;
+}
+
+struct edge gradient_dense(struct build *b, const struct gradient *gradient, struct edge x)
+{
+    if (!edge_exists(gradient->indices))
+        return gradient->values;
+    struct edge begin = build_ints(b, (int64_t[]){0}, 1), one = build_ints(b, (int64_t[]){1}, 1);
+    struct edge slice[] = {build_unary(b, "Shape", x), begin, one};
+    struct edge rows = build_unary(b, "Squeeze", build_op(b, "Slice", slice, 3, NULL, 0));
+    const struct shape *shape = build_shape(b, x);
+    if (shape->rank > 0 && shape->dims[0] >= 0) {
+        int32_t count = (int32_t)shape->dims[0];
+        struct tensor t = tensor_borrow(INT32, &SHAPE_SCALAR, &count);
+        rows = build_const(b, &t);
+    }
+    struct edge inputs[] = {gradient->values, gradient->indices, rows};
+    return build_op(b, "UnsortedSegmentSum", inputs, 3, NULL, 0);
+}
+
+/* Several row-wise ones: their values and indices one after the other. */
+static struct gradient concat_rows(struct build *b, const struct contribution *list, int n)
+{
+    struct edge *values = mem_array((size_t)n + 1, sizeof *values);
+    struct edge *indices = mem_array((size_t)n + 1, sizeof *indices);
+    struct gradient sum;
+    for (int i = 1; i <= n; i++, list = list->next) {
+        values[i] = list->gradient.values;
+        indices[i] = list->gradient.indices;
+    }
+    values[0] = indices[0] = build_scalar(b, INT32, 0);
+    sum.values = build_op(b, "Concat", values, n + 1, NULL, 0);
+    sum.indices = build_op(b, "Concat", indices, n + 1, NULL, 0);
+    mem_free(values);
+    mem_free(indices);
+    return sum;
+}
+
+static struct gradient add_dense(struct build *b, const struct contribution *list, int n,
+                                 struct edge x)
+{
+    struct edge *terms = mem_array((size_t)n, sizeof *terms);
+    struct gradient sum = {EDGE_NONE, EDGE_NONE};
+    for (int i = 0; i < n; i++, list = list->next)
+        terms[i] = gradient_dense(b, &list->gradient, x);
+    sum.values = build_op(b, "AddN", terms, n, NULL, 0);
+    mem_free(terms);
+    return sum;
+}
+
+/* Rows can be put one after the other if all are rows and their numbers of one type. */
+static bool stay_rows(const struct build *b, const struct contribution *list)
+{
+    enum dtype type = build_type(b, list->gradient.indices);
+    for (; list; list = list->next)
+        if (!edge_exists(list->gradient.indices) || build_type(b, list->gradient.indices) != type)
+            return false;
+    return true;
+}
+
+struct gradient grad_total(struct grad_engine *e, struct grad_space *space, struct edge edge)
+{
+    struct contribution **list = list_of(e, edge), *first = *list;
+    struct gradient none = {EDGE_NONE, EDGE_NONE};
+    int n = 0, mark = (int)e->graph->nodes.n;
+    for (const struct contribution *c = first; c; c = c->next)
+        n++;
+    if (n < 2)
+        return n ? first->gradient : none;
+    struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
+    first->gradient =
+        stay_rows(&b, first) ? concat_rows(&b, first, n) : add_dense(&b, first, n, edge);
+    first->next = NULL;
+    if (b.failed || grad_adopt(e, space, mark))
+        return none;
+    return first->gradient;
+}
+
+struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge)
+{
+    struct gradient total = grad_total(e, space, edge);
+    if (!edge_exists(total.indices))
+        return total.values;
+    struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
+    int mark = (int)e->graph->nodes.n;
+    struct edge dense = gradient_dense(&b, &total, edge);
+    return b.failed || grad_adopt(e, space, mark) ? EDGE_NONE : dense;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a backward loop has of forward values. A value of the forward loop's body is pushed onto a
+ * stack in each iteration and popped in the backward loop's, which runs through the iterations in
+ * reverse; what is the same in every iteration enters the backward loop once; constants are copied.
+ *
+ * Pushes happen in the order of the iterations because the count of the next iteration waits for
+ * them (forward_sync), pops likewise (sync). A stack is made in each run of the loop, and so
+ * belongs to one iteration of an outer loop; the outer backward loop gets its handle as it gets any
+ * other value. In a conditional inside the loop a value is pushed only if it is alive, and popped
+ * under the recorded predicates.
+ */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "pass/gradient/grad_engine.h"
+
+void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame)
+{
+    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward) {
+        struct grad_made made = {space, forward_frame, CONDITION_NONE};
+        vec_push(&e->made, made);
+    }
+}
+
+struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
+{
+    struct grad_made made = {NULL, e->frames->frames.items[loop].parent, CONDITION_NONE};
+    for (size_t i = 0; i < e->frames->variables.n; i++) {
+        const struct loop_variable *v = &e->frames->variables.items[i];
+        if (v->frame == loop && made.condition == CONDITION_NONE)
+            made.condition = e->frames->condition[v->enter];
+    }
+    return made;
+}
+
+void grad_note_beside(struct grad_engine *e, int loop)
+{
+    struct grad_made made = grad_made_beside(e, loop);
+    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
+        vec_push(&e->made, made);
+}
+
+/* ---- building in a given place ---- */
+
+/* The control input of the nodes built next; none for -1. `control` must live as long. */
+static void set_control(struct build *b, const int *control)
+{
+    b->controls = control;
+    b->n_controls = *control >= 0;
+}
+
+static struct edge copy_const(struct grad_engine *e, struct grad_space *space, struct edge edge)
+{
+    const struct node *node = graph_node(e->graph, edge.node);
+    struct build b = grad_build(e, node->name, NULL);
+    set_control(&b, &space->pivot);
+    struct edge copy = build_op(&b, "Const", NULL, 0, node->attrs, node->n_attrs);
+    grad_note(e, space, -1);
+    return copy;
+}
+
+struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge)
+{
+    struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
+    struct attr attrs[] = {
+        {"frame_name", attr_string(space->frame_name)},
+        {"is_constant", attr_bool(true)},
+        {"parallel_iterations",
+         attr_int(e->frames->frames.items[space->frame].parallel_iterations)},
+    };
+    struct edge entered = build_op(&b, "Enter", &edge, 1, attrs, 3);
+    grad_note(e, space, -1);
+    return entered;
+}
+
+/* ---- stacks ---- */
+
+int grad_anchor(const struct grad_engine *e, int frame)
+{
+    if (e->frames->frames.items[frame].parent == FRAME_ROOT)
+        return -1;
+    for (size_t i = 0; i < e->frames->variables.n; i++)
+        if (e->frames->variables.items[i].frame == frame)
+            return graph_node(e->graph, e->frames->variables.items[i].enter)->inputs[0].node;
+    return -1;
+}
+
+/* A new stack in the frame around the loop. */
+static struct edge add_stack(struct grad_engine *e, struct build *b, struct grad_space *space,
+                             struct edge value)
+{
+    struct attr attrs[] = {{"elem_type", attr_type(build_type(b, value))}};
+    int anchor = grad_anchor(e, space->frame);
+    set_control(b, &anchor);
+    struct edge handle = build_op(b, "Stack", NULL, 0, attrs, 1);
+    b->n_controls = 0;
+    grad_note_beside(e, space->frame);
+    return handle;
+}
+
+static void add_push(struct grad_engine *e, struct build *b, struct grad_space *space,
+                     struct edge handle, struct edge value)
+{
+    const struct frame *frame = &e->frames->frames.items[space->frame];
+    struct attr attrs[] = {
+        {"frame_name", attr_string(frame->name)},
+        {"is_constant", attr_bool(true)},
+        {"parallel_iterations", attr_int(frame->parallel_iterations)},
+    };
+    struct edge inside = build_op(b, "Enter", &handle, 1, attrs, 3);
+    set_control(b, &space->forward_pivot);
+    struct edge push = build_binary(b, "StackPush", inside, value);
+    b->n_controls = 0;
+    grad_note(e, NULL, space->frame);
+    if (!b->failed)
+        graph_add_control(e->graph, graph_node(e->graph, space->forward_sync), push.node);
+}
+
+/* The handle, alive only where the value was: through a Switch for each condition in the loop. */
+static struct edge guard(struct grad_engine *e, struct build *b, struct grad_space *space,
+                         struct edge handle, int condition)
+{
+    if (condition == CONDITION_NONE || b->failed)
+        return handle;
+    const struct condition c = e->frames->conditions.items[condition];
+    handle = guard(e, b, space, handle, c.parent);
+    if (frames_output(e->frames, graph_node(e->graph, c.predicate.node)) != space->frame)
+        return handle; /* a condition on the loop as a whole */
+    struct edge predicate = grad_value(e, space, c.predicate);
+    if (!edge_exists(predicate))
+        return EDGE_NONE;
+    struct edge both = build_binary(b, "Switch", handle, predicate);
+    grad_note(e, space, -1);
+    return build_slot(both, c.branch);
+}
+
+static struct edge pop(struct grad_engine *e, struct grad_space *space, struct edge value)
+{
+    const struct node *node = graph_node(e->graph, value.node);
+    struct build b = grad_build(e, node->name, NULL);
+    int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
+                                              : e->made.items[value.node - e->n_forward].condition;
+    struct edge handle = add_stack(e, &b, space, value);
+    add_push(e, &b, space, handle, value);
+    if (b.failed)
+        return EDGE_NONE;
+    handle = grad_value(e, space, handle);
+    if (!edge_exists(handle))
+        return EDGE_NONE;
+    handle = guard(e, &b, space, handle, condition);
+    if (!edge_exists(handle))
+        return EDGE_NONE;
+    struct attr attrs[] = {{"elem_type", attr_type(build_type(&b, value))},
+                           {"shape", attr_shape(build_shape(&b, value))}};
+    set_control(&b, &space->pivot);
+    struct edge popped = build_op(&b, "StackPop", &handle, 1, attrs, 2);
+    grad_note(e, space, -1);
+    if (!b.failed)
+        graph_add_control(e->graph, graph_node(e->graph, space->sync), popped.node);
+    return popped;
+}
+
+/* ---- values ---- */
+
+/* The space that a backward node made before belongs to; `forward` if it is of the forward graph.
+ */
+static struct grad_space *space_of_node(const struct grad_engine *e, int id, bool *forward,
+                                        int *frame)
+{
+    if (id < e->n_forward) {
+        *forward = true;
+        *frame = frames_output(e->frames, graph_node(e->graph, id));
+        return NULL;
+    }
+    const struct grad_made *made = &e->made.items[id - e->n_forward];
+    *forward = made->forward_frame >= 0;
+    *frame = made->forward_frame;
+    return made->space;
+}
+
+static struct edge find_value(struct grad_engine *e, struct grad_space *space, struct edge edge,
+                              bool inside)
+{
+    const struct node *node = graph_node(e->graph, edge.node);
+    if (inside && node_is(node, "Const"))
+        return copy_const(e, space, edge);
+    if (inside && node_is(node, "Enter") && node_bool(node, "is_constant"))
+        edge = node->inputs[0];
+    else if (inside)
+        return pop(e, space, edge);
+    edge = grad_value(e, space->parent, edge);
+    return edge_exists(edge) ? grad_enter(e, space, edge) : EDGE_NONE;
+}
+
+struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge)
+{
+    bool forward;
+    int frame;
+    if (!space || !edge_exists(edge) || space_of_node(e, edge.node, &forward, &frame) == space)
+        return edge;
+    char key[32];
+    int64_t known;
+    snprintf(key, sizeof key, "%d:%d", edge.node, edge.slot);
+    if (map_get(&space->values, key, &known))
+        return (struct edge){(int)(known >> 20), (int)(known & 0xfffff)};
+    struct edge value = find_value(e, space, edge, forward && frame == space->frame);
+    if (edge_exists(value))
+        map_put(&space->values, arena_strdup(&e->arena, key),
+                ((int64_t)value.node << 20) | value.slot);
+    return value;
+}
+
+int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark)
+{
+    int end = (int)e->graph->nodes.n;
+    grad_note(e, space, -1);
+    for (int id = mark; space && id < end; id++) {
+        struct node *node = graph_node(e->graph, id);
+        if (e->made.items[id - e->n_forward].space != space)
+            continue; /* made for a value on the way, and in its place already */
+        for (int i = 0; i < node->n_inputs; i++) {
+            node->inputs[i] = grad_value(e, space, node->inputs[i]);
+            if (!edge_exists(node->inputs[i]))
+                return e->err->code;
+        }
+        if (!node->n_inputs && !node->n_controls)
+            graph_add_control(e->graph, node, space->pivot);
+    }
+    return 0;
+}

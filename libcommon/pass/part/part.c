@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The partitioner: nodes are copied to their parts first and connected then.
+ */
+#include "pass/part/part.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part_private.h"
+
+/* ---- parts and copies ---- */
+
+static int find_part(struct cutter *c, const char *device)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->parts->parts.items[i].device, device))
+            return i;
+    vec_push(&c->parts->parts, ((struct part){device, graph_new(c->from->registry)}));
+    return c->n++;
+}
+
+static int find_parts(struct cutter *c)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        if (!*node->assigned)
+            return error_set(c->err, ERR_DATA, "%s: has no device; tf-place gives it one",
+                             node_text(node));
+        if (node_is(node, "Send") || node_is(node, "Recv"))
+            return error_set(c->err, ERR_DATA, "%s: the graph was cut before", node_text(node));
+        c->part[i] = find_part(c, node->assigned);
+    }
+    return 0;
+}
+
+static void copy_node(struct cutter *c, const struct node *node)
+{
+    struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
+    copy->assigned = c->parts->parts.items[c->part[node->id]].device;
+    c->copy[node->id] = copy->id;
+}
+
+int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec)
+{
+    struct graph *graph = part_at(c, part);
+    struct node_spec named = *spec;
+    do
+        named.name = arena_printf(&c->arena, "%s/%s_%d", near->name, spec->op, ++c->n_made);
+    while (graph_find(c->from, named.name));
+    named.assigned = c->parts->parts.items[part].device;
+    named.file = near->file;
+    named.line = near->line;
+    struct node *node = graph_add(graph, &named, c->err);
+    return node ? node->id : -1;
+}
+
+/* ---- crossings ---- */
+
+/* An empty tensor that is there when the nodes are over. */
+static struct edge add_over(struct cutter *c, const struct part_crossing *crossing)
+{
+    const struct node *node = graph_node(c->from, crossing->edge.node);
+    int *after = arena_array(&c->arena, (size_t)crossing->n_also + 1, sizeof *after);
+    after[0] = c->copy[node->id];
+    for (int i = 0; i < crossing->n_also; i++)
+        after[i + 1] = c->copy[crossing->also[i]];
+    struct shape empty = shape_vector(0);
+    struct tensor nothing = tensor_borrow(FLOAT32, &empty, NULL);
+    struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&nothing)}};
+    struct node_spec spec = {.op = "Const",
+                             .attrs = attrs,
+                             .n_attrs = 2,
+                             .controls = after,
+                             .n_controls = crossing->n_also + 1};
+    return (struct edge){part_add(c, crossing->from, node, &spec), 0};
+}
+
+/* A read of a variable where it is, when everything else that the reader needs is there. */
+static struct edge add_read(struct cutter *c, int part, struct edge variable, int reader)
+{
+    const struct node *node = graph_node(c->from, reader);
+    int *after = mem_array((size_t)(node->n_inputs + node->n_controls) + 1, sizeof *after);
+    struct node_spec spec = {.op = "Identity", .inputs = &variable, .n_inputs = 1};
+    int n = node_is(node, "Merge") ? 0 : node->n_inputs + node->n_controls;
+    spec.controls = after;
+    for (int i = 0; i < n; i++) {
+        struct edge other = i < node->n_inputs
+                                ? node->inputs[i]
+                                : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+        if (part_is_variable(c->from, other))
+            continue;
+        struct edge here = part_edge(c, other, part, node);
+        if (c->err->code)
+            break;
+        after[spec.n_controls++] = here.node;
+    }
+    struct edge read = EDGE_NONE;
+    if (!c->err->code)
+        read = (struct edge){part_add(c, part, graph_node(c->from, reader), &spec), 0};
+    mem_free(after);
+    return read;
+}
+
+/* What is sent, on the part that has it. */
+static struct edge sent_value(struct cutter *c, const struct part_crossing *crossing)
+{
+    const struct node *node = graph_node(c->from, crossing->edge.node);
+    struct edge value = {c->copy[node->id], crossing->edge.slot};
+    if (value.slot == CONTROL_SLOT)
+        return add_over(c, crossing);
+    if (crossing->reader >= 0)
+        return add_read(c, crossing->from, value, crossing->reader);
+    return value;
+}
+
+/* The Merge of the control loop, which comes once in each iteration; -1 outside of loops. */
+static int pace(const struct cutter *c, int frame, int part)
+{
+    return frame == FRAME_ROOT ? -1 : part_loop(c, frame, part)->merge;
+}
+
+static int add_send(struct cutter *c, const struct part_crossing *crossing, struct edge value)
+{
+    const struct part *parts = c->parts->parts.items;
+    int after = pace(c, crossing->frame, crossing->from);
+    struct attr attrs[] = {{"tensor_name", attr_string("")},
+                           {"send_device", attr_string(parts[crossing->from].device)},
+                           {"recv_device", attr_string(parts[crossing->to].device)}};
+    struct node_spec spec = {.op = "Send",
+                             .inputs = &value,
+                             .n_inputs = 1,
+                             .attrs = attrs,
+                             .n_attrs = 3,
+                             .controls = &after,
+                             .n_controls = after >= 0};
+    int send = part_add(c, crossing->from, graph_node(c->from, crossing->edge.node), &spec);
+    if (send < 0)
+        return -1;
+    struct graph *graph = part_at(c, crossing->from);
+    struct node *node = graph_node(graph, send);
+    attrs[0].value = attr_string(node->name);
+    return graph_set_attr(graph, node, &attrs[0], c->err) ? -1 : send;
+}
+
+static int add_recv(struct cutter *c, const struct part_crossing *crossing, int send,
+                    const struct node_output *output)
+{
+    const struct part *parts = c->parts->parts.items;
+    int after = pace(c, crossing->frame, crossing->to);
+    const char *name = graph_node(part_at(c, crossing->from), send)->name;
+    struct attr attrs[] = {{"tensor_name", attr_string(name)},
+                           {"send_device", attr_string(parts[crossing->from].device)},
+                           {"recv_device", attr_string(parts[crossing->to].device)},
+                           {"tensor_type", attr_type(output->type)},
+                           {"shape", attr_shape(&output->shape)}};
+    struct node_spec spec = {
+        .op = "Recv", .attrs = attrs, .n_attrs = 5, .controls = &after, .n_controls = after >= 0};
+    return part_add(c, crossing->to, graph_node(c->from, crossing->edge.node), &spec);
+}
+
+/* In which type the value crosses; DTYPE_INVALID: in its own. */
+static enum dtype wire_type(const struct cutter *c, const struct part_crossing *crossing,
+                            const struct node_output *output)
+{
+    const struct attr_value *wire = node_attr(graph_node(c->from, crossing->edge.node), "_wire");
+    bool narrow = wire && wire->kind == ATTR_TYPE && crossing->edge.slot != CONTROL_SLOT &&
+                  output->type == FLOAT32;
+    return narrow ? wire->type : DTYPE_INVALID;
+}
+
+static int add_cast(struct cutter *c, const struct part_crossing *crossing, int part,
+                    struct edge value, enum dtype type)
+{
+    struct attr attr = {"DstT", attr_type(type)};
+    struct node_spec spec = {
+        .op = "Cast", .inputs = &value, .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    return part_add(c, part, graph_node(c->from, crossing->edge.node), &spec);
+}
+
+static const struct node_output *output_of(const struct cutter *c, int part, struct edge edge)
+{
+    return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
+}
+
+static int cross(struct cutter *c, struct part_crossing *crossing)
+{
+    struct edge value = sent_value(c, crossing);
+    if (!edge_exists(value))
+        return -1;
+    enum dtype wire = wire_type(c, crossing, output_of(c, crossing->from, value));
+    if (wire != DTYPE_INVALID)
+        value = (struct edge){add_cast(c, crossing, crossing->from, value, wire), 0};
+    int send = edge_exists(value) ? add_send(c, crossing, value) : -1;
+    if (send < 0)
+        return -1;
+    struct node_output output = *output_of(c, crossing->from, value);
+    crossing->bytes = shape_bytes(&output.shape, output.type);
+    crossing->recv = crossing->value = add_recv(c, crossing, send, &output);
+    if (crossing->recv >= 0 && wire != DTYPE_INVALID)
+        crossing->value =
+            add_cast(c, crossing, crossing->to, (struct edge){crossing->recv, 0}, FLOAT32);
+    return crossing->value;
+}
+
+static const struct part_crossing *find_crossing(const struct cutter *c, struct edge edge, int to,
+                                                 int reader)
+{
+    for (int i = c->head[edge.node]; i >= 0; i = c->parts->crossings.items[i].next) {
+        const struct part_crossing *known = &c->parts->crossings.items[i];
+        if (known->edge.slot == edge.slot && known->to == to && known->reader == reader &&
+            !known->n_also)
+            return known;
+    }
+    return NULL;
+}
+
+static bool is_end(const struct node *node)
+{
+    return node_is(node, "NextIteration") ||
+           (node_is(node, "Enter") && !node_bool(node, "is_constant"));
+}
+
+static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
+{
+    if (cross(c, crossing) < 0)
+        return EDGE_NONE;
+    crossing->next = c->head[crossing->edge.node]; /* by now others may have crossed */
+    c->head[crossing->edge.node] = (int)c->parts->crossings.n;
+    vec_push(&c->parts->crossings, *crossing);
+    return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
+}
+
+static struct edge receive(struct cutter *c, struct edge edge, int to, const struct node *reader)
+{
+    const struct node *node = graph_node(c->from, edge.node);
+    int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
+    bool variable = part_is_variable(c->from, edge);
+    bool alone = variable && (frame != FRAME_ROOT || c->late[reader->id]);
+    const struct part_crossing *known = find_crossing(c, edge, to, alone ? reader->id : -1);
+    if (known)
+        return (struct edge){known->value, slot};
+    if (is_end(node)) {
+        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
+                  node_text(node), node->op->def->name);
+        return EDGE_NONE;
+    }
+    struct part_crossing crossing = {.edge = edge,
+                                     .from = c->part[edge.node],
+                                     .to = to,
+                                     .frame = variable ? frame : frames_output(c->frames, node),
+                                     .reader = alone ? reader->id : -1};
+    return add_crossing(c, &crossing);
+}
+
+static bool same_also(const struct part_crossing *a, const struct part_crossing *b)
+{
+    return a->edge.slot == b->edge.slot && a->to == b->to && a->n_also == b->n_also &&
+           !memcmp(a->also, b->also, (size_t)a->n_also * sizeof *a->also);
+}
+
+struct edge part_receive_over(struct cutter *c, const struct part_crossing *over)
+{
+    struct part_crossing crossing = *over;
+    const struct part_crossing *crossings = c->parts->crossings.items;
+    for (int i = c->head[over->edge.node]; i >= 0; i = crossings[i].next)
+        if (crossings[i].n_also && same_also(&crossings[i], over))
+            return (struct edge){crossings[i].value, CONTROL_SLOT};
+    crossing.also = arena_copy(&part_at(c, over->to)->arena, over->also,
+                               (size_t)over->n_also * sizeof *over->also);
+    return add_crossing(c, &crossing);
+}
+
+struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader)
+{
+    const struct node *node = graph_node(c->from, edge.node);
+    if (c->part[edge.node] == part)
+        return (struct edge){c->copy[edge.node], edge.slot};
+    if (part_is_copied(node))
+        return (struct edge){part_constant(c, node, part).node, edge.slot};
+    if (node_is(node, "LoopCond")) {
+        struct part_loop *loop = part_loop(c, c->frames->frame[edge.node], part);
+        if (edge_exists(loop->condition))
+            return (struct edge){loop->condition.node, edge.slot};
+    }
+    return receive(c, edge, part, reader);
+}
+
+/* ---- connecting ---- */
+
+static int connect(struct cutter *c, const struct node *node)
+{
+    int part = c->part[node->id];
+    struct node *copy = graph_node(part_at(c, part), c->copy[node->id]);
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct node *from = graph_node(c->from, node->inputs[i].node);
+        if (c->part[from->id] != part && from->outputs[node->inputs[i].slot].is_ref &&
+            part_takes_ref(node, i))
+            return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
+                             node_text(node), from->name, from->assigned);
+        copy->inputs[i] = part_edge(c, node->inputs[i], part, node);
+        if (!edge_exists(copy->inputs[i]))
+            return c->err->code;
+    }
+    return part_connect_controls(c, node);
+}
+
+static int copy_names(struct cutter *c)
+{
+    const struct graph *from = c->from;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        struct edge *edges = arena_array(&c->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+        for (int part = 0; part < c->n; part++) {
+            int n = 0;
+            for (int k = 0; k < entry->n_edges; k++)
+                if (c->part[entry->edges[k].node] == part)
+                    edges[n++] = (struct edge){c->copy[entry->edges[k].node], entry->edges[k].slot};
+            if (n)
+                graph_add_entry(part_at(c, part), entry->name, edges, n);
+        }
+    }
+    for (size_t i = 0; i < from->aliases.n; i++) {
+        const struct alias *alias = &from->aliases.items[i];
+        struct edge edge = {c->copy[alias->edge.node], alias->edge.slot};
+        if (graph_add_alias(part_at(c, c->part[alias->edge.node]), alias->name, edge, c->err))
+            return c->err->code;
+    }
+    for (int part = 0; part < c->n; part++)
+        for (size_t i = 0; i < from->made.n; i++)
+            graph_add_made(part_at(c, part), from->made.items[i]);
+    return 0;
+}
+
+static int cut(struct cutter *c)
+{
+    const struct graph *from = c->from;
+    if (find_parts(c) || part_find_loops(c))
+        return c->err->code;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        copy_node(c, graph_node(from, (int)i));
+    part_find_late(c);
+    if (part_make_loops(c))
+        return c->err->code;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (connect(c, graph_node(from, (int)i)))
+            return c->err->code;
+    if (part_delay(c) || part_order_writes(c) || copy_names(c))
+        return c->err->code;
+    for (int part = 0; part < c->n; part++)
+        if (graph_check(part_at(c, part), c->err))
+            return c->err->code;
+    return 0;
+}
+
+int part_graph(const struct graph *graph, const struct part_estimates *estimates,
+               struct parts *parts, struct error *err)
+{
+    const struct part_estimates none = {0};
+    struct cutter c = {.from = graph,
+                       .estimates = estimates ? estimates : &none,
+                       .parts = parts,
+                       .arena = ARENA_INIT,
+                       .err = err};
+    size_t n = graph->nodes.n;
+    memset(parts, 0, sizeof *parts);
+    c.part = arena_array(&c.arena, n + 1, sizeof *c.part);
+    c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
+    c.head = arena_array(&c.arena, n + 1, sizeof *c.head);
+    c.constants = arena_array(&c.arena, n + 1, sizeof *c.constants);
+    memset(c.head, -1, n * sizeof *c.head);
+    int code = frames_new(graph, &c.frames, err);
+    if (!code) {
+        code = cut(&c);
+        frames_free(c.frames);
+    }
+    if (code)
+        parts_release(parts);
+    arena_release(&c.arena);
+    return code;
+}
+
+void parts_release(struct parts *parts)
+{
+    for (size_t i = 0; i < parts->parts.n; i++)
+        graph_free(parts->parts.items[i].graph);
+    vec_release(&parts->parts);
+    vec_release(&parts->crossings);
+}

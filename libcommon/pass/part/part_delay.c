@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Receiving late (the 2015 white paper, section 5.2). A Recv needs nothing, so all would begin with
+ * the step, and what they received would lie in memory until it is used. Here a step is simulated,
+ * each device and each link doing one thing at a time; from when a value is needed follows when it
+ * has to be on its way, and its Recv comes `_after` a node of its own part that is over by then.
+ *
+ * What a plan without that node does is the same as ever. A node that comes after a write is not
+ * waited for: what reads the variable after the Recv would read it after the write, too. As time is
+ * kept, the new edges close no cycle.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "pass/part/part_private.h"
+
+#define SMALL_BYTES 65536 /* goes along with its announcement */
+#define ASSUMED_DIM 32
+#define AHEAD 0.05 /* of the step: what estimates are wrong by */
+
+/* A value on its way. */
+struct way {
+    int crossing;
+    double ns;   /* that it takes */
+    double need; /* when the first node starts that has it */
+};
+
+/* What a part runs on. */
+struct delay_device {
+    struct device_name name;
+    struct cost_rates rates;
+    double speed;
+};
+
+struct delayer {
+    struct cutter *c;
+    struct delay_device *devices; /* by part */
+    int *order;
+    char *after_write; /* by node of the source */
+    double *start, *finish;
+    double *arrival; /* by crossing; < 0: not yet */
+    double *need;    /* by crossing */
+    double *free_part, *free_link;
+    double end;
+};
+
+static const struct part_crossing *crossing_at(const struct delayer *d, int i)
+{
+    return &d->c->parts->crossings.items[i];
+}
+
+static double bytes_of(const struct delayer *d, const struct part_crossing *crossing)
+{
+    const struct node *node = graph_node(d->c->from, crossing->edge.node);
+    return crossing->edge.slot < 0 ? 0
+                                   : cost_bytes(&node->outputs[crossing->edge.slot], ASSUMED_DIM);
+}
+
+static double way_ns(const struct delayer *d, const struct part_crossing *crossing)
+{
+    struct cost_way way = cost_way(&d->devices[crossing->from].name, &d->devices[crossing->to].name,
+                                   d->c->estimates->cluster);
+    return way.latency + bytes_of(d, crossing) * way.per_byte;
+}
+
+static double node_ns(const struct delayer *d, const struct node *node)
+{
+    const struct delay_device *device = &d->devices[d->c->part[node->id]];
+    double ns;
+    if (!d->c->estimates->costs || !costs_find(d->c->estimates->costs, node, &ns))
+        ns = cost_estimate_ns(node, d->c->from, ASSUMED_DIM, &device->rates);
+    return ns / device->speed;
+}
+
+/* ---- a step ---- */
+
+static int find_way(const struct delayer *d, struct edge edge, int to)
+{
+    for (int i = d->c->head[edge.node]; i >= 0; i = crossing_at(d, i)->next)
+        if (crossing_at(d, i)->to == to && crossing_at(d, i)->edge.slot == edge.slot)
+            return i;
+    return -1;
+}
+
+/* When the value is there. */
+static double arrive(struct delayer *d, struct edge edge, const struct node *node)
+{
+    const struct cutter *c = d->c;
+    int to = c->part[node->id], way = c->part[edge.node] == to ? -1 : find_way(d, edge, to);
+    double ready = d->finish[edge.node];
+    if (way < 0)
+        return ready;
+    if (d->arrival[way] < 0) {
+        double *link = &d->free_link[c->part[edge.node] * c->n + to];
+        ready = ready > *link ? ready : *link;
+        *link = d->arrival[way] = ready + way_ns(d, crossing_at(d, way));
+    }
+    return d->arrival[way];
+}
+
+static void simulate_node(struct delayer *d, const struct node *node)
+{
+    const struct cutter *c = d->c;
+    double *part = &d->free_part[c->part[node->id]], ready = *part;
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        struct edge edge = i < node->n_inputs
+                               ? node->inputs[i]
+                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+        if (node_is(node, "Merge") && node_is(graph_node(c->from, edge.node), "NextIteration"))
+            continue;
+        double there = arrive(d, edge, node);
+        ready = there > ready ? there : ready;
+    }
+    d->start[node->id] = ready;
+    d->finish[node->id] = ready + node_ns(d, node);
+    if (d->finish[node->id] > ready)
+        *part = d->finish[node->id];
+    d->end = d->finish[node->id] > d->end ? d->finish[node->id] : d->end;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int way = c->part[node->inputs[i].node] == c->part[node->id]
+                      ? -1
+                      : find_way(d, node->inputs[i], c->part[node->id]);
+        if (way >= 0 && ready < d->need[way])
+            d->need[way] = ready;
+    }
+}
+
+/* ---- writes ---- */
+
+static bool writes(const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs && !node_has(node, OP_READS_REF); i++)
+        if (part_takes_ref(node, i))
+            return true;
+    return false;
+}
+
+/* False: a loop writes, and what comes after that is not looked for. */
+static bool find_after_writes(struct delayer *d)
+{
+    const struct cutter *c = d->c;
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, d->order[i]);
+        bool after = writes(node);
+        if (after && c->frames->frame[node->id] != FRAME_ROOT)
+            return false;
+        for (int k = 0; k < node->n_inputs; k++)
+            after |= d->after_write[node->inputs[k].node];
+        for (int k = 0; k < node->n_controls; k++)
+            after |= d->after_write[node->controls[k]];
+        d->after_write[node->id] = after;
+    }
+    return true;
+}
+
+/* ---- from the end ---- */
+
+static int by_link_and_need(const void *a, const void *b, void *context)
+{
+    const struct delayer *d = context;
+    const struct way *x = a, *y = b;
+    const struct part_crossing *p = crossing_at(d, x->crossing), *q = crossing_at(d, y->crossing);
+    int link = p->from * d->c->n + p->to, other = q->from * d->c->n + q->to;
+    if (link != other)
+        return link < other ? -1 : 1;
+    if (x->need != y->need)
+        return x->need > y->need ? -1 : 1;
+    return x->crossing - y->crossing;
+}
+
+/* The node of the part that is over last before a time. */
+static int last_before(const struct delayer *d, int part, double time)
+{
+    const struct cutter *c = d->c;
+    int best = -1;
+    for (int i = 0; i < (int)c->from->nodes.n; i++)
+        if (c->part[i] == part && !d->after_write[i] && c->frames->frame[i] == FRAME_ROOT &&
+            d->finish[i] > d->start[i] && d->finish[i] <= time &&
+            (best < 0 || d->finish[i] > d->finish[best]))
+            best = i;
+    return best;
+}
+
+static bool is_large(const struct delayer *d, const struct part_crossing *crossing)
+{
+    return crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
+           bytes_of(d, crossing) > SMALL_BYTES;
+}
+
+/* The last on a link is needed first to be looked at: what has to be before it has to leave the
+ * link to it. */
+static void choose(struct delayer *d)
+{
+    struct cutter *c = d->c;
+    VEC(struct way) ways = VEC_INIT;
+    for (int i = 0; i < (int)c->parts->crossings.n; i++)
+        if (d->arrival[i] >= 0 && d->need[i] <= d->end)
+            vec_push(&ways, ((struct way){i, way_ns(d, crossing_at(d, i)), d->need[i]}));
+    if (ways.n)
+        qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, d);
+    double leave = 0;
+    for (size_t i = 0; i < ways.n; i++) {
+        struct part_crossing *crossing = &c->parts->crossings.items[ways.items[i].crossing];
+        const struct part_crossing *before =
+            i ? crossing_at(d, ways.items[i - 1].crossing) : crossing;
+        bool same = i && before->from == crossing->from && before->to == crossing->to;
+        leave = same && leave < ways.items[i].need ? leave : ways.items[i].need;
+        leave -= ways.items[i].ns;
+        double margin = ways.items[i].ns > d->end * AHEAD ? ways.items[i].ns : d->end * AHEAD;
+        if (is_large(d, crossing))
+            crossing->wait = last_before(d, crossing->to, leave - margin);
+    }
+    vec_release(&ways);
+}
+
+static int find_devices(struct delayer *d)
+{
+    const struct cutter *c = d->c;
+    const struct cluster *cluster = c->estimates->cluster;
+    d->devices = arena_array(&d->c->arena, (size_t)c->n + 1, sizeof *d->devices);
+    for (int i = 0; i < c->n; i++) {
+        struct delay_device *device = &d->devices[i];
+        if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
+            return c->err->code;
+        const struct cluster_task *task =
+            cluster ? cluster_find(cluster, device->name.job, device->name.task) : NULL;
+        device->rates = cost_rates_of(device->name.type);
+        device->speed = task ? task->speed : 1;
+    }
+    return 0;
+}
+
+int part_delay(struct cutter *c)
+{
+    size_t n = c->from->nodes.n, n_crossings = c->parts->crossings.n, parts = (size_t)c->n;
+    struct delayer d = {.c = c};
+    d.order = arena_array(&c->arena, n + 1, sizeof *d.order);
+    d.after_write = arena_alloc(&c->arena, n + 1);
+    d.start = arena_array(&c->arena, n + 1, sizeof *d.start);
+    d.finish = arena_array(&c->arena, n + 1, sizeof *d.finish);
+    d.arrival = arena_array(&c->arena, n_crossings + 1, sizeof *d.arrival);
+    d.need = arena_array(&c->arena, n_crossings + 1, sizeof *d.need);
+    d.free_part = arena_array(&c->arena, parts + 1, sizeof *d.free_part);
+    d.free_link = arena_array(&c->arena, parts * parts + 1, sizeof *d.free_link);
+    for (size_t i = 0; i < n_crossings; i++) {
+        c->parts->crossings.items[i].wait = -1;
+        d.arrival[i] = -1;
+        d.need[i] = HUGE_VAL;
+    }
+    if (find_devices(&d) || graph_order(c->from, d.order, c->err))
+        return c->err->code;
+    if (!find_after_writes(&d))
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        simulate_node(&d, graph_node(c->from, d.order[i]));
+    choose(&d);
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the partitioner share. Private to libcommon/pass.
+ */
+#ifndef TF_PASS_PART_PRIVATE_H
+#define TF_PASS_PART_PRIVATE_H
+
+#include "graph/frames.h"
+#include "pass/part/part.h"
+
+/* A loop on a device, when it is on several. */
+struct part_loop {
+    bool here;
+    int enter, merge;      /* of the control loop: nodes of the part */
+    struct edge condition; /* the LoopCond there */
+};
+
+struct cutter {
+    const struct graph *from;
+    const struct part_estimates *estimates;
+    struct parts *parts;
+    struct frames *frames;
+    int n;                   /* parts */
+    int *part, *copy, *head; /* by node: its part, its copy there, its first crossing or -1 */
+    struct part_loop *loops; /* by frame and part */
+    int **constants;         /* by node and part: its copy, less 1; NULL: there is none */
+    char *late;              /* by node: it reads a variable after a write */
+    int n_made;              /* nodes that were added, for names */
+    struct arena arena;
+    struct error *err;
+};
+
+static inline struct part_loop *part_loop(const struct cutter *c, int frame, int part)
+{
+    return &c->loops[frame * c->n + part];
+}
+
+static inline struct graph *part_at(const struct cutter *c, int part)
+{
+    return c->parts->parts.items[part].graph;
+}
+
+/* A node on a part, named after one of the source and what it is for; -1 on failure. Attributes
+ * that are inferred are left out. */
+int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec);
+
+/* Where the value of an edge of the source that `reader` needs is in a part; CONTROL_SLOT: a node
+ * to wait for. EDGE_NONE on failure. */
+struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader);
+
+/* What stands for the end of nodes of one part in another: one crossing for all of them. */
+struct edge part_receive_over(struct cutter *c, const struct part_crossing *over);
+
+/* part_control.c: constants that each part has, and control edges. */
+struct edge part_constant(struct cutter *c, const struct node *node, int part);
+int part_connect_controls(struct cutter *c, const struct node *node);
+
+/* part_loop.c: finds loops that are on several devices; makes the control loops. */
+int part_find_loops(struct cutter *c);
+int part_make_loops(struct cutter *c);
+
+/* part_delay.c: chooses what each Recv waits for. */
+int part_delay(struct cutter *c);
+
+/* part_order.c: finds nodes that read a variable after a write of it. */
+void part_find_late(struct cutter *c);
+
+/* Where a write comes before a node of the same part only by way of another part, the
+ * part is told. To be called last. */
+int part_order_writes(struct cutter *c);
+
+/* part_ref.c. Whether the edge is a variable itself, which is there in every loop. */
+bool part_is_variable(const struct graph *graph, struct edge edge);
+
+/* Whether the node has the variable itself as that input, not its value. */
+bool part_takes_ref(const struct node *node, int input);
+
+#endif

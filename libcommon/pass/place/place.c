@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The placer: groups by union-find, what each group may have, and the choice.
+ */
+#include "pass/place/place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/place/place_private.h"
+
+static int find_types(struct placer *p)
+{
+    for (size_t i = 0; i < p->placement->devices.n; i++) {
+        const char *type = p->placement->devices.items[i].name.type;
+        int k = 0;
+        while (k < p->n_types && strcmp(p->types[k], type))
+            k++;
+        if (k == PLACE_TYPES_MAX)
+            return error_set(p->err, ERR_DATA, "more than %d types of devices", PLACE_TYPES_MAX);
+        if (k == p->n_types)
+            p->types[p->n_types++] = type;
+    }
+    return 0;
+}
+
+/* ---- groups ---- */
+
+int place_root(struct placer *p, int node)
+{
+    while (p->parent[node] != node)
+        node = p->parent[node] = p->parent[p->parent[node]];
+    return node;
+}
+
+void place_join(struct placer *p, int a, int b)
+{
+    vec_push(&p->links, ((struct place_link){a, b}));
+    a = place_root(p, a);
+    b = place_root(p, b);
+    p->parent[a > b ? a : b] = a > b ? b : a;
+}
+
+/* How many inputs an argument of the node takes. */
+static int count_inputs(const struct node *node, const struct op_arg *arg)
+{
+    if (arg->number_attr >= 0)
+        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
+    if (arg->type_list_attr >= 0)
+        return node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
+    return 1;
+}
+
+static void join_references(struct placer *p, const struct node *node)
+{
+    int at = 0;
+    for (int i = 0; i < node->op->n_inputs; i++) {
+        const struct op_arg *arg = &node->op->inputs[i];
+        int n = count_inputs(node, arg);
+        for (int k = 0; arg->is_ref && k < n; k++)
+            place_join(p, node->inputs[at + k].node, node->id);
+        at += n;
+    }
+    /* What hands a reference on (a Switch of a variable) stays with it, too. */
+    for (int i = 0; i < node->n_outputs; i++)
+        for (int k = 0; node->outputs[i].is_ref && k < node->n_inputs; k++)
+            if (graph_node(p->graph, node->inputs[k].node)->outputs[node->inputs[k].slot].is_ref)
+                place_join(p, node->inputs[k].node, node->id);
+}
+
+static void join_classes(struct placer *p, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    for (int i = 0; groups && i < groups->n; i++) {
+        if (!str_starts(groups->strings[i], "loc:@"))
+            continue;
+        const struct node *leader = graph_find(p->graph, groups->strings[i] + 5);
+        if (leader && leader != node)
+            place_join(p, leader->id, node->id);
+    }
+}
+
+/* ---- what nodes and groups may have ---- */
+
+static int read_request(struct placer *p, const struct node *node)
+{
+    const struct node *before = node->id ? graph_node(p->graph, node->id - 1) : NULL;
+    p->asked[node->id] = device_name_open();
+    if (!*node->device)
+        return 0;
+    if (before && !strcmp(before->device, node->device))
+        p->asked[node->id] = p->asked[before->id];
+    else if (device_name_parse(&p->asked[node->id], node->device, p->err))
+        return error_prefix(p->err, "%s: ", node_text(node));
+    return 0;
+}
+
+static void find_kernels(struct placer *p, const struct node *node)
+{
+    for (int i = 0; i < p->n_types; i++)
+        if (kernel_find(p->kernels, node, p->types[i]))
+            p->kernel_types[node->id] |= 1u << i;
+}
+
+static int merge_into_group(struct placer *p, int node)
+{
+    int root = place_root(p, node);
+    struct error ignored = ERROR_INIT;
+    if (root == node) {
+        p->merged[root] = p->asked[node];
+        p->common_types[root] = p->kernel_types[node];
+    } else if (device_name_merge(&p->merged[root], &p->asked[node], &ignored)) {
+        return place_fail_shared(p, node);
+    }
+    p->members[root]++;
+    p->common_types[root] &= p->kernel_types[node];
+    return p->common_types[root] ? 0 : place_fail_kernels(p, node);
+}
+
+bool place_is_feasible(const struct placer *p, int root, const struct place_device *device)
+{
+    bool every = p->placement->cluster && p->merged[root].task == DEVICE_EVERY;
+    if (every != (device->tasks > 0))
+        return false;
+    return p->common_types[root] >> place_type_of(p, device) & 1 &&
+           device_name_specialises(&device->name, &p->merged[root]);
+}
+
+/* Accelerators before CPUs; the first of equals. */
+static int choose(struct placer *p, int root)
+{
+    int best = -1;
+    for (size_t i = 0; i < p->placement->devices.n; i++) {
+        const struct place_device *device = &p->placement->devices.items[i];
+        bool is_cpu = !strcmp(device->name.type, "CPU");
+        if (place_is_feasible(p, root, device) && (best < 0 || !is_cpu)) {
+            best = (int)i;
+            if (!is_cpu)
+                break;
+        }
+    }
+    p->chosen[root] = best;
+    return best < 0 ? place_fail_group(p, root) : 0;
+}
+
+/* A group stays where its first node with a feasible device was. */
+static void keep_assigned(struct placer *p, const struct node *node)
+{
+    int root = place_root(p, node->id);
+    for (size_t i = 0; *node->assigned && !p->settled[root] && i < p->placement->devices.n; i++) {
+        const struct place_device *device = &p->placement->devices.items[i];
+        if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
+            p->chosen[root] = (int)i;
+            p->settled[root] = 1;
+        }
+    }
+}
+
+static int decide(struct placer *p)
+{
+    int n = (int)p->graph->nodes.n;
+    for (int i = 0; i < n; i++) {
+        const struct node *node = graph_node(p->graph, i);
+        if (read_request(p, node))
+            return p->err->code;
+        find_kernels(p, node);
+        join_references(p, node);
+        join_classes(p, node);
+    }
+    if (place_join_near(p))
+        return p->err->code;
+    for (int i = 0; i < n; i++) /* the root has the smallest id, and comes first */
+        if (merge_into_group(p, i))
+            return p->err->code;
+    for (int i = 0; i < n; i++)
+        if (place_root(p, i) == i && choose(p, i))
+            return p->err->code;
+    for (int i = 0; i < n; i++)
+        keep_assigned(p, graph_node(p->graph, i));
+    return 0;
+}
+
+/* ---- reasons ---- */
+
+/* Devices of the cluster whose type has a kernel. */
+static int count_able(const struct placer *p, const struct node *node)
+{
+    int n = 0;
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        n += p->kernel_types[node->id] >> place_type_of(p, &p->placement->devices.items[i]) & 1;
+    return n;
+}
+
+static void explain(struct placer *p, const struct node *node, const char *before,
+                    char reason[static 512])
+{
+    int root = place_root(p, node->id), able = count_able(p, node);
+    const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
+    if (!strcmp(before, node->assigned))
+        snprintf(reason, 512, "placed there before");
+    else if (device->tasks > 0)
+        snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
+    else if (p->model && node_is(node, "Variable") && p->model->by_bytes[root])
+        snprintf(reason, 512, "variable, by bytes: %.0f of %.0f", p->model->held[node->id],
+                 p->model->by_bytes_total);
+    else if (*node->device)
+        snprintf(reason, 512, "asked for %s", node->device);
+    else if (root != node->id)
+        snprintf(reason, 512, "with %s", graph_node(p->graph, root)->name);
+    else if (p->model && !p->settled[root] && p->placement->devices.n > 1)
+        snprintf(reason, 512, "simulated: %.1f to %.1f us", p->model->best_start[node->id] / 1e3,
+                 p->model->best_finish[node->id] / 1e3);
+    else if (node_is(node, "Variable"))
+        snprintf(reason, 512, "variable");
+    else if (p->placement->devices.n == 1)
+        snprintf(reason, 512, "only device");
+    else if (able == 1)
+        snprintf(reason, 512, "only device with a kernel");
+    else if (p->members[root] > 1)
+        snprintf(reason, 512, "first device for %d that share one", p->members[root]);
+    else
+        snprintf(reason, 512, "first device with a kernel");
+}
+
+static void assign(struct placer *p, struct graph *graph, const struct place_options *options)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const char *before = node->assigned;
+        char reason[512];
+        int device = p->chosen[place_root(p, node->id)];
+        if (strcmp(before, p->placement->devices.items[device].text))
+            graph_set_assigned(graph, node, p->placement->devices.items[device].text);
+        if (options->note) {
+            explain(p, node, before, reason);
+            options->note(options->context, node, reason);
+        }
+    }
+}
+
+/* The tasks of the job that has a node in each; 0: none has. */
+static int count_instances(struct placer *p)
+{
+    int tasks = 0;
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
+        tasks = n > tasks ? n : tasks;
+    }
+    return tasks;
+}
+
+/* A clock is told how many workers the cluster has, unless the graph says it. */
+static int tell_clocks(struct placer *p, struct graph *graph)
+{
+    int workers = count_instances(p);
+    for (size_t i = 0; workers > 0 && i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const struct attr_value *known = node_attr(node, "workers");
+        if (known && known->kind == ATTR_INT && !known->i &&
+            str_starts(node->op->def->name, "Clock") &&
+            graph_set_attr(graph, node, &(struct attr){"workers", attr_int(workers)}, p->err))
+            return p->err->code;
+    }
+    return 0;
+}
+
+/* Groups and what each may have; afterwards each has a device. */
+static int prepare(struct placer *p)
+{
+    size_t n = p->graph->nodes.n;
+    p->asked = arena_array(&p->arena, n, sizeof *p->asked);
+    p->kernel_types = arena_array(&p->arena, n, sizeof *p->kernel_types);
+    p->parent = arena_array(&p->arena, n, sizeof *p->parent);
+    p->members = arena_array(&p->arena, n, sizeof *p->members);
+    p->merged = arena_array(&p->arena, n, sizeof *p->merged);
+    p->common_types = arena_array(&p->arena, n, sizeof *p->common_types);
+    p->chosen = arena_array(&p->arena, n, sizeof *p->chosen);
+    p->settled = arena_array(&p->arena, n, sizeof *p->settled);
+    for (size_t i = 0; i < n; i++)
+        p->parent[i] = (int)i;
+    int code = find_types(p);
+    return code ? code : decide(p);
+}
+
+static void release(struct placer *p)
+{
+    place_model_free(p->model);
+    vec_release(&p->links);
+    arena_release(&p->arena);
+}
+
+int place_graph(struct graph *graph, const struct place_options *options, struct error *err)
+{
+    struct placer p = {
+        .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
+    int code = prepare(&p);
+    if (!code && options->model)
+        code = place_search(&p, options->model, options->result);
+    if (!code)
+        assign(&p, graph, options);
+    if (!code)
+        code = tell_clocks(&p, graph);
+    release(&p);
+    return code;
+}
+
+/* Where the nodes of each group are: as it was found. */
+static int find_assigned(struct placer *p)
+{
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const struct node *node = graph_node(p->graph, (int)i);
+        size_t k = 0, n = p->placement->devices.n;
+        while (k < n && strcmp(p->placement->devices.items[k].text, node->assigned) != 0)
+            k++;
+        if (k == n)
+            return error_set(p->err, ERR_DATA, "%s: '%s' is not in this cluster", node_text(node),
+                             node->assigned);
+        p->chosen[place_root(p, (int)i)] = (int)k;
+    }
+    return 0;
+}
+
+int place_estimate(const struct graph *graph, const struct place_options *options,
+                   struct place_result *result, struct error *err)
+{
+    struct placer p = {
+        .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
+    int code = prepare(&p);
+    if (!code)
+        code = find_assigned(&p);
+    if (!code)
+        code = place_measure(&p, options->model, result);
+    release(&p);
+    return code;
+}

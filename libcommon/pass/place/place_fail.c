@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a graph cannot be placed: the two nodes that do not go together, with the shortest chain of
+ * nodes that must share a device between them, or the one that fits nowhere.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/place/place_private.h"
+
+/* "'W' on /job:ps/task:0 (m.lua:3)". */
+static void print_node(struct str *out, const struct node *node, const char *where)
+{
+    str_printf(out, "'%s'%s%s", node->name, *where ? " on " : "", where);
+    if (node->file)
+        str_printf(out, " (%s:%d)", node->file, node->line);
+}
+
+/* ---- chains ---- */
+
+struct search {
+    int *from; /* by node: the one it was reached from; -1: not reached */
+    int *queue;
+    int *first, *next; /* links of a node: list heads, and links by 2 * link + end */
+};
+
+static void build_lists(const struct placer *p, struct search *s)
+{
+    for (size_t i = 0; i < 2 * p->links.n; i++) {
+        const struct place_link *link = &p->links.items[i / 2];
+        int node = i % 2 ? link->b : link->a;
+        s->next[i] = s->first[node];
+        s->first[node] = (int)i;
+    }
+}
+
+/* The nearest node to `start` in its group for which the predicate holds; -1: there is none.
+ * s->from leads back to `start`. */
+static int find_nearest(const struct placer *p, struct search *s, int start,
+                        bool (*conflicts)(const struct placer *p, int a, int b))
+{
+    int head = 0, tail = 0;
+    s->from[start] = start;
+    s->queue[tail++] = start;
+    while (head < tail) {
+        int node = s->queue[head++];
+        if (node != start && conflicts(p, start, node))
+            return node;
+        for (int i = s->first[node]; i >= 0; i = s->next[i]) {
+            const struct place_link *link = &p->links.items[i / 2];
+            int other = i % 2 ? link->a : link->b;
+            if (s->from[other] < 0) {
+                s->from[other] = node;
+                s->queue[tail++] = other;
+            }
+        }
+    }
+    return -1;
+}
+
+static void search_init(struct placer *p, struct search *s)
+{
+    size_t n = p->graph->nodes.n;
+    s->from = arena_array(&p->arena, n, sizeof *s->from);
+    s->queue = arena_array(&p->arena, n, sizeof *s->queue);
+    s->first = arena_array(&p->arena, n, sizeof *s->first);
+    s->next = arena_array(&p->arena, 2 * p->links.n, sizeof *s->next);
+    memset(s->from, -1, n * sizeof *s->from);
+    memset(s->first, -1, n * sizeof *s->first);
+    build_lists(p, s);
+}
+
+/* "W -> W/slot -> m", cut in the middle when it is very long. */
+static void print_chain(struct str *out, const struct placer *p, const struct search *s, int end)
+{
+    int length = 1;
+    for (int i = end; s->from[i] != i; i = s->from[i])
+        length++;
+    for (int i = end, k = 0;; i = s->from[i], k++) {
+        if (length <= 12 || k < 6 || k >= length - 5)
+            str_printf(out, "%s%s", k ? " -> " : "", graph_node(p->graph, i)->name);
+        else if (k == 6)
+            str_append(out, " -> ...");
+        if (s->from[i] == i)
+            return;
+    }
+}
+
+/* ---- two that do not go together ---- */
+
+static bool ask_for_others(const struct placer *p, int a, int b)
+{
+    struct device_name merged = p->asked[a];
+    struct error ignored = ERROR_INIT;
+    return device_name_merge(&merged, &p->asked[b], &ignored) != 0;
+}
+
+static bool have_no_common_kernels(const struct placer *p, int a, int b)
+{
+    return !(p->kernel_types[a] & p->kernel_types[b]);
+}
+
+static int report_pair(struct placer *p, const struct search *s, int near, int start,
+                       const char *near_on, const char *start_on)
+{
+    struct str text = STR_INIT;
+    print_node(&text, graph_node(p->graph, near), near_on);
+    str_append(&text, " and ");
+    print_node(&text, graph_node(p->graph, start), start_on);
+    str_append(&text, " must share a device: ");
+    print_chain(&text, p, s, near);
+    int code = error_set(p->err, ERR_DATA, "%s", str_text(&text));
+    str_release(&text);
+    return code;
+}
+
+int place_fail_shared(struct placer *p, int node)
+{
+    struct search s;
+    search_init(p, &s);
+    int other = find_nearest(p, &s, node, ask_for_others);
+    BUG_ON(other < 0); /* parts of names conflict one by one: some pair does */
+    return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
+                       graph_node(p->graph, node)->device);
+}
+
+static void print_types(struct str *out, const struct placer *p, uint32_t types)
+{
+    const char *separator = "";
+    for (int i = 0; i < p->n_types; i++) {
+        if (types >> i & 1) {
+            str_printf(out, "%s%s", separator, p->types[i]);
+            separator = " or ";
+        }
+    }
+}
+
+/* "with T=int8, Tidx=int32". */
+static void print_type_attrs(struct str *out, const struct node *node)
+{
+    const char *separator = " with ";
+    for (int i = 0; i < node->n_attrs; i++) {
+        const struct attr *attr = &node->attrs[i];
+        if (attr->value.kind == ATTR_TYPE) {
+            str_printf(out, "%s%s=%s", separator, attr->name, dtype_name(attr->value.type));
+            separator = ", ";
+        }
+    }
+}
+
+static int report_no_kernel(struct placer *p, const struct node *node, uint32_t types)
+{
+    struct str text = STR_INIT;
+    const char *op = node->op->def->name;
+    bool exists = false;
+    for (int i = 0; i < p->n_types; i++)
+        exists |= types >> i & 1 && kernel_exists(p->kernels, op, p->types[i]);
+    str_printf(&text, "%s: no kernel for %s on ", node_text(node), op);
+    print_types(&text, p, types);
+    if (exists)
+        print_type_attrs(&text, node);
+    int code = error_set(p->err, ERR_DATA, "%s", str_text(&text));
+    str_release(&text);
+    return code;
+}
+
+int place_fail_kernels(struct placer *p, int node)
+{
+    struct search s;
+    struct str near_on = STR_INIT, start_on = STR_INIT;
+    if (!p->kernel_types[node])
+        return report_no_kernel(p, graph_node(p->graph, node),
+                                (uint32_t)((uint64_t)1 << p->n_types) - 1);
+    search_init(p, &s);
+    int other = find_nearest(p, &s, node, have_no_common_kernels);
+    if (other < 0)
+        return error_set(p->err, ERR_DATA,
+                         "%s: of %d nodes that must share a device no type of device has kernels "
+                         "for all",
+                         node_text(graph_node(p->graph, node)), p->members[place_root(p, node)]);
+    print_types(&near_on, p, p->kernel_types[other]);
+    print_types(&start_on, p, p->kernel_types[node]);
+    int code = report_pair(p, &s, other, node, str_text(&near_on), str_text(&start_on));
+    str_release(&near_on);
+    str_release(&start_on);
+    return code;
+}
+
+/* ---- none that fits ---- */
+
+static bool exists(const struct placer *p, const struct device_name *pattern)
+{
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        if (device_name_specialises(&p->placement->devices.items[i].name, pattern))
+            return true;
+    return false;
+}
+
+static int report_unknown(struct placer *p, const struct node *node, const char *device)
+{
+    struct str has = STR_INIT;
+    size_t n = p->placement->devices.n;
+    for (size_t i = 0; i < n && i < 8; i++)
+        str_printf(&has, "%s%s", i ? ", " : "", p->placement->devices.items[i].text);
+    if (n > 8)
+        str_printf(&has, " and %zu more", n - 8);
+    int code = error_set(p->err, ERR_DATA, "%s: %s is not in this cluster: it has %s",
+                         node_text(node), device, str_text(&has));
+    str_release(&has);
+    return code;
+}
+
+/* The types of the devices that the group may have by name. */
+static uint32_t named_types(const struct placer *p, int root)
+{
+    uint32_t types = 0;
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        if (device_name_specialises(&p->placement->devices.items[i].name, &p->merged[root]))
+            types |= 1u << place_type_of(p, &p->placement->devices.items[i]);
+    return types;
+}
+
+int place_fail_group(struct placer *p, int root)
+{
+    int n = (int)p->graph->nodes.n;
+    uint32_t types = named_types(p, root);
+    for (int i = root; i < n; i++) {
+        const struct node *node = graph_node(p->graph, i);
+        if (place_root(p, i) != root)
+            continue;
+        if (!types && !exists(p, &p->asked[i]))
+            return report_unknown(p, node, node->device);
+        if (types && !(p->kernel_types[i] & types))
+            return report_no_kernel(p, node, types);
+    }
+    /* Each could have its wish, or has a kernel, but not with the others. */
+    struct str name = STR_INIT;
+    device_name_print(&name, &p->merged[root]);
+    int code = report_unknown(p, graph_node(p->graph, root), str_text(&name));
+    str_release(&name);
+    return code;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What belongs beside a variable although nothing in the graph says so: looking up rows of it, its
+ * initial value, and what is computed from it for itself alone. Were it elsewhere, it would travel.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part.h"
+#include "pass/place/place_private.h"
+
+/* Everything that the entry needs, or the other entries need, is marked. */
+static void mark_needed(const struct graph *graph, const char *entry, bool others, char *marks)
+{
+    VEC(int) todo = VEC_INIT;
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *e = &graph->entries.items[i];
+        for (int k = 0; !strcmp(e->name, entry) != others && k < e->n_edges; k++)
+            vec_push(&todo, e->edges[k].node);
+    }
+    while (todo.n) {
+        const struct node *node = graph_node(graph, vec_pop(&todo));
+        if (marks[node->id])
+            continue;
+        marks[node->id] = 1;
+        for (int i = 0; i < node->n_inputs; i++)
+            vec_push(&todo, node->inputs[i].node);
+        for (int i = 0; i < node->n_controls; i++)
+            vec_push(&todo, node->controls[i]);
+    }
+    vec_release(&todo);
+}
+
+/* What only initial values need is computed before the steps, each once, and becomes a variable. */
+char *place_find_initial(const struct graph *graph, struct arena *arena)
+{
+    size_t n = graph->nodes.n;
+    char *later = arena_alloc(arena, n + 1), *initial = arena_alloc(arena, n + 1);
+    mark_needed(graph, "init", false, initial);
+    mark_needed(graph, "init", true, later);
+    for (size_t i = 0; i < n; i++)
+        initial[i] = initial[i] && !later[i];
+    return initial;
+}
+
+/* ---- lookups ---- */
+
+/* Of a table on a shard only the rows that are wanted travel, unless those are more. */
+static void join_lookup(struct placer *p, const struct node *node)
+{
+    if (!cluster_count(p->placement->cluster, SHARD_JOB) || !node_is(node, "Gather"))
+        return;
+    const struct node *read = graph_node(p->graph, node->inputs[0].node);
+    const struct node *table =
+        node_is(read, "Identity") ? graph_node(p->graph, read->inputs[0].node) : read;
+    if (!node_is(table, "Variable") || (*node->device && strcmp(node->device, table->device) != 0))
+        return;
+    int64_t found = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+    if (found <= shape_bytes(&table->outputs[0].shape, table->outputs[0].type))
+        place_join(p, table->id, node->id);
+}
+
+/* ---- what is for one variable alone ---- */
+
+struct nearby {
+    struct placer *p;
+    char *initial;
+    char *has_variable; /* by root, of the groups before */
+    int *user;          /* by node: the group of all that need it; -1: nobody, -2: several */
+};
+
+enum { NOBODY = -1, SEVERAL = -2 };
+
+static void use(struct nearby *near, int node, int group)
+{
+    int *user = &near->user[node];
+    *user = *user == NOBODY || *user == group ? group : SEVERAL;
+}
+
+static bool is_here(struct nearby *near, int node, int group)
+{
+    return part_is_copied(graph_node(near->p->graph, node)) || place_root(near->p, node) == group;
+}
+
+/* Whether all that it needs is there, and something is. */
+static bool comes_from(struct nearby *near, const struct node *node, int group)
+{
+    bool found = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!is_here(near, node->inputs[i].node, group))
+            return false;
+        found |= !part_is_copied(graph_node(near->p->graph, node->inputs[i].node));
+    }
+    return found;
+}
+
+static bool may_be_with(struct nearby *near, const struct node *node, int group)
+{
+    const struct placer *p = near->p;
+    const struct node *leader = graph_node(p->graph, group);
+    uint32_t needed = p->kernel_types[group];
+    return (!*node->device || !strcmp(node->device, leader->device)) &&
+           (p->kernel_types[node->id] & needed) == needed &&
+           !node_has(node, OP_CONTROL_FLOW | OP_SOURCE) && !node_is(node, "Variable");
+}
+
+/* From the end: a node whose users all are in one group may join it, and so what it needs. */
+static void join_alone(struct nearby *near, const int *order)
+{
+    struct placer *p = near->p;
+    for (size_t i = p->graph->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->graph, order[i]);
+        int group = near->user[node->id];
+        bool joins = group >= 0 && near->has_variable[group] && may_be_with(near, node, group) &&
+                     (near->initial[node->id] || comes_from(near, node, group));
+        if (joins && place_root(p, node->id) == node->id) {
+            place_join(p, group, node->id);
+            near->has_variable[place_root(p, group)] = 1;
+        }
+        group = place_root(p, node->id);
+        for (int k = 0; k < node->n_inputs; k++)
+            use(near, node->inputs[k].node, group);
+        for (int k = 0; k < node->n_controls; k++)
+            use(near, node->controls[k], near->initial[node->id] ? group : SEVERAL);
+    }
+}
+
+static void find_variables(struct nearby *near)
+{
+    for (size_t i = 0; i < near->p->graph->nodes.n; i++) {
+        near->user[i] = NOBODY;
+        if (node_is(graph_node(near->p->graph, (int)i), "Variable"))
+            near->has_variable[place_root(near->p, (int)i)] = 1;
+    }
+    for (size_t i = 0; i < near->p->graph->entries.n; i++) {
+        const struct entry *entry = &near->p->graph->entries.items[i];
+        for (int k = 0; k < entry->n_edges; k++)
+            near->user[entry->edges[k].node] = SEVERAL;
+    }
+}
+
+int place_join_near(struct placer *p)
+{
+    size_t n = p->graph->nodes.n;
+    struct nearby near = {.p = p};
+    if (!p->placement->cluster)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        join_lookup(p, graph_node(p->graph, (int)i));
+    int *order = arena_array(&p->arena, n + 1, sizeof *order);
+    near.initial = place_find_initial(p->graph, &p->arena);
+    near.has_variable = arena_alloc(&p->arena, n + 1);
+    near.user = arena_array(&p->arena, n + 1, sizeof *near.user);
+    if (graph_order(p->graph, order, p->err))
+        return p->err->code;
+    find_variables(&near);
+    join_alone(&near, order);
+    return 0;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the simulation knows before it runs: times, bytes, links, the order of nodes.
+ */
+#include "pass/place/place_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/frames.h"
+#include "pass/place/place_private.h"
+
+#define LOOP_STEPS 10.0 /* iterations of a loop, when they were not measured */
+
+/* ---- links ---- */
+
+/* One of many to a single one of the same job: most of them are elsewhere. */
+static bool is_mostly_elsewhere(const struct place_device *a, const struct place_device *b)
+{
+    return a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1);
+}
+
+static void set_wire(const struct placement *placement, struct place_wire *wire, int from, int to)
+{
+    const struct place_device *a = &placement->devices.items[from];
+    const struct place_device *b = &placement->devices.items[to];
+    const struct device_name *x = &placement->devices.items[a->host].name;
+    const struct device_name *y = &placement->devices.items[b->host].name;
+    struct device_name other = *y;
+    *wire = (struct place_wire){.shared = -1};
+    bool same_task = device_name_same_task(x, y);
+    if (same_task && is_mostly_elsewhere(a, b))
+        other.task++;
+    else if (same_task && a->host == b->host)
+        return;
+    struct cost_way way = cost_way(x, &other, placement->cluster);
+    wire->latency = way.latency;
+    wire->per_byte = way.per_byte;
+    wire->shared = device_name_same_task(x, &other) ? -1 : 0;
+}
+
+/* The first device of the same task. */
+static int leader(const struct placement *placement, int device)
+{
+    const struct place_device *d = &placement->devices.items[device];
+    for (int i = 0; i < device; i++)
+        if (device_name_same_task(&placement->devices.items[i].name,
+                                  &placement->devices.items[d->host].name))
+            return i;
+    return d->host;
+}
+
+static void find_wires(struct place_model *m)
+{
+    const struct placement *placement = m->placer->placement;
+    int d = m->n_devices;
+    int *leaders = arena_array(&m->arena, (size_t)d, sizeof *leaders);
+    m->wires = arena_array(&m->arena, (size_t)d * (size_t)d, sizeof *m->wires);
+    for (int i = 0; i < d; i++)
+        leaders[i] = leader(placement, i);
+    for (int a = 0; a < d; a++) {
+        for (int b = 0; b < d; b++) {
+            struct place_wire *wire = &m->wires[a * d + b];
+            set_wire(placement, wire, a, b);
+            if (wire->shared >= 0)
+                wire->shared = leaders[a] * d + leaders[b];
+        }
+    }
+}
+
+/* ---- nodes ---- */
+
+static bool stays(const struct node *node)
+{
+    return node_is(node, "Variable") || node_is(node, "Const");
+}
+
+static void measure_node(struct place_model *m, const struct node *node,
+                         const struct cost_rates *rates, const struct costs *measured)
+{
+    int n_types = m->placer->n_types;
+    double ns;
+    for (int k = 0; k < n_types; k++) {
+        double *cost = &m->ns[node->id * n_types + k];
+        if (measured && costs_find(measured, node, &ns))
+            *cost = ns;
+        else
+            *cost = m->weight[node->id] *
+                    cost_estimate_ns(node, m->placer->graph, m->assume, &rates[k]);
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        double bytes = cost_bytes(&node->outputs[i], m->assume);
+        m->bytes[m->first_output[node->id] + i] = bytes;
+        if (m->initial[node->id] && !node_is(node, "Variable"))
+            continue;
+        if (stays(node))
+            m->held[node->id] += bytes;
+        else if (!node->outputs[i].is_ref && !cost_is_view(node))
+            m->made[node->id] += bytes;
+    }
+    for (int i = 0; i < node->n_inputs; i++)
+        m->n_uses[node->inputs[i].node] +=
+            !place_is_back_edge(m->placer->graph, node, node->inputs[i]);
+}
+
+static int find_weights(struct place_model *m)
+{
+    struct frames *frames;
+    int code = frames_new(m->placer->graph, &frames, m->placer->err);
+    for (int i = 0; !code && i < m->n; i++) {
+        m->weight[i] = 1;
+        for (int d = frames->frames.items[frames->frame[i]].depth; d > 0; d--)
+            m->weight[i] *= LOOP_STEPS;
+    }
+    if (!code)
+        frames_free(frames);
+    return code;
+}
+
+static void measure_nodes(struct place_model *m, const struct costs *measured)
+{
+    const struct placer *p = m->placer;
+    struct cost_rates rates[PLACE_TYPES_MAX];
+    int n_outputs = 0;
+    for (int k = 0; k < p->n_types; k++)
+        rates[k] = cost_rates_of(p->types[k]);
+    for (int i = 0; i < m->n; i++) {
+        m->first_output[i] = n_outputs;
+        n_outputs += graph_node(p->graph, i)->n_outputs;
+    }
+    m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
+    for (int i = 0; i < m->n; i++)
+        measure_node(m, graph_node(p->graph, i), rates, measured);
+}
+
+/* ---- order ---- */
+
+struct rank {
+    double longest; /* from the node's start to an end */
+    int level;      /* edges from a source */
+    const char *name;
+    int node;
+};
+
+/* Costs are never negative, so that a node ranks at least as what needs it, and is on a lower
+ * level: the order keeps dependencies. Names, not numbers, decide what is left: the order of the
+ * nodes in the graph is of no account. */
+static int by_rank(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+    if (x->longest != y->longest)
+        return x->longest > y->longest ? -1 : 1;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static double mean_ns(const struct place_model *m, int node)
+{
+    double sum = 0;
+    int n_types = m->placer->n_types;
+    for (int k = 0; k < n_types; k++)
+        sum += m->ns[node * n_types + k];
+    return sum / n_types;
+}
+
+/* Of the links between different devices. */
+static struct place_wire mean_wire(const struct place_model *m)
+{
+    struct place_wire mean = {0};
+    int n = m->n_devices * (m->n_devices - 1);
+    for (int i = 0; i < m->n_devices * m->n_devices; i++) {
+        mean.latency += m->wires[i].latency;
+        mean.per_byte += m->wires[i].per_byte;
+    }
+    mean.latency /= n ? n : 1;
+    mean.per_byte /= n ? n : 1;
+    return mean;
+}
+
+static void rank_inputs(const struct place_model *m, struct rank *ranks, const struct node *node,
+                        const struct place_wire *wire)
+{
+    double longest = ranks[node->id].longest;
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge edge = node->inputs[i];
+        double way =
+            wire->latency + wire->per_byte * m->bytes[m->first_output[edge.node] + edge.slot];
+        double *before = &ranks[edge.node].longest;
+        if (!place_is_back_edge(m->placer->graph, node, edge) && longest + way > *before)
+            *before = longest + way;
+    }
+    for (int i = 0; i < node->n_controls; i++) {
+        double *before = &ranks[node->controls[i]].longest;
+        if (longest + wire->latency > *before)
+            *before = longest + wire->latency;
+    }
+}
+
+static int find_level(const struct place_model *m, const struct rank *ranks,
+                      const struct node *node)
+{
+    int level = 0;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!place_is_back_edge(m->placer->graph, node, node->inputs[i]) &&
+            ranks[node->inputs[i].node].level >= level)
+            level = ranks[node->inputs[i].node].level + 1;
+    for (int i = 0; i < node->n_controls; i++)
+        if (ranks[node->controls[i]].level >= level)
+            level = ranks[node->controls[i]].level + 1;
+    return level;
+}
+
+static int find_order(struct place_model *m)
+{
+    const struct graph *graph = m->placer->graph;
+    struct place_wire wire = mean_wire(m);
+    struct rank *ranks = mem_array((size_t)m->n, sizeof *ranks);
+    int code = graph_order(graph, m->order, m->placer->err);
+    for (int i = 0; !code && i < m->n; i++) {
+        const struct node *node = graph_node(graph, m->order[i]);
+        ranks[node->id] = (struct rank){
+            .name = node->name, .node = node->id, .level = find_level(m, ranks, node)};
+    }
+    for (int i = m->n - 1; !code && i >= 0; i--) {
+        const struct node *node = graph_node(graph, m->order[i]);
+        ranks[node->id].longest += mean_ns(m, node->id);
+        rank_inputs(m, ranks, node, &wire);
+    }
+    if (!code)
+        qsort(ranks, (size_t)m->n, sizeof *ranks, by_rank);
+    for (int i = 0; !code && i < m->n; i++)
+        m->order[i] = ranks[i].node;
+    mem_free(ranks);
+    return code;
+}
+
+int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model)
+{
+    struct place_model *m = mem_alloc(sizeof *m);
+    size_t n = p->graph->nodes.n;
+    *model = m;
+    m->placer = p;
+    m->n = (int)n;
+    m->n_devices = (int)p->placement->devices.n;
+    m->assume = costs->assume;
+    m->order = arena_array(&m->arena, n, sizeof *m->order);
+    m->ns = arena_array(&m->arena, n * (size_t)p->n_types, sizeof *m->ns);
+    m->weight = arena_array(&m->arena, n, sizeof *m->weight);
+    m->first_output = arena_array(&m->arena, n, sizeof *m->first_output);
+    m->made = arena_array(&m->arena, n, sizeof *m->made);
+    m->held = arena_array(&m->arena, n, sizeof *m->held);
+    m->n_uses = arena_array(&m->arena, n, sizeof *m->n_uses);
+    m->by_bytes = arena_array(&m->arena, n, sizeof *m->by_bytes);
+    m->best_start = arena_array(&m->arena, n, sizeof *m->best_start);
+    m->best_finish = arena_array(&m->arena, n, sizeof *m->best_finish);
+    find_wires(m);
+    int code = find_weights(m);
+    if (code)
+        return code;
+    m->initial = place_find_initial(p->graph, &m->arena);
+    measure_nodes(m, costs->measured);
+    return find_order(m);
+}
+
+void place_model_free(struct place_model *model)
+{
+    if (!model)
+        return;
+    arena_release(&model->arena);
+    mem_free(model);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The simulation of a step on the devices of a placement. The model holds what does not depend on
+ * where nodes are: their time on each type of device, the bytes of their outputs, the order in
+ * which they are placed. A run places them one by one and keeps the time.
+ *
+ * A device computes one node at a time and fills gaps that it waited in. A tensor crosses to a
+ * device once, however many nodes want it there; between two tasks one tensor is on its way after
+ * another in each direction. Inside loops everything counts LOOP_STEPS times a level, but for times
+ * that were measured, which are those of a whole step. Nanoseconds and bytes.
+ */
+#ifndef TF_PASS_PLACE_MODEL_H
+#define TF_PASS_PLACE_MODEL_H
+
+#include "pass/place/place.h"
+
+struct placer;
+
+/* From one device to another. */
+struct place_wire {
+    double latency, per_byte;
+    int shared; /* index of the wires that it shares its time with; -1: takes none */
+};
+
+struct place_model {
+    struct placer *placer;
+    int n, n_devices;
+    int *order;               /* of nodes: longest path to an end first */
+    double *ns;               /* by node * n_types + type, on a device of speed 1 */
+    double *weight;           /* by node: how often its outputs are made in a step */
+    int *first_output;        /* by node: index into bytes */
+    double *bytes;            /* by output */
+    double *made;             /* by node: bytes of memory that a run of it takes */
+    double *held;             /* by node: bytes that stay: variables, constants */
+    char *initial;            /* by node: only initial values need it */
+    int *n_uses;              /* by node: edges of data from it */
+    struct place_wire *wires; /* by from * n_devices + to */
+    int64_t assume;
+
+    /* Of the placement that was chosen. */
+    char *by_bytes; /* by root: variables that were balanced over shards */
+    double by_bytes_total;
+    double *best_start, *best_finish; /* by node */
+    struct arena arena;
+};
+
+int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
+void place_model_free(struct place_model *model);
+
+static inline bool place_is_back_edge(const struct graph *graph, const struct node *node,
+                                      struct edge edge)
+{
+    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
+}
+
+/* ---- one run ---- */
+
+struct place_gap {
+    double from, to;
+};
+
+/* A tensor that was sent somewhere. */
+struct place_copy {
+    int node, slot; /* slot may be CONTROL_SLOT */
+    int device;     /* where it went */
+    double time;    /* of arrival */
+    double bytes;
+    int next; /* of the same node; -1: last */
+};
+
+struct place_undo {
+    int wire;
+    double before;
+};
+
+struct place_run {
+    const struct place_model *model;
+    int *device; /* by node */
+    double *start, *finish;
+    double *free_from;            /* by device: nothing runs there later */
+    VEC(struct place_gap) * gaps; /* by device */
+    double *wire_free;            /* by from * n_devices + to */
+    int *first_copy;              /* by node: index into copies; -1: none */
+    VEC(struct place_copy) copies;
+    VEC(struct place_undo) undo;
+    int *uses_left;
+    double *held;        /* by device: bytes that stay */
+    double *live, *peak; /* by device: bytes of tensors, now and at most */
+    double incoming;     /* bytes that the node on trial brings to its device */
+    double makespan;
+    struct place_result total; /* of transfers */
+    struct arena arena;
+};
+
+void place_run_init(struct place_run *run, const struct place_model *model);
+void place_run_release(struct place_run *run);
+
+/* When the node would finish on the device, if it started as soon as it could; nodes that it needs
+ * are placed already, or are sources. Infinite when the device has no memory for it and `extra`
+ * bytes. */
+double place_run_try(struct place_run *run, int node, int device, double extra);
+
+/* Places it. */
+void place_run_put(struct place_run *run, int node, int device);
+
+/* Memory that stays taken on the device, of the nodes of a group. */
+void place_run_hold(struct place_run *run, int device, double bytes);
+
+/* Bytes of memory that are free; infinite without a limit. */
+double place_run_room(const struct place_run *run, int device);
+
+/* Bytes of memory that the device needs at most. */
+double place_run_needs(const struct place_run *run, int device);
+
+/* The end of the last node; infinite when a device had too little memory. */
+double place_run_makespan(const struct place_run *run);
+
+/* A device whose memory did not suffice; -1: it did everywhere. */
+int place_run_overfull(const struct place_run *run);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One run of the simulation.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part.h"
+#include "pass/place/place_private.h"
+
+#define GAPS_MAX 32 /* of a device that are remembered */
+
+void place_run_init(struct place_run *run, const struct place_model *model)
+{
+    size_t n = (size_t)model->n, d = (size_t)model->n_devices;
+    memset(run, 0, sizeof *run);
+    run->model = model;
+    run->device = arena_array(&run->arena, n, sizeof *run->device);
+    run->start = arena_array(&run->arena, n, sizeof *run->start);
+    run->finish = arena_array(&run->arena, n, sizeof *run->finish);
+    run->first_copy = arena_array(&run->arena, n, sizeof *run->first_copy);
+    run->uses_left = arena_copy(&run->arena, model->n_uses, n * sizeof *run->uses_left);
+    run->free_from = arena_array(&run->arena, d, sizeof *run->free_from);
+    run->gaps = arena_array(&run->arena, d, sizeof *run->gaps);
+    run->wire_free = arena_array(&run->arena, d * d, sizeof *run->wire_free);
+    run->held = arena_array(&run->arena, d, sizeof *run->held);
+    run->live = arena_array(&run->arena, d, sizeof *run->live);
+    run->peak = arena_array(&run->arena, d, sizeof *run->peak);
+    memset(run->device, -1, n * sizeof *run->device);
+    memset(run->first_copy, -1, n * sizeof *run->first_copy);
+}
+
+void place_run_release(struct place_run *run)
+{
+    for (int i = 0; run->gaps && i < run->model->n_devices; i++)
+        vec_release(&run->gaps[i]);
+    vec_release(&run->copies);
+    vec_release(&run->undo);
+    arena_release(&run->arena);
+}
+
+static const struct place_device *device_at(const struct place_run *run, int device)
+{
+    return &run->model->placer->placement->devices.items[device];
+}
+
+/* ---- transfers ---- */
+
+/* When the tensor is there; sends it if it has not been sent. A source without a place yet will
+ * come to where it is wanted first. */
+static double send(struct place_run *run, struct edge edge, int to)
+{
+    const struct place_model *m = run->model;
+    int from = run->device[edge.node];
+    double ready = run->finish[edge.node];
+    if (from == to || from < 0 || part_is_copied(graph_node(m->placer->graph, edge.node)))
+        return ready;
+    for (int i = run->first_copy[edge.node]; i >= 0; i = run->copies.items[i].next)
+        if (run->copies.items[i].slot == edge.slot && run->copies.items[i].device == to)
+            return run->copies.items[i].time;
+    const struct place_wire *wire = &m->wires[from * m->n_devices + to];
+    double weight = m->weight[edge.node];
+    double bytes = edge.slot < 0 ? 0 : m->bytes[m->first_output[edge.node] + edge.slot];
+    if (wire->shared >= 0) {
+        double *busy = &run->wire_free[wire->shared];
+        vec_push(&run->undo, ((struct place_undo){wire->shared, *busy}));
+        ready = fmax(ready, *busy);
+        *busy = ready + weight * bytes * wire->per_byte;
+    }
+    double time = ready + weight * (bytes * wire->per_byte + wire->latency);
+    bool moves = device_at(run, from)->host != device_at(run, to)->host;
+    double held = moves && !m->initial[edge.node] ? bytes : 0;
+    run->incoming += held;
+    vec_push(&run->copies, ((struct place_copy){edge.node, edge.slot, to, time, held,
+                                                run->first_copy[edge.node]}));
+    run->first_copy[edge.node] = (int)run->copies.n - 1;
+    return time;
+}
+
+static double gather(struct place_run *run, const struct node *node, int device)
+{
+    double latest = 0;
+    run->incoming = 0;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!place_is_back_edge(run->model->placer->graph, node, node->inputs[i]))
+            latest = fmax(latest, send(run, node->inputs[i], device));
+    for (int i = 0; i < node->n_controls; i++)
+        latest = fmax(latest, send(run, (struct edge){node->controls[i], CONTROL_SLOT}, device));
+    return latest;
+}
+
+static void take_back(struct place_run *run, size_t n_copies)
+{
+    while (run->copies.n > n_copies) {
+        struct place_copy copy = vec_pop(&run->copies);
+        run->first_copy[copy.node] = copy.next;
+    }
+    while (run->undo.n) {
+        struct place_undo undo = vec_pop(&run->undo);
+        run->wire_free[undo.wire] = undo.before;
+    }
+}
+
+/* ---- time ---- */
+
+static double duration(const struct place_run *run, int node, int device)
+{
+    const struct place_device *d = device_at(run, device);
+    int n_types = run->model->placer->n_types;
+    return run->model->ns[node * n_types + place_type_of(run->model->placer, d)] / d->speed;
+}
+
+/* The first time from `ready` on when the device is free for so long, and the gap that it is in;
+ * -1: after everything. */
+static double find_time(const struct place_run *run, int host, double ready, double length,
+                        int *gap)
+{
+    *gap = -1;
+    if (length == 0)
+        return ready;
+    for (size_t i = 0; i < run->gaps[host].n; i++) {
+        struct place_gap g = run->gaps[host].items[i];
+        double start = fmax(g.from, ready);
+        if (start + length <= g.to) {
+            *gap = (int)i;
+            return start;
+        }
+    }
+    return fmax(ready, run->free_from[host]);
+}
+
+static void remove_gap(struct place_run *run, int host, size_t at)
+{
+    struct place_gap *gaps = run->gaps[host].items;
+    memmove(gaps + at, gaps + at + 1, (--run->gaps[host].n - at) * sizeof *gaps);
+}
+
+static void add_gap(struct place_run *run, int host, struct place_gap gap)
+{
+    if (gap.to <= gap.from)
+        return;
+    if (run->gaps[host].n == GAPS_MAX)
+        remove_gap(run, host, 0);
+    vec_push(&run->gaps[host], gap);
+}
+
+static void occupy(struct place_run *run, int host, int gap, double start, double end)
+{
+    if (gap < 0) {
+        add_gap(run, host, (struct place_gap){run->free_from[host], start});
+        run->free_from[host] = end;
+        return;
+    }
+    struct place_gap whole = run->gaps[host].items[gap];
+    remove_gap(run, host, (size_t)gap);
+    add_gap(run, host, (struct place_gap){whole.from, start});
+    add_gap(run, host, (struct place_gap){end, whole.to});
+}
+
+/* ---- memory ---- */
+
+double place_run_room(const struct place_run *run, int device)
+{
+    const struct place_device *d = device_at(run, device);
+    return d->memory_bytes ? (double)d->memory_bytes - run->held[d->host] - run->live[d->host]
+                           : INFINITY;
+}
+
+/* Whether the device suffices with more that stays and more that is live now. */
+static bool has_room(const struct place_run *run, int device, double stays, double live)
+{
+    const struct place_device *d = device_at(run, device);
+    double peak = fmax(run->peak[d->host], run->live[d->host] + live);
+    return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
+}
+
+static void take_memory(struct place_run *run, int device, double bytes)
+{
+    int host = device_at(run, device)->host;
+    run->live[host] += bytes;
+    run->peak[host] = fmax(run->peak[host], run->live[host]);
+}
+
+/* What nobody needs any more, where it was made and where it was sent. */
+static void drop(struct place_run *run, int node)
+{
+    run->live[device_at(run, run->device[node])->host] -= run->model->made[node];
+    for (int i = run->first_copy[node]; i >= 0; i = run->copies.items[i].next) {
+        struct place_copy *copy = &run->copies.items[i];
+        run->live[device_at(run, copy->device)->host] -= copy->bytes;
+        copy->bytes = 0;
+    }
+}
+
+static void drop_inputs(struct place_run *run, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!place_is_back_edge(run->model->placer->graph, node, node->inputs[i]) &&
+            --run->uses_left[node->inputs[i].node] == 0)
+            drop(run, node->inputs[i].node);
+    if (!run->uses_left[node->id])
+        drop(run, node->id);
+}
+
+/* ---- nodes ---- */
+
+double place_run_try(struct place_run *run, int node, int device, double extra)
+{
+    size_t n_copies = run->copies.n;
+    double length = duration(run, node, device);
+    int gap;
+    run->undo.n = 0;
+    double ready = gather(run, graph_node(run->model->placer->graph, node), device);
+    double start = find_time(run, device_at(run, device)->host, ready, length, &gap);
+    double live = run->incoming + run->model->made[node];
+    take_back(run, n_copies);
+    return has_room(run, device, extra, live) ? start + length : INFINITY;
+}
+
+void place_run_put(struct place_run *run, int node, int device)
+{
+    const struct node *n = graph_node(run->model->placer->graph, node);
+    double length = duration(run, node, device);
+    size_t n_copies = run->copies.n;
+    int gap, host = device_at(run, device)->host;
+    double ready = gather(run, n, device);
+    run->undo.n = 0;
+    run->device[node] = device;
+    run->start[node] = find_time(run, host, ready, length, &gap);
+    run->finish[node] = run->start[node] + length;
+    if (length > 0)
+        occupy(run, host, gap, run->start[node], run->finish[node]);
+    run->makespan = fmax(run->makespan, run->finish[node]);
+    take_memory(run, device, run->incoming + run->model->made[node]);
+    drop_inputs(run, n);
+    for (; n_copies < run->copies.n; n_copies++) {
+        const struct place_copy *copy = &run->copies.items[n_copies];
+        double bytes = copy->slot < 0
+                           ? 0
+                           : run->model->bytes[run->model->first_output[copy->node] + copy->slot];
+        run->total.n_transfers += copy->slot >= 0;
+        run->total.transfer_bytes += run->model->weight[copy->node] * bytes;
+    }
+}
+
+void place_run_hold(struct place_run *run, int device, double bytes)
+{
+    run->held[device_at(run, device)->host] += bytes;
+}
+
+double place_run_needs(const struct place_run *run, int device)
+{
+    int host = device_at(run, device)->host;
+    return run->held[host] + run->peak[host];
+}
+
+int place_run_overfull(const struct place_run *run)
+{
+    for (int i = 0; i < run->model->n_devices; i++)
+        if (!has_room(run, i, 0, 0))
+            return i;
+    return -1;
+}
+
+double place_run_makespan(const struct place_run *run)
+{
+    return place_run_overfull(run) < 0 ? run->makespan : INFINITY;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The choice of devices by simulation: variables over shards first, then the best of some ways to
+ * place the rest.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/place/place_private.h"
+
+enum strategy {
+    FIRST_FINISH, /* where the node finishes first */
+    MOST_ROOM,    /* where most memory is left */
+    IN_TURN,      /* the devices one after the other */
+    ALL_ON,       /* from here on: everything that may on one device, ALL_ON + i */
+};
+
+struct search {
+    char *has_variable; /* by root */
+    struct placer *p;
+    struct place_model *model;
+    char *may;     /* by root * n_devices + device */
+    double *held;  /* by root: bytes that stay, of the whole group */
+    int *best;     /* by root: the device of the best placement */
+    int *group;    /* by root: the device in this run; -1: not yet */
+    char *is_held; /* by root: in this run */
+    double shortest;
+};
+
+static const struct place_device *device_at(const struct search *s, int device)
+{
+    return &s->p->placement->devices.items[device];
+}
+
+static bool may(const struct search *s, int root, int device)
+{
+    return s->may[root * s->model->n_devices + device];
+}
+
+/* ---- what each group may have ---- */
+
+static bool is_shard(const struct search *s, int device)
+{
+    return !strcmp(device_at(s, device)->name.job, SHARD_JOB);
+}
+
+/* Keeps only shards, or only what is none, if that leaves anything. */
+static void restrict_to(struct search *s, int root, bool shards)
+{
+    int left = 0, d = s->model->n_devices;
+    for (int i = 0; i < d; i++)
+        left += may(s, root, i) && is_shard(s, i) == shards;
+    for (int i = 0; left && i < d; i++)
+        if (is_shard(s, i) != shards)
+            s->may[root * d + i] = 0;
+}
+
+static bool has_shards(const struct search *s)
+{
+    const struct cluster *cluster = s->p->placement->cluster;
+    return cluster && cluster_count(cluster, SHARD_JOB) > 0;
+}
+
+static void find_feasible(struct search *s)
+{
+    for (int i = 0; i < s->model->n; i++) {
+        if (place_root(s->p, i) != i)
+            continue;
+        for (int k = 0; k < s->model->n_devices; k++)
+            s->may[i * s->model->n_devices + k] = s->p->settled[i]
+                                                      ? k == s->p->chosen[i]
+                                                      : place_is_feasible(s->p, i, device_at(s, k));
+        if (has_shards(s) && !s->p->settled[i] && !*s->p->merged[i].job)
+            restrict_to(s, i, s->has_variable[i]);
+    }
+}
+
+static void find_held(struct search *s)
+{
+    for (int i = 0; i < s->model->n; i++) {
+        int root = place_root(s->p, i);
+        s->held[root] += s->model->held[i];
+        s->has_variable[root] |= node_is(graph_node(s->p->graph, i), "Variable");
+    }
+}
+
+/* ---- variables over shards ---- */
+
+struct load {
+    double bytes;
+    const char *name;
+    int root;
+};
+
+static int by_load(const void *a, const void *b)
+{
+    const struct load *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int fail_variable(struct search *s, const struct load *load, const double *taken)
+{
+    double most = 0;
+    for (int i = 0; i < s->model->n_devices; i++)
+        if (may(s, load->root, i))
+            most = fmax(most, (double)device_at(s, i)->memory_bytes - taken[i]);
+    return error_set(s->p->err, ERR_DATA,
+                     "%s: %.0f bytes of variables share a device, and no task of job %s has more "
+                     "than %.0f left",
+                     node_text(graph_node(s->p->graph, load->root)), load->bytes, SHARD_JOB, most);
+}
+
+/* The least loaded shard that has the memory; the first of equals. */
+static int put_variable(struct search *s, const struct load *load, double *taken)
+{
+    int best = -1;
+    for (int i = 0; i < s->model->n_devices; i++) {
+        double limit = (double)device_at(s, i)->memory_bytes;
+        if (may(s, load->root, i) && (limit == 0 || taken[i] + load->bytes <= limit) &&
+            (best < 0 || taken[i] < taken[best]))
+            best = i;
+    }
+    if (best < 0)
+        return fail_variable(s, load, taken);
+    taken[best] += load->bytes;
+    s->p->chosen[load->root] = best;
+    s->p->settled[load->root] = 1;
+    s->model->by_bytes[load->root] = 1;
+    s->model->by_bytes_total += load->bytes;
+    return 0;
+}
+
+/* The smallest name in a group: which node is its root depends on the order of the graph. */
+static void find_names(struct search *s, const char **names)
+{
+    for (int i = 0; i < s->model->n; i++) {
+        const char **name = &names[place_root(s->p, i)];
+        if (!*name || strcmp(graph_node(s->p->graph, i)->name, *name) < 0)
+            *name = graph_node(s->p->graph, i)->name;
+    }
+}
+
+/* The largest first, each to the shard with least; those that are settled count. */
+static int spread_variables(struct search *s)
+{
+    struct arena *arena = &s->model->arena;
+    double *taken = arena_array(arena, (size_t)s->model->n_devices, sizeof *taken);
+    struct load *loads = arena_array(arena, (size_t)s->model->n, sizeof *loads);
+    const char **names = arena_array(arena, (size_t)s->model->n, sizeof *names);
+    size_t n = 0;
+    int code = 0;
+    find_names(s, names);
+    for (int i = 0; i < s->model->n; i++) {
+        if (!s->has_variable[i])
+            continue;
+        if (s->p->settled[i])
+            taken[s->p->chosen[i]] += s->held[i];
+        else if (!*s->p->merged[i].job || !strcmp(s->p->merged[i].job, SHARD_JOB))
+            loads[n++] = (struct load){s->held[i], names[i], i};
+    }
+    if (n)
+        qsort(loads, n, sizeof *loads, by_load);
+    for (size_t i = 0; !code && i < n; i++)
+        code = put_variable(s, &loads[i], taken);
+    return code;
+}
+
+/* ---- ways to place the rest ---- */
+
+static int first_finish(const struct search *s, struct place_run *run, int root, int node)
+{
+    int best = -1;
+    double earliest = INFINITY;
+    for (int i = 0; i < s->model->n_devices; i++) {
+        if (!may(s, root, i))
+            continue;
+        double finish = place_run_try(run, node, i, s->held[root]);
+        if (best < 0 || finish < earliest) {
+            best = i;
+            earliest = finish;
+        }
+    }
+    return best;
+}
+
+static int most_room(const struct search *s, const struct place_run *run, int root)
+{
+    int best = -1;
+    for (int i = 0; i < s->model->n_devices; i++)
+        if (may(s, root, i) && (best < 0 || place_run_room(run, i) > place_run_room(run, best)))
+            best = i;
+    return best;
+}
+
+/* The next one from `device` on. */
+static int next_feasible(const struct search *s, int root, int device)
+{
+    int n = s->model->n_devices;
+    for (int i = 0; i < n; i++)
+        if (may(s, root, (device + i) % n))
+            return (device + i) % n;
+    BUG_ON(true); /* every group has a device */
+}
+
+/* What a way decides without a simulation. */
+static void choose_before(struct search *s, int strategy)
+{
+    int turn = 0;
+    for (int i = 0; i < s->model->n; i++) {
+        if (s->p->settled[i])
+            s->group[i] = s->p->chosen[i];
+        else if (place_root(s->p, i) != i || strategy == FIRST_FINISH || strategy == MOST_ROOM)
+            s->group[i] = -1;
+        else if (strategy == IN_TURN)
+            turn = 1 + (s->group[i] = next_feasible(s, i, turn));
+        else
+            s->group[i] = may(s, i, strategy - ALL_ON) ? strategy - ALL_ON : next_feasible(s, i, 0);
+    }
+}
+
+/* Needs nothing, and no time: it follows the first node that wants it. */
+static bool is_source(const struct search *s, const struct node *node)
+{
+    return !node->n_inputs && !node->n_controls && s->model->ns[node->id * s->p->n_types] == 0 &&
+           s->p->members[place_root(s->p, node->id)] == 1;
+}
+
+static void put(struct search *s, struct place_run *run, int node, int device)
+{
+    int root = place_root(s->p, node);
+    if (s->group[root] < 0)
+        s->group[root] = may(s, root, device) ? device : next_feasible(s, root, 0);
+    if (!s->is_held[root])
+        place_run_hold(run, s->group[root], s->held[root]);
+    s->is_held[root] = 1;
+    place_run_put(run, node, s->group[root]);
+}
+
+static void put_sources(struct search *s, struct place_run *run, const struct node *node,
+                        int device)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (run->device[node->inputs[i].node] < 0 &&
+            !place_is_back_edge(s->p->graph, node, node->inputs[i]))
+            put(s, run, node->inputs[i].node, device);
+    for (int i = 0; i < node->n_controls; i++)
+        if (run->device[node->controls[i]] < 0)
+            put(s, run, node->controls[i], device);
+}
+
+static void simulate(struct search *s, struct place_run *run, int strategy)
+{
+    choose_before(s, strategy);
+    for (int i = 0; i < s->model->n; i++) {
+        s->is_held[i] = s->group[i] >= 0 && place_root(s->p, i) == i;
+        if (s->is_held[i])
+            place_run_hold(run, s->group[i], s->held[i]);
+    }
+    for (int i = 0; i < s->model->n; i++) {
+        int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
+        const struct node *node = graph_node(s->p->graph, id);
+        if (is_source(s, node))
+            continue;
+        if (device < 0)
+            device =
+                strategy == MOST_ROOM ? most_room(s, run, root) : first_finish(s, run, root, id);
+        put_sources(s, run, node, device);
+        put(s, run, id, device);
+    }
+    for (int i = 0; i < s->model->n; i++) /* sources that nobody wants */
+        if (run->device[i] < 0)
+            put(s, run, i, 0);
+}
+
+static void keep_best(struct search *s, const struct place_run *run, struct place_result *result)
+{
+    size_t n = (size_t)s->model->n;
+    double makespan = place_run_makespan(run);
+    if (makespan > s->shortest || isinf(makespan) ||
+        (makespan == s->shortest && run->total.transfer_bytes >= result->transfer_bytes))
+        return;
+    s->shortest = makespan;
+    memcpy(s->best, s->group, n * sizeof *s->best);
+    memcpy(s->model->best_start, run->start, n * sizeof *run->start);
+    memcpy(s->model->best_finish, run->finish, n * sizeof *run->finish);
+    result->makespan = makespan;
+    result->n_transfers = run->total.n_transfers;
+    result->transfer_bytes = run->total.transfer_bytes;
+}
+
+static int fail_memory(struct search *s, const struct place_run *run)
+{
+    int device = place_run_overfull(run);
+    return error_set(s->p->err, ERR_DATA,
+                     "the graph does not fit: it needs %.0f bytes on %s, which has %lld",
+                     place_run_needs(run, device), device_at(s, device)->text,
+                     (long long)device_at(s, device)->memory_bytes);
+}
+
+static int try_all(struct search *s, struct place_result *result)
+{
+    struct place_run run;
+    int code = 0;
+    result->one_device = INFINITY;
+    s->shortest = INFINITY;
+    for (int strategy = s->model->n_devices == 1 ? ALL_ON : FIRST_FINISH;
+         strategy < ALL_ON + s->model->n_devices; strategy++) {
+        place_run_init(&run, s->model);
+        simulate(s, &run, strategy);
+        double makespan = place_run_makespan(&run);
+        if (strategy == IN_TURN || s->model->n_devices == 1)
+            result->round_robin = makespan;
+        if (strategy >= ALL_ON)
+            result->one_device = fmin(result->one_device, makespan);
+        keep_best(s, &run, result);
+        if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1)
+            code = fail_memory(s, &run);
+        place_run_release(&run);
+    }
+    return code;
+}
+
+static void settle(struct search *s)
+{
+    for (int i = 0; i < s->model->n; i++)
+        if (place_root(s->p, i) == i && !s->p->settled[i])
+            s->p->chosen[i] = s->best[i];
+}
+
+static int search_init(struct search *s, struct placer *p, const struct place_costs *costs)
+{
+    int code = place_model_new(p, costs, &p->model);
+    if (code)
+        return code;
+    size_t n = (size_t)p->model->n, d = (size_t)p->model->n_devices;
+    struct arena *arena = &p->model->arena;
+    *s = (struct search){.p = p, .model = p->model};
+    s->may = arena_array(arena, n, d);
+    s->held = arena_array(arena, n, sizeof *s->held);
+    s->best = arena_array(arena, n, sizeof *s->best);
+    s->group = arena_array(arena, n, sizeof *s->group);
+    s->is_held = arena_alloc(arena, n + 1);
+    s->has_variable = arena_alloc(arena, n + 1);
+    find_held(s);
+    find_feasible(s);
+    return 0;
+}
+
+int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result)
+{
+    struct search s;
+    struct place_result ignored;
+    int code = search_init(&s, p, costs);
+    result = result ? result : &ignored;
+    *result = (struct place_result){0};
+    if (!code && has_shards(&s))
+        code = spread_variables(&s);
+    if (!code)
+        code = try_all(&s, result);
+    if (!code)
+        settle(&s);
+    return code;
+}
+
+int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result)
+{
+    struct search s;
+    struct place_run run;
+    memset(p->settled, 1, p->graph->nodes.n);
+    int code = search_init(&s, p, costs);
+    if (code)
+        return code;
+    place_run_init(&run, p->model);
+    simulate(&s, &run, FIRST_FINISH);
+    *result = run.total;
+    result->makespan = place_run_makespan(&run);
+    place_run_release(&run);
+    return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The devices that there are.
+ */
+#include <string.h>
+
+#include "pass/place/place.h"
+
+static int add(struct placement *placement, struct place_device *device, struct error *err)
+{
+    struct str text = STR_INIT;
+    int code = 0;
+    device_name_print(&text, &device->name);
+    for (size_t i = 0; !code && i < placement->devices.n; i++)
+        if (device_name_equal(&placement->devices.items[i].name, &device->name))
+            code = error_set(err, ERR_DATA, "device '%s' is given twice", str_text(&text));
+    device->text = arena_strdup(&placement->arena, str_text(&text));
+    device->host = device->host < 0 ? (int)placement->devices.n : device->host;
+    if (!code)
+        vec_push(&placement->devices, *device);
+    str_release(&text);
+    return code;
+}
+
+int placement_add(struct placement *placement, const char *device, struct error *err)
+{
+    struct place_device added = {.host = -1, .speed = 1};
+    struct str text = STR_INIT;
+    str_printf(&text, *device == '/' ? "%s" : "/job:localhost/task:0/device:%s", device);
+    int code = device_name_parse(&added.name, str_text(&text), err);
+    str_release(&text);
+    if (code)
+        return code;
+    if (*device != '/' && added.name.index == DEVICE_OPEN)
+        added.name.index = 0;
+    if (!device_name_is_full(&added.name) || added.name.task == DEVICE_EVERY)
+        return error_set(err, ERR_DATA, "'%s' is not a whole device, as CPU:0 is", device);
+    if (add(placement, &added, err))
+        return error_set(err, ERR_DATA, "device '%s' is given twice", device);
+    return 0;
+}
+
+/* Whether each task of the job has such a device. */
+static bool all_have(const struct cluster *cluster, const struct device_name *device)
+{
+    struct device_name wanted = *device;
+    int n = 0;
+    wanted.task = DEVICE_EVERY;
+    for (size_t i = 0; i < cluster->devices.n; i++)
+        n += device_name_specialises(&cluster->devices.items[i], &wanted);
+    return n == cluster_count(cluster, device->job);
+}
+
+/* What stands for one in each task has the first task's speed and memory. */
+static int add_every(struct placement *placement, const struct cluster *cluster, struct error *err)
+{
+    size_t n = placement->devices.n;
+    for (size_t i = 0; i < n; i++) {
+        struct place_device every = placement->devices.items[i];
+        if (every.name.task != 0 || !all_have(cluster, &every.name))
+            continue;
+        every.host = (int)i;
+        every.tasks = cluster_count(cluster, every.name.job);
+        every.name.task = DEVICE_EVERY;
+        if (add(placement, &every, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
+                          struct error *err)
+{
+    for (size_t i = 0; i < cluster->tasks.n; i++) {
+        const struct cluster_task *task = &cluster->tasks.items[i];
+        for (int k = 0; k < task->n_devices; k++) {
+            struct place_device device = {.name = cluster->devices.items[task->first_device + k],
+                                          .host = -1,
+                                          .speed = task->speed,
+                                          .memory_bytes = task->memory_bytes};
+            if (add(placement, &device, err))
+                return err->code;
+        }
+    }
+    placement->cluster = cluster;
+    return add_every(placement, cluster, err);
+}
+
+void placement_release(struct placement *placement)
+{
+    vec_release(&placement->devices);
+    arena_release(&placement->arena);
+}

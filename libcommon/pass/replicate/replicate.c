@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/replicate/replicate.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/state/policy.h"
+#include "pass/replicate/replicate_private.h"
+
+/* ---- modes ---- */
+
+static bool read_count(const char *text, size_t n, const char *key, int *value)
+{
+    char digits[16];
+    int64_t number;
+    size_t skip = strlen(key);
+    if (n <= skip || n - skip >= sizeof digits || strncmp(text, key, skip) != 0)
+        return false;
+    memcpy(digits, text + skip, n - skip);
+    digits[n - skip] = '\0';
+    if (!str_to_int64(digits, &number) || number < 1 || number > INT32_MAX)
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+static bool read_rate(const char *text, size_t n, double *value)
+{
+    char digits[64];
+    if (n < 6 || n - 5 >= sizeof digits || strncmp(text, "rate=", 5) != 0)
+        return false;
+    memcpy(digits, text + 5, n - 5);
+    digits[n - 5] = '\0';
+    return str_to_float64(digits, value) && *value >= 0;
+}
+
+static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
+{
+    options->mode = REPLICATE_DOWNPOUR;
+    options->policy = "async";
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        if (!read_count(text, n, "fetch=", &options->fetch) &&
+            !read_count(text, n, "push=", &options->push) && !read_rate(text, n, &options->rate))
+            return error_set(err, ERR_USAGE,
+                             "--mode downpour takes fetch=N, push=N and rate=X, "
+                             "not '%.*s'",
+                             (int)n, text);
+        text += n + (text[n] == ',');
+    }
+    return 0;
+}
+
+int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    struct policy policy;
+    options->rate = -1;
+    options->mode = REPLICATE_POLICY;
+    options->policy = mode;
+    if (!strcmp(mode, "allreduce")) {
+        options->mode = REPLICATE_ALLREDUCE;
+        return 0;
+    }
+    if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
+        return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
+    if (policy_parse(&policy, mode, &why))
+        return error_set(err, ERR_USAGE,
+                         "--mode '%s' is none of sync; sync,backup=B; async; ssp,bound=S; "
+                         "downpour,fetch=N,push=M; allreduce",
+                         mode);
+    return 0;
+}
+
+/* ---- the result ---- */
+
+/* The outside version of what has one; else that of the update, for aliases. */
+static struct edge name_edge(struct replicator *r, struct edge edge)
+{
+    if (r->towers)
+        return towers_whole(r->towers, edge);
+    if (has(r, edge.node, FACT_WRITER) || r->copy[edge.node] >= 0)
+        return replicate_edge(r, edge);
+    return (struct edge){r->updated[edge.node], edge.slot};
+}
+
+static int copy_names(struct replicator *r)
+{
+    const struct graph *from = r->from;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        struct edge *edges = arena_array(&r->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+        for (int k = 0; k < entry->n_edges; k++)
+            edges[k] = name_edge(r, entry->edges[k]);
+        if (graph_entry(r->to, entry->name))
+            return error_set(r->err, ERR_DATA,
+                             "there is an entry '%s', which a replicated graph has for itself",
+                             entry->name);
+        graph_add_entry(r->to, entry->name, edges, entry->n_edges);
+    }
+    for (size_t i = 0; i < from->aliases.n; i++)
+        if (graph_add_alias(r->to, from->aliases.items[i].name,
+                            name_edge(r, from->aliases.items[i].edge), r->err))
+            return r->err->code;
+    for (size_t i = 0; i < from->made.n; i++)
+        graph_add_made(r->to, from->made.items[i]);
+    return 0;
+}
+
+static int build(struct replicator *r)
+{
+    if (r->options->towers) {
+        if (replicate_towers(r) || copy_names(r))
+            return r->err->code;
+        return graph_check(r->to, r->err);
+    }
+    if (r->options->mode == REPLICATE_ALLREDUCE) {
+        if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
+            return error_set(r->err, ERR_USAGE,
+                             "--%s is for what is pushed to shards; with --mode allreduce "
+                             "there are none",
+                             r->options->accumulate > 1 ? "accumulate" : "compress");
+        if (replicate_allreduce(r) || copy_names(r))
+            return r->err->code;
+        return graph_check(r->to, r->err);
+    }
+    if (replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
+        replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
+        replicate_end_update(r) || replicate_copy_after(r) || copy_names(r))
+        return r->err->code;
+    return graph_check(r->to, r->err);
+}
+
+static void release(struct replicator *r)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        vec_release(&r->pushes.items[i].edges);
+    vec_release(&r->pushes);
+    vec_release(&r->todo);
+    vec_release(&r->open);
+    vec_release(&r->reduced);
+    vec_release(&r->locals);
+    vec_release(&r->joined);
+    vec_release(&r->ends);
+    towers_release(r->towers);
+    arena_release(&r->arena);
+}
+
+int replicate_graph(const struct graph *from, const struct replicate_options *options,
+                    struct graph **to, struct error *err)
+{
+    size_t n = from->nodes.n;
+    struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
+    r.fetches = r.fires = EDGE_NONE;
+    r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
+    r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
+    r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);
+    r.updated = arena_array(&r.arena, n + 1, sizeof *r.updated);
+    r.variable_of = arena_array(&r.arena, n + 1, sizeof *r.variable_of);
+    r.update_names = arena_array(&r.arena, n + 1, sizeof *r.update_names);
+    memset(r.copy, -1, n * sizeof *r.copy);
+    memset(r.updated, -1, n * sizeof *r.updated);
+    r.to = graph_new(from->registry);
+    int code = graph_order(from, r.order, err);
+    if (!code)
+        code = build(&r);
+    if (code)
+        graph_free(r.to);
+    *to = code ? NULL : r.to;
+    release(&r);
+    return code;
+}

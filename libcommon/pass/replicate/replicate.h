@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Replication: a graph that trains becomes one that many workers train. What a worker computes is
+ * there once, on /job:worker/task:*; variables, and what changes them, go to /job:ps, where the
+ * placer spreads them. The cut is at the gradients, which minimize() hands over through nodes with
+ * the attribute _gradient:
+ *
+ *     entry train     reads variables, computes, pushes to an AggregatorPush beside each variable,
+ *                     then ClockPush: exec/state/aggregate.h says how long that waits
+ *     entry update    ClockRound, AggregatorTake beside each variable, the optimizer, ClockAdvance;
+ *                     on shards only, run again and again by the task that has the clock
+ *     entry join      a worker begins: the version to start from, and its last counted step
+ *     entry leave     it has no more data
+ *
+ * What an update needs from a worker besides gradients (a rate that is fed, the statistics of a
+ * batch) is pushed along. What of it the worker itself needs, it computes of its own gradients.
+ * What a worker runs after the updates comes after its ClockPush, and reads variables then.
+ *
+ * With all-reduce (the collective op AllReduce over the gradients) there are no shards: each worker
+ * has all variables and updates them alike.
+ *
+ * In-graph replication has no workers: one graph with some towers, each of which computes with a
+ * part of the rows that are fed, on a device of its own. What came of them is put together, and
+ * what follows is there once. A graph so made trains, alone, as the one that it was made of.
+ *
+ * Names of variables and seeds do not change, and do not tell workers apart.
+ */
+#ifndef TF_PASS_REPLICATE_H
+#define TF_PASS_REPLICATE_H
+
+#include "graph/graph.h"
+
+#define REPLICATE_TOWERS_MAX 1024
+
+enum replicate_mode {
+    REPLICATE_POLICY,    /* `policy` is a clock's */
+    REPLICATE_DOWNPOUR,  /* DistBelief's: fetch every so often, push every so often; async */
+    REPLICATE_ALLREDUCE, /* among workers */
+};
+
+struct replicate_options {
+    enum replicate_mode mode;
+    const char *policy; /* exec/state/aggregate.h */
+    int fetch, push;    /* of downpour: every so many steps; 0: 1 */
+    double rate;        /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
+                         * if that is gradient descent, else 0 */
+    int accumulate;     /* steps whose gradients are averaged before they are pushed; 0: 1 */
+    int workers;        /* that are expected; 0: as many as the placer's cluster has */
+    int towers;         /* in-graph replication, and how many; 0: another */
+    const char *tower_device; /* with a '*' for the tower's number; NULL: /job:worker/task:* */
+    double timeout;           /* seconds that a worker waits for others; 0: no limit */
+    enum dtype wire;   /* in which gradients and variables cross: DTYPE_INVALID: as they are */
+    const char *entry; /* that trains; NULL: the one that does */
+
+    /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
+    void (*note)(void *context, const char *node, const char *what);
+    void *context;
+};
+
+/* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
+ * "allreduce". ERR_USAGE with what there is. The policy's text must outlive the options. */
+int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
+
+/* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes;
+ * ERR_DATA when there is nothing that trains, or naming
+ * what cannot be replicated. */
+int replicate_graph(const struct graph *from, const struct replicate_options *options,
+                    struct graph **to, struct error *err);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is new in the graph: pushes, takes, and the clock between them.
+ */
+#include <string.h>
+
+#include "pass/replicate/replicate_private.h"
+
+#define CLOCK_ATTRS_MAX 6
+
+/* What all ops of the clock say; `waits`: it may wait for others. */
+static int clock_attrs(const struct replicator *r, struct attr *attrs, bool waits)
+{
+    int n = 0;
+    attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
+    attrs[n++] = (struct attr){"policy", attr_string(r->options->policy)};
+    attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
+    if (waits)
+        attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
+    return n;
+}
+
+static int add_clock(struct replicator *r, const char *op, const char *name,
+                     const struct node_spec *more)
+{
+    struct attr attrs[CLOCK_ATTRS_MAX];
+    struct node_spec spec = more ? *more : (struct node_spec){0};
+    spec.op = op;
+    spec.attrs = attrs;
+    spec.n_attrs = clock_attrs(r, attrs, !strcmp(op, "ClockJoin") || !strcmp(op, "ClockPush"));
+    return replicate_add(r, CLOCK_DEVICE, name, &spec);
+}
+
+/* "loc:@NAME" */
+static struct attr with(struct replicator *r, const char *variable, const char **group)
+{
+    *group = arena_printf(&r->to->arena, "loc:@%s", variable);
+    return (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
+}
+
+/* ---- a worker joins ---- */
+
+/* The version that a worker computes from is a variable of its own. */
+static int add_version(struct replicator *r)
+{
+    struct attr attrs[] = {{"dtype", attr_type(INT64)},
+                           {"shape", attr_shape(&SHAPE_SCALAR)},
+                           {"_local", attr_bool(true)},
+                           {"_trainable", attr_bool(false)}};
+    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    return r->version = replicate_add(r, WORKER_DEVICE, "clock/version", &spec);
+}
+
+static int set_version(struct replicator *r, const char *name, struct edge value)
+{
+    struct edge inputs[] = {{r->version, 0}, value};
+    struct node_spec spec = {.op = "Assign", .inputs = inputs, .n_inputs = 2};
+    return replicate_add(r, WORKER_DEVICE, name, &spec);
+}
+
+static int add_join(struct replicator *r)
+{
+    int leave = add_clock(r, "ClockLeave", "clock/leave", NULL);
+    r->join = add_clock(r, "ClockJoin", "clock/join", NULL);
+    if (leave < 0 || r->join < 0 || add_version(r) < 0)
+        return r->err->code;
+    int set = set_version(r, "clock/join/version", (struct edge){r->join, 0});
+    if (set < 0)
+        return r->err->code;
+    vec_push(&r->joined, set);
+    graph_add_entry(r->to, "leave", &(struct edge){leave, CONTROL_SLOT}, 1);
+    return 0;
+}
+
+/* ---- a worker pushes ---- */
+
+/* What has to be over before anything is pushed: the check of the loss, say. */
+static void find_controls(struct replicator *r, struct node *push)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_CONTROLS))
+            graph_add_control(r->to, push, r->copy[i]);
+}
+
+static int add_push(struct replicator *r, struct push *push)
+{
+    struct edge *edges = arena_array(&r->arena, push->edges.n, sizeof *edges);
+    for (size_t i = 0; i < push->edges.n; i++)
+        edges[i] = replicate_pushed(r, push->edges.items[i]);
+    for (size_t i = 0; i < push->edges.n && !r->err->code; i++)
+        replicate_narrow(r, edges[i].node);
+    if (r->err->code)
+        return r->err->code;
+    const char *group;
+    struct attr attrs[] = {{"aggregator", attr_string(push->variable)},
+                           with(r, push->variable, &group)};
+    struct node_spec spec = {.op = "AggregatorPush",
+                             .inputs = edges,
+                             .n_inputs = (int)push->edges.n,
+                             .attrs = attrs,
+                             .n_attrs = 2};
+    int node = replicate_add(r, SHARD_DEVICE,
+                             arena_printf(&r->to->arena, "%s/push", push->variable), &spec);
+    if (node < 0)
+        return r->err->code;
+    find_controls(r, graph_node(r->to, node));
+    push->token = (struct edge){node, 0};
+    return 0;
+}
+
+int replicate_add_pushes(struct replicator *r)
+{
+    struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
+    if (add_join(r))
+        return r->err->code;
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        if (add_push(r, &r->pushes.items[i]))
+            return r->err->code;
+        inputs[i + 1] = r->pushes.items[i].token;
+    }
+    inputs[0] = (struct edge){r->version, 0};
+    struct node_spec spec = {.inputs = inputs, .n_inputs = (int)r->pushes.n + 1};
+    int push = add_clock(r, "ClockPush", "clock/push", &spec);
+    int set = push < 0 ? -1 : set_version(r, "clock/push/version", (struct edge){push, 0});
+    if (set < 0)
+        return r->err->code;
+    vec_push(&r->ends, set);
+    if (replicate_end_local(r))
+        return r->err->code;
+    /* Steps that do not push are over, too: a NoOp would be dead. */
+    struct node_spec done = {
+        .op = "ControlTrigger", .controls = r->ends.items, .n_controls = (int)r->ends.n};
+    r->done = replicate_add(r, WORKER_DEVICE, "clock/done", &done);
+    return r->err->code;
+}
+
+/* ---- the update ---- */
+
+const char *replicate_reduction(const struct node *node, enum dtype type)
+{
+    if (!dtype_is_floating(type))
+        return str_ends(node->name, "/gradient/indices") ? "rows" : "first";
+    return str_ends(node->name, "/gradient/values") ? "mean_rows" : "mean";
+}
+
+struct take_lists {
+    enum dtype *types;
+    struct shape *shapes;
+    const char **reductions;
+};
+
+static void describe(struct replicator *r, const struct push *push, struct take_lists *lists)
+{
+    for (size_t i = 0; i < push->edges.n; i++) {
+        const struct node *node = graph_node(r->from, push->edges.items[i].node);
+        const struct node_output *output = &node->outputs[push->edges.items[i].slot];
+        lists->types[i] = output->type;
+        lists->shapes[i] = output->shape;
+        lists->reductions[i] = replicate_reduction(node, output->type);
+        if (strstr(lists->reductions[i], "rows") && output->shape.rank > 0)
+            lists->shapes[i].dims[0] = -1;
+    }
+}
+
+static int add_take(struct replicator *r, struct push *push)
+{
+    int n = (int)push->edges.n;
+    struct arena *arena = &r->to->arena;
+    struct take_lists lists = {arena_array(arena, (size_t)n, sizeof *lists.types),
+                               arena_array(arena, (size_t)n, sizeof *lists.shapes),
+                               arena_array(arena, (size_t)n, sizeof *lists.reductions)};
+    describe(r, push, &lists);
+    const char *group;
+    struct edge inputs[] = {{r->round, 1}, {r->round, 2}};
+    struct attr attrs[] = {
+        {"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = lists.types}},
+        {"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = lists.shapes}},
+        {"reductions", {.kind = ATTR_LIST_STRING, .n = n, .strings = lists.reductions}},
+        {"aggregator", attr_string(push->variable)},
+        with(r, push->variable, &group)};
+    struct node_spec spec = {
+        .op = "AggregatorTake", .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 5};
+    push->take =
+        replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
+    return r->err->code;
+}
+
+int replicate_add_update(struct replicator *r)
+{
+    r->round = add_clock(r, "ClockRound", "clock/round", NULL);
+    if (r->round < 0)
+        return r->err->code;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (add_take(r, &r->pushes.items[i]))
+            return r->err->code;
+    return 0;
+}
+
+int replicate_end_update(struct replicator *r)
+{
+    struct edge round = {r->round, 0};
+    struct node_spec spec = {.inputs = &round, .n_inputs = 1};
+    int advance = add_clock(r, "ClockAdvance", "clock/advance", &spec);
+    if (advance < 0)
+        return r->err->code;
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs)
+            graph_add_control(r->to, graph_node(r->to, advance), r->updated[i]);
+        else if (has(r, (int)i, FACT_WRITER))
+            graph_add_control(r->to, graph_node(r->to, advance), r->updated[i]);
+    graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
+    VEC(struct edge) join = VEC_INIT;
+    vec_push(&join, ((struct edge){r->join, 0}));
+    vec_push(&join, ((struct edge){r->join, 1}));
+    for (size_t i = 0; i < r->joined.n; i++)
+        vec_push(&join, ((struct edge){r->joined.items[i], CONTROL_SLOT}));
+    graph_add_entry(r->to, "join", join.items, (int)join.n);
+    vec_release(&join);
+    return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies of nodes: the worker's, those beside variables, and those in the update.
+ */
+#include <string.h>
+
+#include "graph/device_name.h"
+#include "pass/part/part_private.h"
+#include "pass/replicate/replicate_private.h"
+
+/* ---- names, devices, groups ---- */
+
+const char *replicate_name(struct replicator *r, const char *base)
+{
+    const char *name = base;
+    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
+                    map_get(&r->from->alias_names, name, NULL);
+         i++)
+        name = arena_printf(&r->to->arena, "%s_%d", base, i);
+    return name;
+}
+
+/* Where the node has two versions, that of the update has a name of its own. */
+static const char *update_name(struct replicator *r, const struct node *node)
+{
+    if (!has(r, node->id, FACT_KEPT))
+        return node->name;
+    if (!r->update_names[node->id])
+        r->update_names[node->id] =
+            replicate_name(r, arena_printf(&r->to->arena, "%s/update", node->name));
+    return r->update_names[node->id];
+}
+
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job)
+{
+    struct device_name asked, wanted;
+    struct str text = STR_INIT;
+    struct error ignored = ERROR_INIT;
+    if (device_name_parse(&asked, node->device, &ignored) || *asked.job ||
+        device_name_parse(&wanted, job, &ignored) || device_name_merge(&asked, &wanted, &ignored))
+        return node->device;
+    device_name_print(&text, &asked);
+    const char *device = arena_strdup(&r->to->arena, str_text(&text));
+    str_release(&text);
+    return device;
+}
+
+/* The update's node goes with the update's version of its leader. */
+static const struct attr *attrs_of_update(struct replicator *r, const struct node *node)
+{
+    struct attr *attrs =
+        arena_copy(&r->to->arena, node->attrs, (size_t)(node->n_attrs + 1) * sizeof *attrs);
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr_value *value = &attrs[i].value;
+        if (strcmp(attrs[i].name, "_class") != 0 || value->kind != ATTR_LIST_STRING)
+            continue;
+        const char **groups =
+            arena_copy(&r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
+        for (int k = 0; k < value->n; k++) {
+            const struct node *leader =
+                str_starts(groups[k], "loc:@") ? graph_find(r->from, groups[k] + 5) : NULL;
+            if (leader && has(r, leader->id, FACT_UPDATE))
+                groups[k] = arena_printf(&r->to->arena, "loc:@%s", update_name(r, leader));
+        }
+        value->strings = groups;
+    }
+    return attrs;
+}
+
+int replicate_add(struct replicator *r, const char *device, const char *name,
+                  const struct node_spec *spec)
+{
+    struct node_spec named = *spec;
+    named.name = replicate_name(r, name);
+    named.device = device;
+    struct node *node = graph_add(r->to, &named, r->err);
+    if (node && r->options->note)
+        r->options->note(r->options->context, node->name, device);
+    return node ? node->id : -1;
+}
+
+/* ---- edges ---- */
+
+/* A variable, read when the updates of the step are over. */
+static struct edge read_after(struct replicator *r, const struct node *writer)
+{
+    const struct node *variable = replicate_written(r->from, writer);
+    struct edge ref = {r->copy[variable->id], 0};
+    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable->name)};
+    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = groups}};
+    struct node_spec spec = {.op = "Identity",
+                             .inputs = &ref,
+                             .n_inputs = 1,
+                             .controls = &r->done,
+                             .n_controls = 1,
+                             .attrs = &group,
+                             .n_attrs = 1};
+    if (r->copy[writer->id] < 0)
+        r->copy[writer->id] = replicate_add(
+            r, SHARD_DEVICE, arena_printf(&r->to->arena, "%s/after", variable->name), &spec);
+    return (struct edge){r->copy[writer->id], 0};
+}
+
+struct edge replicate_edge(struct replicator *r, struct edge edge)
+{
+    if (!edge_exists(edge))
+        return EDGE_NONE;
+    if (has(r, edge.node, FACT_WRITER))
+        return edge.slot == CONTROL_SLOT ? (struct edge){r->done, CONTROL_SLOT}
+                                         : read_after(r, graph_node(r->from, edge.node));
+    return (struct edge){r->copy[edge.node], edge.slot};
+}
+
+static struct edge taken(const struct replicator *r, struct edge edge)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
+            if (r->pushes.items[i].edges.items[k].node == edge.node &&
+                r->pushes.items[i].edges.items[k].slot == edge.slot)
+                return (struct edge){r->pushes.items[i].take, (int)k};
+    return EDGE_NONE;
+}
+
+struct edge replicate_update_edge(struct replicator *r, struct edge edge)
+{
+    if (has(r, edge.node, FACT_UPDATE))
+        return (struct edge){r->updated[edge.node], edge.slot};
+    struct edge pushed = taken(r, edge);
+    return edge_exists(pushed) ? pushed : (struct edge){r->copy[edge.node], edge.slot};
+}
+
+/* ---- copies ---- */
+
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs)
+{
+    struct node_spec spec = {.op = node->op->def->name,
+                             .name = differs->name,
+                             .inputs = inputs,
+                             .n_inputs = node->n_inputs,
+                             .attrs = differs->attrs,
+                             .n_attrs = differs->n_attrs,
+                             .device = differs->device,
+                             .assigned = "",
+                             .file = node->file,
+                             .line = node->line};
+    return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
+}
+
+static const char *job_of(const struct replicator *r, const struct node *node)
+{
+    bool shard = has(r, node->id, FACT_SHARD | FACT_INITIAL);
+    return shard && r->options->mode != REPLICATE_ALLREDUCE ? SHARD_DEVICE : WORKER_DEVICE;
+}
+
+static struct edge input_of(struct replicator *r, const struct node *node, struct edge edge)
+{
+    return r->options->mode == REPLICATE_ALLREDUCE ? replicate_reduced(r, node, edge)
+                                                   : replicate_read(r, node, edge);
+}
+
+/* What crosses of a node does so in 16 bits, if that is asked for. */
+int replicate_narrow(struct replicator *r, int id)
+{
+    struct node *node = graph_node(r->to, id);
+    struct attr wire = {"_wire", attr_type(r->options->wire)};
+    if (r->options->wire == DTYPE_INVALID || !node->n_outputs || node->outputs[0].type != FLOAT32)
+        return 0;
+    return graph_set_attr(r->to, node, &wire, r->err);
+}
+
+bool replicate_is_read(const struct replicator *r, const struct node *node)
+{
+    return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
+           part_is_variable(r->from, node->inputs[0]);
+}
+
+void replicate_copy(struct replicator *r, const struct node *node)
+{
+    bool open = false;
+    struct node_spec spec = {.name = node->name,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = replicate_device(r, node, job_of(r, node))};
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = input_of(r, node, node->inputs[i]);
+        open |= !edge_exists(inputs[i]);
+    }
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    for (int i = 0; i < node->n_controls; i++)
+        graph_add_control(r->to, copy,
+                          replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
+    r->copy[node->id] = copy->id;
+    if (open)
+        vec_push(&r->open, node->id);
+    if (replicate_is_read(r, node) ||
+        (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node)))
+        replicate_narrow(r, copy->id);
+}
+
+void replicate_close(struct replicator *r)
+{
+    for (size_t i = 0; i < r->open.n; i++) {
+        const struct node *node = graph_node(r->from, r->open.items[i]);
+        struct node *copy = graph_node(r->to, r->copy[node->id]);
+        for (int k = 0; k < node->n_inputs; k++)
+            copy->inputs[k] = input_of(r, node, node->inputs[k]);
+    }
+}
+
+static bool reads_state(const struct replicator *r, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (part_is_variable(r->from, node->inputs[i]))
+            return true;
+    return node_has(node, OP_STATEFUL);
+}
+
+static int copy_into_update(struct replicator *r, const struct node *node)
+{
+    struct node_spec spec = {.name = update_name(r, node),
+                             .attrs = attrs_of_update(r, node),
+                             .n_attrs = node->n_attrs,
+                             .device = replicate_device(r, node, SHARD_DEVICE)};
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = replicate_update_edge(r, node->inputs[i]);
+        if (!edge_exists(inputs[i]))
+            return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
+                             node_text(node), node->op->def->name);
+    }
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    for (int i = 0; i < node->n_controls; i++)
+        if (has(r, node->controls[i], FACT_UPDATE))
+            graph_add_control(r->to, copy, r->updated[node->controls[i]]);
+    if (reads_state(r, node))
+        graph_add_control(r->to, copy, r->round);
+    r->updated[node->id] = copy->id;
+    if (r->options->note)
+        r->options->note(r->options->context, copy->name, "update");
+    return 0;
+}
+
+static bool is_outside(const struct replicator *r, int node)
+{
+    return !has(r, node, FACT_UPDATE) || has(r, node, FACT_KEPT);
+}
+
+int replicate_copy_before(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (is_outside(r, r->order[i]) && !has(r, r->order[i], FACT_AFTER))
+            replicate_copy(r, graph_node(r->from, r->order[i]));
+    return r->err->code;
+}
+
+int replicate_copy_update(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, r->order[i], FACT_UPDATE) &&
+            copy_into_update(r, graph_node(r->from, r->order[i])))
+            return r->err->code;
+    return 0;
+}
+
+int replicate_copy_after(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (is_outside(r, r->order[i]) && has(r, r->order[i], FACT_AFTER))
+            replicate_copy(r, graph_node(r->from, r->order[i]));
+    replicate_close(r);
+    return r->err->code;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is what: which entry trains, what belongs to the update, and what has to be pushed to it.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part_private.h"
+#include "pass/replicate/replicate_private.h"
+
+const struct node *replicate_written(const struct graph *graph, const struct node *node)
+{
+    if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
+        !node_is(node, "Assign"))
+        return NULL;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
+            part_is_variable(graph, node->inputs[i]))
+            return graph_node(graph, node->inputs[i].node);
+    return NULL;
+}
+
+/* ---- the entry ---- */
+
+static void push_todo(struct replicator *r, int node, unsigned fact)
+{
+    if (!has(r, node, fact)) {
+        r->facts[node] |= fact;
+        vec_push(&r->todo, node);
+    }
+}
+
+/* Everything that an entry needs gets the fact. */
+static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
+{
+    for (int i = 0; i < entry->n_edges; i++)
+        push_todo(r, entry->edges[i].node, fact);
+    while (r->todo.n) {
+        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            push_todo(r, node->inputs[i].node, fact);
+        for (int i = 0; i < node->n_controls; i++)
+            push_todo(r, node->controls[i], fact);
+    }
+}
+
+static void forget(struct replicator *r, unsigned fact)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        r->facts[i] &= ~fact;
+}
+
+static bool trains(struct replicator *r, const struct entry *entry)
+{
+    bool found = false;
+    forget(r, FACT_NEEDED);
+    mark_needed(r, entry, FACT_NEEDED);
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        found |= has(r, (int)i, FACT_NEEDED) && has(r, (int)i, FACT_MARKED);
+    return found;
+}
+
+static int find_entry(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->entries.n; i++) {
+        const struct entry *entry = &r->from->entries.items[i];
+        bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
+        if (!wanted || !trains(r, entry))
+            continue;
+        if (r->entry)
+            return error_set(r->err, ERR_DATA,
+                             "both '%s' and '%s' train: say with --entry which one is replicated",
+                             r->entry->name, entry->name);
+        r->entry = entry;
+    }
+    if (!r->entry)
+        return error_set(r->err, ERR_DATA,
+                         "%s%s%s trains: there is no gradient that minimize() has handed over",
+                         r->options->entry ? "the entry '" : "no entry",
+                         r->options->entry ? r->options->entry : "",
+                         r->options->entry ? "' does not exist or nothing of it" : "");
+    return trains(r, r->entry) ? 0 : error_set(r->err, ERR_INTERNAL, "the entry is gone");
+}
+
+/* ---- what depends on what ---- */
+
+static bool is_outside(const struct node *node)
+{
+    return node_has(node, OP_SOURCE | OP_CONTROL_FLOW) || node_is(node, "PlaceholderWithDefault") ||
+           node_is(node, "Stack");
+}
+
+static void find_dependence(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        unsigned facts = is_outside(node) ? FACT_OUTSIDE : 0;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            facts |= r->facts[from] & (FACT_DOWN | FACT_OUTSIDE);
+            facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
+        }
+        r->facts[node->id] |= facts;
+    }
+}
+
+static bool is_stateless_writer(const struct replicator *r, const struct node *node)
+{
+    return has(r, node->id, FACT_NEEDED) && replicate_written(r->from, node) &&
+           !has(r, node->id, FACT_INITIAL);
+}
+
+/* ---- the update, and what is pushed ---- */
+
+static struct push *push_of(struct replicator *r, const char *variable)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (!strcmp(r->pushes.items[i].variable, variable))
+            return &r->pushes.items[i];
+    vec_push(&r->pushes, ((struct push){.variable = variable, .take = -1}));
+    return &r->pushes.items[r->pushes.n - 1];
+}
+
+bool replicate_is_pushed(const struct replicator *r, struct edge edge)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
+            if (r->pushes.items[i].edges.items[k].node == edge.node &&
+                r->pushes.items[i].edges.items[k].slot == edge.slot)
+                return true;
+    return false;
+}
+
+static void add_pushed(struct replicator *r, struct edge edge, const char *variable)
+{
+    if (replicate_is_pushed(r, edge))
+        return;
+    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
+    struct push *push = push_of(r, mark ? mark->s : variable);
+    vec_push(&push->edges, edge);
+}
+
+static bool comes_from_worker(const struct replicator *r, int node)
+{
+    return has(r, node, FACT_MARKED) || (has(r, node, FACT_OUTSIDE) && !has(r, node, FACT_DOWN));
+}
+
+/* From a writer up to what the worker has to push. */
+static void find_update_of(struct replicator *r, int writer, const char *variable)
+{
+    push_todo(r, writer, FACT_UPDATE);
+    while (r->todo.n) {
+        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
+        for (int i = 0; i < node->n_inputs; i++) {
+            if (comes_from_worker(r, node->inputs[i].node))
+                add_pushed(r, node->inputs[i], variable);
+            else if (!part_is_variable(r->from, node->inputs[i]))
+                push_todo(r, node->inputs[i].node, FACT_UPDATE);
+        }
+        for (int i = 0; i < node->n_controls; i++) {
+            if (comes_from_worker(r, node->controls[i]))
+                r->facts[node->controls[i]] |= FACT_CONTROLS;
+            else if (!node_is(graph_node(r->from, node->controls[i]), "Variable"))
+                push_todo(r, node->controls[i], FACT_UPDATE);
+        }
+    }
+}
+
+static void find_update(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (!is_stateless_writer(r, node))
+            continue;
+        r->facts[node->id] |= FACT_WRITER;
+        r->variable_of[node->id] = replicate_written(r->from, node)->name;
+        find_update_of(r, node->id, r->variable_of[node->id]);
+    }
+}
+
+/* ---- what is needed besides ---- */
+
+static void keep(struct replicator *r, int node)
+{
+    if (has(r, node, FACT_UPDATE) && !has(r, node, FACT_WRITER))
+        push_todo(r, node, FACT_KEPT);
+}
+
+/* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
+static void find_kept(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->entries.n; i++)
+        for (int k = 0; k < r->from->entries.items[i].n_edges; k++)
+            keep(r, r->from->entries.items[i].edges[k].node);
+    for (size_t i = 0; i < r->from->aliases.n; i++)
+        keep(r, r->from->aliases.items[i].edge.node);
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs; k++)
+            keep(r, node->inputs[k].node);
+        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_controls; k++)
+            keep(r, node->controls[k]);
+    }
+    while (r->todo.n) {
+        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
+        for (int k = 0; k < node->n_inputs; k++)
+            keep(r, node->inputs[k].node);
+        for (int k = 0; k < node->n_controls; k++)
+            keep(r, node->controls[k]);
+    }
+}
+
+static void find_after(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (has(r, node->id, FACT_WRITER))
+            continue;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            if (has(r, from, FACT_AFTER | FACT_WRITER))
+                r->facts[node->id] |= FACT_AFTER;
+        }
+    }
+}
+
+bool replicate_is_lookup(const struct replicator *r, const struct node *node)
+{
+    if (!node_is(node, "Gather") || *node->device || r->options->fetch > 1)
+        return false;
+    const struct node *read = graph_node(r->from, node->inputs[0].node);
+    const struct node *table =
+        node_is(read, "Identity") ? graph_node(r->from, read->inputs[0].node) : read;
+    return node_is(table, "Variable") &&
+           shape_bytes(&node->outputs[0].shape, node->outputs[0].type) <=
+               shape_bytes(&table->outputs[0].shape, table->outputs[0].type);
+}
+
+/* Beside a variable: what has the variable itself, looks rows of it up, and what the script put
+ * with such. */
+static bool is_beside(const struct replicator *r, const struct node *node)
+{
+    if (node_is(node, "Variable") || replicate_is_lookup(r, node))
+        return true;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (part_takes_ref(node, i) &&
+            graph_node(r->from, node->inputs[i].node)->outputs[node->inputs[i].slot].is_ref)
+            return true;
+    const struct attr_value *groups = node_attr(node, "_class");
+    for (int i = 0; groups && i < groups->n; i++) {
+        const struct node *leader = str_starts(groups->strings[i], "loc:@")
+                                        ? graph_find(r->from, groups->strings[i] + 5)
+                                        : NULL;
+        if (leader && has(r, leader->id, FACT_SHARD))
+            return true;
+    }
+    return false;
+}
+
+static void find_shards(struct replicator *r)
+{
+    bool found = true;
+    while (found) { /* until no group is joined any more */
+        found = false;
+        for (size_t i = 0; i < r->from->nodes.n; i++) {
+            if (has(r, (int)i, FACT_SHARD) || !is_beside(r, graph_node(r->from, (int)i)))
+                continue;
+            r->facts[i] |= FACT_SHARD;
+            found = true;
+        }
+    }
+}
+
+/* What nobody but initial values needs goes to the shards, so that nothing crosses. */
+static void find_initial(struct replicator *r)
+{
+    const struct entry *entry = graph_entry(r->from, "init");
+    if (entry)
+        mark_needed(r, entry, FACT_INITIAL);
+    for (size_t i = r->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (has(r, node->id, FACT_INITIAL) && !has(r, node->id, FACT_OUTSIDE))
+            continue;
+        r->facts[node->id] &= ~(unsigned)FACT_INITIAL;
+        for (int k = 0; k < node->n_inputs; k++)
+            r->facts[node->inputs[k].node] &= ~(unsigned)FACT_INITIAL;
+        for (int k = 0; k < node->n_controls; k++)
+            r->facts[node->controls[k]] &= ~(unsigned)FACT_INITIAL;
+    }
+}
+
+/* ---- what cannot be ---- */
+
+static int refuse(struct replicator *r, const struct node *node, const char *why)
+{
+    return error_set(r->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, why);
+}
+
+static int check_pushes(struct replicator *r)
+{
+    if (!r->pushes.n)
+        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
+                         r->entry->name);
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
+            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
+            if (has(r, node->id, FACT_AFTER))
+                return refuse(r, node, "an update needs it, but it comes after an update");
+        }
+    return 0;
+}
+
+static int check_nodes(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (node_is(node, "Send") || node_is(node, "Recv"))
+            return refuse(r, node, "the graph was cut before; it is replicated first");
+        if (str_starts(node->op->def->name, "Clock") || node_is(node, "AllReduce"))
+            return refuse(r, node, "the graph was replicated before");
+        if (node_attr(node, "_gradient"))
+            r->facts[i] |= FACT_MARKED;
+    }
+    return 0;
+}
+
+int replicate_find(struct replicator *r)
+{
+    if (check_nodes(r) || find_entry(r))
+        return r->err->code;
+    find_dependence(r);
+    find_initial(r);
+    find_update(r);
+    find_kept(r);
+    find_after(r);
+    find_shards(r);
+    return check_pushes(r);
+}

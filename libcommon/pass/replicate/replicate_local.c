@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a worker keeps for itself: sums of gradients that are pushed every so often (accumulation,
+ * and Downpour of DistBelief, Dean et al. 2012), and copies of variables that are fetched every so
+ * often. Which steps do is told by a counter, and steered by Switches: a step that does not push
+ * leaves its push dead.
+ */
+#include <string.h>
+
+#include "graph/infer.h"
+#include "pass/part/part_private.h"
+#include "pass/replicate/replicate_private.h"
+
+static bool counts(const struct replicator *r)
+{
+    return r->options->accumulate > 1 || r->options->push > 1 || r->options->fetch > 1;
+}
+
+/* -1 once something has failed. */
+static int add(struct replicator *r, const char *op, const char *name, struct edge a, struct edge b)
+{
+    struct edge inputs[] = {a, b};
+    struct node_spec spec = {.op = op, .inputs = inputs, .n_inputs = edge_exists(b) ? 2 : 1};
+    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec);
+}
+
+static struct edge out(int node)
+{
+    return (struct edge){node, 0};
+}
+
+static struct edge add_number(struct replicator *r, const char *name, enum dtype type, double value)
+{
+    struct tensor number = {.type = type, .data = arena_alloc(&r->to->arena, sizeof(double))};
+    tensor_set_float64(&number, 0, value);
+    struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(&number)}};
+    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
+    return out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+}
+
+/* A variable of the worker's own, and what sets it when the worker joins. */
+static struct edge add_variable(struct replicator *r, const char *name, enum dtype type,
+                                const struct shape *shape)
+{
+    struct attr attrs[] = {{"dtype", attr_type(type)},
+                           {"shape", attr_shape(shape)},
+                           {"_local", attr_bool(true)},
+                           {"_trainable", attr_bool(false)}};
+    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    return out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+}
+
+static const char *text(struct replicator *r, const char *name, const char *suffix)
+{
+    return arena_printf(&r->to->arena, "%s/%s", name, suffix);
+}
+
+static void set_at_join(struct replicator *r, const char *name, struct edge variable,
+                        struct edge value)
+{
+    int set = add(r, "Assign", text(r, name, "join"), variable, value);
+    if (set >= 0)
+        vec_push(&r->joined, set);
+}
+
+static void set_at_end(struct replicator *r, const char *op, const char *name, struct edge variable,
+                       struct edge value)
+{
+    int set = add(r, op, text(r, name, op), variable, value);
+    if (set >= 0)
+        vec_push(&r->ends, set);
+}
+
+/* Whether the number is a multiple of `every`. */
+static struct edge add_due(struct replicator *r, const char *name, struct edge number, int every)
+{
+    struct edge n = add_number(r, text(r, name, "every"), INT64, every);
+    struct edge zero = add_number(r, text(r, name, "zero"), INT64, 0);
+    int rest = add(r, "Mod", text(r, name, "rest"), number, n);
+    return out(add(r, "Equal", name, out(rest), zero));
+}
+
+static int pushes_every(const struct replicator *r)
+{
+    return r->options->accumulate > 1 ? r->options->accumulate : r->options->push;
+}
+
+int replicate_add_local(struct replicator *r)
+{
+    if (!counts(r))
+        return 0;
+    struct edge count = add_variable(r, "clock/count", INT64, &SHAPE_SCALAR);
+    struct edge zero = add_number(r, "clock/count/zero", INT64, 0);
+    struct edge one = add_number(r, "clock/count/one", INT64, 1);
+    int next = add(r, "Add", "clock/count/next", count, one);
+    if (r->err->code)
+        return r->err->code;
+    if (r->options->fetch > 1)
+        r->fetches = add_due(r, "clock/fetches", count, r->options->fetch);
+    if (pushes_every(r) > 1)
+        r->fires = add_due(r, "clock/pushes", out(next), pushes_every(r));
+    set_at_join(r, "clock/count", count, zero);
+    set_at_end(r, "Assign", "clock/count", count, out(next));
+    return r->err->code;
+}
+
+static struct edge add_zeros(struct replicator *r, const char *name, enum dtype type,
+                             const struct shape *shape)
+{
+    struct shape vector = shape_vector(shape->rank);
+    struct tensor dims = {.type = INT64,
+                          .shape = vector,
+                          .data = arena_copy(&r->to->arena, shape->dims,
+                                             (size_t)(shape->rank + 1) * sizeof(int64_t))};
+    struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&dims)}};
+    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
+    struct edge zero = add_number(r, text(r, name, "zero"), type, 0);
+    struct edge size =
+        out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, text(r, name, "shape"), &spec));
+    return out(add(r, "Fill", text(r, name, "zeros"), size, zero));
+}
+
+/* ---- pushing every so often ---- */
+
+static int check_sum(struct replicator *r, const struct node *node, const struct shape *shape)
+{
+    if (str_ends(node->name, "/gradient/values") || str_ends(node->name, "/gradient/indices"))
+        return error_set(r->err, ERR_DATA,
+                         "%s: is a gradient of some rows, of which there is no sum over steps",
+                         node_text(node));
+    if (!shape_is_known(shape))
+        return error_set(r->err, ERR_DATA, "%s: its shape must be known to be summed over steps",
+                         node_text(node));
+    return 0;
+}
+
+static struct edge steer(struct replicator *r, const char *name, struct edge value)
+{
+    return out(add(r, "Switch", name, value, r->fires));
+}
+
+/* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
+static struct edge add_sum(struct replicator *r, const struct node *node, struct edge gradient)
+{
+    const struct node *variable = graph_find(r->from, node_attr(node, "_gradient")->s);
+    const struct node_output *output = &node->outputs[0];
+    const struct shape *shape =
+        variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
+    if (check_sum(r, node, shape))
+        return EDGE_NONE;
+    const char *name = text(r, node->name, "sum");
+    struct edge sum = add_variable(r, name, output->type, shape);
+    struct edge total = out(add(r, "Add", text(r, name, "Add"), sum, gradient));
+    struct edge steered = steer(r, text(r, name, "Switch"), total);
+    struct edge full = {steered.node, 1};
+    struct edge zeros = out(add(r, "ZerosLike", text(r, name, "ZerosLike"), full, EDGE_NONE));
+    struct edge rest = out(add(r, "Merge", text(r, name, "Merge"), steered, zeros));
+    set_at_join(r, name, sum, add_zeros(r, name, output->type, shape));
+    set_at_end(r, "Assign", name, sum, rest);
+    if (r->options->mode == REPLICATE_DOWNPOUR)
+        return full;
+    struct edge k = add_number(r, text(r, name, "steps"), output->type, pushes_every(r));
+    return out(add(r, "Div", text(r, name, "mean"), full, k));
+}
+
+struct edge replicate_pushed(struct replicator *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    struct edge value = replicate_edge(r, edge);
+    if (!edge_exists(r->fires))
+        return value;
+    if (has(r, node->id, FACT_MARKED))
+        return add_sum(r, node, value);
+    return (struct edge){steer(r, text(r, node->name, "push"), value).node, 1};
+}
+
+/* ---- variables fetched every so often ---- */
+
+/* Whether it is a variable's value, on a shard. */
+static const struct node *variable_of(const struct replicator *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
+        node = graph_node(r->from, node->inputs[0].node);
+    return edge.slot == 0 && node_is(node, "Variable") ? node : NULL;
+}
+
+/* What the worker steps by in between: rate times its gradient. */
+static double rate_of(const struct replicator *r, const struct node *variable)
+{
+    for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (!has(r, (int)i, FACT_WRITER) || !node_is(node, "ApplyGradientDescent") ||
+            node->inputs[0].node != variable->id)
+            continue;
+        const struct tensor *rate = graph_constant(r->from, node->inputs[1]);
+        return rate && tensor_count(rate) == 1 ? tensor_get_float64(rate, 0) : 0;
+    }
+    return r->options->rate > 0 ? r->options->rate : 0;
+}
+
+/* Sent by the shard only in steps that fetch. */
+static int add_fetched(struct replicator *r, const struct node *variable, struct edge shared)
+{
+    const char *group = arena_printf(&r->to->arena, "loc:@%s", variable->name);
+    struct edge inputs[] = {shared, r->fetches};
+    struct attr attr = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group}};
+    struct node_spec spec = {
+        .op = "Switch", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
+    return r->err->code
+               ? -1
+               : replicate_add(r, SHARD_DEVICE, text(r, variable->name, "local/fetched"), &spec);
+}
+
+static struct edge add_local(struct replicator *r, const struct node *variable, struct edge shared)
+{
+    const struct node_output *output = &variable->outputs[0];
+    const char *name = text(r, variable->name, "local");
+    struct edge copy = add_variable(r, name, output->type, &output->shape);
+    int fetched = add_fetched(r, variable, shared);
+    if (fetched >= 0)
+        replicate_narrow(r, fetched);
+    int kept = add(r, "Switch", text(r, name, "kept"), copy, r->fetches);
+    struct edge used = out(
+        add(r, "Merge", text(r, name, "used"), (struct edge){kept, 0}, (struct edge){fetched, 1}));
+    set_at_join(r, name, copy, shared);
+    vec_push(&r->locals, ((struct local){variable, copy, used}));
+    return used;
+}
+
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
+{
+    const struct node *variable = variable_of(r, edge);
+    if (!edge_exists(r->fetches) || !variable || has(r, reader->id, FACT_SHARD | FACT_INITIAL))
+        return replicate_edge(r, edge);
+    for (size_t i = 0; i < r->locals.n; i++)
+        if (r->locals.items[i].variable == variable)
+            return r->locals.items[i].used;
+    return add_local(r, variable, replicate_edge(r, edge));
+}
+
+static const struct node *gradient_of(const struct replicator *r, const struct node *variable)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct attr_value *mark = node_attr(graph_node(r->from, (int)i), "_gradient");
+        if (mark && !strcmp(mark->s, variable->name))
+            return graph_node(r->from, (int)i);
+    }
+    return NULL;
+}
+
+/* After a step the copy is what was used, less what the step itself would change. */
+int replicate_end_local(struct replicator *r)
+{
+    for (size_t i = 0; i < r->locals.n && !r->err->code; i++) {
+        struct local local = r->locals.items[i];
+        const struct node *gradient = gradient_of(r, local.variable);
+        const char *name = text(r, local.variable->name, "local");
+        double rate = gradient ? rate_of(r, local.variable) : 0;
+        struct edge next = local.used;
+        if (rate > 0) {
+            struct edge factor =
+                add_number(r, text(r, name, "rate"), local.variable->outputs[0].type, rate);
+            int change = add(r, "Mul", text(r, name, "change"),
+                             replicate_edge(r, (struct edge){gradient->id, 0}), factor);
+            next = out(add(r, "Sub", text(r, name, "next"), local.used, out(change)));
+        }
+        set_at_end(r, "Assign", name, local.copy, next);
+    }
+    return r->err->code;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of replication share. Private to libcommon/pass.
+ *
+ * A node of the source has up to two versions: the worker's (or, of variables and what belongs to
+ * them, the only one) and the one in the update.
+ */
+#ifndef TF_PASS_REPLICATE_PRIVATE_H
+#define TF_PASS_REPLICATE_PRIVATE_H
+
+#include "base/vec.h"
+#include "pass/replicate/replicate.h"
+
+#define SHARD_DEVICE "/job:ps"
+#define CLOCK_DEVICE "/job:ps/task:0"
+#define WORKER_DEVICE "/job:worker/task:*"
+
+enum node_fact {
+    FACT_NEEDED = 1 << 0,   /* by the entry that trains */
+    FACT_MARKED = 1 << 1,   /* hands over a gradient */
+    FACT_DOWN = 1 << 2,     /* depends on a gradient */
+    FACT_OUTSIDE = 1 << 3,  /* depends on what a worker is fed, or on control flow */
+    FACT_WRITER = 1 << 4,   /* changes a variable in the update */
+    FACT_UPDATE = 1 << 5,   /* has a version in the update */
+    FACT_KEPT = 1 << 6,     /* has a version outside of it, too */
+    FACT_SHARD = 1 << 7,    /* that version is beside variables */
+    FACT_AFTER = 1 << 8,    /* comes after an update of the same step */
+    FACT_INITIAL = 1 << 9,  /* only initial values need it */
+    FACT_CONTROLS = 1 << 10 /* pushes wait for it */
+};
+
+/* What is pushed, with one variable. */
+struct push {
+    const char *variable;
+    VEC(struct edge) edges; /* of the source */
+    struct edge token;      /* of the result */
+    int take;               /* node of the result */
+};
+
+/* A worker's own copy of a variable. */
+struct local {
+    const struct node *variable; /* of the source */
+    struct edge copy, used;      /* of the result: the copy, and what the step goes by */
+};
+
+/* What came of all workers' values. */
+struct reduced {
+    struct edge edge;  /* of the source */
+    struct edge value; /* of the result */
+    bool initial;      /* for initializers, else for updates */
+};
+
+struct towers; /* pass/replicate/replicate_tower.h */
+
+struct replicator {
+    const struct graph *from;
+    const struct replicate_options *options;
+    const struct entry *entry; /* that trains */
+    struct graph *to;
+    int *order;
+    unsigned *facts;          /* by node */
+    int *copy, *updated;      /* by node: the versions' nodes of `to`, or -1 */
+    const char **variable_of; /* by writer: the variable's name */
+    const char **update_names;
+    VEC(struct push) pushes;
+    VEC(int) todo;
+    VEC(int) open;                  /* nodes of the source whose copies have inputs to be closed */
+    int join, round, version, done; /* nodes of `to` */
+    struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
+    VEC(struct local) locals;
+    VEC(struct reduced) reduced;
+    VEC(int) joined;       /* nodes that the entry join runs besides */
+    VEC(int) ends;         /* nodes that a step ends with */
+    struct towers *towers; /* of in-graph replication; NULL: it is another */
+    struct arena arena;
+    struct error *err;
+};
+
+static inline bool has(const struct replicator *r, int node, unsigned facts)
+{
+    return (r->facts[node] & facts) != 0;
+}
+
+/* The variable that a node changes, or NULL. */
+const struct node *replicate_written(const struct graph *graph, const struct node *node);
+
+/* replicate_find.c: fills facts, pushes, the entry. */
+int replicate_find(struct replicator *r);
+bool replicate_is_pushed(const struct replicator *r, struct edge edge);
+/* A Gather of a variable, which finds less than there is; a read of one. */
+bool replicate_is_lookup(const struct replicator *r, const struct node *node);
+bool replicate_is_read(const struct replicator *r, const struct node *node);
+
+/* replicate_copy.c: copies of nodes, with mapped inputs. */
+struct edge replicate_edge(struct replicator *r, struct edge edge);        /* outside the update */
+struct edge replicate_update_edge(struct replicator *r, struct edge edge); /* in the update */
+int replicate_copy_before(struct replicator *r); /* what does not come after updates */
+int replicate_copy_update(struct replicator *r);
+int replicate_copy_after(struct replicator *r);
+void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
+void replicate_close(struct replicator *r);                         /* back edges */
+/* Like `node`, but for what `differs` says: name, attributes, device. */
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs);
+/* What the script asked for, and the job if it asked for none. */
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
+
+/* replicate_clock.c: pushes, takes, the clock; the entries. */
+int replicate_add_pushes(struct replicator *r);
+int replicate_add_update(struct replicator *r);
+int replicate_end_update(struct replicator *r);
+/* How values of several workers become one: "mean" and the like. */
+const char *replicate_reduction(const struct node *node, enum dtype type);
+
+/* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
+int replicate_allreduce(struct replicator *r);
+struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
+
+/* replicate_tower.c: all of in-graph replication, but for names; and what an edge of the source is
+ * in the result. */
+int replicate_towers(struct replicator *r);
+struct edge towers_whole(struct towers *t, struct edge edge);
+void towers_release(struct towers *t);
+
+/* replicate_local.c: what workers keep for themselves. The counter of steps: */
+int replicate_add_local(struct replicator *r);
+/* What a node of the worker gets of an edge of the source. */
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
+/* What is pushed of one. */
+struct edge replicate_pushed(struct replicator *r, struct edge edge);
+int replicate_end_local(struct replicator *r);
+
+int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
+
+/* A new node of `to`; -1 with the error set. The name is made unique. */
+int replicate_add(struct replicator *r, const char *device, const char *name,
+                  const struct node_spec *spec);
+const char *replicate_name(struct replicator *r, const char *base);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In-graph replication: the part of the graph that computes with rows that are fed is there once
+ * for each tower, each with a part of the rows; one driver runs all of it. What comes of the towers
+ * is put together, and what follows, the update above all, is there once.
+ */
+#include <string.h>
+
+#include "graph/device_name.h"
+#include "pass/replicate/replicate_tower.h"
+
+/* ---- devices and names ---- */
+
+/* The pattern with the tower's number for its "*". */
+static int find_device(struct towers *t, const char *pattern, int k)
+{
+    struct replicator *r = t->r;
+    struct device_name name;
+    struct error why = ERROR_INIT;
+    const char *star = strchr(pattern, '*');
+    const char *text =
+        star ? arena_printf(&r->arena, "%.*s%d%s", (int)(star - pattern), pattern, k, star + 1)
+             : pattern;
+    if ((star && strchr(star + 1, '*')) || device_name_parse(&name, text, &why))
+        return error_set(r->err, ERR_USAGE,
+                         "--towers '%s' is no device with a '*' for the tower's number", pattern);
+    struct str canonical = STR_INIT;
+    device_name_print(&canonical, &name);
+    t->devices[k] = arena_strdup(&r->to->arena, str_text(&canonical));
+    str_release(&canonical);
+    t->shard = *name.job ? SHARD_DEVICE : "";
+    return 0;
+}
+
+static bool is_taken(const struct graph *graph, const char *prefix)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (str_starts(graph_node(graph, (int)i)->name, prefix))
+            return true;
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        if (str_starts(graph->aliases.items[i].name, prefix))
+            return true;
+    return false;
+}
+
+const char *towers_device(struct towers *t, const struct node *node)
+{
+    struct replicator *r = t->r;
+    if (has(r, node->id, FACT_SHARD | FACT_INITIAL | FACT_UPDATE))
+        return replicate_device(r, node, t->shard);
+    return node_has(node, OP_SOURCE) ? replicate_device(r, node, t->devices[0]) : node->device;
+}
+
+/* ---- copies ---- */
+
+static const char *in_tower(struct towers *t, const char *name, int k)
+{
+    return arena_printf(&t->r->to->arena, "%s_%d/%s", t->prefix, k, name);
+}
+
+/* "loc:@NAME" of what is in the tower, too. */
+static void set_groups(struct towers *t, struct attr_value *value, int k)
+{
+    const char **groups =
+        arena_copy(&t->r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
+    for (int i = 0; i < value->n; i++) {
+        const struct node *leader =
+            str_starts(groups[i], "loc:@") ? graph_find(t->r->from, groups[i] + 5) : NULL;
+        if (leader && t->towered[leader->id])
+            groups[i] = arena_printf(&t->r->to->arena, "loc:@%s", in_tower(t, leader->name, k));
+    }
+    value->strings = groups;
+}
+
+/* Frames and stacks are the tower's own, and so are random numbers, of all towers but the first:
+ * two rows of a batch shall not get the same. Gradients are not handed over here. */
+static struct attr *tower_attrs(struct towers *t, const struct node *node, int k, int *n)
+{
+    struct attr *attrs = arena_array(&t->r->to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
+    *n = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        if (!strcmp(attr.name, "_gradient"))
+            continue;
+        if (!strcmp(attr.name, "frame_name") || !strcmp(attr.name, "stack_name"))
+            attr.value = attr_string(in_tower(t, attr.value.s, k));
+        else if (!strcmp(attr.name, "seed2") && k > 0)
+            attr.value = attr_int((int64_t)(hash_text(in_tower(t, node->name, k)) >> 1));
+        else if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
+            set_groups(t, &attr.value, k);
+        attrs[(*n)++] = attr;
+    }
+    return attrs;
+}
+
+static struct edge tower_input(struct towers *t, struct edge edge, int k)
+{
+    if (!edge_exists(edge))
+        return EDGE_NONE;
+    if (towers_is_parted(graph_node(t->r->from, edge.node)))
+        return towers_part(t, edge.node, k);
+    int copy = t->towered[edge.node] ? t->copies[k][edge.node] : t->r->copy[edge.node];
+    return (struct edge){copy, edge.slot};
+}
+
+static void add_to_tower(struct towers *t, const struct node *node, int k)
+{
+    struct replicator *r = t->r;
+    bool open = false;
+    int n_attrs;
+    struct attr *attrs = tower_attrs(t, node, k, &n_attrs);
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = tower_input(t, node->inputs[i], k);
+        open |= !edge_exists(inputs[i]);
+    }
+    const char *device = has(r, node->id, FACT_SHARD) ? t->shard : t->devices[k];
+    struct node_spec spec = {.name = in_tower(t, node->name, k),
+                             .attrs = attrs,
+                             .n_attrs = n_attrs,
+                             .device = replicate_device(r, node, device)};
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    for (int i = 0; i < node->n_controls; i++) {
+        int from = node->controls[i];
+        graph_add_control(r->to, copy, t->towered[from] ? t->copies[k][from] : r->copy[from]);
+    }
+    t->copies[k][node->id] = copy->id;
+    if (open && k == 0)
+        vec_push(&r->open, node->id);
+    if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
+        replicate_narrow(r, copy->id);
+    if (r->options->note)
+        r->options->note(r->options->context, copy->name, *device ? device : "tower");
+}
+
+static int add_once(struct towers *t, const struct node *node)
+{
+    struct replicator *r = t->r;
+    bool open = false;
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = towers_whole(t, node->inputs[i]);
+        open |= !edge_exists(inputs[i]);
+    }
+    if (r->err->code)
+        return r->err->code;
+    struct node_spec spec = {.name = node->name,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = towers_device(t, node)};
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    for (int i = 0; i < node->n_controls; i++)
+        for (int k = 0; k < (t->towered[node->controls[i]] ? t->n : 1); k++)
+            graph_add_control(r->to, copy,
+                              t->towered[node->controls[i]] ? t->copies[k][node->controls[i]]
+                                                            : r->copy[node->controls[i]]);
+    r->copy[node->id] = copy->id;
+    if (open)
+        vec_push(&r->open, node->id);
+    return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : 0;
+}
+
+/* Back edges. */
+static void close_loops(struct towers *t)
+{
+    struct replicator *r = t->r;
+    for (size_t i = 0; i < r->open.n; i++) {
+        const struct node *node = graph_node(r->from, r->open.items[i]);
+        bool towered = t->towered[node->id];
+        for (int k = 0; k < (towered ? t->n : 1); k++) {
+            struct node *copy =
+                graph_node(r->to, towered ? t->copies[k][node->id] : r->copy[node->id]);
+            for (int input = 0; input < node->n_inputs; input++)
+                copy->inputs[input] = towered ? tower_input(t, node->inputs[input], k)
+                                              : towers_whole(t, node->inputs[input]);
+        }
+    }
+}
+
+/* What a script has named can be fetched by that name. */
+static int join_named(struct towers *t)
+{
+    struct replicator *r = t->r;
+    for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&
+            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[i])
+            towers_whole(t, (struct edge){(int)i, 0});
+    }
+    return r->err->code;
+}
+
+void towers_release(struct towers *t)
+{
+    if (t)
+        frames_free(t->frames);
+}
+
+/* ---- the graph ---- */
+
+static int open_towers(struct towers *t)
+{
+    struct replicator *r = t->r;
+    struct arena *arena = &r->arena;
+    size_t n = r->from->nodes.n + 1, n_outputs = 0;
+    const char *pattern = r->options->tower_device ? r->options->tower_device : WORKER_DEVICE;
+    t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
+    t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
+    t->towered = arena_array(arena, n, sizeof *t->towered);
+    t->feed = arena_array(arena, n, sizeof *t->feed);
+    t->parted = arena_array(arena, n, sizeof *t->parted);
+    t->all = arena_array(arena, n, sizeof *t->all);
+    t->first = arena_array(arena, n, sizeof *t->first);
+    memset(t->all, -1, n * sizeof *t->all);
+    for (int k = 0; k < t->n; k++) {
+        if (find_device(t, pattern, k))
+            return r->err->code;
+        t->copies[k] = arena_array(arena, n, sizeof **t->copies);
+        memset(t->copies[k], -1, n * sizeof **t->copies);
+    }
+    for (size_t i = 0; i + 1 < n; i++) {
+        t->first[i] = (int)n_outputs;
+        n_outputs += (size_t)graph_node(r->from, (int)i)->n_outputs;
+    }
+    t->whole = arena_array(arena, n_outputs + 1, sizeof *t->whole);
+    for (size_t i = 0; i < n_outputs; i++)
+        t->whole[i] = EDGE_NONE;
+    t->prefix = "tower";
+    for (int i = 1; is_taken(r->from, t->prefix); i++)
+        t->prefix = arena_printf(&r->to->arena, "tower.%d", i);
+    return frames_new(r->from, &t->frames, r->err);
+}
+
+static int copy_nodes(struct towers *t)
+{
+    struct replicator *r = t->r;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        for (int k = 0; t->towered[node->id] && k < t->n; k++)
+            add_to_tower(t, node, k);
+        if (r->err->code || (!t->towered[node->id] && add_once(t, node)))
+            return r->err->code;
+    }
+    close_loops(t);
+    return r->err->code;
+}
+
+int replicate_towers(struct replicator *r)
+{
+    struct towers *t = arena_alloc(&r->arena, sizeof *t);
+    t->r = r;
+    t->n = r->options->towers;
+    r->towers = t;
+    if (replicate_find(r) || open_towers(t) || towers_find(t) || copy_nodes(t))
+        return r->err->code;
+    return join_named(t);
+}

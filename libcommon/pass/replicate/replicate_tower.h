@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of in-graph replication share. Private to libcommon/pass.
+ *
+ * A node of the source is either there once, or once in each tower. Between the two lie two kinds
+ * of node: what parts a feed, and what makes one value of those of all towers.
+ */
+#ifndef TF_PASS_REPLICATE_TOWER_H
+#define TF_PASS_REPLICATE_TOWER_H
+
+#include "graph/build.h"
+#include "graph/frames.h"
+#include "pass/replicate/replicate_private.h"
+
+/* A feed that is parted. */
+struct parted {
+    struct edge parts;   /* of the result: output k is the rows of tower k */
+    struct edge *shares; /* by tower: which share of all rows that is; made when asked for */
+    struct edge rows;    /* of the result: how many rows there are */
+    int check;           /* node of the result: each tower has some; -1: not yet */
+};
+
+struct towers {
+    struct replicator *r;
+    int n;
+    const char *prefix;     /* of all new names; no name of the source begins with it */
+    const char **devices;   /* by tower */
+    const char *shard;      /* where variables are; "": anywhere */
+    struct frames *frames;  /* of the source */
+    bool *towered;          /* by node: it is in each tower */
+    int *feed;              /* by node: a feed that is parted and that it depends on, or -1 */
+    struct parted **parted; /* by node: of a feed; NULL: not yet */
+    int **copies;           /* by tower and node: node of the result */
+    int *first;             /* by node: place of its output 0 in `whole` */
+    struct edge *whole;     /* by output of a towered node: what the towers' values become */
+    int *all;               /* by towered node: a node after all its copies; -1: not yet */
+};
+
+/* replicate_tower_find.c: fills `towered` and `feed`. */
+int towers_find(struct towers *t);
+/* Whether the node is fed rows that are parted. */
+bool towers_is_parted(const struct node *node);
+
+/* replicate_tower_join.c: values that cross. The error of the replicator is set on failure. */
+struct edge towers_part(struct towers *t, int feed, int k); /* what tower k gets of a feed */
+
+/* The device of a node that is there once. */
+const char *towers_device(struct towers *t, const struct node *node);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which nodes are in each tower: those that depend on rows that are fed, but not on a gradient.
+ * What comes after gradients, the update above all, is there once and gets what came of all towers.
+ * A loop is in the towers as a whole or not at all.
+ */
+#include "base/memory.h"
+#include "pass/replicate/replicate_tower.h"
+
+struct finder {
+    struct towers *t;
+    bool *looked_at;                 /* by node: somebody takes a value of it */
+    bool *loop_towered, *loop_whole; /* by frame, of those in no other */
+};
+
+bool towers_is_parted(const struct node *node)
+{
+    return node_is(node, "Placeholder") && node->outputs[0].shape.rank > 0 &&
+           node->outputs[0].shape.dims[0] == SHAPE_UNKNOWN;
+}
+
+/* The outermost loop that the node belongs to. */
+static int loop_of(const struct finder *f, const struct node *node)
+{
+    const struct frames *frames = f->t->frames;
+    int frame = frames->frame[node->id];
+    if (frame == FRAME_ROOT)
+        frame = frames_output(frames, node);
+    while (frame != FRAME_ROOT && frames->frames.items[frame].parent != FRAME_ROOT)
+        frame = frames->frames.items[frame].parent;
+    return frame;
+}
+
+/* A check that only others wait for is made once, of what came of all towers. */
+static bool stands_apart(const struct finder *f, const struct node *node)
+{
+    return node_is(node, "CheckNumerics") && !f->looked_at[node->id];
+}
+
+static bool is_once(const struct finder *f, const struct node *node)
+{
+    const struct replicator *r = f->t->r;
+    return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
+           replicate_written(r->from, node) || node_is(node, "Variable") || stands_apart(f, node);
+}
+
+/* Whether what the node needs is in the towers, and of which feed that is a part. */
+static bool needs_tower(const struct finder *f, const struct node *node, int *feed)
+{
+    const struct towers *t = f->t;
+    bool needs = false;
+    *feed = -1;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int from = node->inputs[i].node;
+        needs |= t->towered[from] || towers_is_parted(graph_node(t->r->from, from));
+        if (t->feed[from] >= 0 && *feed < 0)
+            *feed = t->feed[from];
+    }
+    for (int i = 0; i < node->n_controls; i++)
+        needs |= t->towered[node->controls[i]];
+    return needs;
+}
+
+static bool visit(struct finder *f, const struct node *node)
+{
+    struct towers *t = f->t;
+    int loop = loop_of(f, node), feed;
+    if (towers_is_parted(node) || is_once(f, node) || (loop && f->loop_whole[loop]))
+        return false;
+    bool needs = needs_tower(f, node, &feed) || (loop && f->loop_towered[loop]);
+    bool told = needs && feed >= 0 && t->feed[node->id] < 0;
+    bool news = told || (needs && !t->towered[node->id]);
+    t->towered[node->id] |= needs;
+    if (told)
+        t->feed[node->id] = feed;
+    if (needs && loop && !f->loop_towered[loop])
+        news = f->loop_towered[loop] = true;
+    return news;
+}
+
+/* What saves the values of a loop for its gradient goes with the loop. */
+static void find_stacks(struct finder *f)
+{
+    const struct graph *from = f->t->r->from;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        for (int k = 0; f->t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
+            int input = graph_node(from, (int)i)->inputs[k].node;
+            f->t->towered[input] |= node_is(graph_node(from, input), "Stack");
+        }
+}
+
+static void find_outside(struct finder *f)
+{
+    const struct graph *from = f->t->r->from;
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            f->looked_at[node->inputs[k].node] = true;
+    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
+                f->looked_at[from->entries.items[i].edges[k].node] = true;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (is_once(f, graph_node(from, (int)i)))
+            f->loop_whole[loop_of(f, graph_node(from, (int)i))] = true;
+}
+
+static int check_feeds(const struct replicator *r)
+{
+    bool parted = false;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
+            return error_set(r->err, ERR_DATA,
+                             "%s: Placeholder: towers get a part of its rows or all of it, which "
+                             "its shape has to tell",
+                             node_text(node));
+        parted |= towers_is_parted(node) && has(r, node->id, FACT_NEEDED);
+    }
+    return parted ? 0
+                  : error_set(r->err, ERR_DATA,
+                              "nothing that the entry '%s' is fed has any number of rows (a first "
+                              "dimension of -1), which towers could share",
+                              r->entry->name);
+}
+
+int towers_find(struct towers *t)
+{
+    const struct graph *from = t->r->from;
+    struct arena *arena = &t->r->arena;
+    size_t n_frames = t->frames->frames.n;
+    if (check_feeds(t->r))
+        return t->r->err->code;
+    struct finder f = {.t = t,
+                       .looked_at = arena_array(arena, from->nodes.n + 1, sizeof(bool)),
+                       .loop_towered = arena_array(arena, n_frames + 1, sizeof(bool)),
+                       .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
+    for (size_t i = 0; i < from->nodes.n; i++)
+        t->feed[i] = towers_is_parted(graph_node(from, (int)i)) ? (int)i : -1;
+    find_outside(&f);
+    bool news = true;
+    while (news) { /* until no loop comes along any more */
+        news = false;
+        for (size_t i = 0; i < from->nodes.n; i++)
+            news |= visit(&f, graph_node(from, t->r->order[i]));
+    }
+    find_stacks(&f);
+    return 0;
+}

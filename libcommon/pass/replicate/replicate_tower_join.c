@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values that cross between the towers and what is there once.
+ *
+ * Rows that are fed are parted as evenly as it goes: row i of n is tower (i * towers / n)'s. So a
+ * value that has a row for each of them is put together by Concat; what is a mean over rows is the
+ * mean of the towers', each by its share of the rows; of all else the first tower's counts.
+ */
+#include <string.h>
+
+#include "pass/replicate/replicate_tower.h"
+
+enum join {
+    JOIN_FIRST,
+    JOIN_MEAN,
+    JOIN_ROWS,      /* one after another */
+    JOIN_MEAN_ROWS, /* of a mean over all rows: what each row adds */
+};
+
+static struct build builder(struct towers *t, const char *what, const char *name, int k)
+{
+    struct replicator *r = t->r;
+    return (struct build){.graph = r->to,
+                          .scope = arena_printf(&r->to->arena, "%ss/%s/%s", t->prefix, what, name),
+                          .device = t->devices[k],
+                          .err = r->err};
+}
+
+/* ---- feeds ---- */
+
+static struct edge rows_of(struct build *b, struct edge value)
+{
+    struct edge inputs[] = {build_unary(b, "Shape", value), build_ints(b, (int64_t[]){0}, 1),
+                            build_ints(b, (int64_t[]){1}, 1), build_ints(b, (int64_t[]){1}, 1)};
+    struct attr shrink = {"shrink_axis_mask", attr_int(1)};
+    return build_op(b, "StridedSlice", inputs, 4, &shrink, 1);
+}
+
+static struct parted *parted_feed(struct towers *t, int feed)
+{
+    if (t->parted[feed])
+        return t->parted[feed];
+    struct replicator *r = t->r;
+    struct parted *parted = arena_alloc(&r->arena, sizeof *parted);
+    struct build b = builder(t, "part", graph_node(r->from, feed)->name, 0);
+    struct edge value = {r->copy[feed], 0};
+    parted->rows = rows_of(&b, value);
+    struct edge range[] = {build_scalar(&b, INT32, 0), parted->rows, build_scalar(&b, INT32, 1)};
+    struct edge row = build_op(&b, "Range", range, 3, NULL, 0);
+    struct edge scaled = build_binary(&b, "Mul", row, build_scalar(&b, INT32, t->n));
+    struct edge inputs[] = {value, build_binary(&b, "FloorDiv", scaled, parted->rows)};
+    struct attr count = {"num_partitions", attr_int(t->n)};
+    parted->parts = build_op(&b, "DynamicPartition", inputs, 2, &count, 1);
+    parted->shares = arena_array(&r->arena, (size_t)t->n, sizeof *parted->shares);
+    for (int k = 0; k < t->n; k++)
+        parted->shares[k] = EDGE_NONE;
+    parted->check = -1;
+    return t->parted[feed] = parted;
+}
+
+struct edge towers_part(struct towers *t, int feed, int k)
+{
+    return build_slot(parted_feed(t, feed)->parts, k);
+}
+
+/* There is no mean of no rows. */
+static int check_rows(struct towers *t, int feed)
+{
+    struct parted *parted = parted_feed(t, feed);
+    struct build b = builder(t, "has_rows_for_all", graph_node(t->r->from, feed)->name, 0);
+    struct edge n = build_scalar(&b, INT32, t->n);
+    struct edge inputs[] = {build_binary(&b, "GreaterEqual", parted->rows, n), parted->rows, n};
+    if (parted->check < 0)
+        parted->check = build_op(&b, "Assert", inputs, 3, NULL, 0).node;
+    return parted->check;
+}
+
+static struct edge share(struct towers *t, int feed, int k)
+{
+    struct parted *parted = parted_feed(t, feed);
+    if (edge_exists(parted->shares[k]))
+        return parted->shares[k];
+    int check = check_rows(t, feed);
+    struct build b = builder(t, "share", graph_node(t->r->from, feed)->name, 0);
+    if (check < 0)
+        return EDGE_NONE;
+    struct attr type = {"DstT", attr_type(FLOAT32)};
+    struct edge part = rows_of(&b, build_slot(parted->parts, k));
+    part = build_op(&b, "Cast", &part, 1, &type, 1);
+    struct edge whole = build_op(&b, "Cast", &parted->rows, 1, &type, 1);
+    b.controls = &check;
+    b.n_controls = 1;
+    return parted->shares[k] = build_binary(&b, "Div", part, whole);
+}
+
+/* ---- results ---- */
+
+static enum join join_of(const struct towers *t, const struct node *node, int slot)
+{
+    const struct node_output *output = &node->outputs[slot];
+    bool mean = dtype_is_floating(output->type) && t->feed[node->id] >= 0;
+    if (node_attr(node, "_gradient")) {
+        const char *reduction = replicate_reduction(node, output->type);
+        if (strstr(reduction, "rows"))
+            return mean ? JOIN_MEAN_ROWS : JOIN_ROWS;
+    } else if (output->shape.rank > 0 && output->shape.dims[0] == SHAPE_UNKNOWN) {
+        return JOIN_ROWS;
+    }
+    return mean ? JOIN_MEAN : JOIN_FIRST;
+}
+
+/* A tower's value times its share, where the tower is. */
+static struct edge weighed(struct towers *t, const struct node *node, struct edge value, int k)
+{
+    struct build b = builder(t, "weigh", node->name, k);
+    struct edge by = share(t, t->feed[node->id], k);
+    enum dtype type = build_type(&b, value);
+    struct attr cast = {"DstT", attr_type(type)};
+    if (type != FLOAT32)
+        by = build_op(&b, "Cast", &by, edge_exists(by), &cast, 1);
+    struct edge product = edge_exists(by) ? build_binary(&b, "Mul", value, by) : EDGE_NONE;
+    if (edge_exists(product) && node_attr(node, "_gradient") &&
+        replicate_narrow(t->r, product.node))
+        return EDGE_NONE;
+    return product;
+}
+
+/* A gradient is handed over where its variable is, by a node that says so, as in the source. */
+static struct edge add_joined(struct towers *t, const struct node *node, int slot,
+                              struct node_spec *spec)
+{
+    struct replicator *r = t->r;
+    struct attr attrs[3];
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
+    spec->attrs = attrs;
+    if (mark)
+        attrs[spec->n_attrs++] = (struct attr){"_gradient", *mark};
+    if (variable)
+        attrs[spec->n_attrs++] =
+            (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
+    spec->name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
+                      : node->name;
+    spec->device = variable ? towers_device(t, variable) : t->devices[0];
+    spec->file = node->file;
+    spec->line = node->line;
+    struct node *joined = graph_add(r->to, spec, r->err);
+    if (joined && r->options->note)
+        r->options->note(r->options->context, joined->name, "of all towers");
+    return joined ? (struct edge){joined->id, 0} : EDGE_NONE;
+}
+
+static struct edge joined(struct towers *t, const struct node *node, int slot)
+{
+    struct replicator *r = t->r;
+    enum join join = join_of(t, node, slot);
+    int n = join == JOIN_FIRST ? 1 : t->n, n_values = 0;
+    struct edge *values = arena_array(&r->arena, (size_t)n + 1, sizeof *values);
+    struct build b = builder(t, "join", node->name, 0);
+    if (join == JOIN_ROWS || join == JOIN_MEAN_ROWS)
+        values[n_values++] = build_scalar(&b, INT32, 0);
+    for (int k = 0; k < n && !r->err->code; k++) {
+        struct edge value = {t->copies[k][node->id], slot};
+        bool weigh = join == JOIN_MEAN || join == JOIN_MEAN_ROWS;
+        values[n_values++] = weigh ? weighed(t, node, value, k) : value;
+    }
+    struct node_spec spec = {.op = join == JOIN_FIRST  ? "Identity"
+                                   : join == JOIN_MEAN ? "AddN"
+                                                       : "Concat",
+                             .inputs = values,
+                             .n_inputs = n_values};
+    return r->err->code ? EDGE_NONE : add_joined(t, node, slot, &spec);
+}
+
+/* After all copies of a node. */
+static struct edge after_all(struct towers *t, const struct node *node)
+{
+    struct replicator *r = t->r;
+    int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
+    for (int k = 0; k < t->n; k++)
+        copies[k] = t->copies[k][node->id];
+    struct node_spec spec = {
+        .op = "NoOp",
+        .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s", t->prefix, node->name)
+                                : node->name,
+        .controls = copies,
+        .n_controls = t->n,
+        .device = t->devices[0]};
+    if (t->all[node->id] < 0) {
+        struct node *all = graph_add(r->to, &spec, r->err);
+        t->all[node->id] = all ? all->id : -1;
+    }
+    return (struct edge){t->all[node->id], CONTROL_SLOT};
+}
+
+struct edge towers_whole(struct towers *t, struct edge edge)
+{
+    if (!edge_exists(edge))
+        return EDGE_NONE;
+    if (!t->towered[edge.node])
+        return (struct edge){t->r->copy[edge.node], edge.slot};
+    const struct node *node = graph_node(t->r->from, edge.node);
+    if (edge.slot == CONTROL_SLOT)
+        return after_all(t, node);
+    struct edge *whole = &t->whole[t->first[edge.node] + edge.slot];
+    if (!edge_exists(*whole))
+        *whole = joined(t, node, edge.slot);
+    return *whole;
+}

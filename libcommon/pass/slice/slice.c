@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/slice/slice.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/slice/slice_private.h"
+
+/* Below the names of the source's nodes, where none of them is. */
+static const char *free_scope(struct slicer *s)
+{
+    for (int i = 0;; i++) {
+        const char *scope = arena_printf(&s->arena, i ? "slices_%d" : "slices", i);
+        const char *within = arena_printf(&s->arena, "/%s/", scope);
+        size_t k = 0;
+        while (k < s->from->nodes.n && !strstr(graph_node(s->from, (int)k)->name, within))
+            k++;
+        size_t a = 0;
+        while (a < s->from->aliases.n && !strstr(s->from->aliases.items[a].name, within))
+            a++;
+        if (k == s->from->nodes.n && a == s->from->aliases.n)
+            return scope;
+    }
+}
+
+/* Before anything else: others are with them. */
+static int make_tables(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
+        if (s->role[i] == SLICE_VARIABLE)
+            slice_visit(s, graph_node(s->from, (int)i));
+    return s->err->code;
+}
+
+static void name_tables(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->nodes.n; i++) {
+        if (s->role[i] != SLICE_VARIABLE)
+            continue;
+        int n = slicing_at(s, s->slicing[i]).n;
+        s->names[i] = arena_array(&s->arena, (size_t)n, sizeof **s->names);
+        for (int k = 0; k < n; k++)
+            s->names[i][k] = slice_name(s, graph_node(s->from, (int)i)->name, k);
+    }
+}
+
+static int build(struct slicer *s, struct graph **to)
+{
+    int n_changes = 0, code = slice_find(s);
+    size_t n = s->slicings.n ? s->from->nodes.n : 0;
+    s->scope = free_scope(s);
+    name_tables(s);
+    if (!code)
+        code = make_tables(s);
+    for (size_t i = 0; !code && i < n; i++)
+        code = slice_visit(s, graph_node(s->from, s->r.order[i]));
+    if (!code)
+        code = slice_end(s);
+    code = rewrite_close(&s->r, code, to, &n_changes);
+    if (!code && *to && (code = graph_check(*to, s->err))) {
+        graph_free(*to);
+        *to = NULL;
+    }
+    return code;
+}
+
+int slice_variables(const struct graph *from, const struct placement *placement, struct graph **to,
+                    struct error *err)
+{
+    static const struct pass_options none = {0};
+    size_t n = from->nodes.n + 1;
+    struct slicer s = {.from = from, .placement = placement, .err = err};
+    *to = NULL;
+    s.slicing = arena_array(&s.arena, n, sizeof *s.slicing);
+    s.role = arena_alloc(&s.arena, n);
+    s.on_demand = arena_alloc(&s.arena, n);
+    s.names = arena_array(&s.arena, n, sizeof *s.names);
+    s.take = arena_array(&s.arena, n, sizeof *s.take);
+    s.forms = arena_array(&s.arena, n, sizeof(struct form *));
+    int code = frames_new(from, &s.frames, err);
+    if (!code) {
+        code = rewrite_open(&s.r, from, &none, err);
+        if (!code)
+            code = build(&s, to);
+        frames_free(s.frames);
+    }
+    vec_release(&s.slicings);
+    arena_release(&s.arena);
+    return code;
+}

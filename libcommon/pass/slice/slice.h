@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slices of variables (Abadi et al., OSDI 2016, section 4.2): a table that is too large for one
+ * device becomes several variables, each with some of its rows, so that the placer can spread them.
+ *
+ *   - Gather of the table takes the rows where they are: DynamicPartition of the row numbers, a
+ *     Gather beside each slice, DynamicStitch of what they found.
+ *   - An update of some rows (ScatterSub and the like) is parted in the same way, one of all rows
+ *     is cut, and so are slots: variables that are updated together with the table.
+ *   - Of a replicated graph each slice has an aggregator of its own.
+ *   - Initial values are the rows of what the whole table would have, bit for bit.
+ *   - Whatever else reads the table gets it put together again by Concat.
+ *
+ * A table of `rows` rows in n slices has rows / n in each and one more in the first rows % n.
+ * Slice k of NAME is the variable NAME/part_k, which says what it is a slice of:
+ *
+ *     _slice_of      string  "NAME"
+ *     _slice_shape   shape   of the whole
+ *     _slice_offset  int     which row of the whole its first one is
+ *
+ * What restores variables can put wholes together by these, and cut them another way.
+ */
+#ifndef TF_PASS_SLICE_H
+#define TF_PASS_SLICE_H
+
+#include "graph/slice_attr.h"
+#include "pass/place/place.h"
+
+/* Of a Variable: how many slices it is to have, where there are several devices. */
+#define SLICE_WANTED "_partitions"
+
+/* Cuts the variables that ask for it, and those of which, with their slots, no task of the job `ps`
+ * can hold one. *to borrows from `from`; NULL: there is nothing to cut. ERR_DATA naming an op that
+ * needs such a variable whole. */
+int slice_variables(const struct graph *from, const struct placement *placement, struct graph **to,
+                    struct error *err);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which variables are cut, into how many slices, and what has to do with them.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part_private.h"
+#include "pass/slice/slice_private.h"
+
+#define SLICES_MAX 1024
+#define DEMAND_DEPTH_MAX 64 /* of nodes made on demand, one for another */
+
+/* A variable and its slots; under the one with the smallest id. */
+struct table {
+    int64_t bytes;   /* of all */
+    int64_t largest; /* of one */
+    int64_t rows;    /* of that one */
+    int64_t wanted;  /* slices */
+    bool elsewhere;  /* one asked for another job than that of the shards */
+    int slicing;     /* -1: stays whole */
+};
+
+struct finder {
+    struct slicer *s;
+    int *parent; /* union-find, by node */
+    struct table *tables;
+};
+
+static int root_of(struct finder *f, int node)
+{
+    while (f->parent[node] != node)
+        node = f->parent[node] = f->parent[f->parent[node]];
+    return node;
+}
+
+static void join(struct finder *f, int a, int b)
+{
+    a = root_of(f, a);
+    b = root_of(f, b);
+    f->parent[a > b ? a : b] = a > b ? b : a;
+}
+
+static const struct node *variable_named(const struct slicer *s, const char *name)
+{
+    const struct node *node = graph_find(s->from, name);
+    return node && node_is(node, "Variable") ? node : NULL;
+}
+
+/* The i-th group that a node shares a device with, as a variable; NULL: it is none. */
+static const struct node *leader_of(const struct slicer *s, const struct node *node, int i)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    return groups && i < groups->n && str_starts(groups->strings[i], "loc:@")
+               ? variable_named(s, groups->strings[i] + 5)
+               : NULL;
+}
+
+static void join_node(struct finder *f, const struct node *node)
+{
+    int first = -1;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!part_takes_ref(node, i) || !part_is_variable(f->s->from, node->inputs[i]))
+            continue;
+        if (first >= 0)
+            join(f, first, node->inputs[i].node);
+        first = node->inputs[i].node;
+    }
+    const struct node *leader = node_is(node, "Variable") ? leader_of(f->s, node, 0) : NULL;
+    if (leader)
+        join(f, leader->id, node->id);
+}
+
+/* ---- how many ---- */
+
+static bool can_be_cut(const struct node *node)
+{
+    const struct attr_value *local = node_attr(node, "_local");
+    return node_is(node, "Variable") && !(local && local->kind == ATTR_BOOL && local->b) &&
+           !node_attr(node, SLICE_OF) && node->outputs[0].shape.rank > 0 &&
+           shape_is_known(&node->outputs[0].shape);
+}
+
+static bool may_be_on_shards(const struct node *node)
+{
+    struct device_name asked;
+    struct error ignored = ERROR_INIT;
+    return !*node->device || (!device_name_parse(&asked, node->device, &ignored) &&
+                              (!*asked.job || !strcmp(asked.job, SHARD_JOB)));
+}
+
+static void add_to_table(struct finder *f, const struct node *node)
+{
+    if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
+        return;
+    struct table *table = &f->tables[root_of(f, node->id)];
+    const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
+    int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+    table->bytes += bytes;
+    table->elsewhere |= !may_be_on_shards(node);
+    if (can_be_cut(node) && bytes > table->largest) {
+        table->largest = bytes;
+        table->rows = node->outputs[0].shape.dims[0];
+    }
+    if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
+        table->wanted = wanted->i;
+}
+
+struct limits {
+    int64_t least, most; /* bytes; 0: somebody has no limit */
+    int n;               /* shards */
+};
+
+static struct limits find_limits(const struct placement *placement)
+{
+    struct limits limits = {0};
+    for (size_t i = 0; i < placement->devices.n; i++) {
+        const struct place_device *device = &placement->devices.items[i];
+        if (strcmp(device->name.job, SHARD_JOB) != 0 || device->host != (int)i)
+            continue;
+        int64_t bytes = device->memory_bytes;
+        if (!bytes)
+            return (struct limits){0};
+        limits.least = limits.n && limits.least < bytes ? limits.least : bytes;
+        limits.most = limits.most > bytes ? limits.most : bytes;
+        limits.n++;
+    }
+    return limits;
+}
+
+static void decide(struct finder *f, struct table *table, const struct limits *limits)
+{
+    int64_t n = f->s->placement->devices.n > 1 ? table->wanted : 0;
+    if (n < 2 && limits->n > 1 && !table->elsewhere && table->bytes > limits->most) {
+        n = (table->bytes + limits->least - 1) / limits->least;
+        n = n > limits->n ? n : limits->n;
+    }
+    n = n < table->rows ? n : table->rows;
+    n = n < SLICES_MAX ? n : SLICES_MAX;
+    table->slicing = -1;
+    if (n < 2)
+        return;
+    table->slicing = (int)f->s->slicings.n;
+    vec_push(&f->s->slicings, ((struct slicing){table->rows, (int)n}));
+}
+
+static void find_tables(struct finder *f)
+{
+    struct slicer *s = f->s;
+    int n = (int)s->from->nodes.n;
+    struct limits limits = find_limits(s->placement);
+    for (int i = 0; i < n; i++)
+        f->parent[i] = i;
+    for (int i = 0; i < n; i++)
+        join_node(f, graph_node(s->from, i));
+    for (int i = 0; i < n; i++)
+        add_to_table(f, graph_node(s->from, i));
+    for (int i = 0; i < n; i++)
+        if (f->parent[i] == i)
+            decide(f, &f->tables[i], &limits);
+    for (int i = 0; i < n; i++) {
+        const struct node *node = graph_node(s->from, i);
+        const struct table *table = &f->tables[root_of(f, i)];
+        if (!can_be_cut(node) || table->slicing < 0 ||
+            node->outputs[0].shape.dims[0] != table->rows)
+            continue;
+        s->role[i] = SLICE_VARIABLE;
+        s->slicing[i] = table->slicing;
+    }
+}
+
+/* ---- what has to do with tables ---- */
+
+static bool can_write_slices(const struct node *node)
+{
+    const char *op = node->op->def->name;
+    return str_starts(op, "Assign") || str_starts(op, "Scatter") || str_starts(op, "Apply") ||
+           node_is(node, "IsVariableInitialized");
+}
+
+static int find_writer(struct slicer *s, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        int from = node->inputs[i].node;
+        if (!part_takes_ref(node, i) ||
+            (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
+            continue;
+        if (!can_write_slices(node))
+            return error_set(s->err, ERR_DATA,
+                             "%s: %s: needs '%s' whole, which is to be cut into %d slices",
+                             node_text(node), node->op->def->name, graph_node(s->from, from)->name,
+                             slicing_at(s, s->slicing[from]).n);
+        s->role[node->id] = SLICE_WRITER;
+        s->slicing[node->id] = s->slicing[from];
+        return 0;
+    }
+    return 0;
+}
+
+static const struct node *table_of(const struct slicer *s, const struct node *node)
+{
+    const struct node *variable = variable_named(s, node_string(node, "aggregator"));
+    return variable && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
+}
+
+enum taken slice_taken(const struct slicer *s, const struct node *take, int slot)
+{
+    const char *reduction = node_attr(take, "reductions")->strings[slot];
+    const struct shape *shape = &take->outputs[slot].shape;
+    const struct node *table = table_of(s, take);
+    if (!strcmp(reduction, "rows"))
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
+    if (!strcmp(reduction, "mean_rows"))
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
+    return shape_equal(shape, &table->outputs[0].shape) ? TAKEN_DENSE : TAKEN_OTHER;
+}
+
+/* The i-th indices belong to the i-th values. */
+int slice_partner(const struct node *take, int slot)
+{
+    const struct attr_value *reductions = node_attr(take, "reductions");
+    bool values = !strcmp(reductions->strings[slot], "mean_rows");
+    int before = 0;
+    for (int i = 0; i < slot; i++)
+        before += !strcmp(reductions->strings[i], reductions->strings[slot]);
+    for (int i = 0; i < reductions->n; i++)
+        if (!strcmp(reductions->strings[i], values ? "rows" : "mean_rows") && before-- == 0)
+            return i;
+    return -1;
+}
+
+static bool takes_parts(const struct slicer *s, const struct node *take)
+{
+    bool found = false;
+    for (int i = 0; i < take->n_outputs; i++)
+        found |= slice_taken(s, take, i) != TAKEN_OTHER;
+    return found;
+}
+
+static bool is_push_of(const struct node *push, const struct node *take)
+{
+    return node_is(push, "AggregatorPush") && push->n_inputs == take->n_outputs &&
+           !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
+           !strcmp(node_string(push, "container"), node_string(take, "container"));
+}
+
+static void find_aggregators(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->nodes.n; i++) {
+        const struct node *take = graph_node(s->from, (int)i);
+        const struct node *table = node_is(take, "AggregatorTake") ? table_of(s, take) : NULL;
+        if (!table || !takes_parts(s, take))
+            continue;
+        s->role[i] = SLICE_TAKE;
+        s->slicing[i] = s->slicing[table->id];
+        for (size_t k = 0; k < s->from->nodes.n; k++)
+            if (is_push_of(graph_node(s->from, (int)k), take)) {
+                s->role[k] = SLICE_PUSH;
+                s->slicing[k] = s->slicing[table->id];
+                s->take[k] = (int)i;
+            }
+    }
+}
+
+bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing)
+{
+    const struct node *node = graph_node(s->from, edge.node);
+    while (node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant")))
+        node = graph_node(s->from, node->inputs[0].node);
+    if (s->role[node->id] != SLICE_VARIABLE)
+        return false;
+    *slicing = s->slicing[node->id];
+    return true;
+}
+
+/* ---- what is made on demand ---- */
+
+static bool may_wait(const struct slicer *s, const struct node *node)
+{
+    int slicing;
+    if (s->role[node->id] != SLICE_NONE || s->r.flags[node->id] & REWRITE_KEPT || !node->n_outputs)
+        return false;
+    if (slice_is_table(s, (struct edge){node->id, 0}, &slicing))
+        return true;
+    return str_starts(node->op->def->name, "Random") || node_is(node, "TruncatedNormal") ||
+           !node_has(node, OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE);
+}
+
+/* From the end: what nobody needs but tables, and what is made on demand itself. */
+static void find_on_demand(struct slicer *s)
+{
+    size_t n = s->from->nodes.n;
+    int *level = arena_array(&s->arena, n + 1, sizeof *level);
+    char *used = arena_alloc(&s->arena, n + 1);
+    for (size_t i = 0; i < s->from->aliases.n; i++)
+        level[s->from->aliases.items[i].edge.node] = DEMAND_DEPTH_MAX;
+    for (size_t i = n; i-- > 0;) {
+        const struct node *node = graph_node(s->from, s->r.order[i]);
+        int id = node->id, slicing;
+        bool made = s->role[id] != SLICE_NONE;
+        bool table = !made && node->n_outputs && slice_is_table(s, (struct edge){id, 0}, &slicing);
+        s->on_demand[id] =
+            may_wait(s, node) && (table || (used[id] && level[id] < DEMAND_DEPTH_MAX));
+        int below = made || table ? 1 : s->on_demand[id] ? level[id] + 1 : DEMAND_DEPTH_MAX;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            bool data = k < node->n_inputs;
+            int from = data ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            used[from] = 1;
+            if (!data)
+                below = DEMAND_DEPTH_MAX;
+            level[from] = level[from] > below ? level[from] : below;
+        }
+    }
+}
+
+int slice_find(struct slicer *s)
+{
+    size_t n = s->from->nodes.n;
+    struct finder f = {.s = s};
+    f.parent = arena_array(&s->arena, n + 1, sizeof *f.parent);
+    f.tables = arena_array(&s->arena, n + 1, sizeof *f.tables);
+    find_tables(&f);
+    if (!s->slicings.n)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (find_writer(s, graph_node(s->from, s->r.order[i])))
+            return s->err->code;
+    find_aggregators(s);
+    find_on_demand(s);
+    return 0;
+}

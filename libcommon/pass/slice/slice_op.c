@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes that have to do with tables, one for each slice; and wholes.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/part/part_private.h"
+#include "pass/place/place_model.h"
+#include "pass/slice/slice_private.h"
+
+/* What comes after the node comes after all of these. */
+void slice_stand_for(struct slicer *s, const struct node *node, const struct edge *parts, int n)
+{
+    int *after = arena_array(&s->r.arena, (size_t)n + 1, sizeof *after);
+    for (int k = 0; k < n; k++)
+        after[k] = parts[k].node;
+    after[n] = -1;
+    s->r.after[node->id] = after;
+}
+
+/* ---- wholes ---- */
+
+struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole)
+{
+    s->r.edges[s->r.first[edge.node] + edge.slot] = whole;
+    return whole;
+}
+
+/* What was found in each slice, in the order of the numbers that it was looked for by. */
+static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
+{
+    struct edge ids = node->inputs[1];
+    int n = slicing_at(s, slicing).n;
+    const struct form *index = slice_index_of(s, slicing, ids);
+    const struct form *table = index ? slice_rows_of(s, slicing, node->inputs[0]) : NULL;
+    struct edge *inputs = arena_array(&s->arena, (size_t)n * 2 + 1, sizeof *inputs);
+    for (int k = 0; table && k < n; k++)
+        inputs[n + k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
+    struct edge number = slice_number_of(s, slicing, ids), whole = slice_whole(s, node, ids);
+    struct build *b =
+        slice_builder(s, &(struct slice_site){node, graph_node(s->from, ids.node), -1, whole});
+    struct edge range[] = {build_scalar(b, INT32, 0), build_unary(b, "Size", whole),
+                           build_scalar(b, INT32, 1)};
+    struct edge place = build_op(b, "Range", range, 3, NULL, 0);
+    if (build_shape(b, whole)->rank != 1)
+        place = build_binary(b, "Reshape", place, build_unary(b, "Shape", whole));
+    struct attr parts = {"num_partitions", attr_int(n)};
+    struct edge places =
+        build_op(b, "DynamicPartition", (struct edge[]){place, number}, 2, &parts, 1);
+    for (int k = 0; k < n; k++)
+        inputs[k] = (struct edge){places.node, b->failed ? 0 : k};
+    return build_op(b, "DynamicStitch", inputs, 2 * n, NULL, 0);
+}
+
+/* The shape of numbers, and of a row. */
+static struct edge found_shape(struct build *b, struct edge ids, const struct shape *table)
+{
+    struct edge parts[] = {build_scalar(b, INT32, 0), build_unary(b, "Shape", ids),
+                           build_ints(b, table->dims + 1, table->rank - 1)};
+    return build_op(b, "Concat", parts, 3, NULL, 0);
+}
+
+static struct edge gather_whole(struct slicer *s, const struct node *node, int slicing)
+{
+    struct edge rows = stitch(s, node, slicing), ids = slice_whole(s, node, node->inputs[1]);
+    if (s->err->code)
+        return EDGE_NONE;
+    const struct node *numbers = graph_node(s->from, node->inputs[1].node);
+    struct build *b = slice_builder(s, &(struct slice_site){node, numbers, -1, ids});
+    const struct node *table = graph_node(s->from, node->inputs[0].node);
+    const struct shape *shape = &table->outputs[node->inputs[0].slot].shape;
+    bool vector = build_shape(b, ids)->rank == 1;
+    struct edge inputs[] = {rows, vector ? EDGE_NONE : found_shape(b, ids, shape)};
+    struct node_spec spec = {.op = vector ? "Identity" : "Reshape",
+                             .name = slice_name(s, node->name, -1),
+                             .inputs = inputs,
+                             .n_inputs = vector ? 1 : 2,
+                             .device = b->device,
+                             .file = node->file,
+                             .line = node->line};
+    struct node *whole = s->err->code ? NULL : graph_add(s->r.to, &spec, s->err);
+    if (!whole)
+        return EDGE_NONE;
+    rewrite_stand_in(&s->r, node, whole->id);
+    return (struct edge){whole->id, 0};
+}
+
+const struct form *slice_first_known(const struct slicer *s, struct edge edge)
+{
+    for (const struct form *form = s->forms[edge.node]; form; form = form->next)
+        if (form->edge.slot == edge.slot && form->kind != FORM_NUMBER)
+            return form;
+    return NULL;
+}
+
+static int copy_whole(struct slicer *s, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!place_is_back_edge(s->from, node, node->inputs[i]) &&
+            !edge_exists(slice_whole(s, node, node->inputs[i])))
+            return s->err->code;
+    return slice_await(s, node) ? s->err->code : slice_copy_whole(s, node);
+}
+
+struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge)
+{
+    const struct node *node = graph_node(s->from, edge.node);
+    struct edge whole = s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
+    int slicing;
+    if (s->err->code || edge_exists(whole))
+        return whole;
+    if (slice_is_table(s, edge, &slicing) && !slice_rows_of(s, slicing, edge))
+        return EDGE_NONE;
+    bool made = s->role[node->id] != SLICE_NONE || slice_is_table(s, edge, &slicing);
+    const struct form *parts = made ? slice_first_known(s, edge) : NULL;
+    if (parts)
+        return slice_is_whole(s, edge, slice_concat(s, asker, parts));
+    if (node_is(node, "Gather") && slice_is_table(s, node->inputs[0], &slicing))
+        return gather_whole(s, node, slicing);
+    return copy_whole(s, node) ? EDGE_NONE : rewrite_edge(&s->r, edge);
+}
+
+int slice_await(struct slicer *s, const struct node *node)
+{
+    for (int i = 0; i < node->n_controls && !s->err->code; i++) {
+        const struct node *before = graph_node(s->from, node->controls[i]);
+        struct edge edge = {before->id, 0};
+        int slicing;
+        if (s->r.after[before->id])
+            continue;
+        const struct form *rows =
+            slice_is_table(s, edge, &slicing) ? slice_rows_of(s, slicing, edge) : NULL;
+        if (rows)
+            slice_stand_for(s, before, rows->parts, slicing_at(s, slicing).n);
+        else if (!s->err->code)
+            copy_whole(s, before);
+    }
+    return s->err->code;
+}
+
+/* ---- tables and what changes them ---- */
+
+struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
+{
+    return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
+}
+
+static int visit_variable(struct slicer *s, const struct node *node)
+{
+    const struct shape *whole = &node->outputs[0].shape;
+    struct form form = slice_new_rows(s, node, 0);
+    struct slicing cut = slicing_at(s, form.slicing);
+    const char *shared = node_string(node, "shared_name");
+    for (int k = 0; k < cut.n && !s->err->code; k++) {
+        struct shape shape = *whole;
+        shape.dims[0] = slice_rows(cut, k);
+        const char *name = *shared ? arena_printf(&s->arena, "%s/part_%d", shared, k) : "";
+        struct attr more[] = {{"shape", attr_shape(&shape)},
+                              {"shared_name", attr_string(name)},
+                              {SLICE_OF, attr_string(*shared ? shared : node->name)},
+                              {SLICE_SHAPE, attr_shape(whole)},
+                              {SLICE_OFFSET, attr_int(slice_first(cut, k))}};
+        struct slice_copy copy = {.node = node, .k = k, .more = more, .n_more = 5};
+        form.parts[k] = slice_add_copy(s, &copy);
+    }
+    if (!slice_note(s, &form))
+        return s->err->code;
+    slice_stand_for(s, node, form.parts, cut.n);
+    rewrite_note(&s->r, node->name, "cut into slices");
+    return 0;
+}
+
+/* The variables themselves, numbers for all, and of the rest each slice's own. */
+static struct edge *writer_input(struct slicer *s, const struct node *node, int i)
+{
+    struct edge edge = node->inputs[i];
+    int slicing = s->slicing[node->id], n = slice_n_slices(s, node);
+    const struct node_output *output = &graph_node(s->from, edge.node)->outputs[edge.slot];
+    bool scatters = str_starts(node->op->def->name, "Scatter");
+    const struct form *form = NULL;
+    if (output->shape.rank == 0 && !scatters) {
+        struct edge *same = arena_array(&s->arena, (size_t)n + 1, sizeof *same);
+        struct edge whole = slice_whole(s, node, edge);
+        for (int k = 0; k < n; k++)
+            same[k] = whole;
+        return same;
+    }
+    if (!scatters || i == 0)
+        form = slice_rows_of(s, slicing, edge);
+    else
+        form = i == 1 ? slice_index_of(s, slicing, edge)
+                      : slice_part_of(s, slicing, edge, node->inputs[1]);
+    return form ? form->parts : NULL;
+}
+
+/* Whether all slices answer yes. */
+static int all_of(struct slicer *s, const struct node *node, const struct form *form)
+{
+    struct edge all = form->parts[0];
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
+    for (int k = 1; k < slice_n_slices(s, node); k++)
+        all = build_binary(b, "LogicalAnd", all, form->parts[k]);
+    slice_is_whole(s, form->edge, all);
+    return s->err->code;
+}
+
+static int visit_writer(struct slicer *s, const struct node *node)
+{
+    struct form form = slice_new_rows(s, node, 0);
+    int n = slice_n_slices(s, node);
+    struct edge **inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
+    struct edge *mine = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *mine);
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!(inputs[i] = writer_input(s, node, i)))
+            return s->err->code;
+    for (int k = 0; k < n && !s->err->code; k++) {
+        for (int i = 0; i < node->n_inputs; i++)
+            mine[i] = inputs[i][k];
+        struct slice_copy copy = {.node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs};
+        form.parts[k] = slice_add_copy(s, &copy);
+    }
+    if (!slice_note(s, &form))
+        return s->err->code;
+    slice_stand_for(s, node, form.parts, n);
+    return node_is(node, "IsVariableInitialized") ? all_of(s, node, &form) : 0;
+}
+
+/* ---- the rest ---- */
+
+int slice_visit(struct slicer *s, const struct node *node)
+{
+    switch ((enum slice_role)s->role[node->id]) {
+    case SLICE_VARIABLE:
+        return s->r.after[node->id] ? 0 : visit_variable(s, node);
+    case SLICE_WRITER:
+        return visit_writer(s, node);
+    case SLICE_PUSH:
+        return slice_visit_push(s, node);
+    case SLICE_TAKE:
+        return slice_visit_take(s, node);
+    default:
+        break;
+    }
+    if (node_is(node, "ClockPush"))
+        return slice_visit_clock(s, node);
+    int slicing;
+    if (s->on_demand[node->id] || s->r.after[node->id])
+        return 0;
+    if (node->n_outputs && slice_is_table(s, (struct edge){node->id, 0}, &slicing)) {
+        struct edge whole = slice_whole(s, node, (struct edge){node->id, 0});
+        if (!s->err->code)
+            slice_stand_for(s, node, &whole, 1);
+        return s->err->code;
+    }
+    if (node_is(node, "Gather") && slice_is_table(s, node->inputs[0], &slicing))
+        return edge_exists(gather_whole(s, node, slicing)) ? 0 : s->err->code;
+    return copy_whole(s, node);
+}
+
+int slice_end(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->entries.n; i++) {
+        const struct entry *entry = &s->from->entries.items[i];
+        for (int k = 0; k < entry->n_edges && !s->err->code; k++)
+            if (entry->edges[k].slot != CONTROL_SLOT)
+                slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);
+    }
+    return s->err->code;
+}

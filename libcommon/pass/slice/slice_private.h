@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files that cut variables share. Private to libcommon/pass.
+ *
+ * Nodes of the source are visited in topological order. Those that concern a table are made once
+ * for each slice; a node that only they need is made when somebody asks for its value, whole or in
+ * parts.
+ */
+#ifndef TF_PASS_SLICE_PRIVATE_H
+#define TF_PASS_SLICE_PRIVATE_H
+
+#include "graph/build.h"
+#include "graph/frames.h"
+#include "pass/rewrite.h"
+#include "pass/slice/slice.h"
+
+/* Of values that are asked for by values; deeper ones are made whole. */
+#define SLICE_DEPTH_MAX 64
+
+/* How tables of one group are cut. */
+struct slicing {
+    int64_t rows;
+    int n;
+};
+
+enum slice_role {
+    SLICE_NONE,
+    SLICE_VARIABLE,
+    SLICE_WRITER, /* has the variable itself: changes it, or asks about it */
+    SLICE_PUSH,   /* AggregatorPush of its gradient */
+    SLICE_TAKE,   /* AggregatorTake of it */
+};
+
+/* In which parts there is a value of the source. */
+enum form_kind {
+    FORM_ROWS,  /* one for each slice, with its rows */
+    FORM_INDEX, /* row numbers: those in each slice, counted from its first row */
+    FORM_PART,  /* the rows that belong to the row numbers `index`, by slice */
+    FORM_NUMBER /* of row numbers: in which slice they are; one value */
+};
+
+struct form {
+    enum form_kind kind;
+    struct edge edge, index; /* of the source */
+    int slicing;
+    struct edge *parts; /* of the result */
+    struct form *next;  /* of the same node */
+};
+
+/* What an output of an AggregatorTake is. */
+enum taken {
+    TAKEN_OTHER,
+    TAKEN_DENSE,
+    TAKEN_INDEX,
+    TAKEN_VALUES, /* of the indices before it, or after it if there are none before */
+};
+
+struct slicer {
+    const struct graph *from;
+    const struct placement *placement;
+    struct rewrite r;
+    struct frames *frames;
+    VEC(struct slicing) slicings;
+    int *slicing;        /* by node with a role: index into slicings */
+    char *role;          /* by node: enum slice_role */
+    char *on_demand;     /* by node: only what is made in slices needs it */
+    int *take;           /* by push: its take */
+    const char ***names; /* by table and slice */
+    struct form **forms; /* by node */
+    const char *scope;   /* of new nodes, below the name of what they are for */
+    int depth;           /* of values asked for by values */
+    struct build b;
+    struct arena arena;
+    struct error *err;
+};
+
+static inline struct slicing slicing_at(const struct slicer *s, int slicing)
+{
+    return s->slicings.items[slicing];
+}
+
+static inline int64_t slice_first(struct slicing cut, int k)
+{
+    int64_t extra = cut.rows % cut.n;
+    return cut.rows / cut.n * k + (k < extra ? k : extra);
+}
+
+static inline int64_t slice_rows(struct slicing cut, int k)
+{
+    return slice_first(cut, k + 1) - slice_first(cut, k);
+}
+
+/* slice_find.c: roles, how tables are cut, what is made on demand. */
+int slice_find(struct slicer *s);
+enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
+int slice_partner(const struct node *take, int slot); /* the other slot */
+
+/* Whether the edge is a sliced variable, or its value unchanged; *slicing: which. */
+bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
+
+/* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
+
+/* One like `node` for slice k, its attributes replaced by those of `more`. k < 0: for the whole. */
+struct slice_copy {
+    const struct node *node;
+    int k;
+    const struct edge *inputs;
+    int n_inputs;
+    const struct attr *more;
+    int n_more;
+};
+struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what);
+/* Of a Gather of a table: its rows of slice k. */
+struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
+                             struct edge rows);
+
+/* A free name for what stands for `base`, or for slice k of it. */
+const char *slice_name(struct slicer *s, const char *base, int k);
+
+/* "loc:@NAME" of a table becomes that of its slice k, of the first for k < 0. */
+const char *slice_map_group(struct slicer *s, const char *group, int k);
+
+/* The node as it is, but for inputs and groups. */
+int slice_copy_whole(struct slicer *s, const struct node *node);
+
+/* Where new nodes go: named below a node of the source, on the device and in the group of what
+ * they go with. In a loop what has no input waits for `here`, so that it is of the same iteration.
+ */
+struct slice_site {
+    const struct node *node, *with;
+    int k;
+    struct edge here; /* of the result; or EDGE_NONE */
+};
+struct build *slice_builder(struct slicer *s, const struct slice_site *site);
+
+/* The parts one after another, for a node of the source that asks for the whole. */
+struct edge slice_concat(struct slicer *s, const struct node *asker, const struct form *form);
+
+static inline bool slice_same_edge(struct edge a, struct edge b)
+{
+    return a.node == b.node && (a.node < 0 || a.slot == b.slot);
+}
+
+static inline const struct node_output *slice_output(const struct slicer *s, struct edge edge)
+{
+    return &graph_node(s->from, edge.node)->outputs[edge.slot];
+}
+
+/* slice_form.c, slice_part.c: values of the source in parts, made if need be; NULL on failure. */
+const struct form *slice_known(const struct slicer *s, enum form_kind kind, struct edge edge,
+                               struct edge index);
+const struct form *slice_note(struct slicer *s, const struct form *form);
+const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge);
+const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge);
+const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge,
+                                 struct edge index);
+struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge);
+
+/* What the two files share. A form with no parts yet; one like it that is there; copies of the node
+ * for each slice, whose inputs are parted alike where `rows` says so. */
+struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge);
+const struct form *slice_known_in(const struct slicer *s, const struct form *wanted);
+const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bool *rows);
+bool slice_is_row_by_row(const struct node *node);
+
+/* slice_op.c: the value of the source as it is, for a node of the source. */
+struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
+int slice_await(struct slicer *s, const struct node *node); /* its controls are there */
+int slice_visit(struct slicer *s, const struct node *node);
+int slice_end(struct slicer *s); /* what entries name is there */
+
+/* What those have in common: how many slices the node's table has; parts of an output, to be made;
+ * nodes that others wait for instead of the node; what its output is as a whole; the parts in which
+ * that is known. */
+static inline int slice_n_slices(const struct slicer *s, const struct node *node)
+{
+    return slicing_at(s, s->slicing[node->id]).n;
+}
+struct form slice_new_rows(struct slicer *s, const struct node *node, int slot);
+void slice_stand_for(struct slicer *s, const struct node *node, const struct edge *parts, int n);
+struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole);
+const struct form *slice_first_known(const struct slicer *s, struct edge edge);
+
+/* slice_push.c: aggregators, and the clock that waits for them. */
+int slice_visit_push(struct slicer *s, const struct node *node);
+int slice_visit_take(struct slicer *s, const struct node *node);
+int slice_visit_clock(struct slicer *s, const struct node *node);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slices of a replicated graph: each has an aggregator of its own, and gets its own rows.
+ */
+#include "base/memory.h"
+#include "pass/slice/slice_private.h"
+
+/* What is no gradient goes with the first. */
+static bool goes_with(enum taken what, int k)
+{
+    return what != TAKEN_OTHER || k == 0;
+}
+
+static const char *aggregator_of(struct slicer *s, const struct node *node, int k)
+{
+    return s->names[graph_find(s->from, node_string(node, "aggregator"))->id][k];
+}
+
+static struct edge pushed(struct slicer *s, const struct node *push, int i, int k)
+{
+    const struct node *take = graph_node(s->from, s->take[push->id]);
+    enum taken what = slice_taken(s, take, i);
+    int slicing = s->slicing[push->id];
+    const struct form *form = NULL;
+    if (what == TAKEN_OTHER)
+        return slice_whole(s, push, push->inputs[i]);
+    if (what == TAKEN_DENSE)
+        form = slice_rows_of(s, slicing, push->inputs[i]);
+    else if (what == TAKEN_INDEX)
+        form = slice_index_of(s, slicing, push->inputs[i]);
+    else
+        form = slice_part_of(s, slicing, push->inputs[i], push->inputs[slice_partner(take, i)]);
+    return form ? form->parts[k] : EDGE_NONE;
+}
+
+int slice_visit_push(struct slicer *s, const struct node *node)
+{
+    const struct node *take = graph_node(s->from, s->take[node->id]);
+    struct form form = slice_new_rows(s, node, 0);
+    struct edge *inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
+    for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
+        int n = 0;
+        for (int i = 0; i < node->n_inputs && !s->err->code; i++)
+            if (goes_with(slice_taken(s, take, i), k))
+                inputs[n++] = pushed(s, node, i, k);
+        struct attr more = {"aggregator", attr_string(aggregator_of(s, node, k))};
+        struct slice_copy copy = {
+            .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1};
+        form.parts[k] = slice_add_copy(s, &copy);
+    }
+    if (!slice_note(s, &form))
+        return s->err->code;
+    slice_stand_for(s, node, form.parts, slice_n_slices(s, node));
+    slice_is_whole(s, form.edge, form.parts[0]);
+    return 0;
+}
+
+/* The k-th slice's outputs, and their place among all. */
+struct taking {
+    enum dtype *types;
+    struct shape *shapes;
+    const char **reductions;
+    int *slots;
+    int n;
+};
+
+static void list_outputs(struct slicer *s, const struct node *take, int k, struct taking *t)
+{
+    size_t n = (size_t)take->n_outputs;
+    *t = (struct taking){.types = arena_array(&s->arena, n, sizeof *t->types),
+                         .shapes = arena_array(&s->arena, n, sizeof *t->shapes),
+                         .reductions = arena_array(&s->arena, n, sizeof *t->reductions),
+                         .slots = arena_array(&s->arena, n, sizeof *t->slots)};
+    for (int i = 0; i < take->n_outputs; i++) {
+        enum taken what = slice_taken(s, take, i);
+        if (!goes_with(what, k))
+            continue;
+        t->types[t->n] = take->outputs[i].type;
+        t->shapes[t->n] = node_attr(take, "shapes")->shapes[i];
+        if (what == TAKEN_DENSE)
+            t->shapes[t->n].dims[0] = slice_rows(slicing_at(s, s->slicing[take->id]), k);
+        t->reductions[t->n] = node_attr(take, "reductions")->strings[i];
+        t->slots[i] = t->n++;
+    }
+}
+
+static struct edge add_take(struct slicer *s, const struct node *node, int k,
+                            const struct taking *t)
+{
+    struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
+                            slice_whole(s, node, node->inputs[1])};
+    struct attr more[] = {
+        {"T", {.kind = ATTR_LIST_TYPE, .n = t->n, .types = t->types}},
+        {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t->n, .shapes = t->shapes}},
+        {"reductions", {.kind = ATTR_LIST_STRING, .n = t->n, .strings = t->reductions}},
+        {"aggregator", attr_string(aggregator_of(s, node, k))}};
+    struct slice_copy copy = {
+        .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4};
+    return slice_add_copy(s, &copy);
+}
+
+int slice_visit_take(struct slicer *s, const struct node *node)
+{
+    size_t n = (size_t)node->n_outputs;
+    struct form *forms = arena_array(&s->arena, n, sizeof *forms);
+    struct edge *all = arena_array(&s->arena, (size_t)slice_n_slices(s, node) + 1, sizeof *all);
+    for (int i = 0; i < node->n_outputs; i++) {
+        enum taken what = slice_taken(s, node, i);
+        forms[i] = slice_new_rows(s, node, i);
+        forms[i].kind = what == TAKEN_INDEX    ? FORM_INDEX
+                        : what == TAKEN_VALUES ? FORM_PART
+                                               : FORM_ROWS;
+        if (what == TAKEN_VALUES)
+            forms[i].index = (struct edge){node->id, slice_partner(node, i)};
+    }
+    for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
+        struct taking t;
+        list_outputs(s, node, k, &t);
+        all[k] = add_take(s, node, k, &t);
+        for (int i = 0; i < node->n_outputs; i++)
+            forms[i].parts[k] = (struct edge){all[k].node, t.slots[i]};
+    }
+    slice_stand_for(s, node, all, slice_n_slices(s, node));
+    for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
+        if (slice_taken(s, node, i) == TAKEN_OTHER)
+            slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
+        else
+            slice_note(s, &forms[i]);
+    }
+    return s->err->code;
+}
+
+/* ClockPush gets the tokens of all pushes. */
+int slice_visit_clock(struct slicer *s, const struct node *node)
+{
+    VEC(struct edge) inputs = VEC_INIT;
+    for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
+        const struct node *from = graph_node(s->from, node->inputs[i].node);
+        const struct form *tokens =
+            s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
+        for (int k = 0; tokens && k < slice_n_slices(s, from); k++)
+            vec_push(&inputs, tokens->parts[k]);
+        if (!tokens)
+            vec_push(&inputs, slice_whole(s, node, node->inputs[i]));
+    }
+    struct slice_copy copy = {
+        .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n};
+    struct edge clock = slice_add_copy(s, &copy);
+    if (edge_exists(clock))
+        rewrite_stand_in(&s->r, node, clock.node);
+    vec_release(&inputs);
+    return s->err->code;
+}

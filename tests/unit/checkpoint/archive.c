@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files of other programs, damaged: each is refused, or read as it was.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "checkpoint/formats/bundle.h"
+#include "checkpoint/formats/bundle_private.h"
+#include "lib/stores.h"
+
+#define DATA "tests/data/checkpoint/"
+
+static char *load(const char *path, size_t *n)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || fstat(fd, &status))
+        fail_msg("%s", path);
+    *n = (size_t)status.st_size;
+    char *bytes = malloc(*n + 1);
+    assert_int_equal(read(fd, bytes, *n), *n);
+    close(fd);
+    return bytes;
+}
+
+static void put(const char *path, const char *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert_int_equal(write(fd, bytes, n), n);
+    close(fd);
+}
+
+static void assert_same(const struct archive *a, const struct archive *b)
+{
+    assert_int_equal(a->tensors.n, b->tensors.n);
+    for (size_t i = 0; i < a->tensors.n; i++) {
+        assert_string_equal(a->tensors.items[i].name, b->tensors.items[i].name);
+        if (!tensor_equal(&a->tensors.items[i].tensor, &b->tensors.items[i].tensor))
+            fail_msg("%s differs", a->tensors.items[i].name);
+    }
+}
+
+/* Of RFC 3720, B.4, and of the table's format: the sum of nothing but zeros. */
+static void sums_are_those_of_the_standard(void **state)
+{
+    char zeros[32] = {0}, ones[32];
+    (void)state;
+    memset(ones, 0xff, sizeof ones);
+    assert_int_equal(bundle_crc(0, zeros, 32), 0x8a9136aa);
+    assert_int_equal(bundle_crc(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(bundle_crc(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(bundle_crc(bundle_crc(0, "1234", 4), "56789", 5), 0xe3069283);
+    assert_int_equal(bundle_crc_mask(0xe3069283), 0xc78ab0e5);
+}
+
+/* Every bit of the index and of the data is under a sum, but for the padding of the footer. */
+static void every_bit_of_a_bundle_counts(void **state)
+{
+    const char *folder = stores_folder();
+    char paths[2][STORES_PATH_BYTES + 64];
+    const char *const names[] = {DATA "small-tf.index", DATA "small-tf.data-00000-of-00001"};
+    struct archive sound, read;
+    struct error err = ERROR_INIT;
+    size_t n[2], refused = 0, tried = 0;
+    char *bytes[2];
+    (void)state;
+    if (bundle_read(names[0], &sound, &err))
+        fail_msg("%s", err.text);
+    for (int f = 0; f < 2; f++) {
+        bytes[f] = load(names[f], &n[f]);
+        snprintf(paths[f], sizeof paths[f], "%s/x.%s", folder, f ? "data-00000-of-00001" : "index");
+        put(paths[f], bytes[f], n[f]);
+    }
+    for (int f = 0; f < 2; f++)
+        for (size_t i = 0; i < 8 * n[f]; i += 3) { /* 3: every byte in two or three of its bits */
+            bytes[f][i / 8] ^= (char)(1 << i % 8);
+            put(paths[f], bytes[f], n[f]);
+            bytes[f][i / 8] ^= (char)(1 << i % 8);
+            tried++;
+            if (bundle_read(paths[0], &read, &err)) {
+                refused++;
+                continue;
+            }
+            assert_same(&sound, &read);
+            archive_release(&read);
+            if (f == 1 || i / 8 < n[0] - BUNDLE_FOOTER_BYTES)
+                fail_msg("bit %zu of file %d was not missed", i, f);
+        }
+    for (size_t cut = 0; cut < n[0]; cut += 7) {
+        put(paths[0], bytes[0], cut);
+        put(paths[1], bytes[1], n[1]);
+        assert_int_not_equal(bundle_read(paths[0], &read, &err), 0);
+    }
+    assert_true(refused > tried / 2);
+    archive_release(&sound);
+    free(bytes[0]);
+    free(bytes[1]);
+    stores_remove(folder);
+}
+
+/* Nothing in safetensors tells damage of the data; what it says of it must hold. */
+static void safetensors_headers_are_not_trusted(void **state)
+{
+    static const char *const wrong[] = {
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+        "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F9\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+        "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+        "{\"a\\u001b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+        "[]",
+        "{\"a\":",
+        "{\"a\":7}",
+    };
+    static const char right[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+    struct archive archive;
+    struct error err = ERROR_INIT;
+    char file[512] = {0};
+    (void)state;
+    for (size_t i = 0; i <= sizeof wrong / sizeof *wrong; i++) {
+        const char *header = i ? wrong[i - 1] : right;
+        size_t n = strlen(header);
+        memcpy(file, &n, 8);
+        memcpy(file + 8, header, n);
+        int code = safetensors_read_memory(file, 8 + n + 8, "x", &archive, &err);
+        if (code != (i ? ERR_DATA : 0))
+            fail_msg("%s: %d", header, code);
+        if (!code)
+            archive_release(&archive);
+        assert_int_not_equal(safetensors_read_memory(file, 8 + n + 7, "x", &archive, &err), 0);
+        assert_int_not_equal(safetensors_read_memory(file, 7 + n, "x", &archive, &err), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_the_standard),
+        cmocka_unit_test(every_bit_of_a_bundle_counts),
+        cmocka_unit_test(safetensors_headers_are_not_trusted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

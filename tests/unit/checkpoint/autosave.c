@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Saving while steps go on: what is saved is of one moment, and the one that was asked for.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "checkpoint/policy/autosave.h"
+#include "checkpoint/variables/restore.h"
+#include "exec/state/aggregate.h"
+#include "exec/state/mark.h"
+#include "exec/state/resource.h"
+#include "graph/text.h"
+#include "lib/stores.h"
+#include "ops/ops.h"
+
+#define VARIABLES 4
+#define SIZE 100000 /* int64 */
+
+static char path[STORES_PATH_BYTES + 16];
+
+static int setup(void **state)
+{
+    *state = (void *)(uintptr_t)stores_folder();
+    snprintf(path, sizeof path, "%s/store", (char *)*state);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    stores_remove(*state);
+    return 0;
+}
+
+static void make_variables(struct variable_store *store, struct variable *variables[VARIABLES])
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    struct error err = ERROR_INIT;
+    for (int i = 0; i < VARIABLES; i++) {
+        struct variable like = {
+            .container = "default", .name = names[i], .type = INT64, .shape = shape_vector(SIZE)};
+        assert_int_equal(variable_store_get(store, &like, &variables[i], &err), 0);
+    }
+}
+
+/* What a step does: every element of every variable becomes the number of the step. */
+static void write_all(struct variable *variables[VARIABLES], int64_t step)
+{
+    const struct shape shape = shape_vector(SIZE);
+    for (int i = 0; i < VARIABLES; i++) {
+        struct error err = ERROR_INIT;
+        variable_hold_wait(variables[i], true);
+        if (variable_prepare_write(variables[i], &shape, false, &err))
+            fail_msg("%s", err.text);
+        int64_t *data = variables[i]->value.data;
+        for (int k = 0; k < SIZE; k++)
+            data[k] = step;
+        variable_written(variables[i]);
+        variable_unhold(variables[i], true);
+    }
+}
+
+static void check_value(const struct tensor *value, int64_t step)
+{
+    const int64_t *data = value->data;
+    for (int k = 0; k < SIZE; k++)
+        if (data[k] != step)
+            fail_msg("element %d is of step %lld, not %lld", k, (long long)data[k],
+                     (long long)step);
+}
+
+/* ---- marks ---- */
+
+static void place_marks(struct variable *variables[VARIABLES], struct variable_marks *marks)
+{
+    const variable_vec all = {variables, VARIABLES, VARIABLES};
+    variable_marks_place(&all, marks);
+}
+
+static void *collect(void *marks)
+{
+    struct error *err = calloc(1, sizeof *err);
+    variable_marks_collect(marks, err);
+    return err;
+}
+
+static void marks_keep_what_is_written_over(void **state)
+{
+    struct variable_store *store = variable_store_new();
+    struct variable *variables[VARIABLES];
+    (void)state;
+    make_variables(store, variables);
+    for (int64_t step = 1; step < 20; step++) {
+        struct variable_marks marks;
+        pthread_t thread;
+        void *err;
+        write_all(variables, step);
+        place_marks(variables, &marks);
+        assert_int_equal(marks.n, VARIABLES);
+        assert_int_equal(pthread_create(&thread, NULL, collect, &marks), 0);
+        write_all(variables, 1000 + step); /* while they are collected */
+        write_all(variables, 2000 + step);
+        pthread_join(thread, &err);
+        assert_int_equal(((struct error *)err)->code, 0);
+        free(err);
+        for (int i = 0; i < VARIABLES; i++) {
+            check_value(&marks.items[i].value, step);
+            assert_int_equal(marks.items[i].updates, 3 * step - 2);
+            assert_null(variables[i]->mark);
+        }
+        variable_marks_release(&marks);
+    }
+    variable_store_free(store);
+}
+
+static void marks_that_nobody_collects_are_taken_away(void **state)
+{
+    struct variable_store *store = variable_store_new();
+    struct variable *variables[VARIABLES];
+    struct variable_marks marks;
+    (void)state;
+    make_variables(store, variables);
+    place_marks(variables, &marks); /* nothing has a value yet */
+    assert_int_equal(marks.n, 0);
+    variable_marks_release(&marks);
+    write_all(variables, 1);
+    place_marks(variables, &marks);
+    variable_marks_release(&marks);
+    write_all(variables, 2);
+    variable_store_free(store);
+}
+
+/* ---- saves ---- */
+
+static int said;
+
+static void say(void *context, const char *line)
+{
+    (void)context;
+    print_message("%s\n", line);
+    said++;
+}
+
+static struct autosave *open_autosave(const struct autosave_options *like,
+                                      struct variable_store *variables)
+{
+    struct autosave_options options = *like;
+    struct autosave *a;
+    struct error err = ERROR_INIT;
+    options.path = path;
+    options.producer = options.owner = "test";
+    options.variables = variables;
+    options.say = say;
+    said = 0;
+    if (autosave_open(&options, &a, &err))
+        fail_msg("%s", err.text);
+    return a;
+}
+
+static void check_checkpoint(struct store *store, int64_t step)
+{
+    struct checkpoint *c;
+    struct error err = ERROR_INIT;
+    double value;
+    assert_int_equal(checkpoint_open(store, step, &c, NULL, &err), 0);
+    assert_int_equal(c->entries.n, VARIABLES);
+    for (int i = 0; i < VARIABLES; i++) {
+        struct tensor t;
+        assert_int_equal(checkpoint_read(c, i, &t, &err), 0);
+        check_value(&t, step);
+        assert_int_equal(c->entries.items[i].tensor->updates, step);
+        tensor_release(&t);
+    }
+    assert_true(ckpt_manifest_find_scalar(&c->manifest, "loss", &value));
+    assert_true(value == 1.0 / (double)step);
+    checkpoint_close(c);
+}
+
+static void run_steps(struct autosave *a, struct variable *variables[VARIABLES], int64_t first,
+                      int64_t last)
+{
+    for (int64_t step = first; step <= last; step++) {
+        write_all(variables, step);
+        autosave_set_scalar(a, "loss", 1.0 / (double)step);
+        autosave_step(a, step);
+    }
+}
+
+static void every_save_is_of_one_step(void **state)
+{
+    struct variable_store *variables = variable_store_new();
+    struct variable *v[VARIABLES];
+    struct error err = ERROR_INIT;
+    manifest_vec all;
+    double longest;
+    int64_t begun;
+    (void)state;
+    make_variables(variables, v);
+    struct autosave *a = open_autosave(&(struct autosave_options){.every_steps = 7}, variables);
+    run_steps(a, v, 1, 200);
+    assert_int_equal(autosave_finish(a, 200, &err), 0);
+    autosave_stalls(a, &longest, &begun);
+    autosave_close(a);
+    assert_int_equal(said, 0);
+    struct store *store = stores_open(path, false);
+    assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+    assert_in_range(all.n, begun, begun + 1);
+    assert_in_range(begun, 1, 200 / 7);
+    for (size_t i = 0; i < all.n; i++)
+        check_checkpoint(store, all.items[i].step);
+    assert_int_equal(all.items[0].step, 7);
+    assert_int_equal(all.items[all.n - 1].step, 200);
+    manifests_release(&all);
+    store_close(store);
+    variable_store_free(variables);
+}
+
+static void the_best_is_saved_when_it_comes(void **state)
+{
+    static const double losses[] = {5, 3, 4, 2, 2, 9};
+    struct variable_store *variables = variable_store_new();
+    struct variable *v[VARIABLES];
+    struct error err = ERROR_INIT;
+    manifest_vec all;
+    (void)state;
+    make_variables(variables, v);
+    const struct autosave_options options = {.best = "loss", .best_is_low = true};
+    for (int again = 0; again < 2; again++) { /* the second time nothing is better than ever */
+        struct autosave *a = open_autosave(&options, variables);
+        for (int64_t step = 1; step <= 6; step++) {
+            write_all(v, step);
+            autosave_set_scalar(a, "loss", losses[step - 1]);
+            autosave_step(a, step);
+            while (autosave_is_saving(a))
+                usleep(1000);
+        }
+        autosave_close(a);
+    }
+    struct store *store = stores_open(path, false);
+    assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+    assert_int_equal(all.n, 3);
+    assert_int_equal(all.items[0].step, 1);
+    assert_int_equal(all.items[1].step, 2);
+    assert_int_equal(all.items[2].step, 4);
+    manifests_release(&all);
+    store_close(store);
+    variable_store_free(variables);
+}
+
+/* What was pushed and not yet applied is part of a checkpoint. */
+static void resources_are_saved_and_restored(void **state)
+{
+    struct variable_store *variables = variable_store_new(), *back = variable_store_new();
+    struct variable *v[VARIABLES];
+    struct error err = ERROR_INIT;
+    struct graph *graph;
+    struct restored restored;
+    int64_t value = 7, bytes, pushes;
+    const struct push_id id = {.worker = 1, .incarnation = 2, .seq = 3};
+    const struct tensor pushed = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
+    struct tensor copy;
+    (void)state;
+    make_variables(variables, v);
+    write_all(v, 5);
+    assert_int_equal(tensor_copy(&copy, &pushed, &err), 0);
+    aggregator_push(resource_get(variables, &aggregator_kind, "default", "sum"), &id, &copy, 1);
+    tensor_release(&copy);
+    struct autosave *a = open_autosave(&(struct autosave_options){0}, variables);
+    if (autosave_finish(a, 5, &err))
+        fail_msg("%s", err.text);
+    autosave_close(a);
+    const char *text = "n = NoOp()\n";
+    assert_int_equal(graph_parse_text(text, strlen(text), "test", ops_registry(), &graph, &err), 0);
+    const struct restore_request request = {.graph = graph, .variables = back};
+    struct store *store = stores_open(path, false);
+    if (store_restore(store, CHECKPOINT_NEWEST, &request, &restored, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(restored.step, 5);
+    aggregator_size(resource_get(back, &aggregator_kind, "default", "sum"), &bytes, &pushes);
+    assert_int_equal(pushes, 1);
+    assert_int_equal(bytes, sizeof value);
+    store_close(store);
+    graph_free(graph);
+    variable_store_free(variables);
+    variable_store_free(back);
+}
+
+static void intervals_are_steps_or_times(void **state)
+{
+    int64_t steps;
+    double seconds;
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(autosave_parse_interval("100", &steps, &seconds, &err), 0);
+    assert_int_equal(steps, 100);
+    assert_true(seconds == 0);
+    assert_int_equal(autosave_parse_interval("2m", &steps, &seconds, &err), 0);
+    assert_true(seconds == 120);
+    assert_int_equal(autosave_parse_interval("0", &steps, &seconds, &err), ERR_USAGE);
+    assert_int_equal(autosave_parse_interval("-3s", &steps, &seconds, &err), ERR_USAGE);
+    assert_int_equal(autosave_parse_interval("often", &steps, &seconds, &err), ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_keep_what_is_written_over),
+        cmocka_unit_test(marks_that_nobody_collects_are_taken_away),
+        cmocka_unit_test_setup_teardown(every_save_is_of_one_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_best_is_saved_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(resources_are_saved_and_restored, setup, teardown),
+        cmocka_unit_test(intervals_are_steps_or_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

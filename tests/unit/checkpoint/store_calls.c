@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kill -9 at every system call of a save, a forget, a prune, a copy and the making of a store, and
+ * each of the calls that reach the disk made to fail: what was committed restores exactly, nothing
+ * stays locked, and the next save and prune do as if nothing had happened.
+ *
+ * STORE_SWEEPS: how often all of it is done, with other sizes each time (once by default).
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "checkpoint/store/maintain.h"
+#include "lib/deeds.h"
+#include "lib/stores.h"
+
+#define OLD 2 /* the newest checkpoint before, and what is saved */
+#define NEW 3
+#define NAME_BYTES (STORES_PATH_BYTES + 32)
+
+struct file {
+    char name[NAME_BYTES], lock[NAME_BYTES];
+    char *bytes;
+    size_t n;
+};
+
+static char path[NAME_BYTES], copy_path[NAME_BYTES], new_path[NAME_BYTES];
+static struct file files[2]; /* of the stores, as they are before */
+static int64_t size;         /* floats of a checkpoint */
+
+/* ---- what is done: each is run by a child of its own ---- */
+
+static int open_writing(const char *name, struct store **store, struct error *err)
+{
+    const struct store_options options = {.write = true, .owner = "test"};
+    return store_open(name, &options, store, err);
+}
+
+static int save(void *context)
+{
+    struct store *store;
+    struct error err = ERROR_INIT;
+    (void)context;
+    if (open_writing(path, &store, &err))
+        return deed_tell(&err);
+    if (!stores_save(store, NEW, size, NULL, &err))
+        deed_done();
+    store_close(store);
+    return deed_tell(&err);
+}
+
+static int forget(void *context)
+{
+    struct store *store;
+    struct error err = ERROR_INIT;
+    (void)context;
+    if (open_writing(path, &store, &err))
+        return deed_tell(&err);
+    store_forget(store, (int64_t[]){0}, 1, &err);
+    store_close(store);
+    return deed_tell(&err);
+}
+
+static int prune(void *context)
+{
+    struct prune_report report;
+    struct store *store;
+    struct error err = ERROR_INIT;
+    (void)context;
+    if (open_writing(path, &store, &err))
+        return deed_tell(&err);
+    store_prune(store, false, NULL, &report, &err); /* of step 1 */
+    store_close(store);
+    return deed_tell(&err);
+}
+
+static int copy(void *context)
+{
+    struct store *from, *to;
+    struct checkpoint *c;
+    struct error err = ERROR_INIT;
+    (void)context;
+    if (store_open(path, NULL, &from, &err))
+        return deed_tell(&err);
+    if (!open_writing(copy_path, &to, &err)) {
+        if (!checkpoint_open(from, OLD, &c, NULL, &err)) {
+            if (!checkpoint_copy(c, to, NULL, NULL, &err))
+                deed_done();
+            checkpoint_close(c);
+        }
+        store_close(to);
+    }
+    store_close(from);
+    return deed_tell(&err);
+}
+
+static int make(void *context)
+{
+    struct error err = ERROR_INIT;
+    (void)context;
+    store_create(new_path, &err);
+    return deed_tell(&err);
+}
+
+/* ---- before and after ---- */
+
+static void keep(struct file *file, const char *store)
+{
+    struct stat status;
+    snprintf(file->name, sizeof file->name, "%.*s/data.mdb", STORES_PATH_BYTES, store);
+    snprintf(file->lock, sizeof file->lock, "%.*s/lock.mdb", STORES_PATH_BYTES, store);
+    assert_int_equal(stat(file->name, &status), 0);
+    file->n = (size_t)status.st_size;
+    file->bytes = malloc(file->n);
+    FILE *f = fopen(file->name, "rb");
+    assert_int_equal(fread(file->bytes, 1, file->n, f), file->n);
+    fclose(f);
+}
+
+/* With the table of readers that belongs to it, which is made anew. */
+static void put_back(const struct file *file)
+{
+    unlink(file->lock);
+    int fd = open(file->name, O_WRONLY | O_TRUNC);
+    assert_int_equal(write(fd, file->bytes, file->n), file->n);
+    close(fd);
+}
+
+static int setup(void **state)
+{
+    struct error err = ERROR_INIT;
+    deeds_begin();
+    *state = (void *)(uintptr_t)stores_folder();
+    snprintf(path, sizeof path, "%s/store", (char *)*state);
+    snprintf(copy_path, sizeof copy_path, "%s/copy", (char *)*state);
+    snprintf(new_path, sizeof new_path, "%s/new", (char *)*state);
+    if (store_create(path, &err) || store_create(copy_path, &err))
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    deeds_end();
+    stores_remove(*state);
+    return 0;
+}
+
+/* Steps 0 and 2; the chunks of step 1, which is forgotten, wait for a prune. */
+static void fill(void)
+{
+    struct error err = ERROR_INIT;
+    struct store *store = stores_open(path, true);
+    for (int64_t step = 0; step <= OLD; step++)
+        stores_must_save(store, step, size);
+    assert_int_equal(store_forget(store, (int64_t[]){1}, 1, &err), 0);
+    store_close(store);
+    store = stores_open(copy_path, true);
+    stores_must_save(store, 0, size);
+    store_close(store);
+    keep(&files[0], path);
+    keep(&files[1], copy_path);
+}
+
+static void empty(void **state)
+{
+    for (int i = 0; i < 2; i++)
+        free(files[i].bytes);
+    teardown(state);
+    setup(state);
+}
+
+static void compare_all(struct store *store)
+{
+    struct error err = ERROR_INIT;
+    manifest_vec all;
+    assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+    for (size_t i = 0; i < all.n; i++) {
+        struct checkpoint *c;
+        if (checkpoint_open(store, all.items[i].step, &c, NULL, &err) ||
+            stores_compare(c, size, &err))
+            fail_msg("%s", err.text);
+        checkpoint_close(c);
+    }
+    manifests_release(&all);
+}
+
+/* Opens without waiting for a lock. The newest step, once all that is listed was found to be right
+ * and another step could be saved. */
+static int64_t check(const char *name)
+{
+    struct prune_report report;
+    struct error err = ERROR_INIT;
+    struct store *store = stores_open(name, true);
+    assert_int_equal(store_pages(store)->lost, 0);
+    int64_t newest = stores_newest(store, size);
+    compare_all(store);
+    stores_must_save(store, NEW + 1, size);
+    assert_int_equal(store_prune(store, false, NULL, &report, &err), 0);
+    assert_int_equal(stores_newest(store, size), NEW + 1);
+    store_close(store);
+    store = stores_open(name, false);
+    assert_int_equal(store_pages(store)->lost, 0);
+    compare_all(store);
+    store_close(store);
+    return newest;
+}
+
+/* The newest step where there may be a new one: OLD or NEW, 0 or OLD in the copy. */
+static bool check_both(bool saves, bool copies)
+{
+    int64_t newest = check(path), copied = check(copy_path);
+    assert_true(newest == OLD || (saves && newest == NEW));
+    assert_true(copied == 0 || (copies && copied == OLD));
+    return newest == NEW || copied == OLD;
+}
+
+static void check_new(void)
+{
+    struct error err = ERROR_INIT;
+    char command[NAME_BYTES + 16];
+    if (!store_exists(new_path) && store_create(new_path, &err))
+        fail_msg("%s", err.text);
+    struct store *store = stores_open(new_path, true);
+    stores_must_save(store, 1, 10);
+    store_close(store);
+    snprintf(command, sizeof command, "rm -rf '%s'", new_path);
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- the sweeps ---- */
+
+static const struct deed deeds[] = {{"save", save, true},
+                                    {"forget", forget, false},
+                                    {"prune", prune, false},
+                                    {"copy", copy, true},
+                                    {"make", make, false}};
+
+static bool check_after(const struct deed *deed)
+{
+    if (deed->work == make) {
+        check_new();
+        return false;
+    }
+    bool changed = check_both(deed->work == save, deed->work == copy);
+    put_back(&files[0]);
+    put_back(&files[1]);
+    return changed;
+}
+
+/* Who is killed shows a sanitizer nothing, and takes ten times as long with it. */
+static void killed_at_every_system_call(void **state)
+{
+    if (SANITIZED || !traced_works())
+        skip();
+    for (int sweep = 0; sweep < deed_sweeps(); sweep++) {
+        size = sweep % 2 ? 300000 + 4099 * sweep : 10000 + 4099 * sweep;
+        fill();
+        for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
+            deed_kill_all_along(&deeds[i], 1, check_after);
+        empty(state);
+    }
+}
+
+#ifdef __x86_64__
+
+static void every_call_may_fail(void **state)
+{
+    static const int errors[] = {EIO, ENOSPC, EACCES};
+    if (!traced_works())
+        skip();
+    for (int sweep = 0; sweep < deed_sweeps(); sweep++) {
+        size = sweep % 2 ? 270000 + 4099 * sweep : 10000 + 4099 * sweep;
+        fill();
+        for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
+            deed_fail_all_along(&deeds[i], errors[(sweep + i) % 3], 1, check_after);
+        empty(state);
+    }
+}
+
+#else
+
+static void every_call_may_fail(void **state)
+{
+    (void)state;
+    skip(); /* changing a call is written for one machine only */
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(killed_at_every_system_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_call_may_fail, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Placement: constraints, colocation and kernels, and what is said when they contradict each other.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/unit.h"
+
+#include "graph/text.h"
+#include "ops/ops.h"
+#include "pass/place/place.h"
+
+/* A machine with an accelerator that knows few ops. */
+static const struct kernel_row rows[] = {
+    {.op = "Placeholder", .device = "CPU"},  {.op = "Variable", .device = "CPU"},
+    {.op = "Neg", .device = "CPU"},          {.op = "Exp", .device = "CPU"},
+    {.op = "Assign", .device = "CPU"},       {.op = "Variable", .device = "CUDA"},
+    {.op = "Assign", .device = "CUDA"},      {.op = "Neg", .device = "CUDA", .types = "T=float32"},
+    {.op = "Placeholder", .device = "CUDA"}, {.op = "Abs", .device = "CUDA"},
+};
+static const struct kernel_table kernels = {rows, sizeof rows / sizeof *rows};
+
+struct placed {
+    struct graph *graph;
+    struct placement placement;
+    struct error err;
+    char reasons[1024];
+};
+
+static void note(void *context, const struct node *node, const char *reason)
+{
+    struct placed *p = context;
+    size_t n = strlen(p->reasons);
+    snprintf(p->reasons + n, sizeof p->reasons - n, "%s: %s\n", node->name, reason);
+}
+
+static void open_graph(struct placed *p, const char *devices, const char *text)
+{
+    char *copy = strdup(devices), *rest = copy, *device;
+    memset(p, 0, sizeof *p);
+    while ((device = strsep(&rest, ",")))
+        if (placement_add(&p->placement, device, &p->err))
+            fail_msg("%s", p->err.text);
+    free(copy);
+    if (graph_parse_text(text, strlen(text), "m", ops_registry(), &p->graph, &p->err))
+        fail_msg("%s", p->err.text);
+}
+
+static int place(struct placed *p)
+{
+    struct place_options options = {
+        .placement = &p->placement, .kernels = &kernels, .note = note, .context = p};
+    return place_graph(p->graph, &options, &p->err);
+}
+
+static void finish(struct placed *p)
+{
+    placement_release(&p->placement);
+    graph_free(p->graph);
+}
+
+#define HERE "/job:localhost/task:0/device:"
+#define X "x = Placeholder() {dtype=float32, shape=[2]}\n"
+#define V "v = Variable() {dtype=float32, shape=[2]}"
+#define PS0 "/job:ps/task:0/device:CPU:0"
+#define PS1 "/job:ps/task:1/device:CPU:0"
+
+/* `want`: "name=DEVICE" of each node, in order, separated by blanks. */
+static void check(const char *devices, const char *text, const char *want)
+{
+    struct placed p;
+    struct str got = STR_INIT;
+    open_graph(&p, devices, text);
+    if (place(&p))
+        fail_msg("%s", p.err.text);
+    for (size_t i = 0; i < p.graph->nodes.n; i++) {
+        const struct node *node = graph_node(p.graph, (int)i);
+        str_printf(&got, "%s%s=%s", i ? " " : "", node->name,
+                   str_starts(node->assigned, HERE) ? node->assigned + strlen(HERE)
+                                                    : node->assigned);
+    }
+    assert_string_equal(str_text(&got), want);
+    str_release(&got);
+    finish(&p);
+}
+
+static void check_fails(const char *devices, const char *text, const char *message)
+{
+    struct placed p;
+    open_graph(&p, devices, text);
+    int code = place(&p);
+    unit_assert_error(code, p.err, ERR_DATA, message);
+    for (size_t i = 0; i < p.graph->nodes.n; i++) /* the graph is as before */
+        assert_string_equal(graph_node(p.graph, (int)i)->assigned, "");
+    finish(&p);
+}
+
+static void test_constraints(void **state)
+{
+    (void)state;
+    check("CPU:0", X "y = Neg(x)\n", "x=CPU:0 y=CPU:0");
+    check("CPU:0,CPU:1", X "y = Neg(x) @?/device:CPU:1\n", "x=CPU:0 y=CPU:1");
+    check("CPU:0,CPU:1", X "y = Neg(x) @?/job:localhost\nz = Neg(x) @?/task:0/cpu:1\n",
+          "x=CPU:0 y=CPU:0 z=CPU:1");
+    check(PS0 "," PS1, X "y = Neg(x) @?/task:1\n", "x=" PS0 " y=" PS1);
+}
+
+static void test_kernels(void **state)
+{
+    (void)state;
+    /* An accelerator goes first, whatever the order, where there is a kernel for the types. */
+    check("CPU:0,CUDA:0", X "y = Neg(x)\nz = Exp(y)\na = Abs(x)\n",
+          "x=CUDA:0 y=CUDA:0 z=CPU:0 a=CUDA:0");
+    check("CUDA:0,CPU:0", "x = Placeholder() {dtype=int32, shape=[2]}\ny = Neg(x)\n",
+          "x=CUDA:0 y=CPU:0");
+    check("CPU:0,CUDA:0", X "y = Neg(x) @?/device:CPU:0\n", "x=CUDA:0 y=CPU:0");
+}
+
+static void test_colocation(void **state)
+{
+    (void)state;
+    check("CPU:0,CPU:1",
+          X "a = Neg(x) @?/device:CPU:1\nb = Neg(a) {_class=[\"loc:@a\"]}\n"
+            "c = Neg(x) {_class=[\"loc:@b\"]}\nd = Neg(c)\n",
+          "x=CPU:0 a=CPU:1 b=CPU:1 c=CPU:1 d=CPU:0");
+    /* Partial wishes of a group add up; one node may join two groups. */
+    check(PS0 "," PS1 ",CPU:0",
+          X "a = Neg(x) @?/job:ps\nb = Neg(x) @?/task:1\n"
+            "c = Neg(x) {_class=[\"loc:@a\",\"loc:@b\"]}\n",
+          "x=" PS0 " a=" PS1 " b=" PS1 " c=" PS1);
+    /* A group goes where all of it has kernels. */
+    check("CPU:0,CUDA:0", X "a = Neg(x)\nb = Exp(x) {_class=[\"loc:@a\"]}\n",
+          "x=CUDA:0 a=CPU:0 b=CPU:0");
+}
+
+static void test_references(void **state)
+{
+    (void)state;
+    check("CPU:0,CPU:1", V " @?/device:CPU:1\n" X "u = Assign(v, x)\ny = Neg(v)\n",
+          "v=CPU:1 x=CPU:0 u=CPU:1 y=CPU:0");
+}
+
+static void test_places_are_kept(void **state)
+{
+    (void)state;
+    check("CPU:0,CPU:1", X "y = Neg(x) @" HERE "CPU:1\nz = Neg(y) {_class=[\"loc:@y\"]}\n",
+          "x=CPU:0 y=CPU:1 z=CPU:1");
+    /* Not there any more, or against what is asked for now. */
+    check("CPU:0", X "y = Neg(x) @" HERE "CPU:1\n", "x=CPU:0 y=CPU:0");
+    check("CPU:0,CPU:1", X "y = Neg(x) @?/device:CPU:0 @" HERE "CPU:1\n", "x=CPU:0 y=CPU:0");
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, "CPU:0,CPU:1,CUDA:0",
+               V "\n" X "u = Assign(v, x)\ny = Neg(x) @?/device:CPU:1\nz = Abs(y)\n"
+                 "w = Neg(x) @" HERE "CPU:0\n");
+    if (place(&p))
+        fail_msg("%s", p.err.text);
+    assert_string_equal(p.reasons, "v: variable\nx: first device with a kernel\nu: with v\n"
+                                   "y: asked for /device:CPU:1\nz: only device with a kernel\n"
+                                   "w: placed there before\n");
+    finish(&p);
+}
+
+static void test_conflict_names_the_shortest_chain(void **state)
+{
+    (void)state;
+    check_fails(PS0 "," PS1,
+                "W = Variable() {dtype=float32, shape=[2]} @?/job:ps/task:0 at m.lua:3\n" X
+                "W/slot = Neg(x) {_class=[\"loc:@W\"]} at m.lua:5\n"
+                "far = Neg(x) {_class=[\"loc:@W/slot\"]}\n"
+                "farther = Neg(x) {_class=[\"loc:@far\",\"loc:@m\"]}\n"
+                "m = Neg(x) {_class=[\"loc:@W/slot\"]} @?/job:ps/task:1 at m.lua:8\n",
+                "'W' on /job:ps/task:0 (m.lua:3) and 'm' on /job:ps/task:1 (m.lua:8) must share a "
+                "device: W -> W/slot -> m");
+    check_fails(PS0 "," PS1, V " @?/task:0\n" X "u = Assign(v, x) @?/task:1\n",
+                "'v' on /task:0 and 'u' on /task:1 must share a device: v -> u");
+}
+
+static void test_missing_kernels(void **state)
+{
+    (void)state;
+    check_fails("CPU:0", X "y = Tanh(x) at m.lua:3\n",
+                "node 'y' (m.lua:3): no kernel for Tanh on CPU");
+    check_fails("CUDA:0", "x = Placeholder() {dtype=int32, shape=[2]}\ny = Neg(x)\n",
+                "node 'y': no kernel for Neg on CUDA with T=int32");
+    check_fails("CPU:0,CUDA:0", X "y = Exp(x) @?/device:CUDA\n",
+                "node 'y': no kernel for Exp on CUDA");
+    check_fails("CPU:0,CUDA:0", X "y = Exp(x)\nz = Abs(x) {_class=[\"loc:@y\"]} at m.lua:3\n",
+                "'y' on CPU and 'z' on CUDA (m.lua:3) must share a device: y -> z");
+}
+
+static void test_unknown_devices(void **state)
+{
+    (void)state;
+    check_fails("CPU:0", X "y = Neg(x) @?/device:CPU:1 at m.lua:3\n",
+                "node 'y' (m.lua:3): /device:CPU:1 is not in this cluster: it has " HERE "CPU:0");
+    check_fails(PS0 ",CPU:1", X "a = Neg(x) @?/job:ps\nb = Neg(x) {_class=[\"loc:@a\"]} @?/cpu:1\n",
+                "node 'a': /job:ps/device:CPU:1 is not in this cluster: it has " PS0 ", " HERE
+                "CPU:1");
+}
+
+static void test_bad_devices(void **state)
+{
+    (void)state;
+    struct placement p = {.arena = ARENA_INIT};
+    struct error err = ERROR_INIT;
+    assert_int_equal(placement_add(&p, "/job:ps", &err), ERR_DATA);
+    assert_string_equal(err.text, "'/job:ps' is not a whole device, as CPU:0 is");
+    assert_int_equal(placement_add(&p, "CPU:x", &err), ERR_DATA);
+    assert_int_equal(placement_add(&p, "CPU", &err), 0);
+    assert_string_equal(p.devices.items[0].text, HERE "CPU:0");
+    assert_int_equal(placement_add(&p, "cpu:0", &err), ERR_DATA);
+    assert_string_equal(err.text, "device 'cpu:0' is given twice");
+    placement_release(&p);
+}
+
+static void test_every_op_has_a_place(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, "CPU:0", X V "\nu = Assign(v, x)\n");
+    struct place_options options = {.placement = &p.placement, .kernels = ops_kernels()};
+    assert_int_equal(place_graph(p.graph, &options, &p.err), 0);
+    finish(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constraints),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_colocation),
+        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_places_are_kept),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_conflict_names_the_shortest_chain),
+        cmocka_unit_test(test_missing_kernels),
+        cmocka_unit_test(test_unknown_devices),
+        cmocka_unit_test(test_bad_devices),
+        cmocka_unit_test(test_every_op_has_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Placement by simulation: times that can be worked out by hand, memory, variables over shards, and
+ * over random graphs that no trivial placement is better.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/unit.h"
+
+#include "graph/text.h"
+#include "lib/random_graph.h"
+#include "ops/ops.h"
+#include "pass/place/place.h"
+
+#define N_GRAPHS 300
+
+struct placed {
+    struct graph *graph;
+    struct cluster cluster;
+    struct placement placement;
+    struct costs costs;
+    struct place_costs model;
+    struct place_options options;
+    struct place_result result;
+    struct error err;
+};
+
+static void open_cluster(struct placed *p, const char *cluster, const char *costs)
+{
+    memset(p, 0, sizeof *p);
+    if (cluster_parse(&p->cluster, cluster, "c", &p->err) ||
+        placement_add_cluster(&p->placement, &p->cluster, &p->err) ||
+        costs_parse(&p->costs, costs, "costs", &p->err))
+        fail_msg("%s", p->err.text);
+    p->model = (struct place_costs){.measured = &p->costs, .assume = 32};
+    p->options = (struct place_options){.placement = &p->placement,
+                                        .kernels = ops_kernels(),
+                                        .model = &p->model,
+                                        .result = &p->result};
+}
+
+static void open_graph(struct placed *p, const char *cluster, const char *costs, const char *text)
+{
+    open_cluster(p, cluster, costs);
+    if (graph_parse_text(text, strlen(text), "m", ops_registry(), &p->graph, &p->err))
+        fail_msg("%s", p->err.text);
+}
+
+static void finish(struct placed *p)
+{
+    placement_release(&p->placement);
+    cluster_release(&p->cluster);
+    costs_release(&p->costs);
+    graph_free(p->graph);
+}
+
+static void place(struct placed *p)
+{
+    if (place_graph(p->graph, &p->options, &p->err))
+        fail_msg("%s", p->err.text);
+}
+
+static const char *where(const struct placed *p, const char *name)
+{
+    return graph_find(p->graph, name)->assigned;
+}
+
+#define A "/job:a/task:0/device:CPU:0"
+#define B "/job:b/task:0/device:CPU:0"
+#define TWO "task a:0 h:1\ntask b:0 h:2\n"
+#define X "x = Placeholder() {dtype=float32, shape=[250]}\n" /* 1000 bytes */
+#define FORK X "l = Neg(x)\nr = Abs(x)\nj = Add(l, r)\n"
+
+/* Two branches of 1 ms, a join of 1 ms; a tensor takes 10 + 10 us. */
+static void test_a_fork_uses_both(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, TWO "link * * bandwidth=100000000 latency=10us\n",
+               "node l 1e6\nnode r 1e6\nnode j 1e6\n", FORK);
+    place(&p);
+    assert_string_not_equal(where(&p, "l"), where(&p, "r"));
+    /* x crosses first; the branch that did not wait has sent its result when the other ends. */
+    assert_true(fabs(p.result.makespan - 2.02e6) < 1);
+    assert_true(fabs(p.result.one_device - 3e6) < 1);
+    assert_int_equal(p.result.n_transfers, 2);
+    assert_true(p.result.transfer_bytes == 2000);
+    finish(&p);
+}
+
+/* The same when a crossing costs more than computing. */
+static void test_slow_links_keep_it_together(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, TWO "link * * bandwidth=1M latency=2ms\n",
+               "node l 1e6\nnode r 1e6\nnode j 1e6\n", FORK);
+    place(&p);
+    assert_true(fabs(p.result.makespan - 3e6) < 1);
+    assert_int_equal(p.result.n_transfers, 0);
+    for (size_t i = 1; i < p.graph->nodes.n; i++)
+        assert_string_equal(graph_node(p.graph, (int)i)->assigned,
+                            graph_node(p.graph, 0)->assigned);
+    finish(&p);
+}
+
+/* A chain stays where its source must be, unless the fast device makes up for the way. */
+static void test_a_chain_and_a_faster_device(void **state)
+{
+    (void)state;
+    static const char chain[] =
+        "x = Placeholder() {dtype=float32, shape=[250]} @?/job:a\ny = Neg(x)\nz = Neg(y)\n";
+    struct placed p;
+    open_graph(&p, "task a:0 h:1\ntask b:0 h:2 speed=4\nlink * * bandwidth=1G latency=2ms\n",
+               "op Neg 1e6\n", chain);
+    place(&p);
+    assert_string_equal(where(&p, "y"), A);
+    assert_string_equal(where(&p, "z"), A);
+    finish(&p);
+    open_graph(&p, "task a:0 h:1\ntask b:0 h:2 speed=4\nlink * * bandwidth=1G latency=1ms\n",
+               "op Neg 1e6\n", chain);
+    place(&p);
+    assert_string_equal(where(&p, "y"), B); /* 1 + 0.25 + 0.25 ms against 2 */
+    assert_string_equal(where(&p, "z"), B);
+    finish(&p);
+}
+
+/* Three variables of 400 bytes, two devices of 1000. */
+static void test_memory_forces_a_split(void **state)
+{
+    (void)state;
+    static const char text[] = "u = Variable() {dtype=float32, shape=[100]}\n"
+                               "v = Variable() {dtype=float32, shape=[100]}\n"
+                               "w = Variable() {dtype=float32, shape=[100]}\n";
+    struct placed p;
+    open_graph(&p, "task a:0 h:1 memory=1000\ntask b:0 h:2 memory=1000\n", "", text);
+    place(&p);
+    int on_a = !strcmp(where(&p, "u"), A) + !strcmp(where(&p, "v"), A) + !strcmp(where(&p, "w"), A);
+    assert_in_range(on_a, 1, 2);
+    assert_true(isinf(p.result.one_device));
+    finish(&p);
+    open_graph(&p, "task a:0 h:1 memory=500\ntask b:0 h:2 memory=500\n", "", text);
+    assert_int_equal(place_graph(p.graph, &p.options, &p.err), ERR_DATA);
+    assert_true(str_starts(p.err.text, "the graph does not fit: it needs 1200 bytes on "));
+    finish(&p);
+}
+
+#define CLUSTER                                                                                    \
+    "task ps:0 h:1 memory=1000\ntask ps:1 h:2 memory=1000\n"                                       \
+    "task worker:0 h:3\ntask worker:1 h:4\n"
+#define PS0 "/job:ps/task:0/device:CPU:0"
+#define PS1 "/job:ps/task:1/device:CPU:0"
+
+static void test_variables_over_shards(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, CLUSTER, "",
+               "a = Variable() {dtype=float32, shape=[50]}\n"
+               "b = Variable() {dtype=float32, shape=[100]}\n"
+               "c = Variable() {dtype=float32, shape=[40]}\n"
+               "slot = Variable() {dtype=float32, shape=[50], _class=[\"loc:@a\"]}\n"
+               "own = Variable() {dtype=float32, shape=[10]} @?/job:worker\n"
+               "x = Placeholder() {dtype=float32, shape=[100]}\n"
+               "u = AssignAdd(b, x)\ny = Neg(x)\n"
+               "e = Neg(x) @?/job:worker/task:*\n");
+    place(&p);
+    /* a with its slot and b have 400 bytes each, c goes to the first of equals. */
+    assert_string_equal(where(&p, "a"), PS0);
+    assert_string_equal(where(&p, "slot"), PS0);
+    assert_string_equal(where(&p, "b"), PS1);
+    assert_string_equal(where(&p, "u"), PS1);
+    assert_string_equal(where(&p, "c"), PS0);
+    assert_true(str_starts(where(&p, "own"), "/job:worker/task:"));
+    assert_true(str_starts(where(&p, "y"), "/job:worker/task:"));
+    assert_string_equal(where(&p, "e"), "/job:worker/task:*/device:CPU:0");
+    finish(&p);
+}
+
+static void test_a_table_too_large(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, CLUSTER, "",
+               "v = Variable() {dtype=float32, shape=[300]} at m.lua:3\n"
+               "x = Placeholder() {dtype=float32, shape=[300]}\n");
+    int code = place_graph(p.graph, &p.options, &p.err);
+    unit_assert_error(code, p.err, ERR_DATA,
+                      "node 'v' (m.lua:3): 1200 bytes of variables share a device, and no task of "
+                      "job ps has more than 1000 left");
+    assert_string_equal(where(&p, "v"), "");
+    finish(&p);
+}
+
+/* The lines of the graph in any order: the same place for each name. */
+static void test_order_of_nodes_is_of_no_account(void **state)
+{
+    (void)state;
+    static const char costs[] = "op Neg 1e6\nop Abs 7e5\nop Add 3e5\n";
+    static const char cluster[] = TWO "link * * bandwidth=100M latency=10us\n";
+    struct placed p, q;
+    open_graph(&p, cluster, costs, X "l = Neg(x)\nr = Abs(x)\ns = Abs(r)\nj = Add(l, s)\n");
+    open_graph(&q, cluster, costs, "j = Add(l, s)\ns = Abs(r)\nr = Abs(x)\nl = Neg(x)\n" X);
+    place(&p);
+    place(&q);
+    for (size_t i = 0; i < p.graph->nodes.n; i++) {
+        const struct node *node = graph_node(p.graph, (int)i);
+        assert_string_equal(node->assigned, where(&q, node->name));
+    }
+    finish(&p);
+    finish(&q);
+}
+
+static void test_estimates(void **state)
+{
+    (void)state;
+    struct placed p;
+    struct cost_rates rates = {.operations = 1e9, .bandwidth = 1e9, .overhead = 100};
+    open_graph(&p, TWO, "node m 5\nop Neg 7\n",
+               "a = Placeholder() {dtype=float32, shape=[?,64]}\n"
+               "b = Placeholder() {dtype=float32, shape=[64,10]}\n"
+               "m = MatMul(a, b)\nn = Neg(a)\nt = MatMul(a, a) {transpose_a=true}\n");
+    const struct node *m = graph_find(p.graph, "m"), *n = graph_find(p.graph, "n");
+    const struct node *t = graph_find(p.graph, "t");
+    assert_true(cost_operations(m, p.graph, 8) == 2.0 * 8 * 64 * 10);
+    assert_true(cost_operations(t, p.graph, 8) == 2.0 * 64 * 64 * 8);
+    assert_true(cost_bytes(&n->outputs[0], 8) == 4.0 * 8 * 64);
+    /* More bytes than operations: 2048 in, 2048 out. */
+    assert_true(fabs(cost_estimate_ns(n, p.graph, 8, &rates) - (100 + 4096)) < 1e-6);
+    assert_true(cost_estimate_ns(graph_find(p.graph, "a"), p.graph, 8, &rates) == 0);
+    double ns;
+    assert_true(costs_find(&p.costs, m, &ns) && ns == 5);
+    assert_true(costs_find(&p.costs, n, &ns) && ns == 7);
+    assert_false(costs_find(&p.costs, t, &ns));
+    finish(&p);
+}
+
+static void costs_fail(const char *text, const char *message)
+{
+    struct costs costs = {0};
+    struct error err = ERROR_INIT;
+    int code = costs_parse(&costs, text, "f", &err);
+    unit_assert_error(code, err, ERR_DATA, message);
+    costs_release(&costs);
+}
+
+static void test_wrong_costs(void **state)
+{
+    (void)state;
+    costs_fail("x a 1\n", "f:1: 'x' is neither op nor node");
+    costs_fail("# c\nop Neg\n", "f:2: 2 words instead of 3: op NAME NANOSECONDS");
+    costs_fail("op Neg -1\n", "f:1: '-1' is not a time in nanoseconds");
+    costs_fail("op Neg inf\n", "f:1: 'inf' is not a time in nanoseconds");
+    costs_fail("op Neg 1\nop Neg 2\n", "f:2: op Neg is there twice");
+}
+
+/* ---- random graphs ---- */
+
+/* Every op on the CPU, of all types. */
+static struct kernel_table all_kernels(void)
+{
+    size_t n = registry_count(ops_registry());
+    struct kernel_row *rows = test_calloc(n, sizeof *rows);
+    for (size_t i = 0; i < n; i++)
+        rows[i] =
+            (struct kernel_row){.op = registry_at(ops_registry(), i)->def->name, .device = "CPU"};
+    return (struct kernel_table){rows, n};
+}
+
+static double estimate(struct placed *p)
+{
+    struct place_result result;
+    if (place_estimate(p->graph, &p->options, &result, &p->err))
+        fail_msg("%s", p->err.text);
+    return result.makespan;
+}
+
+static void assign(struct placed *p, int node, int device)
+{
+    graph_set_assigned(p->graph, graph_node(p->graph, node),
+                       p->placement.devices.items[device].text);
+}
+
+static void test_never_worse_than_the_trivial(void **state)
+{
+    (void)state;
+    int shorter = 0;
+    struct kernel_table kernels = all_kernels();
+    for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
+        struct placed p;
+        open_cluster(&p,
+                     "task a:0 h:1 device=CPU:0,CPU:1\ntask b:0 h:2 speed=2\n"
+                     "link * * bandwidth=1G latency=1us\n",
+                     "");
+        p.graph = random_graph(ops_registry(), seed, 5 + (int)(seed % 60), OP_STATEFUL, true);
+        p.options.kernels = &kernels;
+        place(&p);
+        double ours = p.result.makespan;
+        assert_true(fabs(estimate(&p) - ours) <= 1e-9 * ours); /* the same simulation */
+        for (int device = 0; device < 3; device++) {
+            for (size_t i = 0; i < p.graph->nodes.n; i++)
+                assign(&p, (int)i, device);
+            assert_true(ours <= estimate(&p));
+        }
+        for (size_t i = 0; i < p.graph->nodes.n; i++)
+            assign(&p, (int)i, (int)i % 3);
+        assert_true(ours <= estimate(&p));
+        shorter += ours < fmin(p.result.one_device, p.result.round_robin);
+        finish(&p);
+    }
+    assert_true(shorter > N_GRAPHS / 10);
+    test_free((void *)kernels.rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_fork_uses_both),
+        cmocka_unit_test(test_slow_links_keep_it_together),
+        cmocka_unit_test(test_a_chain_and_a_faster_device),
+        cmocka_unit_test(test_memory_forces_a_split),
+        cmocka_unit_test(test_variables_over_shards),
+        cmocka_unit_test(test_a_table_too_large),
+        cmocka_unit_test(test_order_of_nodes_is_of_no_account),
+        cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_wrong_costs),
+        cmocka_unit_test(test_never_worse_than_the_trivial),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

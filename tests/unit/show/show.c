@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/unit.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "exec/step/trace.h"
+#include "show/show.h"
+
+/* Two steps of 1 ms, in which MatMul takes 600 us twice and Relu 100 us once. */
+static void a_trace_adds_up(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    struct trace *trace = trace_new();
+    trace_kernel(trace, 1, &(struct trace_run){"b", "k", "Relu", 0, 100000});
+    trace_kernel(trace, 1, &(struct trace_run){"a", "k", "MatMul", 0, 500000});
+    trace_step(trace, 1, 0, 1000000);
+    trace_kernel(trace, 2, &(struct trace_run){"c", "k", "MatMul", 0, 700000});
+    trace_step(trace, 2, 0, 1000000);
+    struct stream_writer *writer = stream_writer_new_memory("test", -1);
+    assert_int_equal(trace_flush(trace, writer, &err), 0);
+    assert_int_equal(stream_finish(writer, &err), 0);
+    size_t n;
+    const void *bytes = stream_writer_bytes(writer, &n);
+    struct stream_reader *reader = stream_reader_new_memory(bytes, n, "test");
+    struct record record = {0};
+    bool more;
+    struct trace_summary *summary = trace_summary_new();
+    assert_int_equal(stream_read(reader, &record, &more, &err), 0);
+    assert_int_equal(trace_summary_add(summary, &record, &err), 0);
+    struct str text = STR_INIT;
+    trace_summary_print(summary, &text);
+    assert_non_null(strstr(str_text(&text), "trace   2 steps  median 1.00 ms  p90 1.00 ms  "
+                                            "in kernels 65%  1 thread\nOP "));
+    const char *matmul = strstr(str_text(&text), "\nMatMul "), *relu = strstr(matmul, "\nRelu ");
+    assert_non_null(strstr(matmul, "  1.20 ms  92%    2      0.60 ms  c\n"));
+    assert_non_null(strstr(relu, "  0.10 ms  8%     1      0.10 ms  b\n"));
+    str_clear(&text);
+    trace_summary_print_costs(summary, &text);
+    assert_string_equal(str_text(&text), "node a 500000\nnode b 100000\nnode c 700000\n"
+                                         "op MatMul 600000\nop Relu 100000\n");
+    str_release(&text);
+    trace_summary_free(summary);
+    record_release(&record);
+    stream_reader_free(reader);
+    stream_writer_free(writer);
+    trace_free(trace);
+}
+
+/* Each node of an op of its own: the slowest node of an op is not searched for among all. */
+static void a_large_trace_takes_no_longer_than_its_size(void **unused)
+{
+    (void)unused;
+    enum { EVENTS = 200000 };
+    static char nodes[EVENTS][16], ops[EVENTS][16];
+    struct error err = ERROR_INIT;
+    struct stream_writer *writer = stream_writer_new_memory("test", -1);
+    struct trace *trace = trace_new();
+    for (int i = 0; i < EVENTS; i++) {
+        snprintf(nodes[i], sizeof nodes[i], "n%d", i);
+        snprintf(ops[i], sizeof ops[i], "Op%d", i);
+        trace_kernel(trace, 1, &(struct trace_run){nodes[i], "k", ops[i], i, i + 1000000});
+    }
+    assert_int_equal(trace_flush(trace, writer, &err), 0);
+    assert_int_equal(stream_finish(writer, &err), 0);
+    size_t n;
+    const void *bytes = stream_writer_bytes(writer, &n);
+    struct stream_reader *reader = stream_reader_new_memory(bytes, n, "test");
+    struct trace_summary *summary = trace_summary_new();
+    struct record record = {0};
+    bool more = true;
+    while (!stream_read(reader, &record, &more, &err) && more)
+        assert_int_equal(trace_summary_add(summary, &record, &err), 0);
+    struct str text = STR_INIT;
+    clock_t start = clock();
+    trace_summary_print(summary, &text);
+    assert_true(clock() - start < 5 * CLOCKS_PER_SEC); /* quadratic: minutes */
+    assert_non_null(strstr(str_text(&text), "  n199999\n"));
+    str_release(&text);
+    trace_summary_free(summary);
+    record_release(&record);
+    stream_reader_free(reader);
+    stream_writer_free(writer);
+    trace_free(trace);
+}
+
+static struct tensor make(const char *literal, enum dtype type)
+{
+    struct tensor t;
+    struct error err = ERROR_INIT;
+    assert_non_null(tensor_parse(&t, literal, type, &err));
+    return t;
+}
+
+static void assert_shown(const char *literal, enum dtype type, const char *summary,
+                         const char *elements, const char *json)
+{
+    struct tensor t = make(literal, type);
+    struct str text = STR_INIT;
+    show_summary(&text, &t);
+    assert_string_equal(str_text(&text), summary);
+    str_clear(&text);
+    show_elements(&text, &t, 3);
+    assert_string_equal(str_text(&text), elements);
+    str_clear(&text);
+    show_json_tensor(&text, &t);
+    assert_string_equal(str_text(&text), json);
+    str_release(&text);
+    tensor_release(&t);
+}
+
+static void tensors_as_text(void **unused)
+{
+    (void)unused;
+    assert_shown("[[1,2],[3,5]]", INT32, "min 1 max 5 mean 2.75", "1 2 3 ...", "[[1,2],[3,5]]");
+    assert_shown("[0.1,nan,inf,-inf]", FLOAT32, "min 0.1 max 0.1 mean 0.1 nan 1 inf 2",
+                 "0.1 nan inf ...", "[0.1,\"NaN\",\"Infinity\",\"-Infinity\"]");
+    assert_shown("0.1", FLOAT64, "min 0.1 max 0.1 mean 0.1", "0.1", "0.1");
+    assert_shown("[[[1]],[[2]]]", INT64, "min 1 max 2 mean 1.5", "1 2", "[[[1]],[[2]]]");
+    assert_shown("[true,false]", BOOL, "min 0 max 1 mean 0.5", "true false", "[true,false]");
+    assert_shown("[\"a\\\"b\"]", STRING, "", "\"a\\\"b\"", "[\"a\\\"b\"]");
+}
+
+static void empty_tensors(void **unused)
+{
+    (void)unused;
+    struct tensor t;
+    struct error err = ERROR_INIT;
+    struct str text = STR_INIT;
+    struct shape shape = shape_matrix(1, 0);
+    assert_int_equal(tensor_alloc(&t, FLOAT32, &shape, &err), 0);
+    show_summary(&text, &t);
+    assert_string_equal(str_text(&text), "empty");
+    str_clear(&text);
+    show_json_tensor(&text, &t);
+    assert_string_equal(str_text(&text), "[[]]");
+    str_release(&text);
+    tensor_release(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_adds_up),
+        cmocka_unit_test(a_large_trace_takes_no_longer_than_its_size),
+        cmocka_unit_test(tensors_as_text),
+        cmocka_unit_test(empty_tensors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What links go through: load in both directions, threads that send at once, peers that leave, die,
+ * freeze or come back.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "lib/links.h"
+#include "transport/link/link_private.h"
+
+#define LEASE 0.6
+
+static struct peers_options options_of(const char *task)
+{
+    return (struct peers_options){
+        .job = "test", .task = task, .producer = "test", .no_key = true, .lease = LEASE};
+}
+
+static void make_float32(struct named_tensor *named, int64_t n)
+{
+    struct error err = ERROR_INIT;
+    struct shape shape = shape_vector(n);
+    named->name = "x";
+    must(tensor_alloc(&named->tensor, FLOAT32, &shape, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        ((uint32_t *)named->tensor.data)[i] = (uint32_t)i * 2654435761u;
+}
+
+static void test_many_small(void **state)
+{
+    (void)state;
+    struct end server, client;
+    end_serve(&server, options_of("ps:0"), NULL);
+    struct peers_options options = options_of("worker:0");
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    for (int i = 0; i < 10000; i++)
+        end_request(&client, i, NULL, 0); /* ahead of any answer */
+    assert_true(end_pump(&client, end_has_records, 10000, 20));
+    assert_int_equal(client.last_id, 9999);
+    struct link_stats stats = link_stats(client.link);
+    assert_true(stats.records_out >= 10001 && stats.records_in >= 10001);
+    assert_int_equal(link_waiting(client.link), 0);
+    end_stop(&client);
+    end_stop(&server);
+    assert_true(server.n_records == 10000);
+}
+
+struct sender {
+    struct end *end;
+    pthread_t thread;
+    int first, n;
+};
+
+static void *send_many(void *argument)
+{
+    struct sender *sender = argument;
+    struct named_tensor x;
+    make_float32(&x, 20000);
+    for (int i = 0; i < sender->n; i++)
+        end_request(sender->end, sender->first + i, i % 10 ? NULL : &x, i % 10 == 0);
+    tensor_release(&x.tensor);
+    return NULL;
+}
+
+static void test_threads_send(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct sender senders[3];
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    for (int i = 0; i < 3; i++) {
+        senders[i] = (struct sender){.end = &client, .first = i * 1000, .n = 300};
+        assert_int_equal(pthread_create(&senders[i].thread, NULL, send_many, &senders[i]), 0);
+    }
+    assert_true(end_pump(&client, end_has_records, 900, 20));
+    for (int i = 0; i < 3; i++)
+        pthread_join(senders[i].thread, NULL);
+    assert_int_equal(client.n_closed, 0);
+    end_stop(&client);
+    end_stop(&server);
+}
+
+/* An orderly end lets through what was sent before. */
+static void test_orderly_end(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct named_tensor x;
+    struct error err = ERROR_INIT;
+    struct peers_options options = options_of("worker:0");
+    make_float32(&x, 5 << 20);
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    struct link *link = client.link;
+    link_hold(link);
+    end_request(&client, 1, &x, 1);
+    end_request(&client, 2, NULL, 0);
+    link_close(link, NULL);
+    assert_true(end_pump(&client, end_has_closed, 1, 5));
+    assert_int_equal(client.why.code, 0);
+    link_begin(link, RECORD_PING, 0);
+    assert_int_equal(link_send(link, NULL, 0, &err), ERR_UNAVAILABLE);
+    link_drop(link);
+    end_stop(&client);
+    end_stop(&server);
+    assert_int_equal(server.n_records, 2);
+    assert_int_equal(server.last_id, 2);
+    assert_int_equal(server.why.code, 0);
+    tensor_release(&x.tensor);
+}
+
+static void test_reason_travels(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct error why = ERROR_INIT;
+    struct peers_options options = options_of("worker:0");
+    options.incarnation = 7;
+    end_serve(&server, options_of("ps:0"), "127.0.0.1:0");
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    error_set(&why, ERR_DATA, "node 'loss': NaN");
+    link_close(client.link, &why);
+    assert_true(end_pump(&client, end_has_closed, 1, 5));
+    assert_int_equal(client.why.code, ERR_DATA);
+    assert_string_equal(client.why.text, "node 'loss': NaN");
+    end_stop(&client);
+    end_wait_closed(&server);
+    end_stop(&server);
+    assert_int_equal(server.why.code, ERR_DATA);
+    assert_int_equal(strncmp(server.why.text, "worker:0 at 127.0.0.1:", 22), 0);
+    assert_non_null(strstr(server.why.text, ", incarnation 7: node 'loss': NaN"));
+}
+
+/* Both ends close a link, and the peer's end is read before the loop comes to ours: nobody runs it.
+ */
+static void test_first_reason_counts(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct error why = ERROR_INIT;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    struct link *link = client.link;
+    link_hold(link);
+    end_request(&client, 1, NULL, 0);
+    while (!atomic_load(&server.n_records))
+        usleep(1000);
+    error_set(&why, ERR_DATA, "node 'loss': NaN");
+    link_close(link, &why);
+    link_close(server.link, NULL);
+    for (int i = 0; i < 2000 && !client.n_closed; i++) {
+        usleep(1000);
+        link_can_read(link);
+    }
+    assert_int_equal(client.n_closed, 1);
+    assert_int_equal(client.why.code, ERR_DATA);
+    assert_string_equal(client.why.text, "node 'loss': NaN");
+    link_drop(link);
+    end_stop(&client);
+    end_stop(&server);
+}
+
+/* A peer in a process of its own, which says when it listens. */
+static pid_t fork_server(const char *address, struct address *at)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct end server;
+        end_serve(&server, options_of("ps:0"), address);
+        if (write(ready[1], &server.at, sizeof server.at) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], at, sizeof *at), (ssize_t)sizeof *at);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+}
+
+/* Connects to it, sends the signal, and waits for what the link makes of it. */
+static double notice(const char *address, int number, struct error *why)
+{
+    struct end client, server = {0};
+    struct peers_options options = options_of("worker:0");
+    pid_t child = fork_server(address, &server.at);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    end_pump(&client, end_has_closed, 1, 0.05);
+    assert_int_equal(client.n_closed, 0);
+    double start = loop_now();
+    kill(child, number);
+    assert_true(end_pump(&client, end_has_closed, 1, 5));
+    double seconds = loop_now() - start;
+    *why = client.why;
+    end_stop(&client);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(why->code, ERR_UNAVAILABLE);
+    assert_int_equal(strncmp(why->text, "ps:0 at ", 8), 0);
+    assert_int_equal(strncmp(why->text + 8, address, strlen(address) - 1), 0);
+    assert_non_null(strstr(why->text, ", incarnation "));
+    return seconds;
+}
+
+/* In time, in one of three attempts: the machine may have had other things to do. */
+static void notice_in_time(const char *address, int number, double most, const char *text)
+{
+    struct error why;
+    double seconds = most;
+    for (int i = 0; i < 3 && seconds >= most; i++) {
+        seconds = notice(address, number, &why);
+        assert_non_null(strstr(why.text, text));
+        if (!strncmp(address, "unix:", 5))
+            unlink(address + 5);
+    }
+    assert_true(seconds < most);
+}
+
+/* Over TCP, and through shared memory beside a Unix socket. */
+static void notice_both(int number, double most, const char *text)
+{
+    char folder[64], address[128];
+    notice_in_time("127.0.0.1:0", number, most, text);
+    end_folder(folder);
+    snprintf(address, sizeof address, "unix:%s/s", folder);
+    notice_in_time(address, number, most, text);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void test_peer_is_killed(void **state)
+{
+    (void)state;
+    notice_both(SIGKILL, 0.2, ": connection ");
+}
+
+static void test_peer_freezes(void **state)
+{
+    (void)state;
+    notice_both(SIGSTOP, LEASE * 1.05, "silent for 0.6 s");
+}
+
+/* A process that does not run its loop for several leases is alive: its keeper says so. */
+static void test_busy_is_not_dead(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    usleep((useconds_t)(LEASE * 2.5e6));
+    end_request(&client, 1, NULL, 0);
+    assert_true(end_pump(&client, end_has_records, 1, 5));
+    assert_int_equal(client.n_closed, 0);
+    end_stop(&client);
+    end_stop(&server);
+    assert_int_equal(server.n_opened, 1);
+}
+
+static void connect_as(struct end *client, const struct end *server, const char *task,
+                       uint64_t incarnation)
+{
+    struct peers_options options = options_of(task);
+    options.incarnation = incarnation;
+    end_start(client, &options);
+    end_connect(client, server, "ps:0");
+}
+
+static void test_newer_incarnation(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct end server, first, second, zombie;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    connect_as(&first, &server, "worker:0", 1);
+    connect_as(&second, &server, "worker:0", 2);
+    assert_true(end_pump(&first, end_has_closed, 1, 5));
+    assert_int_equal(first.why.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(first.why.text, "replaced by incarnation 2"));
+    options.incarnation = 1;
+    end_start(&zombie, &options);
+    must(peers_connect(zombie.peers, "ps:0", end_address(&server), 1, &err), &err);
+    assert_int_equal(peers_wait(zombie.peers, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "incarnation 1 was replaced by incarnation 2"));
+    end_request(&second, 5, NULL, 0);
+    assert_true(end_pump(&second, end_has_records, 1, 5));
+    struct link *found = peers_find(server.peers, "worker:0");
+    assert_non_null(found);
+    assert_int_equal(link_peer(found)->incarnation, 2);
+    link_drop(found);
+    assert_null(peers_find(server.peers, "worker:1"));
+    assert_int_equal(peers_refused(server.peers).old, 1);
+    end_stop(&zombie);
+    end_stop(&first);
+    end_stop(&second);
+    end_stop(&server);
+}
+
+/* Nobody listens at first: the dialer says what it waits for, and connects when somebody does. */
+static void test_waiting(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct end server, client;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), "127.0.0.1:0");
+    struct address at = server.at;
+    end_stop(&server);
+    end_start(&client, &options);
+    must(peers_connect(client.peers, "ps:0", at.text, 30, &err), &err);
+    end_pump(&client, end_has_closed, 1, 1.8);
+    assert_true(client.n_waiting >= 1);
+    assert_int_equal(strncmp(client.said, "waiting for ps:0 at 127.0.0.1:", 30), 0);
+    assert_non_null(strstr(client.said, ": connection refused, "));
+    assert_non_null(strstr(client.said, " s left"));
+    end_serve(&server, options_of("ps:0"), at.text);
+    must(peers_wait(client.peers, &err), &err);
+    assert_int_equal(client.n_opened, 1);
+    end_stop(&client);
+    end_stop(&server);
+    end_start(&client, &options);
+    must(peers_connect(client.peers, "ps:0", at.text, 0.3, &err), &err);
+    assert_int_equal(peers_wait(client.peers, &err), ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "connection refused, gave up after 0.3 s"));
+    end_stop(&client);
+}
+
+static void posted(void *argument)
+{
+    (*(int *)argument)++;
+}
+
+static bool is_three(void *context)
+{
+    return *(int *)context == 3;
+}
+
+static void test_loop(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct loop *loop = loop_new(&err);
+    int n = 0;
+    for (int i = 0; i < 3; i++)
+        loop_post(loop, posted, &n);
+    assert_true(loop_run_until(loop, is_three, &n, 1));
+    double start = loop_now();
+    n = 0;
+    assert_false(loop_run_until(loop, is_three, &n, 0.05));
+    assert_true(loop_now() - start >= 0.049 && loop_now() - start < 0.5);
+    struct loop_timer *timer = loop_timer_new(loop, posted, &n);
+    n = 2;
+    loop_timer_set(timer, 0.01);
+    assert_true(loop_run_until(loop, is_three, &n, 1));
+    loop_timer_free(timer);
+    loop_stop(loop);
+    must(loop_run(loop, &err), &err);
+    assert_false(loop_is_current(loop));
+    loop_free(loop);
+}
+
+/* Polling that finds nothing is tried ever more rarely, and again at once when it has paid. */
+static void test_spin(void **state)
+{
+    (void)state;
+    struct loop_spin spin = {0};
+    int tried = 0;
+    spin_init(&spin);
+    spin_release(&spin);
+    spin.loadavg = -1;
+    spin.limit = 50e-6;
+    for (int i = 0; i < 1000; i++) {
+        if (spin_is_worth(&spin, i)) {
+            tried++;
+            spin_ended(&spin, false);
+        }
+    }
+    assert_true(tried > 10 && tried < 30);
+    while (!spin_is_worth(&spin, 1001))
+        ;
+    for (int i = 0; i < 100; i++) {
+        spin_ended(&spin, true);
+        assert_true(spin_is_worth(&spin, 1002));
+    }
+    spin.limit = 0;
+    assert_false(spin_is_worth(&spin, 1003));
+}
+
+/* What a stop ends is the run at hand. */
+static void test_stop(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct loop *loop = loop_new(&err);
+    int n = 0;
+    loop_stop(loop);
+    double start = loop_now();
+    assert_false(loop_run_until(loop, is_three, &n, 5));
+    assert_true(loop_now() - start < 1);
+    for (int i = 0; i < 3; i++)
+        loop_post(loop, posted, &n);
+    assert_true(loop_run_until(loop, is_three, &n, 5));
+    loop_free(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_spin),
+        cmocka_unit_test(test_many_small),
+        cmocka_unit_test(test_threads_send),
+        cmocka_unit_test(test_orderly_end),
+        cmocka_unit_test(test_reason_travels),
+        cmocka_unit_test(test_first_reason_counts),
+        cmocka_unit_test(test_peer_is_killed),
+        cmocka_unit_test(test_peer_freezes),
+        cmocka_unit_test(test_busy_is_not_dead),
+        cmocka_unit_test(test_newer_incarnation),
+        cmocka_unit_test(test_waiting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

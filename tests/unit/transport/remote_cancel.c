@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps over several tasks that are cancelled: between two of them, while they end, and while who
+ * drives them waits.
+ */
+#include "lib/cluster.h"
+
+#include "lib/cut.h"
+#include "transport/session/driver_private.h"
+
+#define CANCELLED 2000 /* steps */
+
+static struct test_cluster cluster;
+
+static int start(void **state)
+{
+    (void)state;
+    test_cluster_start(&cluster, 1, 0);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    test_cluster_stop(&cluster);
+    return 0;
+}
+
+/* Otherwise who cancels between two steps would wait for the next one for ever. */
+static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
+{
+    static const char text[] =
+        "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
+    struct cut cut;
+    struct graph *whole;
+    struct error err = ERROR_INIT, why = ERROR_INIT;
+    (void)state;
+    const struct graph *graph = cut_parse(&cut, &whole, text);
+    struct driver_session *session = test_session(&cluster, graph);
+    struct edge fetch = {graph_find(graph, "y")->id, 0};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct step first = {.number = 1}, second = {.number = 2};
+    struct tensor value = TENSOR_INIT;
+    assert_int_equal(driver_session_run(session, &call, &first, &value, &err), 0);
+    tensor_release(&value);
+    error_set(&why, ERR_CANCELLED, "that was all");
+    driver_session_cancel(session, &why);
+    assert_int_equal(driver_session_run(session, &call, &second, &value, &err), ERR_CANCELLED);
+    assert_string_equal(err.text, "that was all");
+    driver_session_close(session);
+    cut_close(&cut);
+    graph_free(whole);
+}
+
+static void *run_loop(void *loop)
+{
+    struct error err = ERROR_INIT;
+    return loop_run(loop, &err) ? "failed" : NULL;
+}
+
+struct canceller {
+    struct driver_session *session;
+    atomic_bool ends;
+};
+
+static void *cancel_often(void *argument)
+{
+    struct canceller *c = argument;
+    struct error why = ERROR_INIT;
+    error_set(&why, ERR_CANCELLED, "that was all");
+    while (!atomic_load(&c->ends))
+        driver_session_cancel(c->session, &why);
+    return NULL;
+}
+
+/* Each step ends while another thread looks for one to cancel. */
+static void who_cancels_finds_no_step_that_is_over(void **state)
+{
+    static const char text[] =
+        "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
+    struct cut cut;
+    struct graph *whole;
+    pthread_t runs, cancels;
+    (void)state;
+    const struct graph *graph = cut_parse(&cut, &whole, text);
+    struct loop *loop = hub_loop(cluster.hub);
+    assert_int_equal(pthread_create(&runs, NULL, run_loop, loop), 0);
+    struct canceller canceller = {.session = test_session_of(&cluster, graph, false)};
+    struct edge fetch = {graph_find(graph, "y")->id, 0};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    assert_int_equal(pthread_create(&cancels, NULL, cancel_often, &canceller), 0);
+    for (int i = 0; i < CANCELLED; i++) {
+        struct step step = {.number = i};
+        struct tensor value = TENSOR_INIT;
+        struct error err = ERROR_INIT;
+        int code = driver_session_run(canceller.session, &call, &step, &value, &err);
+        assert_true(!code || code == ERR_CANCELLED);
+        tensor_release(&value);
+    }
+    atomic_store(&canceller.ends, true);
+    pthread_join(cancels, NULL);
+    driver_session_close(canceller.session);
+    loop_stop(loop);
+    pthread_join(runs, NULL);
+    cut_close(&cut);
+    graph_free(whole);
+}
+
+struct asked_of {
+    struct driver_session session;
+    bool was_locked;
+};
+
+static bool is_unlocked(void *context)
+{
+    struct asked_of *a = context;
+    if (pthread_mutex_trylock(&a->session.lock))
+        a->was_locked = true;
+    else
+        pthread_mutex_unlock(&a->session.lock);
+    return true;
+}
+
+/* Whether a step is over is asked so: it may fail the step, which takes the lock. */
+static void who_pumps_asks_without_the_lock(void **state)
+{
+    struct asked_of a = {.session = {.options = {.hub = cluster.hub, .pumps = true}}};
+    (void)state;
+    pthread_mutex_init(&a.session.lock, NULL);
+    driver_wait(&a.session, is_unlocked, &a);
+    assert_false(a.was_locked);
+    pthread_mutex_destroy(&a.session.lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_cancelled_between_two_steps_stays_cancelled, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(who_cancels_finds_no_step_that_is_over, start, stop),
+        cmocka_unit_test_setup_teardown(who_pumps_asks_without_the_lock, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors in memory that two processes have: who may write when, and what is left when one of them
+ * dies.
+ */
+#include "transport/value/segment.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/unit.h"
+
+#define LIMIT ((size_t)3 * N * sizeof(float))
+#define N ((int64_t)1 << 20)
+#define FOREVER 1e9
+#define AT_ONCE (-1.0)
+
+static const struct shape shape = {1, {N}};
+
+static struct tensor filled(struct segments *segments, float value)
+{
+    struct tensor t;
+    assert_true(segments_alloc(segments, &t, FLOAT32, &shape));
+    for (int64_t i = 0; i < N; i++)
+        ((float *)t.data)[i] = value;
+    return t;
+}
+
+static float last(const struct tensor *t)
+{
+    return ((const float *)t->data)[N - 1];
+}
+
+static enum segment_answer borrow(struct segments *segments, const struct lend_offer *offer,
+                                  struct tensor *t)
+{
+    return segments_borrow(segments, offer, FLOAT32, &shape, t);
+}
+
+static void test_what_suits(void **state)
+{
+    (void)state;
+    assert_true(segment_suits(FLOAT32, SEGMENT_LEAST_BYTES));
+    assert_false(segment_suits(FLOAT32, SEGMENT_LEAST_BYTES - 1));
+    assert_false(segment_suits(STRING, SEGMENT_LEAST_BYTES));
+    assert_false(segment_suits(BOOL, SEGMENT_LEAST_BYTES));
+    assert_false(segment_suits(FLOAT32, (size_t)-1));
+}
+
+/* It is used again when both have let go of it, in whatever order, and not before. */
+static void test_memory_is_used_again(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct tensor t = filled(own, 1), there, next;
+        const void *at = t.data;
+        struct lend_offer offer = segment_lend(&t);
+        assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+        assert_ptr_not_equal(there.data, at);
+        tensor_release(first ? &there : &t);
+        next = filled(own, 2);
+        assert_ptr_not_equal(next.data, at);
+        assert_float_equal(last(first ? &t : &there), 1, 0);
+        tensor_release(first ? &t : &there);
+        tensor_release(&next);
+        struct tensor a = filled(own, 3), b = filled(own, 4); /* both there are */
+        assert_true(a.data == at || b.data == at);
+        tensor_release(&a);
+        tensor_release(&b);
+    }
+    segments_free(own);
+    segments_free(others);
+}
+
+/* What was received is passed on where it lies: to whom it came from, and to a third. */
+static void test_lent_on(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *second = segments_new(LIMIT),
+                    *third = segments_new(LIMIT);
+    struct tensor t = filled(own, 5), there, back, on;
+    const void *at = t.data;
+    (void)state;
+    struct lend_offer offer = segment_lend(&t);
+    assert_int_equal(borrow(second, &offer, &there), SEGMENT_TAKEN);
+    tensor_release(&t);
+    offer = segment_lend(&there);
+    assert_int_equal(borrow(own, &offer, &back), SEGMENT_TAKEN);
+    assert_ptr_equal(back.data, at);
+    offer = segment_lend(&there);
+    assert_int_equal(borrow(third, &offer, &on), SEGMENT_TAKEN);
+    tensor_release(&there);
+    segments_free(second); /* the third has it from there */
+    tensor_release(&back);
+    t = filled(own, 6);
+    assert_ptr_not_equal(t.data, at);
+    assert_float_equal(last(&on), 5, 0);
+    tensor_release(&on);
+    tensor_release(&t);
+    segments_free(own);
+    segments_free(third);
+}
+
+/* A tensor within one that is in a segment is not the whole of it. */
+static void test_a_part_is_not_lent(void **state)
+{
+    struct segments *own = segments_new(LIMIT);
+    struct tensor t = filled(own, 1), part = t;
+    struct shape scalar = SHAPE_SCALAR;
+    struct tensor other = tensor_borrow(FLOAT32, &scalar, t.data);
+    (void)state;
+    part.data = (float *)t.data + 1;
+    assert_true(segment_has(&t));
+    assert_false(segment_has(&part));
+    assert_false(segment_has(&other));
+    tensor_release(&t);
+    segments_free(own);
+}
+
+/* What an executor makes is there for those who can borrow it, once there are any. */
+static void test_what_is_made_to_be_lent(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
+    struct outgoing *outgoing = segments_outgoing(own);
+    size_t bytes = N * sizeof(float);
+    struct tensor there, more;
+    (void)state;
+    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes));
+    segments_have_borrower(own);
+    assert_null(outgoing_alloc(outgoing, FLOAT32, SEGMENT_LEAST_BYTES - 1));
+    assert_null(outgoing_alloc(outgoing, STRING, bytes));
+    struct buffer *buffer = outgoing_alloc(outgoing, FLOAT32, bytes);
+    struct tensor t = {FLOAT32, shape, buffer->data, buffer, NULL};
+    assert_true(segment_is_own(&t));
+    ((float *)t.data)[N - 1] = 3;
+    struct lend_offer offer = segment_lend(&t);
+    assert_false(segment_is_own(&t)); /* the other may read it from now on */
+    assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+    assert_float_equal(last(&there), 3, 0);
+    assert_false(segment_is_own(&there));
+    tensor_release(&t);
+    assert_false(segment_is_own(&there)); /* nor what is another's, however alone */
+    tensor_release(&there);
+    assert_true(segments_alloc(own, &t, FLOAT32, &shape));
+    assert_true(segments_alloc(own, &there, FLOAT32, &shape));
+    assert_true(segments_alloc(own, &more, FLOAT32, &shape));
+    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes)); /* the limit */
+    tensor_release(&t);
+    tensor_release(&there);
+    tensor_release(&more);
+    segments_free(own);
+    segments_free(others);
+}
+
+static void test_the_limit(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT - 1);
+    struct tensor t[4], there[3];
+    struct lend_offer offer;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        t[i] = filled(own, (float)i);
+    assert_false(segments_alloc(own, &t[3], FLOAT32, &shape));
+    for (int i = 0; i < 3; i++) {
+        offer = segment_lend(&t[i]);
+        assert_int_equal(borrow(others, &offer, &there[i]), i < 2 ? SEGMENT_TAKEN : SEGMENT_FULL);
+    }
+    segment_take_back(&t[2]);
+    tensor_release(&there[0]); /* makes room */
+    offer = segment_lend(&t[2]);
+    assert_int_equal(borrow(others, &offer, &there[2]), SEGMENT_TAKEN);
+    assert_float_equal(last(&there[1]) + last(&there[2]), 3, 0);
+    tensor_release(&there[1]);
+    tensor_release(&there[2]);
+    for (int i = 0; i < 3; i++)
+        tensor_release(&t[i]);
+    struct shape half = shape_vector(N / 2); /* what is free and too large makes room as well */
+    assert_true(segments_alloc(own, &t[0], FLOAT32, &half));
+    tensor_release(&t[0]);
+    segments_free(own);
+    segments_free(others);
+}
+
+static void test_what_is_not_there(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
+    struct tensor t = filled(own, 1), there;
+    struct lend_offer good = segment_lend(&t), wrong;
+    struct shape larger = shape_vector(N + 1);
+    (void)state;
+    wrong = good;
+    wrong.number++;
+    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
+    wrong = good;
+    wrong.fd = 1;
+    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
+    wrong.fd = INT64_MAX;
+    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(segments_borrow(others, &good, FLOAT32, &larger, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(borrow(others, &good, &there), SEGMENT_TAKEN);
+    tensor_release(&there);
+    tensor_release(&t);
+    segments_free(own);
+    segments_free(others);
+}
+
+/* ---- two processes ---- */
+
+/* What a child does with a tensor that was lent to it. */
+static int in_child(const struct lend_offer *offer, void (*act)(struct tensor *t))
+{
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        struct segments *others = segments_new(LIMIT);
+        struct tensor there;
+        signal(SIGSEGV, SIG_DFL);
+        if (borrow(others, offer, &there) == SEGMENT_TAKEN && last(&there) == 7)
+            act(&there);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void die(struct tensor *t)
+{
+    (void)t;
+    raise(SIGKILL);
+}
+
+static void scribble(struct tensor *t)
+{
+    *(volatile float *)t->data = 8;
+    _exit(0);
+}
+
+/* What it had is not used again, as nobody knows that it is dead; nor does it count for long. */
+static void test_a_reader_dies(void **state)
+{
+    struct segments *own = segments_new(LIMIT);
+    struct tensor t[3];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        t[i] = filled(own, 7);
+        struct lend_offer offer = segment_lend(&t[i]);
+        int status = in_child(&offer, die);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    for (int i = 0; i < 3; i++)
+        tensor_release(&t[i]);
+    assert_false(segments_alloc(own, &t[0], FLOAT32, &shape));
+    segments_trim(own, FOREVER);
+    assert_false(segments_alloc(own, &t[0], FLOAT32, &shape));
+    segments_trim(own, AT_ONCE);
+    t[0] = filled(own, 1);
+    segments_trim(own, AT_ONCE); /* not what is in use */
+    assert_true(segment_has(&t[0]));
+    tensor_release(&t[0]);
+    segments_free(own);
+}
+
+/* No kernel that takes what it received for its own can change what others read. */
+static void test_a_reader_cannot_write(void **state)
+{
+    struct segments *own = segments_new(LIMIT);
+    struct tensor t = filled(own, 7);
+    struct lend_offer offer = segment_lend(&t);
+    (void)state;
+    int status = in_child(&offer, scribble);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    assert_float_equal(*(float *)t.data, 7, 0);
+    tensor_release(&t);
+    segments_free(own);
+}
+
+static void test_the_lender_dies(void **state)
+{
+    struct segments *others = segments_new(LIMIT), *third = segments_new(LIMIT);
+    struct lend_offer offer;
+    struct tensor there, on;
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        struct segments *own = segments_new(LIMIT);
+        struct tensor t = filled(own, 7);
+        offer = segment_lend(&t);
+        _exit(write(ends[1], &offer, sizeof offer) < 0 || pause());
+    }
+    assert_int_equal(read(ends[0], &offer, sizeof offer), sizeof offer);
+    assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    for (int64_t i = 0; i < N; i += 512) /* each page */
+        assert_float_equal(((const float *)there.data)[i], 7, 0);
+    assert_int_equal(borrow(third, &offer, &on), SEGMENT_NOT_THERE);
+    offer = segment_lend(&there);
+    assert_int_equal(borrow(third, &offer, &on), SEGMENT_TAKEN);
+    tensor_release(&there);
+    segments_free(others);
+    assert_float_equal(last(&on), 7, 0);
+    tensor_release(&on);
+    segments_free(third);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_suits),      cmocka_unit_test(test_memory_is_used_again),
+        cmocka_unit_test(test_lent_on),         cmocka_unit_test(test_a_part_is_not_lent),
+        cmocka_unit_test(test_the_limit),       cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_a_reader_dies),   cmocka_unit_test(test_a_reader_cannot_write),
+        cmocka_unit_test(test_the_lender_dies), cmocka_unit_test(test_what_is_made_to_be_lent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

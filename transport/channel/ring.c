@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/channel/ring.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PUBLISH_BYTES ((size_t)128 << 10) /* the other side starts while this one copies on */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is between the positions; more than fits is not possible. */
+static size_t used(const struct ring *ring, uint64_t head, uint64_t tail)
+{
+    uint64_t n = head - tail;
+    return n <= ring->size ? (size_t)n : ring->size + 1;
+}
+
+static ssize_t impossible(void)
+{
+    errno = EBADMSG;
+    return -1;
+}
+
+/* Whether the flag was set: it is taken back. One side publishes and looks at the flag, the other
+ * sets the flag and looks at what was published; all four are sequentially consistent, so that one
+ * of the two sees what the other did. */
+static bool take_flag(atomic_uint *flag)
+{
+    return atomic_load(flag) && atomic_exchange(flag, 0);
+}
+
+/* Copies to or from the ring at `position`, in two parts where its end comes between. */
+static void copy_in(struct ring *ring, const char *bytes, size_t n)
+{
+    size_t at = (size_t)(ring->position & (ring->size - 1)), first = least(n, ring->size - at);
+    memcpy(ring->shared->data + at, bytes, first);
+    memcpy(ring->shared->data, bytes + first, n - first);
+    ring->position += n;
+}
+
+static void copy_out(struct ring *ring, char *bytes, size_t n)
+{
+    size_t at = (size_t)(ring->position & (ring->size - 1)), first = least(n, ring->size - at);
+    memcpy(bytes, ring->shared->data + at, first);
+    memcpy(bytes + first, ring->shared->data, n - first);
+    ring->position += n;
+}
+
+static void publish_head(struct ring *ring, bool *wake)
+{
+    atomic_store(&ring->shared->head, ring->position);
+    *wake |= take_flag(&ring->shared->reader_sleeps);
+}
+
+ssize_t ring_write(struct ring *ring, const struct iovec *vectors, int n, bool *wake)
+{
+    size_t total = 0, since = 0;
+    for (int i = 0; i < n; i++) {
+        for (size_t done = 0, part; done < vectors[i].iov_len; done += part) {
+            uint64_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
+            size_t taken = used(ring, ring->position, tail);
+            if (taken > ring->size)
+                return impossible();
+            part = least(least(vectors[i].iov_len - done, ring->size - taken), PUBLISH_BYTES);
+            if (!part)
+                goto full;
+            copy_in(ring, (const char *)vectors[i].iov_base + done, part);
+            total += part;
+            if ((since += part) >= PUBLISH_BYTES) {
+                publish_head(ring, wake);
+                since = 0;
+            }
+        }
+    }
+full:
+    if (since)
+        publish_head(ring, wake);
+    if (total)
+        return (ssize_t)total;
+    errno = EAGAIN;
+    return -1;
+}
+
+static void publish_tail(struct ring *ring, bool *wake)
+{
+    atomic_store(&ring->shared->tail, ring->position);
+    uint64_t head = atomic_load_explicit(&ring->shared->head, memory_order_acquire);
+    if (used(ring, head, ring->position) <= ring->size / 2)
+        *wake |= take_flag(&ring->shared->writer_waits);
+}
+
+ssize_t ring_read(struct ring *ring, const struct iovec *vectors, int n, bool *wake)
+{
+    size_t total = 0;
+    for (int i = 0; i < n; i++) {
+        for (size_t done = 0, part; done < vectors[i].iov_len; done += part) {
+            uint64_t head = atomic_load_explicit(&ring->shared->head, memory_order_acquire);
+            size_t ready = used(ring, head, ring->position);
+            if (ready > ring->size)
+                return impossible();
+            part = least(least(vectors[i].iov_len - done, ready), PUBLISH_BYTES);
+            if (!part)
+                goto empty;
+            copy_out(ring, (char *)vectors[i].iov_base + done, part);
+            total += part;
+            publish_tail(ring, wake);
+        }
+    }
+empty:
+    if (total)
+        return (ssize_t)total;
+    errno = EAGAIN;
+    return -1;
+}
+
+bool ring_has_data(const struct ring *ring)
+{
+    return atomic_load_explicit(&ring->shared->head, memory_order_acquire) != ring->position;
+}
+
+/* By what was published: the loop asks while another thread may be writing. */
+bool ring_has_room(const struct ring *ring)
+{
+    uint64_t head = atomic_load(&ring->shared->head);
+    return used(ring, head, atomic_load(&ring->shared->tail)) <= ring->size - ring->size / 4;
+}
+
+bool ring_reader_sleeps(struct ring *ring, bool sleeps)
+{
+    if (!sleeps) {
+        atomic_store_explicit(&ring->shared->reader_sleeps, 0, memory_order_relaxed);
+        return false;
+    }
+    atomic_store(&ring->shared->reader_sleeps, 1);
+    return atomic_load(&ring->shared->head) != ring->position;
+}
+
+bool ring_writer_waits(struct ring *ring)
+{
+    atomic_store(&ring->shared->writer_waits, 1);
+    return ring_has_room(ring);
+}

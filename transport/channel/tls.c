@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The key, and the module that knows TLS.
+ */
+#include "transport/channel/tls.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "transport/channel/tls_private.h"
+#include "wire/encoder.h"
+
+struct tls {
+    void *context;
+};
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static const struct tls_module *module;
+
+/* The module lies in tf-tools/ beside this library. */
+static int load_module(struct error *err)
+{
+    Dl_info info;
+    struct str path = STR_INIT;
+    if (!dladdr((void *)(uintptr_t)&load_module, &info) || !info.dli_fname)
+        return error_set(err, ERR_CONFIG, "cannot find where the library was loaded from");
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash)
+        str_append_bytes(&path, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
+    str_append(&path, "tf-tools/tls.so");
+    void *handle = dlopen(path.data, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle)
+        module = dlsym(handle, "tls_module");
+    if (!module)
+        error_set(err, ERR_CONFIG, "TLS cannot be loaded: %s", dlerror());
+    str_release(&path);
+    return err->code;
+}
+
+static int find_module(struct error *err)
+{
+    pthread_mutex_lock(&loading);
+    int status = module ? 0 : load_module(err);
+    pthread_mutex_unlock(&loading);
+    return status;
+}
+
+static int hexadecimal(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= ' ';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_key(const char *text, size_t n, unsigned char key[TLS_KEY_BYTES])
+{
+    size_t digits = 2 * (size_t)TLS_KEY_BYTES;
+    if (n < digits || n > digits + 1 || (n == digits + 1 && text[digits] != '\n'))
+        return false;
+    for (size_t i = 0; i < TLS_KEY_BYTES; i++) {
+        int high = hexadecimal(text[2 * i]), low = hexadecimal(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        key[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+/* At most n bytes, from a pipe too. */
+static ssize_t read_all(int fd, char *text, size_t n)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t result = read(fd, text + got, n - got);
+        if (result < 0 && errno == EINTR)
+            continue;
+        if (result < 0)
+            return -1;
+        if (!result)
+            break;
+        got += (size_t)result;
+    }
+    return (ssize_t)got;
+}
+
+static int check_mode(const char *path, int fd, struct error *err)
+{
+    struct stat status;
+    if (fstat(fd, &status))
+        return error_set_errno(err, ERR_IO, "%s", path);
+    if (S_ISREG(status.st_mode) && status.st_mode & 077)
+        return error_set(err, ERR_DENIED,
+                         "%s: others may read this key; chmod 600 it, or make a new one", path);
+    return 0;
+}
+
+static int read_key(const char *path, unsigned char key[TLS_KEY_BYTES], struct error *err)
+{
+    char text[2 * TLS_KEY_BYTES + 2];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
+    if (!check_mode(path, fd, err)) {
+        ssize_t n = read_all(fd, text, sizeof text);
+        if (n < 0)
+            error_set_errno(err, ERR_IO, "%s", path);
+        else if (!parse_key(text, (size_t)n, key))
+            error_set(err, ERR_CONFIG, "%s is no key: 64 hexadecimal digits", path);
+    }
+    explicit_bzero(text, sizeof text);
+    close(fd);
+    return err->code;
+}
+
+struct tls *tls_new(const char *key_file, struct error *err)
+{
+    unsigned char key[TLS_KEY_BYTES];
+    void *context = NULL;
+    error_clear(err);
+    if (!read_key(key_file, key, err) && !find_module(err))
+        context = module->context_new(key, key_file, err);
+    explicit_bzero(key, sizeof key);
+    if (!context)
+        return NULL;
+    struct tls *tls = mem_alloc(sizeof *tls);
+    tls->context = context;
+    return tls;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (!tls)
+        return;
+    module->context_free(tls->context);
+    mem_free(tls);
+}
+
+struct channel *tls_channel_new(struct tls *tls, int fd, bool server, struct error *err)
+{
+    return module->channel_new(tls->context, fd, server, err);
+}
+
+void tls_tell_plain(int fd)
+{
+    struct encoder encoder = {0};
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = encoder_begin(&encoder, RECORD_ERROR, 2);
+    pack_key(packer, "code");
+    msgpack_pack_int(packer, ERR_CONFIG);
+    pack_key(packer, "text");
+    pack_text(packer, "a key is needed there: --key-file FILE");
+    if (!encoder_finish(&encoder, NULL, 0, &ignored))
+        (void)!send(fd, encoder.header.data, encoder.header.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    encoder_release(&encoder);
+}

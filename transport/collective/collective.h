@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives (exec/step/collective.h) between processes: the tasks of a job, over links from each
+ * to each.
+ *
+ * How values meet. Each member sends each other one record that says what it brings, with all that
+ * is small, rows, and strings in it: many small tensors are one message. When a member has heard of
+ * all (or that they left), large values follow in blocks of 256 KiB: each block has an owner among
+ * the members, which is sent everybody's part, adds them by rank, and sends all the sum. A member
+ * sends parts of later blocks when sums of earlier ones have come, so that a block is still in the
+ * caches when it is added, sent on, and put in its place: 1 MiB on its way is fastest. A member
+ * sends and receives 2 (n - 1) / n of the bytes, as in a ring, but in two hops instead of 2 (n -
+ * 1), and every element is added by rank whatever its size and place: sums have the same bits as
+ * those of collective_combine. Nothing large is sent to a member that has not asked, so that memory
+ * is bounded by what the calls themselves hold.
+ *
+ * Members on one host that have a value in memory that the others map, and room there for its sum
+ * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they
+ * are.
+ *
+ * A member that is lost, also one that comes back as a newer incarnation, ends all calls that wait,
+ * and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells the others why.
+ */
+#ifndef TF_TRANSPORT_COLLECTIVE_H
+#define TF_TRANSPORT_COLLECTIVE_H
+
+#include "exec/step/collective.h"
+#include "transport/value/hub.h"
+
+/* Member `rank` of n tasks, which are named by rank: "worker:0", ... The hub gives it all records
+ * `reduce`, so there is one of it; it outlives the collective. Before the hub has links to them, in
+ * the loop's thread or while nobody runs the loop; so is its `free`. */
+struct collective *collective_links_new(struct hub *hub, const char *const *tasks, int n, int rank);
+
+struct collective_meet {
+    const char *const *addresses; /* by rank */
+    double seconds;               /* that all must be there in */
+    /* Both as in transport/job/member.h; may be NULL. */
+    void (*waiting)(void *context, const char *text);
+    bool (*given_up)(void *context);
+    void *context;
+};
+
+/* Dials the members of larger rank and waits for those of smaller; runs the loop. The hub listens
+ * by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up. */
+int collective_links_meet(struct collective *collective, const struct collective_meet *meet,
+                          struct error *err);
+
+/* Does a call and runs the loop until it is answered. *results, n tensors of the caller's, are to
+ * be released. */
+int collective_links_run(struct collective *collective, const struct collective_call *call,
+                         struct tensor *results, struct error *err);
+
+/* Tells the others why this member fails, and ends the links to them. Any thread. */
+void collective_links_abort(struct collective *collective, const struct error *why);
+
+/* When all end. A member that is asked to, or hears that another was, says once which step it has
+ * begun last. All end after the latest of these, which each knows when it has heard of all; until
+ * then it begins none. So all end after the same step, and none waits for data that does not come
+ * unless another has begun with its own. */
+void collective_links_ask_to_end(struct collective *collective);
+/* False: somebody asks, and it is not known yet. *step INT64_MAX: nobody asks; as well when a
+ * member is lost, for the next call says so. */
+bool collective_links_last_step(struct collective *collective, int64_t *step);
+/* False: it may not be begun, since all end before it or that is not known. */
+bool collective_links_begin(struct collective *collective, int64_t step);
+
+/* The least rank among those that took part in the call before: the same for all of them. */
+int collective_links_first(struct collective *collective);
+
+/* Leaves, and runs the loop until the others have all that was sent, at most so long. */
+void collective_links_end(struct collective *collective, double seconds);
+
+#endif

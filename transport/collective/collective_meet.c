@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How members find each other and wait for each other. All of it runs the loop.
+ */
+#include <stdio.h>
+
+#include "transport/collective/collective_private.h"
+
+#define LOOK_SECONDS 0.1 /* between questions whether to give up */
+
+/* The first member that is not there, or has not said whether it can read what is lent; -1: none.
+ */
+static int find_missing(struct group *group)
+{
+    int missing = -1;
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < group->interface.size && missing < 0; k++)
+        if (k != group->interface.rank && !group->left[k] &&
+            (!group->peers[k] || group->offered[k]))
+            missing = k;
+    pthread_mutex_unlock(&group->lock);
+    return missing;
+}
+
+/* Why they will not meet; no code: nothing is known. */
+static struct error failure_of(struct group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    struct error why = group->failed;
+    pthread_mutex_unlock(&group->lock);
+    return why.code ? why : group->dial;
+}
+
+static bool has_met(void *context)
+{
+    struct group *group = context;
+    return find_missing(group) < 0 || failure_of(group).code;
+}
+
+static int dial(struct group *group, const struct collective_meet *meet, struct error *err)
+{
+    struct peers *peers = hub_peers(group->hub);
+    int code = 0;
+    for (int k = group->interface.rank + 1; !code && k < group->interface.size; k++)
+        code = peers_connect(peers, group->tasks[k], meet->addresses[k], meet->seconds, err);
+    return code;
+}
+
+static void say(const struct collective_meet *meet, const char *task, double left)
+{
+    char text[256];
+    snprintf(text, sizeof text, "waiting for %s, %.0f s left", task, left);
+    if (meet->waiting)
+        meet->waiting(meet->context, text);
+}
+
+int collective_links_meet(struct collective *collective, const struct collective_meet *meet,
+                          struct error *err)
+{
+    struct group *group = (struct group *)collective;
+    double end = loop_now() + meet->seconds, told = loop_now();
+    if (dial(group, meet, err))
+        return err->code;
+    while (!loop_run_until(hub_loop(group->hub), has_met, group, LOOK_SECONDS)) {
+        int missing = find_missing(group);
+        double left = end - loop_now();
+        if (missing < 0)
+            break;
+        if (meet->given_up && meet->given_up(meet->context))
+            return error_set(err, ERR_CANCELLED, "given up while waiting for %s",
+                             group->tasks[missing]);
+        if (left < 0)
+            return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
+                             group->tasks[missing], meet->seconds);
+        if (missing < collective->rank && loop_now() - told >= 1) {
+            say(meet, group->tasks[missing], left);
+            told = loop_now();
+        }
+    }
+    struct error why = failure_of(group);
+    if (why.code && find_missing(group) >= 0)
+        *err = why;
+    return err->code;
+}
+
+/* ---- a call that is waited for ---- */
+
+struct awaited {
+    struct collective_waiter waiter; /* first */
+    pthread_mutex_t lock;
+    struct loop *loop;
+    struct tensor *results;
+    int n;
+    struct error err;
+    bool done;
+};
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+static void answered(struct collective_waiter *waiter, const struct tensor *values, int members,
+                     const struct error *failure)
+{
+    struct awaited *a = (struct awaited *)waiter;
+    (void)members;
+    for (int i = 0; i < a->n && !failure; i++)
+        tensor_share(&a->results[i], &values[i]);
+    if (failure)
+        a->err = *failure;
+    pthread_mutex_lock(&a->lock);
+    a->done = true;
+    loop_post(a->loop, nothing, NULL); /* who waits looks again; without the lock all may be gone */
+    pthread_mutex_unlock(&a->lock);
+}
+
+static bool is_answered(void *context)
+{
+    struct awaited *a = context;
+    pthread_mutex_lock(&a->lock);
+    bool done = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
+int collective_links_run(struct collective *collective, const struct collective_call *call,
+                         struct tensor *results, struct error *err)
+{
+    struct group *group = (struct group *)collective;
+    struct awaited a = {.waiter = {.done = answered},
+                        .loop = hub_loop(group->hub),
+                        .results = results,
+                        .n = call->n};
+    pthread_mutex_init(&a.lock, NULL);
+    collective->reduce(collective, call, &a.waiter);
+    while (!loop_run_until(a.loop, is_answered, &a, -1))
+        ;
+    pthread_mutex_destroy(&a.lock);
+    if (a.err.code)
+        *err = a.err;
+    return a.err.code;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Meetings: who has come, who takes part, and how large values are cut into blocks.
+ */
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "transport/collective/collective_private.h"
+#include "transport/value/segment.h"
+
+/* ---- the list ---- */
+
+struct meeting *meeting_find(struct group *group, const struct collective_key *key)
+{
+    struct meeting *m = group->meetings;
+    while (m && (m->key.step != key->step || m->key.iteration != key->iteration ||
+                 strcmp(m->name, key->name) != 0))
+        m = m->next;
+    return m;
+}
+
+struct meeting *meeting_get(struct group *group, const struct collective_key *key)
+{
+    struct meeting *m = meeting_find(group, key);
+    if (m)
+        return m;
+    m = mem_alloc(sizeof *m);
+    m->holders = 1;
+    m->name = mem_strdup(key->name);
+    m->key = *key;
+    m->key.name = m->name;
+    m->brought = mem_array((size_t)group->interface.size, sizeof *m->brought);
+    m->next = group->meetings;
+    group->meetings = m;
+    group->n_uncalled++;
+    return m;
+}
+
+static void release(struct tensor *tensors, int n)
+{
+    for (int i = 0; tensors && i < n; i++)
+        tensor_release(&tensors[i]);
+    mem_free(tensors);
+}
+
+static void meeting_free(const struct group *group, struct meeting *m)
+{
+    for (size_t i = 0; i < m->n_blocks; i++)
+        release(m->blocks[i].parts, group->interface.size);
+    direct_give_back(group, m);
+    for (int k = 0; k < group->interface.size; k++) {
+        release(m->brought[k].values, m->brought[k].n);
+        mem_free(m->brought[k].offers);
+    }
+    release(m->own, m->n);
+    release(m->results, m->n);
+    mem_free(m->blocks);
+    mem_free(m->brought);
+    mem_free(m->members);
+    mem_free(m->direct);
+    mem_free(m->kinds);
+    mem_free(m->name);
+    mem_free(m);
+}
+
+void meeting_drop(struct group *group, struct meeting *meeting)
+{
+    pthread_mutex_lock(&group->lock);
+    bool last = !--meeting->holders;
+    pthread_mutex_unlock(&group->lock);
+    if (last)
+        meeting_free(group, meeting);
+}
+
+struct collective_waiter *meeting_end(struct group *group, struct meeting *meeting)
+{
+    struct collective_waiter *waiter = meeting->waiter;
+    struct meeting **at = &group->meetings;
+    if (meeting->over)
+        return NULL;
+    while (*at != meeting)
+        at = &(*at)->next;
+    *at = meeting->next;
+    group->n_uncalled -= !meeting->called;
+    meeting->holders--; /* the list's; the caller has another */
+    meeting->waiter = NULL;
+    meeting->over = true;
+    return waiter;
+}
+
+/* ---- the call ---- */
+
+bool meeting_is_small(const struct meeting *meeting, int value)
+{
+    const struct tensor *t = &meeting->own[value];
+    enum collective_kind kind = meeting->kinds[value];
+    return kind == COLLECTIVE_ROWS || t->type == STRING ||
+           (collective_adds(kind) &&
+            (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
+}
+
+/* Blocks of a value, at least one for each member where that is worth it. */
+static int64_t block_elements(const struct group *group, const struct tensor *t)
+{
+    int64_t most = BLOCK_BYTES / (int64_t)dtype_bytes(t->type);
+    int64_t each = (tensor_count(t) + group->interface.size - 1) / group->interface.size;
+    each = (each + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    return each < most ? each : most;
+}
+
+static void cut(const struct group *group, struct meeting *m)
+{
+    size_t n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        n = 0;
+        for (int v = 0; v < m->n; v++) {
+            int64_t count = tensor_count(&m->own[v]), step;
+            if (meeting_is_small(m, v) || !count)
+                continue;
+            step = block_elements(group, &m->own[v]);
+            for (int64_t first = 0; first < count; first += step, n++)
+                if (pass)
+                    m->blocks[n] =
+                        (struct block){.value = v,
+                                       .first = first,
+                                       .count = count - first < step ? count - first : step};
+        }
+        if (!pass)
+            m->blocks = mem_array(n + 1, sizeof *m->blocks);
+    }
+    for (size_t i = 0; i < n; i++)
+        m->blocks[i].parts = mem_array((size_t)group->interface.size, sizeof(struct tensor));
+    m->n_blocks = m->n_missing = n;
+}
+
+static uint64_t sign(const struct meeting *m)
+{
+    uint64_t hash = (uint64_t)m->n;
+    for (int i = 0; i < m->n; i++) {
+        const struct tensor *t = &m->own[i];
+        bool rows = m->kinds[i] == COLLECTIVE_ROWS && t->shape.rank > 0;
+        int64_t head[3] = {m->kinds[i], t->type, t->shape.rank};
+        hash = hash_bytes(head, sizeof head, hash);
+        hash = hash_bytes(t->shape.dims + rows,
+                          (size_t)(t->shape.rank - rows) * sizeof *t->shape.dims, hash);
+    }
+    return hash;
+}
+
+/* Memory that others can read, of a value that is in such memory. False: there is none. */
+static bool alloc_direct(struct group *group, const struct tensor *own, struct tensor *result)
+{
+    return segment_has(own) && segment_suits(own->type, tensor_bytes(own)) &&
+           segments_alloc(hub_segments(group->hub), result, own->type, &own->shape);
+}
+
+/* Memory for a value's sum: the value's own where only the call has it, which a member needs no
+ * more when the sum comes. */
+static int make_result(struct group *group, const struct collective_call *call, int value,
+                       struct meeting *m, struct error *err)
+{
+    const struct tensor *own = &m->own[value];
+    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the meeting */
+                 (!segment_has(own) || segment_is_own(own));
+    if (call->yields && alone)
+        tensor_share(&m->results[value], own);
+    else if (!alloc_direct(group, own, &m->results[value]))
+        return recycle_alloc(group->memory, &m->results[value], own, tensor_bytes(own), err);
+    return 0;
+}
+
+int meeting_call(struct group *group, struct meeting *m, const struct collective_call *call,
+                 struct error *err)
+{
+    int code = 0;
+    BUG_ON(m->called);
+    m->called = true;
+    group->n_uncalled--;
+    m->n = call->n;
+    m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
+    m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
+    m->results = mem_array((size_t)call->n + 1, sizeof *m->results);
+    for (int i = 0; i < call->n; i++) {
+        m->kinds[i] = call->kinds[i];
+        tensor_share(&m->own[i], &call->values[i]);
+    }
+    m->signature = sign(m);
+    cut(group, m);
+    for (int i = 0; !code && i < m->n; i++)
+        if (!meeting_is_small(m, i))
+            code = make_result(group, call, i, m, err);
+    direct_choose(m);
+    return code;
+}
+
+/* ---- who takes part ---- */
+
+bool meeting_settle(struct group *group, struct meeting *m)
+{
+    int size = group->interface.size, rank = group->interface.rank;
+    if (!m->announced || m->settled || m->over)
+        return false;
+    for (int k = 0; k < size; k++)
+        if (k != rank && !m->brought[k].here && !group->left[k])
+            return false;
+    m->members = mem_array((size_t)size, sizeof *m->members);
+    for (int k = 0; k < size; k++)
+        if (k == rank || m->brought[k].here)
+            m->members[m->n_members++] = k;
+    for (size_t i = 0; i < m->n_blocks; i++)
+        m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
+                                 ? m->members[0]
+                                 : m->members[i % (size_t)m->n_members];
+    group->first = m->members[0];
+    m->settled = true;
+    return true;
+}
+
+static void print_values(struct str *out, const struct meeting *m)
+{
+    for (int i = 0; i < m->n && i < 8; i++) {
+        str_printf(out, "%s", i ? ", " : "");
+        shape_print_typed(out, m->own[i].type, &m->own[i].shape);
+    }
+    if (m->n > 8)
+        str_printf(out, " and %d more", m->n - 8);
+}
+
+int meeting_check(const struct group *group, const struct meeting *m, struct error *err)
+{
+    for (int i = 0; i < m->n_members; i++) {
+        int k = m->members[i];
+        struct str values = STR_INIT;
+        if (k == group->interface.rank || m->brought[k].signature == m->signature)
+            continue;
+        print_values(&values, m);
+        error_set(err, ERR_DATA, "'%s': %s brings other values than %s, which has %s", m->name,
+                  group->tasks[k], group->tasks[group->interface.rank], str_text(&values));
+        str_release(&values);
+        return err->code;
+    }
+    return 0;
+}

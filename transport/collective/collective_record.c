@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The records `reduce`. What comes for a meeting that is over here is dropped.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/collective/collective_private.h"
+
+#define UNCALLED_MAX 4096 /* meetings that others came to, and this member not yet */
+
+static struct peer *peer_of(struct group *group, int rank)
+{
+    pthread_mutex_lock(&group->lock);
+    struct peer *peer = group->peers[rank];
+    if (peer)
+        peer_hold(peer);
+    pthread_mutex_unlock(&group->lock);
+    return peer;
+}
+
+static void pack(msgpack_packer *packer, const struct reduce *reduce)
+{
+    const struct meeting *meeting = reduce->meeting;
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, reduce->what);
+    if (!meeting) {
+        pack_key(packer, "number");
+        msgpack_pack_uint64(packer, reduce->index);
+        return;
+    }
+    pack_key(packer, "name");
+    pack_text(packer, meeting->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, meeting->key.step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, meeting->key.iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, reduce->index);
+    if (reduce->n_offers)
+        direct_pack(packer, reduce->offers, reduce->n_offers);
+    if (reduce->is_lent) {
+        pack_key(packer, "lent");
+        msgpack_pack_uint64(packer, reduce->lent);
+    }
+    if (reduce->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
+}
+
+void reduce_send(struct group *group, int rank, const struct reduce *reduce)
+{
+    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
+    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
+    struct peer *peer = peer_of(group, rank);
+    for (int i = 0; i < reduce->n; i++)
+        named[i] = (struct named_tensor){"", reduce->tensors[i]};
+    int n_fields =
+        reduce->meeting ? 5 + reduce->is_lent + reduce->is_there + (reduce->n_offers > 0) : 2;
+    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
+    if (packer) {
+        pack(packer, reduce);
+        peer_end(peer, named, reduce->n, &ignored);
+    }
+    peer_release(peer);
+    mem_free(named);
+}
+
+/* ---- taking ---- */
+
+struct taken {
+    int rank; /* of the sender */
+    struct collective_key key;
+    uint64_t index;
+    const struct record *record;
+    struct tensor lent; /* a block of the sender's, instead of the record's tensor; or zeroed */
+    bool is_there;      /* neither of them: it is in the memory that was offered */
+};
+
+/* Works on what is settled since something came. */
+static void begin_settled(struct group *group)
+{
+    for (;;) {
+        pthread_mutex_lock(&group->lock);
+        struct meeting *m = group->meetings;
+        while (m && !meeting_settle(group, m))
+            m = m->next;
+        if (m)
+            m->holders++;
+        pthread_mutex_unlock(&group->lock);
+        if (!m)
+            break;
+        reduce_begin(group, m);
+        meeting_drop(group, m);
+    }
+}
+
+static int take_leave(struct group *group, int rank)
+{
+    pthread_mutex_lock(&group->lock);
+    group->left[rank] = true;
+    pthread_mutex_unlock(&group->lock);
+    begin_settled(group);
+    return 0;
+}
+
+static int take_bring(struct group *group, const struct taken *taken, struct error *err)
+{
+    const struct record *record = taken->record;
+    int code = 0;
+    if (record_field(&record->header, "memory") && !group->borrowers[taken->rank])
+        return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
+    pthread_mutex_lock(&group->lock);
+    struct brought *brought = &meeting_get(group, &taken->key)->brought[taken->rank];
+    if (brought->here || group->left[taken->rank] || group->n_uncalled > UNCALLED_MAX) {
+        code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
+                         taken->key.name);
+    } else if (!direct_read(record, brought)) {
+        code = error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
+    } else {
+        brought->here = true;
+        brought->signature = taken->index;
+        brought->n = record->n_tensors;
+        brought->values = mem_array((size_t)record->n_tensors + 1, sizeof *brought->values);
+        for (int i = 0; i < record->n_tensors; i++)
+            tensor_share(&brought->values[i], &record->tensors[i].tensor);
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (!code)
+        begin_settled(group);
+    return code;
+}
+
+static int take_reads(struct group *group, const struct taken *taken, struct error *err)
+{
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = meeting_find(group, &taken->key);
+    if (m)
+        m->holders++;
+    pthread_mutex_unlock(&group->lock);
+    if (!m)
+        return 0;
+    int code = direct_take_answer(group, m, taken->rank, taken->index, err);
+    meeting_drop(group, m);
+    return code;
+}
+
+static bool fits(const struct taken *taken, const struct block *block, const struct tensor *own)
+{
+    const struct record *record = taken->record;
+    const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    if (taken->is_there)
+        return !t && !taken->lent.data;
+    if (taken->lent.data)
+        return !t && block->count <= (int64_t)(LEND_BYTES / dtype_bytes(own->type));
+    return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == block->count;
+}
+
+/* What came of a block that it fits to. Since the meeting is settled, if it is there. */
+static struct tensor arrived(const struct taken *taken, const struct block *block,
+                             const struct meeting *m)
+{
+    struct tensor t = taken->lent;
+    const struct tensor *sum = taken->is_there ? direct_sum(m, taken->rank, block->value) : NULL;
+    if (sum)
+        return tensor_piece(sum, block->first, block->count);
+    if (!t.data)
+        return taken->record->tensors[0].tensor;
+    t.type = m->own[block->value].type;
+    t.shape = shape_vector(block->count);
+    return t;
+}
+
+/* The meeting, held, and its block that the record fits to; *m NULL: it is over. */
+static int find_block(struct group *group, const struct taken *taken, struct meeting **found,
+                      struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = *found = meeting_find(group, &taken->key);
+    if (m) {
+        const struct block *block = taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
+        if (!block || !fits(taken, block, &m->own[block->value]))
+            code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                             taken->key.name);
+        m->holders += !code;
+    }
+    pthread_mutex_unlock(&group->lock);
+    return code;
+}
+
+static int take_part(struct group *group, const struct taken *taken, struct meeting *m,
+                     struct error *err)
+{
+    struct block *block = &m->blocks[taken->index];
+    struct tensor *part = &block->parts[taken->rank];
+    bool complete = false;
+    int code = 0;
+    pthread_mutex_lock(&group->lock);
+    /* The parts of a block that is claimed are those of who adds them. */
+    if (block->claimed || block->done || part->data || !m->brought[taken->rank].here ||
+        !collective_adds(m->kinds[block->value])) {
+        code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
+    } else {
+        struct tensor t = arrived(taken, block, m);
+        tensor_share(part, &t);
+        complete = block->owner == group->interface.rank && reduce_is_complete(group, m, block);
+        block->claimed |= complete;
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (complete) {
+        reduce_sum(group, m, taken->index);
+        reduce_conclude(group, m);
+    }
+    return code;
+}
+
+/* With the lock: whether that member may send the sum. */
+static bool awaits_sum(const struct meeting *m, const struct block *block, int rank)
+{
+    bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : first);
+}
+
+/* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
+static int take_sum(struct group *group, const struct taken *taken, struct meeting *m,
+                    struct error *err)
+{
+    struct block *block = &m->blocks[taken->index];
+    bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    pthread_mutex_lock(&group->lock);
+    bool good = awaits_sum(m, block, taken->rank) &&
+                (!taken->is_there || direct_sum(m, taken->rank, block->value));
+    pthread_mutex_unlock(&group->lock);
+    if (!good)
+        return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
+    struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
+    struct tensor sum = arrived(taken, block, m);
+    if (sum.data != piece.data) /* it was not read to there */
+        memcpy(piece.data, sum.data, tensor_bytes(&piece));
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    if (!first)
+        m->flying -= (int64_t)tensor_bytes(&piece);
+    pthread_mutex_unlock(&group->lock);
+    if (!first)
+        reduce_go_on(group, m);
+    reduce_conclude(group, m);
+    return 0;
+}
+
+static int rank_of(struct group *group, const struct peer *peer)
+{
+    int rank = -1;
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < group->interface.size; k++)
+        if (group->peers[k] == peer)
+            rank = k;
+    pthread_mutex_unlock(&group->lock);
+    return rank;
+}
+
+static int take(struct group *group, int64_t what, const struct taken *taken, struct error *err)
+{
+    struct meeting *meeting;
+    if (what == REDUCE_BRING)
+        return take_bring(group, taken, err);
+    if (what == REDUCE_READS)
+        return take_reads(group, taken, err);
+    int code = find_block(group, taken, &meeting, err);
+    if (code || !meeting)
+        return code;
+    code = what == REDUCE_PART ? take_part(group, taken, meeting, err)
+                               : take_sum(group, taken, meeting, err);
+    meeting_drop(group, meeting);
+    return code;
+}
+
+/* What belongs to no meeting. */
+static int take_number(struct group *group, int64_t what, const struct taken *taken,
+                       struct error *err)
+{
+    const msgpack_object *header = &taken->record->header;
+    uint64_t number;
+    if (what == REDUCE_OFFER)
+        return lend_take_offer(group, taken->rank, header, err);
+    if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
+        return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
+    if (what != REDUCE_LAST)
+        return lend_take_answer(group, taken->rank, number != 0, err);
+    end_take(group, taken->rank, (int64_t)number);
+    return 0;
+}
+
+static bool take_key(const msgpack_object *header, struct taken *taken)
+{
+    taken->key.name = record_text(header, "name");
+    return taken->key.name && record_get_int(header, "step", &taken->key.step) &&
+           record_get_uint(header, "iteration", &taken->key.iteration) &&
+           record_get_uint(header, "index", &taken->index);
+}
+
+int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
+{
+    struct group *group = context;
+    const msgpack_object *header = &record->header;
+    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    uint64_t lent;
+    int64_t what;
+    int code = 0;
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
+        return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    if (what == REDUCE_LEAVE)
+        return take_leave(group, taken.rank);
+    if (what > REDUCE_LEAVE && what < REDUCE_READS)
+        return take_number(group, what, &taken, err);
+    taken.is_there = what == REDUCE_SUM && record_field(header, "there");
+    if (!take_key(header, &taken))
+        code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
+    else if (record_get_uint(header, "lent", &lent))
+        code = lend_borrow(group, taken.rank, lent, &taken.lent, err);
+    if (!code)
+        code = take(group, what, &taken, err);
+    tensor_release(&taken.lent);
+    return code;
+}
+
+/* ---- sums are read to where they belong ---- */
+
+static bool place_sum(struct group *group, const struct taken *taken, const struct tensor *like,
+                      struct tensor *t)
+{
+    pthread_mutex_lock(&group->lock);
+    struct meeting *m = meeting_find(group, &taken->key);
+    const struct block *block = m && taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
+    bool fits = block && awaits_sum(m, block, taken->rank) &&
+                like->type == m->own[block->value].type && like->shape.rank == 1 &&
+                like->shape.dims[0] == block->count;
+    if (fits) {
+        struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
+        tensor_share(t, &piece);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return fits;
+}
+
+bool reduce_place(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
+{
+    struct group *group = context;
+    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    int64_t what;
+    bool is_sum = !record->n_tensors && taken.rank >= 0 &&
+                  record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;
+    return is_sum && take_key(&record->header, &taken) && place_sum(group, &taken, like, t);
+}

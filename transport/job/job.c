@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/job/job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "base/words.h"
+#include "transport/job/job_private.h"
+
+#define KEY_BYTES 32
+
+/* ---- the folder ---- */
+
+static int open_folder(struct job *job, const char *folder, struct error *err)
+{
+    struct stat status;
+    *job = (struct job){.fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (job->fd < 0)
+        return error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_DENIED,
+                               "job directory %s", folder);
+    job->folder = mem_strdup(folder);
+    if (fstat(job->fd, &status))
+        return error_set_errno(err, ERR_OS, "job directory %s", folder);
+    if (status.st_uid != geteuid())
+        return error_set(err, ERR_DENIED, "job directory %s belongs to somebody else", folder);
+    if (status.st_mode & 077)
+        return error_set(err, ERR_DENIED, "job directory %s is open to others: chmod 700 %s",
+                         folder, folder);
+    return 0;
+}
+
+void job_close(struct job *job)
+{
+    if (job->folder && job->fd >= 0)
+        close(job->fd);
+    mem_free(job->folder);
+    job->folder = NULL;
+}
+
+int job_open(struct job *job, const char *folder, struct error *err)
+{
+    int code = open_folder(job, folder, err);
+    if (!code && faccessat(job->fd, "cluster", F_OK, 0))
+        code = error_set(err, ERR_NOINPUT, "job directory %s: no job runs there (no cluster file)",
+                         folder);
+    if (code)
+        job_close(job);
+    return code;
+}
+
+/* ---- what is left of others ---- */
+
+static const char *const temporary_endings[] = {".pid", ".sock", ".starts", NULL};
+
+static bool is_of_running(const char *name)
+{
+    for (const char *const *ending = temporary_endings; *ending; ending++)
+        if (str_ends(name, *ending))
+            return true;
+    return !strcmp(name, "cluster") || !strcmp(name, "key") || *name == '.';
+}
+
+static int check_is_over(const struct job *job, const char *name, struct error *err)
+{
+    int fd = str_ends(name, ".pid") ? openat(job->fd, name, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return 0;
+    if (job_is_locked(fd))
+        error_set(err, ERR_RETRY, "job directory %s: the process of %s lives", job->folder, name);
+    close(fd);
+    return err->code;
+}
+
+/* Calls `each` with every name in the folder but "." and "..", until one fails. */
+static int for_each(const struct job *job, const char *folder,
+                    int (*each)(const struct job *, const char *, struct error *),
+                    struct error *err)
+{
+    DIR *all = opendir(folder);
+    int code = all ? 0 : error_set_errno(err, ERR_IO, "job directory %s", folder);
+    struct dirent *entry;
+    while (!code && (entry = readdir(all)))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            code = each(job, entry->d_name, err);
+    if (all)
+        closedir(all);
+    return code;
+}
+
+/* Of one that was killed: whoever ends well removes its own. */
+static bool is_socket(const struct job *job, const char *name)
+{
+    struct stat status;
+    return !fstatat(job->fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(status.st_mode);
+}
+
+static int remove_of_running(const struct job *job, const char *name, struct error *err)
+{
+    if ((is_of_running(name) || is_socket(job, name)) && unlinkat(job->fd, name, 0) &&
+        errno != ENOENT)
+        return error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
+    return 0;
+}
+
+int job_end(struct job *job, struct error *err)
+{
+    int code = for_each(job, job->folder, check_is_over, err);
+    return code ? code : for_each(job, job->folder, remove_of_running, err);
+}
+
+static int write_key(const struct job *job, struct error *err)
+{
+    unsigned char bytes[KEY_BYTES];
+    struct str text = STR_INIT;
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return error_set_errno(err, ERR_OS, "getrandom");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        str_printf(&text, "%02x", bytes[i]);
+    str_append_char(&text, '\n');
+    int code = job_write(job, "key", 0600, str_text(&text), err);
+    explicit_bzero(text.data, text.n);
+    str_release(&text);
+    return code;
+}
+
+int job_create(struct job *job, const char *folder, const char *cluster, struct error *err)
+{
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_IO, "job directory %s",
+                               folder);
+    int code = open_folder(job, folder, err);
+    if (!code)
+        code = job_end(job, err);
+    if (!code)
+        code = write_key(job, err);
+    if (!code)
+        code = job_write(job, "cluster", 0600, cluster, err);
+    if (code)
+        job_close(job);
+    return code;
+}
+
+static int read_text(const char *path, struct str *text, struct error *err)
+{
+    char bytes[4096];
+    size_t n;
+    FILE *file = fopen(path, "re");
+    while (file && (n = fread(bytes, 1, sizeof bytes, file)))
+        str_append_bytes(text, bytes, n);
+    bool failed = !file || ferror(file);
+    if (failed)
+        error_set_errno(err, ERR_NOINPUT, "%s", path);
+    if (file)
+        fclose(file);
+    return failed ? err->code : 0;
+}
+
+int job_begin(const char *folder, const char *cluster_path, struct error *err)
+{
+    struct job job;
+    struct cluster cluster = {0};
+    struct str text = STR_INIT;
+    int code = read_text(cluster_path, &text, err);
+    if (!code)
+        code = cluster_parse(&cluster, str_text(&text), cluster_path, err);
+    if (!code)
+        code = job_create(&job, folder, str_text(&text), err);
+    if (!code)
+        job_close(&job);
+    str_release(&text);
+    cluster_release(&cluster);
+    return code;
+}
+
+/* ---- the cluster file ---- */
+
+int job_cluster(const struct job *job, struct cluster *cluster, struct error *err)
+{
+    char *text = job_read(job, "cluster", err), *name = job_path(job, "", "cluster");
+    int code = text ? cluster_parse(cluster, text, name, err) : err->code;
+    mem_free(text);
+    mem_free(name);
+    return code;
+}
+
+struct edit {
+    const char *task, *address;
+    struct str text;
+    bool found;
+};
+
+static void edit_line(struct edit *edit, const char *line, size_t n)
+{
+    int task = 0, task_end = 0, from = 0, to = 0;
+    char *copy = mem_strndup(line, n);
+    bool is_it = sscanf(copy, " task %n%*s%n %n%*s%n", &task, &task_end, &from, &to) >= 0 && to &&
+                 (size_t)(task_end - task) == strlen(edit->task) &&
+                 !strncmp(copy + task, edit->task, strlen(edit->task));
+    if (is_it)
+        str_printf(&edit->text, "%.*s%s%s\n", from, copy, edit->address, copy + to);
+    else
+        str_printf(&edit->text, "%s\n", copy);
+    edit->found |= is_it;
+    mem_free(copy);
+}
+
+int job_publish(struct job *job, const char *task, const char *address, struct error *err)
+{
+    struct edit edit = {.task = task, .address = address};
+    while (flock(job->fd, LOCK_EX)) /* tasks publish at once */
+        if (errno != EINTR)
+            return error_set_errno(err, ERR_OS, "job directory %s", job->folder);
+    char *text = job_read(job, "cluster", err);
+    for (const char *line = text, *end; line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        edit_line(&edit, line, end ? (size_t)(end - line) : strlen(line));
+    }
+    int code = text ? 0 : err->code;
+    if (!code && !edit.found)
+        code = error_set(err, ERR_CONFIG, "%s/cluster: no task %s", job->folder, task);
+    if (!code)
+        code = job_write(job, "cluster", 0600, str_text(&edit.text), err);
+    flock(job->fd, LOCK_UN);
+    str_release(&edit.text);
+    mem_free(text);
+    return code;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the job directory share.
+ */
+#ifndef TF_TRANSPORT_JOB_PRIVATE_H
+#define TF_TRANSPORT_JOB_PRIVATE_H
+
+#include "transport/job/job.h"
+
+/* "ps:0", ".pid" to "ps-0.pid". */
+char *job_file(const char *task, const char *what);
+
+/* A small file as text, its trailing newline gone; NULL with the error set, ERR_NOINPUT when there
+ * is none. The caller frees it. */
+char *job_read(const struct job *job, const char *name, struct error *err);
+
+/* Replaces it, by a temporary name. */
+int job_write(const struct job *job, const char *name, mode_t mode, const char *text,
+              struct error *err);
+
+/* Whether a process holds the lock of the pid file. */
+bool job_is_locked(int fd);
+
+#endif

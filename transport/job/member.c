@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/job/member.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "graph/cluster_config.h"
+
+static double timeout_of(const struct member *member)
+{
+    return member->options.timeout > 0 ? member->options.timeout : 30;
+}
+
+/* The first of them that is named: a file, a job's directory, TF_CONFIG, which names the task, too.
+ */
+static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
+{
+    const struct member_options *options = &member->options;
+    const char *config = getenv("TF_CONFIG");
+    if (options->job_folder) {
+        int code = job_open(&member->job, options->job_folder, err);
+        if (code)
+            return code;
+    }
+    if (options->cluster_path)
+        return cluster_read(&member->cluster, options->cluster_path, err);
+    if (options->job_folder)
+        return job_cluster(&member->job, &member->cluster, err);
+    if (config && *config)
+        return cluster_from_config(&member->cluster, config, task, err);
+    return error_set(err, ERR_USAGE,
+                     "which cluster? name its file by -c, or a running job's directory by --job");
+}
+
+static int find_self(struct member *member, const char *task, struct error *err)
+{
+    if (!task)
+        return error_set(err, ERR_USAGE, "which task of the cluster is this? --task worker:0");
+    if (task_parse(task, member->job_name, &member->index, err))
+        return err->code;
+    snprintf(member->task, sizeof member->task, "%s:%d", member->job_name, member->index);
+    if (!cluster_find(&member->cluster, member->job_name, member->index))
+        return error_set(err, ERR_CONFIG, "there is no task %s in the cluster", member->task);
+    return 0;
+}
+
+static int take_seat(struct member *member, struct error *err)
+{
+    if (!member->job.folder)
+        return 0;
+    int code = job_enter(&member->job, member->task, &member->seat, err);
+    member->is_seated = !code;
+    if (!member->options.key_file && !member->options.no_key)
+        member->key_path = job_path(&member->job, "", "key");
+    return code;
+}
+
+static void dial_waits(void *context, const char *task, const char *text)
+{
+    const struct member *member = context;
+    (void)task;
+    if (member->options.waiting)
+        member->options.waiting(member->options.context, text);
+}
+
+int member_open(struct member *member, const struct member_options *options, struct error *err)
+{
+    char task[TASK_TEXT_BYTES] = "";
+    memset(member, 0, sizeof *member);
+    member->options = *options;
+    if (FAILPOINT("member.open"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
+    if (read_cluster(member, task, err) ||
+        find_self(member, options->task || !*task ? options->task : task, err) ||
+        take_seat(member, err))
+        return err->code;
+    struct hub_options hub = {
+        .peers = {.task = member->task,
+                  .incarnation = member->is_seated ? member->seat.incarnation : 0,
+                  .producer = options->producer,
+                  .folder = options->job_folder,
+                  .key_file = options->key_file ? options->key_file : member->key_path,
+                  .no_key = options->no_key,
+                  .lease = options->lease},
+        .waiting = dial_waits,
+        .context = member};
+    member->hub = hub_new(&hub, err);
+    return member->hub ? 0 : err->code;
+}
+
+void member_close(struct member *member)
+{
+    hub_free(member->hub);
+    if (member->is_seated)
+        job_leave(&member->job, &member->seat);
+    if (member->job.folder)
+        job_close(&member->job);
+    mem_free(member->key_path);
+    cluster_release(&member->cluster);
+}
+
+/* The control socket, by which tools on this host need no key. */
+static int listen_in_job(struct member *member, struct error *err)
+{
+    char address[DEVICE_WORD_BYTES + 32];
+    snprintf(address, sizeof address, "unix:%s-%d.sock", member->job_name, member->index);
+    return peers_listen(hub_peers(member->hub), address, NULL, err);
+}
+
+int member_listen(struct member *member, struct address *bound, struct error *err)
+{
+    const struct cluster_task *self =
+        cluster_find(&member->cluster, member->job_name, member->index);
+    if (peers_listen(hub_peers(member->hub), self->address, bound, err))
+        return error_prefix(err, "%s: ", member->task);
+    if (!member->is_seated)
+        return 0;
+    return listen_in_job(member, err) ? err->code
+                                      : job_publish(&member->job, member->task, bound->text, err);
+}
+
+/* ---- a job that starts ---- */
+
+/* What is known against one of the other tasks; NULL: nothing. */
+static const char *lacks(const struct member *member, const char *const *tasks, size_t n,
+                         const char **which)
+{
+    for (size_t i = 0; i < n; i++) {
+        char job[DEVICE_WORD_BYTES];
+        struct error ignored = ERROR_INIT;
+        int index;
+        if (!strcmp(tasks[i], member->task))
+            continue;
+        const struct cluster_task *task = task_parse(tasks[i], job, &index, &ignored)
+                                              ? NULL
+                                              : cluster_find(&member->cluster, job, index);
+        const char *why = task ? job_lacks(&member->job, task) : NULL;
+        *which = tasks[i];
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err)
+{
+    double start = loop_now(), told = start - 0.5, left;
+    const char *why, *which;
+    if (!member->job.folder || member->options.cluster_path)
+        return 0;
+    while ((why = lacks(member, tasks, n, &which)) &&
+           (left = start + timeout_of(member) - loop_now()) > 0) {
+        char text[512];
+        snprintf(text, sizeof text, "waiting for %s: %s, %.0f s left", which, why, left);
+        if (member->options.waiting && loop_now() - told >= 1) {
+            member->options.waiting(member->options.context, text);
+            told = loop_now();
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+        if (member->options.given_up && member->options.given_up(member->options.context))
+            return error_set(err, ERR_CANCELLED, "given up while waiting for %s", which);
+        cluster_release(&member->cluster);
+        memset(&member->cluster, 0, sizeof member->cluster);
+        if (job_cluster(&member->job, &member->cluster, err))
+            return err->code;
+    }
+    return why ? error_set(err, ERR_UNAVAILABLE, "%s: %s", which, why) : 0;
+}

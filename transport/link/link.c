@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a link: from a connected socket to `closed`.
+ */
+#include "transport/link/link.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "transport/link/link_private.h"
+
+#define BUFFER_BYTES ((size_t)64 << 10)
+#define LEASE_CHECKS 8 /* in a lease; it is over one check early, so that nobody waits longer */
+#define PINGS 3        /* in a lease */
+
+void link_hold(struct link *link)
+{
+    atomic_fetch_add_explicit(&link->holders, 1, memory_order_relaxed);
+}
+
+void link_drop(struct link *link)
+{
+    if (!link || atomic_fetch_sub_explicit(&link->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    link->channel->type->free(link->channel);
+    if (link->offered)
+        link->offered->type->free(link->offered);
+    close(link->fd);
+    decoder_release(&link->decoder);
+    record_release(&link->record);
+    outbox_release(&link->out);
+    mem_free(link->buffer);
+    mem_free((void *)(uintptr_t)link->peer.job);
+    mem_free((void *)(uintptr_t)link->peer.task);
+    mem_free(link->address);
+    mem_free(link->name);
+    mem_free(link->expected);
+    mem_free(link);
+}
+
+/* In the loop's thread: the end. */
+static void finish(struct link *link)
+{
+    if (link->state == LINK_CLOSED)
+        return;
+    link->state = LINK_CLOSED;
+    event_free(link->event);
+    loop_timer_free(link->timer);
+    if (link->was_open)
+        keeper_remove(link->loop, &link->keeper);
+    loop_remove_poller(link->loop, &link->poller);
+    if (link->channel->type->stop)
+        link->channel->type->stop(link->channel);
+    link->config->closed(link->config->context, link, &link->why);
+    shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
+    link_drop(link);
+}
+
+/* The reason, with the peer's name in front, unless there is one already. */
+static void set_reason(struct link *link, const struct error *why)
+{
+    pthread_mutex_lock(&link->out.lock);
+    if (!link->closing) {
+        link->closing = true;
+        link->why = *why;
+        error_prefix(&link->why, "%s: ", link->name);
+    }
+    pthread_mutex_unlock(&link->out.lock);
+}
+
+void link_fail(struct link *link, const struct error *why)
+{
+    set_reason(link, why);
+    finish(link);
+}
+
+static void tell(struct link *link, const struct error *why)
+{
+    if (link->state == LINK_HANDSHAKE || link->state == LINK_DRAINING)
+        return;
+    msgpack_packer *packer = link_begin_own(link, RECORD_ERROR, 3);
+    pack_key(packer, "tool");
+    pack_text(packer, link->config->producer);
+    pack_key(packer, "code");
+    msgpack_pack_int(packer, why->code);
+    pack_key(packer, "text");
+    pack_text(packer, why->text);
+    link_send_own(link);
+}
+
+void link_refuse(struct link *link, const struct error *why)
+{
+    tell(link, why);
+    link_fail(link, why);
+}
+
+void link_ended(struct link *link)
+{
+    struct error why = ERROR_INIT;
+    error_set(&why, 0, "closed");
+    set_reason(link, &why);
+    finish(link);
+}
+
+static void send_end(struct link *link)
+{
+    msgpack_packer *packer = link_begin_own(link, RECORD_END, 1);
+    pack_key(packer, "records");
+    msgpack_pack_uint64(packer, atomic_load(&link->records_out));
+    link_send_own(link);
+}
+
+void link_end_now(struct link *link)
+{
+    if (link->state == LINK_OPEN)
+        send_end(link);
+    link_ended(link);
+}
+
+/* The rest of an orderly end: everything is written, and the peer shows that it has it by closing
+ * its side. */
+static void drain(struct link *link)
+{
+    link->state = LINK_DRAINING;
+    loop_timer_set(link->timer, link->config->lease);
+    send_end(link);
+    link->drained = atomic_load(&link->bytes_out);
+    if (link_has_written(link))
+        shutdown(link->fd, SHUT_WR);
+}
+
+static void close_posted(void *argument)
+{
+    struct link *link = argument;
+    if (link->state != LINK_CLOSED && !link->why.code && link->state == LINK_OPEN) {
+        drain(link);
+    } else if (link->state != LINK_CLOSED) {
+        if (link->why.code)
+            tell(link, &link->why);
+        finish(link);
+    }
+    link_drop(link);
+}
+
+void link_close(struct link *link, const struct error *why)
+{
+    pthread_mutex_lock(&link->out.lock);
+    bool first = !link->closing;
+    if (first) {
+        link->closing = true;
+        if (why)
+            link->why = *why;
+        else
+            error_set(&link->why, 0, "%s: closed", link->name);
+    }
+    pthread_mutex_unlock(&link->out.lock);
+    if (!first)
+        return;
+    link_hold(link);
+    loop_post(link->loop, close_posted, link);
+}
+
+/* With as many bytes as have come. */
+static double silence_of(const struct link *link, uint64_t bytes)
+{
+    double passed = loop_now() - link->checked, most = 2 * link->config->lease / LEASE_CHECKS;
+    return bytes != link->heard ? 0 : link->silence + (passed < most ? passed : most);
+}
+
+double link_silence(const struct link *link)
+{
+    return silence_of(link, atomic_load_explicit(&link->bytes_in, memory_order_relaxed));
+}
+
+/* Whether the peer was silent for a lease. One late look counts little: this process slept. */
+static bool is_silent(struct link *link)
+{
+    double lease = link->config->lease;
+    uint64_t bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+    link->silence = silence_of(link, bytes);
+    link->heard = bytes;
+    link->checked = loop_now();
+    return link->silence >= lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3;
+}
+
+static void timed(void *context)
+{
+    struct link *link = context;
+    struct error err = ERROR_INIT;
+    switch (link->state) {
+    case LINK_HANDSHAKE:
+    case LINK_HELLO:
+    case LINK_WELCOME:
+        link->refusal = REFUSAL_TIMEOUT;
+        error_set(&err, ERR_UNAVAILABLE, "no %s in %.3g s",
+                  link->state == LINK_HANDSHAKE ? "TLS handshake" : "hello",
+                  link->config->handshake);
+        link_refuse(link, &err);
+        return;
+    case LINK_OPEN:
+        loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
+        if (is_silent(link)) {
+            error_set(&err, ERR_UNAVAILABLE, "silent for %.3g s", link->config->lease);
+            link_fail(link, &err);
+        }
+        return;
+    case LINK_DRAINING: /* as long as something is written, it goes on */
+        if (link->drained == atomic_load(&link->bytes_out)) {
+            link_ended(link);
+        } else {
+            link->drained = atomic_load(&link->bytes_out);
+            loop_timer_set(link->timer, link->config->lease);
+        }
+        return;
+    case LINK_CLOSED:
+        return;
+    }
+}
+
+static void start_hello(struct link *link)
+{
+    link->state = LINK_HELLO;
+    link_send_hello(link);
+}
+
+static void shake_hands(struct link *link)
+{
+    struct error err = ERROR_INIT;
+    int status = link->channel->type->handshake(link->channel, &err);
+    if (!status)
+        start_hello(link);
+    else if (status != CHANNEL_AGAIN) {
+        link->refusal = (enum link_refusal)link->channel->refusal;
+        link_fail(link, &err);
+    }
+}
+
+static void fd_ready(evutil_socket_t fd, short what, void *context)
+{
+    struct link *link = context;
+    (void)fd;
+    loop_worked(link->loop);
+    link_hold(link);
+    link->ending |= (what & EV_CLOSED) != 0;
+    if (link->channel->type->ready)
+        link->channel->type->ready(link->channel);
+    if (link->state == LINK_HANDSHAKE)
+        shake_hands(link);
+    if (what & EV_WRITE && link->state != LINK_HANDSHAKE)
+        link_can_write(link);
+    bool news = what & ~EV_WRITE & ~EV_ET || !link->channel->drains;
+    if (news && link->state != LINK_HANDSHAKE && link->state != LINK_CLOSED)
+        link_can_read(link);
+    link_drop(link);
+}
+
+struct link *link_new(struct loop *loop, const struct link_config *config, struct channel *channel,
+                      const char *address, const char *expected, bool safe)
+{
+    struct link *link = mem_alloc(sizeof *link);
+    atomic_init(&link->holders, 1);
+    link->config = config;
+    link->loop = loop;
+    link->channel = channel;
+    link->fd = channel->fd;
+    link->safe = safe;
+    link->dialed = expected != NULL;
+    link->expected = expected ? mem_strdup(expected) : NULL;
+    link->address = mem_strdup(address);
+    link->peer = (struct link_hello){mem_strdup(""), mem_strdup(""), 0};
+    link->buffer = mem_alloc(BUFFER_BYTES);
+    link_make_name(link);
+    outbox_init(&link->out, true);
+    link_start_reading(link);
+    link->timer = loop_timer_new(loop, timed, link);
+    loop_timer_set(link->timer, config->handshake);
+    link->event = event_new(loop->base, link->fd,
+                            EV_READ | EV_WRITE | EV_CLOSED | EV_PERSIST | EV_ET, fd_ready, link);
+    if (!link->event || event_add(link->event, NULL))
+        mem_exhausted(0);
+    if (!channel->type->handshake)
+        start_hello(link);
+    return link;
+}
+
+/* The loop's question, without an event: for what is found here none may come later. */
+static bool poll_socket(void *context)
+{
+    struct link *link = context;
+    uint64_t before = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+    link_hold(link);
+    link_can_read(link);
+    bool found = link->state == LINK_CLOSED ||
+                 atomic_load_explicit(&link->bytes_in, memory_order_relaxed) != before;
+    link_drop(link);
+    return found;
+}
+
+void link_is_open(struct link *link)
+{
+    double period = link->config->lease < link->peer_lease ? link->config->lease : link->peer_lease;
+    link->state = LINK_OPEN;
+    link->was_open = true;
+    link->checked = link->kept_at = loop_now();
+    link->ping_seconds = period / PINGS;
+    link->keeper = (struct keeper_task){.call = link_keep_alive, .context = link};
+    keeper_add(link->loop, &link->keeper, link->ping_seconds / 4);
+    loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
+    link->poller = (struct loop_poller){.poll = poll_socket, .context = link, .is_socket = true};
+    if (!link_shares_memory(link))
+        loop_add_poller(link->loop, &link->poller);
+    link->config->opened(link->config->context, link);
+}
+
+const struct link_hello *link_peer(const struct link *link)
+{
+    return &link->peer;
+}
+
+const char *link_address(const struct link *link)
+{
+    return link->address;
+}
+
+const char *link_name(const struct link *link)
+{
+    return link->name;
+}
+
+bool link_is_dialed(const struct link *link)
+{
+    return link->dialed;
+}
+
+struct loop *link_loop(const struct link *link)
+{
+    return link->loop;
+}
+
+void link_set_user(struct link *link, void *user)
+{
+    link->user = user;
+}
+
+void *link_user(const struct link *link)
+{
+    return link->user;
+}
+
+void link_count_lent(struct link *link, uint64_t in, uint64_t out)
+{
+    atomic_fetch_add_explicit(&link->lent_in, in, memory_order_relaxed);
+    atomic_fetch_add_explicit(&link->lent_out, out, memory_order_relaxed);
+}
+
+struct link_stats link_stats(const struct link *link)
+{
+    return (struct link_stats){atomic_load(&link->bytes_in),   atomic_load(&link->bytes_out),
+                               atomic_load(&link->records_in), atomic_load(&link->records_out),
+                               atomic_load(&link->lent_in),    atomic_load(&link->lent_out)};
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hellos: who is at the other end, and what both can do.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/link/link_private.h"
+
+#define LEASE_MIN 0.03
+#define LEASE_MAX 3600.0
+
+void link_make_name(struct link *link)
+{
+    struct str name = STR_INIT;
+    const char *task = *link->peer.task ? link->peer.task : link->expected ? link->expected : "";
+    str_printf(&name, "%s at %s", *task ? task : "peer", link->address);
+    if (link->peer.incarnation && *task)
+        str_printf(&name, ", incarnation %llu", (unsigned long long)link->peer.incarnation);
+    mem_free(link->name);
+    link->name = mem_strdup(name.data);
+    str_release(&name);
+}
+
+static bool skips_sums(const struct link *link)
+{
+    return link->safe && !link->config->sums;
+}
+
+void link_send_hello(struct link *link)
+{
+    const struct link_config *config = link->config;
+    bool shared = link_asks_shared(link);
+    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 8 + shared);
+    pack_key(packer, "major");
+    msgpack_pack_int(packer, STREAM_MAJOR);
+    pack_key(packer, "minor");
+    msgpack_pack_int(packer, STREAM_MINOR);
+    pack_key(packer, "producer");
+    pack_text(packer, config->producer);
+    pack_key(packer, "job");
+    pack_text(packer, config->self.job);
+    pack_key(packer, "task");
+    pack_text(packer, config->self.task);
+    pack_key(packer, "incarnation");
+    msgpack_pack_uint64(packer, config->self.incarnation);
+    pack_key(packer, "lease");
+    msgpack_pack_double(packer, config->lease);
+    pack_key(packer, "sums");
+    if (skips_sums(link))
+        msgpack_pack_false(packer);
+    else
+        msgpack_pack_true(packer);
+    if (shared) {
+        pack_key(packer, "shared");
+        msgpack_pack_uint64(packer, config->shared_bytes);
+    }
+    link_send_own(link);
+}
+
+static int check_version(struct link *link, const struct record *record, struct error *err)
+{
+    int64_t major, minor;
+    if (!record_get_int(&record->header, "major", &major) ||
+        !record_get_int(&record->header, "minor", &minor))
+        return error_set(err, ERR_PROTOCOL, "a hello without a version");
+    if (major == STREAM_MAJOR)
+        return 0;
+    link->refusal = REFUSAL_WRONG_VERSION;
+    return error_set(err, ERR_PROTOCOL, "format %lld.%lld, but this program speaks %d.%d",
+                     (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
+}
+
+static bool fits(const char *text)
+{
+    size_t n = strlen(text);
+    return n <= 256 && str_is_printable(text, n);
+}
+
+static int take_identity(struct link *link, struct record *record, struct error *err)
+{
+    const msgpack_object *header = &record->header;
+    const char *job = record_text(header, "job"), *task = record_text(header, "task");
+    int64_t incarnation;
+    if (!job || !fits(job) || !task || !fits(task) ||
+        !record_get_int(header, "incarnation", &incarnation) || incarnation < 0)
+        return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
+    mem_free((void *)(uintptr_t)link->peer.job);
+    mem_free((void *)(uintptr_t)link->peer.task);
+    link->peer = (struct link_hello){mem_strdup(job), mem_strdup(task), (uint64_t)incarnation};
+    if (!record_get_float(header, "lease", &link->peer_lease) ||
+        !(link->peer_lease >= LEASE_MIN && link->peer_lease <= LEASE_MAX))
+        link->peer_lease = link->config->lease;
+    return 0;
+}
+
+static int check_identity(struct link *link, struct error *err)
+{
+    const char *job = link->peer.job, *own = link->config->self.job;
+    if (*job && *own && strcmp(job, own)) {
+        link->refusal = REFUSAL_WRONG_JOB;
+        return error_set(err, ERR_CONFIG, "jobs '%s' and '%s' differ", job, own);
+    }
+    if (link->expected && *link->expected && strcmp(link->expected, link->peer.task))
+        return error_set(err, ERR_CONFIG, "'%s' is there instead of '%s'", link->peer.task,
+                         link->expected);
+    return 0;
+}
+
+int link_take_hello(struct link *link, struct record *record, struct error *err)
+{
+    bool sums;
+    int64_t shared = 0;
+    if (check_version(link, record, err) || take_identity(link, record, err) ||
+        check_identity(link, err) || link->config->hello(link->config->context, link, err))
+        return err->code;
+    link_make_name(link);
+    if (!record_get_bool(&record->header, "sums", &sums))
+        sums = true;
+    record_get_int(&record->header, "shared", &shared);
+    link_agree_shared(link, shared);
+    link->decoder.sums = sums || !skips_sums(link);
+    pthread_mutex_lock(&link->out.lock);
+    link->out.sums = link->decoder.sums;
+    pthread_mutex_unlock(&link->out.lock);
+    return 0;
+}
+
+static bool is_http(const uint8_t *bytes, size_t n)
+{
+    static const char *const methods[] = {"GET ", "POST", "HEAD", "PUT ", "OPTI", "CONN", "PRI "};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (n >= 4 && !memcmp(bytes, methods[i], 4))
+            return true;
+    return false;
+}
+
+enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err)
+{
+    if (is_http(bytes, n)) {
+        error_set(err, ERR_PROTOCOL, "an HTTP request, not a hello");
+        return REFUSAL_HTTP;
+    }
+    if (n >= 2 && bytes[0] == 0x16 && bytes[1] == 0x03) {
+        error_set(err, ERR_DENIED, "the peer wants TLS: it has a key, this side has none");
+        return REFUSAL_WRONG_KEY;
+    }
+    if (n && bytes[0] != 0xce) {
+        error_set(err, ERR_PROTOCOL, "no hello");
+        return REFUSAL_GARBAGE;
+    }
+    return REFUSAL_NONE;
+}

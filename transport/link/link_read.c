@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reading half of a link: bytes to records, in the loop's thread.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/failpoint.h"
+#include "transport/link/link_private.h"
+#include "transport/link/recycle.h"
+
+#define BUFFER_BYTES ((size_t)64 << 10)
+#define HELLO_BYTES ((size_t)4096)
+#define DIRECT_BYTES ((size_t)8 << 10) /* of a tensor: read to where they belong */
+#define LOOP_BYTES ((size_t)4 << 20)   /* read before the loop looks at other links */
+
+static int check_header(void *context, const struct record *record, struct error *err)
+{
+    struct link *link = context;
+    bool good = record->kind == RECORD_ERROR;
+    if (link->state == LINK_HELLO)
+        good |= record->kind == RECORD_HELLO;
+    else if (link->state == LINK_WELCOME)
+        good |= record->kind == RECORD_PING;
+    else
+        return record->kind == RECORD_HELLO ? error_set(err, ERR_PROTOCOL, "a second hello") : 0;
+    if (!good)
+        return error_set(err, ERR_PROTOCOL, "record '%s' before the hellos",
+                         record_kind_name(record->kind));
+    if (record_field(&record->header, "tensors"))
+        return error_set(err, ERR_PROTOCOL, "a hello with tensors");
+    return 0;
+}
+
+static int take_memory(void *context, struct tensor *t, const struct tensor *like, size_t bytes,
+                       struct error *err)
+{
+    struct link *link = context;
+    const struct link_config *config = link->config;
+    if (config->place && config->place(config->user, link, &link->record, like, t))
+        return 0;
+    return recycle_alloc(link->config->recycle, t, like, bytes, err);
+}
+
+void link_start_reading(struct link *link)
+{
+    link->decoder.options = (struct decoder_options){.header_bytes = HELLO_BYTES,
+                                                     .tensor_bytes = link->config->record_bytes,
+                                                     .context = link,
+                                                     .header = check_header,
+                                                     .alloc = take_memory};
+    decoder_start(&link->decoder, &link->record);
+}
+
+/* The peer says why it ends the link. */
+static void take_error(struct link *link)
+{
+    struct error err = ERROR_INIT;
+    const char *text = record_text(&link->record.header, "text");
+    int64_t code;
+    if (!text || !str_is_printable(text, strlen(text)))
+        text = "closed for an unknown reason";
+    if (!record_get_int(&link->record.header, "code", &code) || code < 1 || code > 255)
+        code = ERR_UNAVAILABLE;
+    error_set(&err, (int)code, "%s", text);
+    link->told = true;
+    link_fail(link, &err);
+}
+
+static void take_first(struct link *link)
+{
+    struct error err = ERROR_INIT;
+    if (link_take_hello(link, &link->record, &err)) {
+        link_refuse(link, &err);
+        return;
+    }
+    link->state = LINK_WELCOME;
+    link_welcome(link);
+}
+
+/* Both hellos were taken. */
+static void take_welcome(struct link *link)
+{
+    link->decoder.options.header_bytes = 0;
+    link_take_welcome(link, &link->record);
+}
+
+static void take_record(struct link *link)
+{
+    atomic_fetch_add_explicit(&link->records_in, 1, memory_order_relaxed);
+    switch (link->record.kind) {
+    case RECORD_HELLO:
+        take_first(link);
+        break;
+    case RECORD_ERROR:
+        take_error(link);
+        break;
+    case RECORD_END:
+        link_ended(link);
+        break;
+    case RECORD_PING:
+        if (link->state == LINK_WELCOME)
+            take_welcome(link);
+        break;
+    default:
+        if (FAILPOINT("link.record"))
+            shutdown(link->fd, SHUT_RDWR);
+        if (link->state == LINK_OPEN)
+            link->config->record(link->config->user, link, &link->record);
+    }
+}
+
+/* n bytes are where the decoder wanted them. */
+static void took(struct link *link, size_t n)
+{
+    struct error err = ERROR_INIT;
+    if (decoder_took(&link->decoder, n, &err)) {
+        enum link_refusal guess = REFUSAL_NONE;
+        if (link->state == LINK_HELLO && !link->record.offset)
+            guess = link_guess(link->buffer, link->end, &err);
+        if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
+            link->refusal = guess ? guess : REFUSAL_GARBAGE;
+        if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
+            link_fail(link, &err); /* it would not understand us */
+        else
+            link_refuse(link, &err);
+        return;
+    }
+    if (!decoder_done(&link->decoder))
+        return;
+    take_record(link);
+    if (link->state != LINK_CLOSED)
+        decoder_start(&link->decoder, &link->record);
+}
+
+static void take_buffered(struct link *link)
+{
+    while (link->start < link->end && link->state != LINK_CLOSED) {
+        void *out;
+        size_t n, ready = link->end - link->start;
+        decoder_want(&link->decoder, &out, &n);
+        n = n < ready ? n : ready;
+        memcpy(out, link->buffer + link->start, n);
+        link->start += n;
+        took(link, n);
+    }
+}
+
+/* Reads to where the bytes belong, and what follows them to the buffer. */
+static ssize_t read_more(struct link *link, size_t *direct, size_t *asked)
+{
+    struct iovec vectors[2];
+    int n = 0;
+    void *out;
+    decoder_want(&link->decoder, &out, direct);
+    if (!decoder_wants_data(&link->decoder) || *direct < DIRECT_BYTES)
+        *direct = 0;
+    if (*direct > link->channel->read_bytes)
+        *direct = link->channel->read_bytes;
+    if (*direct)
+        vectors[n++] = (struct iovec){out, *direct};
+    *asked = *direct;
+    if (*direct < link->channel->read_bytes) {
+        *asked += BUFFER_BYTES;
+        vectors[n++] = (struct iovec){link->buffer, BUFFER_BYTES};
+    }
+    return link->channel->type->read(link->channel, vectors, n);
+}
+
+static void take_bytes(struct link *link, size_t n, size_t direct)
+{
+    atomic_fetch_add_explicit(&link->bytes_in, n, memory_order_relaxed);
+    direct = direct < n ? direct : n;
+    link->start = 0;
+    link->end = n - direct;
+    if (direct)
+        took(link, direct);
+    take_buffered(link);
+}
+
+static void lost(struct link *link, ssize_t result)
+{
+    struct error err = ERROR_INIT;
+    if (link->state == LINK_DRAINING) {
+        link_ended(link);
+        return;
+    }
+    if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
+        link->refusal = REFUSAL_GARBAGE;
+    error_set(&err, ERR_UNAVAILABLE, "%s",
+              result ? link->channel->type->error_text(link->channel, errno) : "connection closed");
+    link_fail(link, &err);
+}
+
+static void can_read_posted(void *argument)
+{
+    struct link *link = argument;
+    if (link->state != LINK_CLOSED)
+        link_can_read(link);
+    link_drop(link);
+}
+
+void link_can_read(struct link *link)
+{
+    size_t total = 0, direct, asked;
+    while (link->state != LINK_CLOSED && total < LOOP_BYTES) {
+        ssize_t n = read_more(link, &direct, &asked);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            lost(link, n);
+            return;
+        }
+        total += (size_t)n;
+        take_bytes(link, (size_t)n, direct);
+        if ((size_t)n < asked && link->channel->drains && !link->ending)
+            return; /* more would be news */
+    }
+    if (link->state == LINK_CLOSED)
+        return;
+    link_hold(link); /* others first */
+    loop_post(link->loop, can_read_posted, link);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The writing half of a link. Whoever sends tries to write at once; who finds another thread
+ * writing leaves his record to it. The loop goes on where the system had no room.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "base/failpoint.h"
+#include "transport/link/link_private.h"
+
+#define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
+#define LOOP_BYTES ((size_t)4 << 20)  /* that the loop writes before it looks at other links */
+
+static void can_write_posted(void *argument)
+{
+    struct link *link = argument;
+    if (link->state != LINK_CLOSED)
+        link_can_write(link);
+    link_drop(link);
+}
+
+/* The peer may have said why before it went: that is read first. */
+static void write_failed_posted(void *argument)
+{
+    struct link *link = argument;
+    if (link->state != LINK_CLOSED)
+        link_can_read(link);
+    if (link->state == LINK_DRAINING)
+        link_ended(link);
+    else if (link->state != LINK_CLOSED)
+        link_fail(link, &link->write_error);
+    link_drop(link);
+}
+
+/* Nobody else writes any more. */
+static void write_failed(struct link *link)
+{
+    int number = errno;
+    error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
+              link->channel->type->error_text(link->channel, number));
+    link_hold(link);
+    loop_post(link->loop, write_failed_posted, link);
+}
+
+/* Gives up the right to write. False: there is something to write after all. */
+static bool leave(struct link *link, enum outbox_state state)
+{
+    struct outbox *out = &link->out;
+    pthread_mutex_lock(&out->lock);
+    bool stay = state == OUTBOX_IDLE ? outbox_take(out) : out->again;
+    bool drained = !stay && state == OUTBOX_IDLE && link->closing;
+    out->again = false;
+    if (!stay)
+        out->state = state;
+    pthread_mutex_unlock(&out->lock);
+    if (drained && !loop_is_current(link->loop)) { /* the loop waits for it, to end the link */
+        link_hold(link);
+        loop_post(link->loop, can_write_posted, link);
+    }
+    return !stay;
+}
+
+/* Lets the loop serve others and come back. */
+static void pause_writing(struct link *link)
+{
+    pthread_mutex_lock(&link->out.lock);
+    link->out.state = OUTBOX_FULL; /* whoever comes by may go on */
+    link->out.again = false;
+    pthread_mutex_unlock(&link->out.lock);
+    link_hold(link);
+    loop_post(link->loop, can_write_posted, link);
+}
+
+/* As the writer. */
+static void write_out(struct link *link)
+{
+    struct iovec vectors[OUTBOX_WINDOW];
+    bool in_loop = loop_is_current(link->loop);
+    size_t total = 0;
+    for (;;) {
+        int n = outbox_offer(&link->out, link->channel->write_bytes, vectors);
+        if (!n && leave(link, OUTBOX_IDLE))
+            return;
+        if (!n)
+            continue;
+        ssize_t written = link->channel->type->write(link->channel, vectors, n);
+        if (written >= 0) {
+            outbox_advance(&link->out, (size_t)written);
+            atomic_fetch_add_explicit(&link->bytes_out, (uint64_t)written, memory_order_relaxed);
+            total += (size_t)written;
+            if ((size_t)written >= BODY_BYTES && FAILPOINT("link.body"))
+                shutdown(link->fd, SHUT_RDWR);
+            if (!in_loop || total < LOOP_BYTES)
+                continue;
+            pause_writing(link);
+            return;
+        }
+        if (errno == EINTR || (errno == EAGAIN && !leave(link, OUTBOX_FULL)))
+            continue;
+        if (errno != EAGAIN)
+            write_failed(link);
+        return;
+    }
+}
+
+void link_can_write(struct link *link)
+{
+    struct outbox *out = &link->out;
+    pthread_mutex_lock(&out->lock);
+    bool mine = out->state == OUTBOX_FULL;
+    out->again = out->state == OUTBOX_WRITING;
+    if (mine)
+        out->state = OUTBOX_WRITING;
+    pthread_mutex_unlock(&out->lock);
+    if (mine)
+        write_out(link);
+    if (link->state == LINK_DRAINING && link_has_written(link))
+        shutdown(link->fd, SHUT_WR);
+}
+
+bool link_has_written(struct link *link)
+{
+    pthread_mutex_lock(&link->out.lock);
+    bool idle = link->out.state == OUTBOX_IDLE;
+    pthread_mutex_unlock(&link->out.lock);
+    return idle;
+}
+
+uint64_t link_waiting(const struct link *link)
+{
+    struct outbox *out = (struct outbox *)(uintptr_t)&link->out;
+    pthread_mutex_lock(&out->lock);
+    uint64_t put = out->put;
+    pthread_mutex_unlock(&out->lock);
+    uint64_t written = atomic_load_explicit(&link->bytes_out, memory_order_relaxed);
+    return put > written ? put - written : 0;
+}
+
+/* The record that is begun goes out; the lock is held, and released. */
+static int put(struct link *link, const struct named_tensor *tensors, int n_tensors,
+               struct error *err)
+{
+    struct outbox *out = &link->out;
+    bool mine = false;
+    int status = encoder_finish(&out->encoder, tensors, n_tensors, err);
+    if (!status)
+        status = outbox_put(out, tensors, n_tensors, err);
+    if (!status) {
+        atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
+        mine = out->state == OUTBOX_IDLE && outbox_take(out);
+        if (mine)
+            out->state = OUTBOX_WRITING;
+    }
+    pthread_mutex_unlock(&out->lock);
+    if (mine)
+        write_out(link);
+    return status;
+}
+
+msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_fields)
+{
+    pthread_mutex_lock(&link->out.lock);
+    return encoder_begin(&link->out.encoder, kind, n_fields);
+}
+
+void link_send_own(struct link *link)
+{
+    struct error ignored = ERROR_INIT; /* small, without tensors */
+    put(link, NULL, 0, &ignored);
+}
+
+msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_fields)
+{
+    return link_begin_own(link, kind, n_fields);
+}
+
+int link_send(struct link *link, const struct named_tensor *tensors, int n_tensors,
+              struct error *err)
+{
+    if (FAILPOINT("link.send"))
+        shutdown(link->fd, SHUT_RDWR);
+    if (!link->closing)
+        return put(link, tensors, n_tensors, err);
+    *err = link->why;
+    if (!err->code)
+        err->code = ERR_UNAVAILABLE;
+    pthread_mutex_unlock(&link->out.lock);
+    return err->code;
+}
+
+void link_keep_alive(void *context)
+{
+    struct link *link = context;
+    uint64_t bytes = atomic_load_explicit(&link->bytes_out, memory_order_relaxed);
+    double now = loop_now();
+    if (bytes != link->kept_out) {
+        link->kept_out = bytes;
+        link->kept_at = now;
+    }
+    if (now - link->kept_at < link->ping_seconds)
+        return;
+    link->kept_at = now;
+    link_begin_own(link, RECORD_PING, 0);
+    if (link->closing || link->out.state != OUTBOX_IDLE)
+        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
+    else
+        link_send_own(link);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sockets that others connect to. What connects is no link before its hello; of such there are only
+ * so many at a time.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "transport/link/peers_private.h"
+
+#define BACKLOG 512
+#define WAITING_MAX 256
+#define PAUSE_SECONDS 0.1 /* when there are no descriptors left */
+
+struct listener {
+    struct peers *peers;
+    int fd;
+    struct address address;
+    struct event *event;
+    struct loop_timer *timer;
+    struct listener *next;
+};
+
+/* A socket file that nobody listens at is left over from a process that was killed. */
+static bool is_stale(const struct address *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    int status = connect(fd, (const struct sockaddr *)&address->socket, address->length);
+    bool stale = status && errno == ECONNREFUSED;
+    close(fd);
+    return stale;
+}
+
+static const char *unix_path(const struct address *address)
+{
+    return ((const struct sockaddr_un *)&address->socket)->sun_path;
+}
+
+static int bind_to(int fd, const struct address *address)
+{
+    const struct sockaddr *socket = (const struct sockaddr *)&address->socket;
+    int one = 1;
+    if (!address_is_unix(address)) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        return bind(fd, socket, address->length);
+    }
+    int status = bind(fd, socket, address->length);
+    if (status && errno == EADDRINUSE && is_stale(address) && !unlink(unix_path(address)))
+        status = bind(fd, socket, address->length);
+    return status ? status : chmod(unix_path(address), 0600);
+}
+
+static int check_allowed(const struct peers *peers, const struct address *address,
+                         struct error *err)
+{
+    if (address_is_unix(address) || peers->options.key_file)
+        return 0;
+    if (!peers->options.no_key)
+        return error_set(err, ERR_CONFIG,
+                         "%s is TCP: --key-file FILE is needed; to make one: (umask 077; openssl "
+                         "rand -hex 32 > FILE)",
+                         address->text);
+    if (!address_is_loopback(address))
+        return error_set(err, ERR_CONFIG, "%s: --no-key is for the loopback only", address->text);
+    return 0;
+}
+
+static void count_too_many(struct peers *peers)
+{
+    pthread_mutex_lock(&peers->lock);
+    peers->refused.too_many++;
+    pthread_mutex_unlock(&peers->lock);
+}
+
+static void take(struct listener *listener, int fd)
+{
+    struct peers *peers = listener->peers;
+    struct address from;
+    struct error ignored = ERROR_INIT; /* no memory for TLS: the peer will try again */
+    if (peers->n_waiting >= WAITING_MAX) {
+        count_too_many(peers);
+        close(fd);
+        return;
+    }
+    socket_tune(fd, &listener->address);
+    address_of_socket(&from, fd, true);
+    bool local = address_is_unix(&listener->address); /* the peer's end has no name */
+    if (peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL, &ignored))
+        peers->n_waiting++;
+}
+
+static void accept_all(evutil_socket_t fd, short what, void *context)
+{
+    struct listener *listener = context;
+    (void)what;
+    loop_worked(listener->peers->loop);
+    for (;;) {
+        int peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (peer >= 0) {
+            take(listener, peer);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            event_del(listener->event);
+            loop_timer_set(listener->timer, PAUSE_SECONDS);
+            return;
+        } else if (errno == EAGAIN) {
+            return;
+        } /* else: a connection that was given up before it was taken */
+    }
+}
+
+static void resume(void *context)
+{
+    struct listener *listener = context;
+    event_add(listener->event, NULL);
+}
+
+int peers_listen(struct peers *peers, const char *text, struct address *bound, struct error *err)
+{
+    struct address address;
+    if (address_parse(&address, text, peers->folder, err) || check_allowed(peers, &address, err))
+        return err->code;
+    int fd = socket_open(&address, err);
+    if (fd < 0)
+        return err->code;
+    if (bind_to(fd, &address) || listen(fd, BACKLOG)) {
+        error_set_errno(err, ERR_OS, "listening at %s", address.text);
+        close(fd);
+        return err->code;
+    }
+    struct listener *listener = mem_alloc(sizeof *listener);
+    *listener = (struct listener){.peers = peers, .fd = fd, .address = address};
+    if (!address_is_unix(&address))
+        address_of_socket(&listener->address, fd, false);
+    listener->timer = loop_timer_new(peers->loop, resume, listener);
+    listener->event = event_new(peers->loop->base, fd, EV_READ | EV_PERSIST, accept_all, listener);
+    if (!listener->event || event_add(listener->event, NULL))
+        mem_exhausted(0);
+    listener->next = peers->listeners;
+    peers->listeners = listener;
+    if (bound)
+        *bound = listener->address;
+    return 0;
+}
+
+struct listener *listener_next(const struct listener *listener)
+{
+    return listener->next;
+}
+
+void listener_free(struct listener *listener)
+{
+    event_free(listener->event);
+    loop_timer_free(listener->timer);
+    if (address_is_unix(&listener->address))
+        unlink(unix_path(&listener->address));
+    close(listener->fd);
+    mem_free(listener);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/link/peers.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "transport/channel/shared.h"
+#include "transport/link/peers_private.h"
+#include "transport/link/recycle.h"
+
+#define LEASE_SECONDS 3.0
+#define HELLO_SECONDS 5.0
+#define RECORD_BYTES ((size_t)16 << 30)
+#define KEPT_BYTES ((size_t)256 << 20) /* of memory for the next tensors */
+#define SHARED_BYTES ((size_t)1 << 20)
+#define TRIM_SECONDS 5.0
+#define NEWEST_MAX 4096 /* tasks whose incarnations are remembered */
+
+/* Milliseconds since 1970, and 22 random bits: larger for a later start, and no two are equal. */
+static uint64_t make_incarnation(void)
+{
+    struct timespec now;
+    uint32_t bits = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+        bits = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
+    uint64_t milliseconds = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (milliseconds << 22 | (bits >> 10)) & INT64_MAX;
+}
+
+static char *copy(const char *text)
+{
+    return mem_strdup(text ? text : "");
+}
+
+static void trim(void *context)
+{
+    struct peers *peers = context;
+    recycle_trim(peers->config.recycle, TRIM_SECONDS);
+    loop_timer_set(peers->timer, TRIM_SECONDS);
+}
+
+static void count_refusal(struct peers *peers, const struct link *link)
+{
+    struct peers_refused *refused = &peers->refused;
+    uint64_t *const counters[] = {
+        [REFUSAL_WRONG_KEY] = &refused->wrong_key,
+        [REFUSAL_NO_TLS] = &refused->no_tls,
+        [REFUSAL_HTTP] = &refused->http,
+        [REFUSAL_GARBAGE] = &refused->garbage,
+        [REFUSAL_WRONG_JOB] = &refused->wrong_job,
+        [REFUSAL_WRONG_VERSION] = &refused->wrong_version,
+        [REFUSAL_TIMEOUT] = &refused->timeout,
+        [REFUSAL_OLD] = &refused->old,
+    };
+    pthread_mutex_lock(&peers->lock);
+    if (link->refusal != REFUSAL_NONE)
+        ++*counters[link->refusal];
+    pthread_mutex_unlock(&peers->lock);
+}
+
+static struct link *linked(struct peers *peers, const char *task)
+{
+    int64_t value;
+    pthread_mutex_lock(&peers->lock);
+    bool found = map_get(&peers->by_task, task, &value);
+    pthread_mutex_unlock(&peers->lock);
+    return found ? (struct link *)(intptr_t)value : NULL;
+}
+
+/* Of two links between the same two processes: whether the one with the right dialer is `link`. */
+static bool is_preferred(const struct peers *peers, const struct link *link,
+                         const struct link *other)
+{
+    if (link->dialed == other->dialed)
+        return true; /* the other end has given up the older one */
+    return (strcmp(peers->task, link->peer.task) < 0) == link->dialed;
+}
+
+/* Of two that cross both ends keep the same one. */
+static bool is_surplus(const struct peers *peers, const struct link *link, const struct link *old)
+{
+    return old && old->peer.incarnation == link->peer.incarnation &&
+           !is_preferred(peers, link, old);
+}
+
+static void replace(struct link *old, uint64_t incarnation)
+{
+    struct error why = ERROR_INIT;
+    if (old->peer.incarnation == incarnation)
+        error_set(&why, ERR_UNAVAILABLE, "replaced by another connection");
+    else
+        error_set(&why, ERR_UNAVAILABLE, "replaced by incarnation %llu",
+                  (unsigned long long)incarnation);
+    link_refuse(old, &why);
+}
+
+static int refuse_old(struct link *link, int64_t newest, struct error *err)
+{
+    link->refusal = REFUSAL_OLD;
+    return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
+                     (unsigned long long)link->peer.incarnation, (long long)newest);
+}
+
+static int refuse_surplus(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE, "there is another connection");
+}
+
+static void remember(struct peers *peers, const char *task, uint64_t incarnation)
+{
+    int64_t newest;
+    bool known = map_get(&peers->newest, task, &newest);
+    if (known || peers->newest.n < NEWEST_MAX)
+        map_put(&peers->newest, known ? task : mem_strdup(task), (int64_t)incarnation);
+}
+
+/* Whether the peer may be a link. */
+static int take_hello(void *context, struct link *link, struct error *err)
+{
+    struct peers *peers = context;
+    const char *task = link->peer.task;
+    uint64_t incarnation = link->peer.incarnation;
+    int64_t newest;
+    if (!*task)
+        return 0;
+    if (!strcmp(task, peers->task))
+        return error_set(err, ERR_CONFIG, "both ends are '%s'", task);
+    if (map_get(&peers->newest, task, &newest) && (uint64_t)newest > incarnation)
+        return refuse_old(link, newest, err);
+    if (is_surplus(peers, link, linked(peers, task)))
+        return refuse_surplus(err);
+    remember(peers, task, incarnation);
+    return 0;
+}
+
+static void opened(void *context, struct link *link)
+{
+    struct peers *peers = context;
+    peers->n_waiting -= !link->dialed;
+    if (*link->peer.task) {
+        struct link *old = linked(peers, link->peer.task);
+        if (is_surplus(peers, link, old)) { /* the other was opened after this one's hello */
+            struct error why = ERROR_INIT;
+            refuse_surplus(&why);
+            link_refuse(link, &why);
+            return;
+        }
+        if (old)
+            replace(old, link->peer.incarnation);
+        pthread_mutex_lock(&peers->lock);
+        map_put(&peers->by_task, link->peer.task, (intptr_t)link);
+        pthread_mutex_unlock(&peers->lock);
+        dial_reached(peers, link->peer.task);
+    }
+    if (peers->handler.link.opened)
+        peers->handler.link.opened(peers->handler.link.context, link);
+}
+
+static void forget(struct peers *peers, const struct link *link)
+{
+    for (size_t i = 0; i < peers->links.n; i++) {
+        if (peers->links.items[i] == link) {
+            peers->links.items[i] = vec_pop(&peers->links);
+            break;
+        }
+    }
+    if (link->was_open && *link->peer.task && linked(peers, link->peer.task) == link) {
+        pthread_mutex_lock(&peers->lock);
+        map_remove(&peers->by_task, link->peer.task);
+        pthread_mutex_unlock(&peers->lock);
+    }
+}
+
+static void closed(void *context, struct link *link, const struct error *why)
+{
+    struct peers *peers = context;
+    forget(peers, link);
+    if (link->was_open) {
+        if (peers->handler.link.closed)
+            peers->handler.link.closed(peers->handler.link.context, link, why);
+        return;
+    }
+    if (!link->dialed) {
+        peers->n_waiting--;
+        count_refusal(peers, link);
+    } else {
+        dial_lost(peers, link, why);
+    }
+}
+
+struct peers *peers_new(struct loop *loop, const struct peers_options *options,
+                        const struct peers_handler *handler, struct error *err)
+{
+    struct tls *tls = NULL;
+    if (options->key_file && !(tls = tls_new(options->key_file, err)))
+        return NULL;
+    struct peers *peers = mem_alloc(sizeof *peers);
+    peers->loop = loop;
+    peers->options = *options;
+    peers->handler = *handler;
+    peers->tls = tls;
+    peers->job = copy(options->job);
+    peers->task = copy(options->task);
+    peers->producer = copy(options->producer);
+    peers->folder = options->folder ? copy(options->folder) : NULL;
+    pthread_mutex_init(&peers->lock, NULL);
+    peers->config = (struct link_config){
+        .self = {peers->job, peers->task,
+                 options->incarnation ? options->incarnation : make_incarnation()},
+        .producer = peers->producer,
+        .lease = options->lease > 0 ? options->lease : LEASE_SECONDS,
+        .handshake = options->hello > 0 ? options->hello : HELLO_SECONDS,
+        .record_bytes = options->record_bytes ? options->record_bytes : RECORD_BYTES,
+        .shared_bytes = options->no_shared_memory ? 0
+                        : options->shared_bytes   ? options->shared_bytes
+                                                  : SHARED_BYTES,
+        .sums = options->sums,
+        .recycle = recycle_new(KEPT_BYTES),
+        .context = peers,
+        .hello = take_hello,
+        .opened = opened,
+        .closed = closed,
+        .record = handler->link.record,
+        .place = handler->link.place,
+        .user = handler->link.context};
+    peers->timer = loop_timer_new(loop, trim, peers);
+    loop_timer_set(peers->timer, TRIM_SECONDS);
+    return peers;
+}
+
+static void free_keys(struct map *map)
+{
+    for (size_t i = 0; i < map->capacity; i++)
+        mem_free((void *)(uintptr_t)map->slots[i].key);
+    map_release(map);
+}
+
+void peers_free(struct peers *peers)
+{
+    if (!peers)
+        return;
+    while (peers->dials)
+        dial_free(peers->dials);
+    for (struct listener *listener = peers->listeners, *next; listener; listener = next) {
+        next = listener_next(listener);
+        listener_free(listener);
+    }
+    loop_run_posted(peers->loop); /* what links have left to do */
+    while (peers->links.n)
+        link_end_now(peers->links.items[0]);
+    loop_run_posted(peers->loop); /* what held them until now */
+    loop_timer_free(peers->timer);
+    recycle_free(peers->config.recycle);
+    tls_free(peers->tls);
+    vec_release(&peers->links);
+    map_release(&peers->by_task);
+    free_keys(&peers->newest);
+    pthread_mutex_destroy(&peers->lock);
+    mem_free(peers->job);
+    mem_free(peers->task);
+    mem_free(peers->producer);
+    mem_free(peers->folder);
+    mem_free(peers);
+}
+
+struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
+                       const char *expected, struct error *err)
+{
+    bool tls = peers->tls && !address_is_unix(address);
+    bool rights = peers->config.shared_bytes && address_is_unix(address);
+    struct channel *channel = tls      ? tls_channel_new(peers->tls, fd, !expected, err)
+                              : rights ? channel_rights_new(fd)
+                                       : channel_socket_new(fd);
+    if (!channel) {
+        close(fd);
+        return NULL;
+    }
+    struct link *link = link_new(peers->loop, &peers->config, channel, text, expected,
+                                 tls || address_is_loopback(address));
+    vec_push(&peers->links, link);
+    return link;
+}
+
+bool peers_has(struct peers *peers, const char *task)
+{
+    return linked(peers, task) != NULL;
+}
+
+struct link *peers_find(struct peers *peers, const char *task)
+{
+    int64_t value;
+    struct link *link = NULL;
+    pthread_mutex_lock(&peers->lock);
+    if (map_get(&peers->by_task, task, &value)) {
+        link = (struct link *)(intptr_t)value;
+        link_hold(link);
+    }
+    pthread_mutex_unlock(&peers->lock);
+    return link;
+}
+
+void peers_each(struct peers *peers, void (*call)(void *context, struct link *link), void *context)
+{
+    for (size_t i = peers->links.n; i-- > 0;) /* a call may close its link */
+        if (i < peers->links.n && peers->links.items[i]->state == LINK_OPEN)
+            call(context, peers->links.items[i]);
+}
+
+static bool no_dials(void *context)
+{
+    const struct peers *peers = context;
+    return !peers->dials || peers->failed.code;
+}
+
+int peers_wait(struct peers *peers, struct error *err)
+{
+    bool held = loop_run_until(peers->loop, no_dials, peers, -1);
+    if (peers->failed.code) {
+        *err = peers->failed;
+        error_clear(&peers->failed);
+        return err->code;
+    }
+    return held ? 0 : error_set(err, ERR_RETRY, "stopped while waiting for other tasks");
+}
+
+struct loop *peers_loop(const struct peers *peers)
+{
+    return peers->loop;
+}
+
+const struct link_hello *peers_self(const struct peers *peers)
+{
+    return &peers->config.self;
+}
+
+double peers_lease(const struct peers *peers)
+{
+    return peers->config.lease;
+}
+
+struct peers_refused peers_refused(const struct peers *peers)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&peers->lock;
+    pthread_mutex_lock(lock);
+    struct peers_refused refused = peers->refused;
+    pthread_mutex_unlock(lock);
+    return refused;
+}

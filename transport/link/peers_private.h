@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A set of peers inside: what its files share.
+ */
+#ifndef TF_TRANSPORT_PEERS_PRIVATE_H
+#define TF_TRANSPORT_PEERS_PRIVATE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "transport/channel/tls.h"
+#include "transport/link/link_private.h"
+#include "transport/link/peers.h"
+
+struct dial;
+struct listener;
+
+struct peers {
+    struct loop *loop;
+    struct peers_options options;
+    struct peers_handler handler;
+    struct link_config config;
+    char *job, *task, *producer, *folder;
+    struct tls *tls;          /* NULL: no key */
+    VEC(struct link *) links; /* all, open or not; the loop's thread's */
+    struct dial *dials;
+    struct listener *listeners;
+    int n_waiting; /* accepted, and not yet open */
+    pthread_mutex_t lock;
+    struct map by_task;           /* lock: open links to tasks, by link->peer.task */
+    struct map newest;            /* of a task's incarnations; the keys are its own */
+    struct peers_refused refused; /* lock */
+    struct error failed;          /* the first dial that failed since peers_wait told */
+    struct loop_timer *timer;     /* trims the memory that is kept */
+};
+
+/* A connected socket becomes a link: the peer at `address`, which messages call `text`; `expected`
+ * is the task that was dialed, NULL when it was accepted. NULL: it was closed instead. */
+struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
+                       const char *expected, struct error *err);
+
+bool peers_has(struct peers *peers, const char *task);
+
+/* listener.c */
+void listener_free(struct listener *listener);
+struct listener *listener_next(const struct listener *listener);
+
+/* dial.c: what becomes of a dial when a link to its task is open, or the link it made is not. */
+void dial_reached(struct peers *peers, const char *task);
+void dial_lost(struct peers *peers, const struct link *link, const struct error *why);
+void dial_free(struct dial *dial);
+
+/* socket.c */
+int socket_open(const struct address *address, struct error *err);
+void socket_tune(int fd, const struct address *address);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/link/recycle.h"
+
+#include <pthread.h>
+
+#include "base/memory.h"
+#include "transport/loop/loop.h"
+
+#define LEAST_BYTES ((size_t)64 << 10) /* below, the allocator itself reuses memory */
+
+struct block {
+    struct buffer buffer;
+    size_t capacity;
+    double freed; /* when it came back */
+    struct block *next;
+};
+
+struct recycle {
+    pthread_mutex_t lock;
+    struct block *kept; /* the newest first */
+    size_t bytes, limit;
+    size_t holders; /* the owner, and every block that is in use */
+};
+
+struct recycle *recycle_new(size_t limit)
+{
+    struct recycle *recycle = mem_alloc(sizeof *recycle);
+    pthread_mutex_init(&recycle->lock, NULL);
+    recycle->limit = limit;
+    recycle->holders = 1;
+    return recycle;
+}
+
+static void free_block(struct block *block)
+{
+    mem_free(block->buffer.data);
+    mem_free(block);
+}
+
+/* Cuts the list where `keep` says so for the first time; what is behind is older still. */
+static struct block *cut(struct recycle *recycle, size_t limit, double oldest)
+{
+    size_t bytes = 0;
+    struct block **at = &recycle->kept;
+    while (*at && (*at)->freed >= oldest && bytes + (*at)->capacity <= limit) {
+        bytes += (*at)->capacity;
+        at = &(*at)->next;
+    }
+    struct block *rest = *at;
+    *at = NULL;
+    recycle->bytes = bytes;
+    return rest;
+}
+
+static void free_blocks(struct block *block)
+{
+    while (block) {
+        struct block *next = block->next;
+        free_block(block);
+        block = next;
+    }
+}
+
+/* Ends with the lock released. */
+static void drop(struct recycle *recycle)
+{
+    bool last = !--recycle->holders;
+    pthread_mutex_unlock(&recycle->lock);
+    if (!last)
+        return;
+    free_blocks(recycle->kept);
+    pthread_mutex_destroy(&recycle->lock);
+    mem_free(recycle);
+}
+
+void recycle_free(struct recycle *recycle)
+{
+    if (!recycle)
+        return;
+    pthread_mutex_lock(&recycle->lock);
+    free_blocks(cut(recycle, 0, 0));
+    recycle->limit = 0;
+    drop(recycle);
+}
+
+static void give_back(struct buffer *buffer)
+{
+    struct block *block = (struct block *)buffer; /* its first member */
+    struct recycle *recycle = buffer->owner;
+    pthread_mutex_lock(&recycle->lock);
+    block->freed = loop_now();
+    block->next = recycle->kept;
+    recycle->kept = block;
+    recycle->bytes += block->capacity;
+    struct block *rest = NULL;
+    if (recycle->bytes > recycle->limit)
+        rest = cut(recycle, recycle->limit, 0);
+    drop(recycle);
+    free_blocks(rest);
+}
+
+/* A block that is not much larger than asked for. */
+static struct block *take(struct recycle *recycle, size_t bytes)
+{
+    for (struct block **at = &recycle->kept; *at; at = &(*at)->next) {
+        struct block *block = *at;
+        if (block->capacity >= bytes && block->capacity - bytes <= bytes / 4) {
+            *at = block->next;
+            recycle->bytes -= block->capacity;
+            return block;
+        }
+    }
+    return NULL;
+}
+
+static struct block *block_new(size_t bytes)
+{
+    void *data = mem_try(bytes);
+    if (!data)
+        return NULL;
+    struct block *block = mem_alloc(sizeof *block);
+    block->capacity = bytes;
+    block->buffer.data = data;
+    return block;
+}
+
+int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor *like,
+                  size_t bytes, struct error *err)
+{
+    if (bytes < LEAST_BYTES)
+        return tensor_alloc(t, like->type, &like->shape, err);
+    pthread_mutex_lock(&recycle->lock);
+    struct block *block = take(recycle, bytes);
+    recycle->holders++;
+    pthread_mutex_unlock(&recycle->lock);
+    if (!block && !(block = block_new(bytes))) {
+        pthread_mutex_lock(&recycle->lock);
+        drop(recycle);
+        return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)",
+                         shape_text_typed(like->type, &like->shape), bytes);
+    }
+    atomic_init(&block->buffer.holders, 1);
+    block->buffer.bytes = bytes;
+    block->buffer.free = give_back;
+    block->buffer.owner = recycle;
+    *t = (struct tensor){like->type, like->shape, block->buffer.data, &block->buffer, NULL};
+    return 0;
+}
+
+void recycle_trim(struct recycle *recycle, double seconds)
+{
+    pthread_mutex_lock(&recycle->lock);
+    struct block *rest = cut(recycle, recycle->limit, loop_now() - seconds);
+    pthread_mutex_unlock(&recycle->lock);
+    free_blocks(rest);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "transport/link/peers_private.h"
+
+#define BUFFER_BYTES (4 << 20) /* measured: less halves the throughput of large tensors */
+
+/* Of loopback. Nothing is lost there, but what the system uses elsewhere may pace (BBR does), with
+ * a timer for each segment: measured, 100 MB in 40 ms instead of 16. */
+#define LOOPBACK_CONGESTION "reno" /* the one that every Linux has and lets anybody use */
+
+void socket_tune(int fd, const struct address *address)
+{
+    int one = 1, bytes = BUFFER_BYTES;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    if (address_is_unix(address))
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (address_is_loopback(address))
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, LOOPBACK_CONGESTION,
+                   sizeof LOOPBACK_CONGESTION - 1);
+}
+
+int socket_open(const struct address *address, struct error *err)
+{
+    int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        error_set_errno(err, ERR_OS, "%s", address->text);
+    else
+        socket_tune(fd, address);
+    return fd;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/loop/keeper.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "transport/loop/loop_private.h"
+
+struct keeper {
+    pthread_t thread;
+    pthread_mutex_t lock; /* held while tasks are called */
+    pthread_cond_t changed;
+    struct keeper_task *tasks;
+    double period;
+    bool ended, started;
+};
+
+static void wait_for_tick(struct keeper *keeper)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    double nanoseconds = (double)until.tv_nsec + keeper->period * 1e9;
+    until.tv_sec += (time_t)(nanoseconds / 1e9);
+    until.tv_nsec = (long)nanoseconds % 1000000000;
+    pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
+}
+
+static void *keep(void *argument)
+{
+    struct keeper *keeper = argument;
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->ended) {
+        if (keeper->tasks)
+            wait_for_tick(keeper);
+        else
+            pthread_cond_wait(&keeper->changed, &keeper->lock);
+        for (struct keeper_task *task = keeper->tasks; task && !keeper->ended; task = task->next)
+            task->call(task->context);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+static struct keeper *keeper_new(void)
+{
+    struct keeper *keeper = mem_alloc(sizeof *keeper);
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&keeper->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    keeper->period = 1;
+    sigfillset(&all); /* signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    keeper->started = !pthread_create(&keeper->thread, NULL, keep, keeper);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return keeper;
+}
+
+void keeper_free(struct keeper *keeper)
+{
+    if (!keeper)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->ended = true;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    if (keeper->started)
+        pthread_join(keeper->thread, NULL);
+    pthread_cond_destroy(&keeper->changed);
+    pthread_mutex_destroy(&keeper->lock);
+    mem_free(keeper);
+}
+
+void keeper_add(struct loop *loop, struct keeper_task *task, double period)
+{
+    if (!loop->keeper)
+        loop->keeper = keeper_new();
+    struct keeper *keeper = loop->keeper;
+    pthread_mutex_lock(&keeper->lock);
+    task->next = keeper->tasks;
+    keeper->tasks = task;
+    if (period < keeper->period)
+        keeper->period = period;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void keeper_remove(struct loop *loop, struct keeper_task *task)
+{
+    struct keeper *keeper = loop->keeper;
+    if (!keeper)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    for (struct keeper_task **at = &keeper->tasks; *at; at = &(*at)->next) {
+        if (*at == task) {
+            *at = task->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&keeper->lock);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/loop/loop_private.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "transport/loop/keeper.h"
+
+#define LOOKS_WITHOUT_ASKING 8
+#define SOCKETS_POLLED 4 /* with more it is cheaper to ask which of them can be read */
+
+struct loop_timer {
+    struct event *event;
+    struct loop *loop;
+    void (*call)(void *context);
+    void *context;
+};
+
+struct loop_watch {
+    struct event *event;
+    struct loop *loop;
+    void (*call)(void *context);
+    void *context;
+};
+
+/* Its address tells threads apart. */
+static _Thread_local char this_thread;
+
+double loop_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void woken(evutil_socket_t fd, short what, void *context)
+{
+    uint64_t count;
+    (void)what;
+    loop_worked(context);
+    if (read(fd, &count, sizeof count) < 0)
+        return; /* somebody else's wake-up */
+}
+
+static int open_wake(struct loop *loop, struct error *err)
+{
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (loop->wake_fd < 0)
+        return error_set_errno(err, ERR_OS, "an event loop");
+    loop->wake = event_new(loop->base, loop->wake_fd, EV_READ | EV_PERSIST, woken, loop);
+    if (!loop->wake || event_add(loop->wake, NULL))
+        return error_set(err, ERR_OS, "an event loop: no event");
+    return 0;
+}
+
+struct loop *loop_new(struct error *err)
+{
+    struct loop *loop = mem_alloc(sizeof *loop);
+    loop->wake_fd = -1;
+    pthread_mutex_init(&loop->lock, NULL);
+    spin_init(&loop->spin);
+    struct event_config *config = event_config_new();
+    if (config) {
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+        loop->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (loop->base ? !open_wake(loop, err) : !error_set_errno(err, ERR_OS, "an event loop"))
+        return loop;
+    loop_free(loop);
+    return NULL;
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    BUG_ON(atomic_load(&loop->runner));
+    keeper_free(loop->keeper);
+    if (loop->wake)
+        event_free(loop->wake);
+    if (loop->base)
+        event_base_free(loop->base);
+    if (loop->wake_fd >= 0)
+        close(loop->wake_fd);
+    spin_release(&loop->spin);
+    vec_release(&loop->calls);
+    vec_release(&loop->running);
+    pthread_mutex_destroy(&loop->lock);
+    mem_free(loop);
+}
+
+void loop_set_polling(struct loop *loop, double microseconds)
+{
+    if (microseconds >= 0)
+        loop->spin.limit = microseconds * 1e-6;
+}
+
+void loop_add_poller(struct loop *loop, struct loop_poller *poller)
+{
+    poller->next = loop->pollers;
+    loop->pollers = poller;
+    loop->n_sockets += poller->is_socket;
+}
+
+void loop_remove_poller(struct loop *loop, struct loop_poller *poller)
+{
+    for (struct loop_poller **at = &loop->pollers; *at; at = &(*at)->next) {
+        if (*at == poller) {
+            *at = poller->next;
+            loop->n_sockets -= poller->is_socket;
+            if (loop->cursor == poller)
+                loop->cursor = poller->next;
+            return;
+        }
+    }
+}
+
+static void wake(struct loop *loop)
+{
+    uint64_t one = 1;
+    if (atomic_load(&loop->asleep) && write(loop->wake_fd, &one, sizeof one) < 0)
+        BUG_ON(errno != EAGAIN); /* full: it wakes anyway */
+}
+
+void loop_post(struct loop *loop, void (*call)(void *argument), void *argument)
+{
+    pthread_mutex_lock(&loop->lock);
+    vec_push(&loop->calls, ((struct loop_call){call, argument}));
+    atomic_store(&loop->has_calls, true);
+    wake(loop); /* with the lock: the call may be what the loop's end waits for */
+    pthread_mutex_unlock(&loop->lock);
+}
+
+void loop_stop(struct loop *loop)
+{
+    atomic_store(&loop->stopped, true);
+    wake(loop);
+}
+
+bool loop_is_current(const struct loop *loop)
+{
+    return atomic_load(&loop->runner) == &this_thread;
+}
+
+bool loop_is_elsewhere(const struct loop *loop)
+{
+    const void *runner = atomic_load(&loop->runner);
+    return runner && runner != &this_thread;
+}
+
+/* Those that were posted before; what they post is for the next round. */
+static bool run_calls(struct loop *loop)
+{
+    if (!atomic_load_explicit(&loop->has_calls, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&loop->lock);
+    struct loop_calls calls = loop->calls;
+    loop->calls = loop->running;
+    loop->running = calls;
+    atomic_store(&loop->has_calls, false);
+    pthread_mutex_unlock(&loop->lock);
+    for (size_t i = 0; i < loop->running.n; i++)
+        loop->running.items[i].call(loop->running.items[i].argument);
+    loop->running.n = 0;
+    return true;
+}
+
+void loop_run_posted(struct loop *loop)
+{
+    while (run_calls(loop))
+        ;
+}
+
+/* Each may remove itself, and others. */
+static bool run_pollers(struct loop *loop)
+{
+    bool found = false, sockets = loop->n_sockets <= SOCKETS_POLLED;
+    loop->cursor = loop->pollers;
+    while (loop->cursor) {
+        struct loop_poller *poller = loop->cursor;
+        loop->cursor = poller->next;
+        if (!poller->is_socket || sockets)
+            found |= poller->poll(poller->context);
+    }
+    return found;
+}
+
+/* Whether the pollers see all that may come over open links, as far as a short wait goes. */
+static bool pollers_see(const struct loop *loop)
+{
+    return loop->pollers && loop->n_sockets <= SOCKETS_POLLED;
+}
+
+static bool arm_pollers(struct loop *loop, bool sleeping)
+{
+    bool found = false;
+    for (struct loop_poller *poller = loop->pollers; poller; poller = poller->next)
+        found |= poller->arm && poller->arm(poller->context, sleeping);
+    return found;
+}
+
+/* One look without sleeping: whether something was there. Links are read directly: that costs less
+ * than to ask whether they can be, in shared memory not even a system call. So all descriptors are
+ * asked only every so often. EVLOOP_ONCE, or libevent would go on for as long as a descriptor stays
+ * ready. */
+static bool look(struct loop *loop, int *failed)
+{
+    loop->worked = false;
+    *failed = 0;
+    bool called = run_calls(loop), polled = run_pollers(loop);
+    if (pollers_see(loop) && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
+        return polled;
+    loop->unasked = 0;
+    *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;
+    return called | polled | loop->worked;
+}
+
+static int sleep_once(struct loop *loop)
+{
+    int failed = 0;
+    atomic_store(&loop->asleep, true);
+    bool found = arm_pollers(loop, true);
+    if (!found && !atomic_load(&loop->has_calls) && !atomic_load(&loop->stopped))
+        failed = event_base_loop(loop->base, EVLOOP_ONCE) < 0;
+    atomic_store(&loop->asleep, false);
+    arm_pollers(loop, false);
+    return failed;
+}
+
+/* Until something happened: polls, and sleeps if that found nothing. */
+static int wait_once(struct loop *loop)
+{
+    int failed;
+    if (look(loop, &failed) || failed)
+        return failed;
+    double start = loop_now();
+    if (spin_is_worth(&loop->spin, start)) {
+        double end = start + loop->spin.limit;
+        bool found = false;
+        while (!found && !failed && loop_now() < end)
+            found = look(loop, &failed) || atomic_load(&loop->stopped);
+        spin_ended(&loop->spin, found);
+        if (found || failed)
+            return failed;
+    }
+    return sleep_once(loop);
+}
+
+static void enter(struct loop *loop)
+{
+    const void *none = NULL;
+    BUG_ON(!atomic_compare_exchange_strong(&loop->runner, &none, &this_thread));
+}
+
+int loop_run(struct loop *loop, struct error *err)
+{
+    int failed = 0;
+    enter(loop);
+    while (!failed && !atomic_load(&loop->stopped))
+        failed = wait_once(loop);
+    atomic_store(&loop->stopped, false);
+    atomic_store(&loop->runner, NULL);
+    return failed ? error_set_errno(err, ERR_OS, "waiting for events") : 0;
+}
+
+static void passed(void *context)
+{
+    *(bool *)context = true;
+}
+
+bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *context, double timeout)
+{
+    bool late = false, held;
+    if (until(context))
+        return true;
+    struct loop_timer *timer = timeout >= 0 ? loop_timer_new(loop, passed, &late) : NULL;
+    if (timer)
+        loop_timer_set(timer, timeout);
+    enter(loop);
+    while (!(held = until(context)) && !late && !atomic_load(&loop->stopped))
+        if (wait_once(loop))
+            break;
+    if (!held && !late)
+        atomic_store(&loop->stopped, false);
+    atomic_store(&loop->runner, NULL);
+    loop_timer_free(timer);
+    return held;
+}
+
+static void timer_fired(evutil_socket_t fd, short what, void *context)
+{
+    struct loop_timer *timer = context;
+    (void)fd, (void)what;
+    loop_worked(timer->loop);
+    timer->call(timer->context);
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context)
+{
+    struct loop_timer *timer = mem_alloc(sizeof *timer);
+    *timer = (struct loop_timer){.loop = loop, .call = call, .context = context};
+    timer->event = evtimer_new(loop->base, timer_fired, timer);
+    if (!timer->event)
+        mem_exhausted(0);
+    return timer;
+}
+
+void loop_timer_set(struct loop_timer *timer, double seconds)
+{
+    struct timeval after = {(time_t)seconds,
+                            (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)};
+    if (seconds < 0)
+        evtimer_del(timer->event);
+    else
+        evtimer_add(timer->event, &after);
+}
+
+void loop_timer_free(struct loop_timer *timer)
+{
+    if (!timer)
+        return;
+    event_free(timer->event);
+    mem_free(timer);
+}
+
+static void watch_fired(evutil_socket_t fd, short what, void *context)
+{
+    struct loop_watch *watch = context;
+    (void)fd, (void)what;
+    loop_worked(watch->loop);
+    watch->call(watch->context);
+}
+
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, void (*call)(void *context),
+                                  void *context)
+{
+    struct loop_watch *watch = mem_alloc(sizeof *watch);
+    *watch = (struct loop_watch){.loop = loop, .call = call, .context = context};
+    watch->event = event_new(loop->base, fd, EV_READ | EV_PERSIST, watch_fired, watch);
+    if (!watch->event || event_add(watch->event, NULL))
+        mem_exhausted(0);
+    return watch;
+}
+
+void loop_watch_free(struct loop_watch *watch)
+{
+    if (!watch)
+        return;
+    event_free(watch->event);
+    mem_free(watch);
+}

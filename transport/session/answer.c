@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers to requests that the hub has taken.
+ */
+#include "transport/value/hub.h"
+
+static msgpack_packer *begin_reply(struct peer *peer, uint64_t id, int code, int n_fields)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_REPLY, n_fields + 2, &ignored);
+    if (!packer)
+        return NULL;
+    pack_key(packer, "id");
+    msgpack_pack_uint64(packer, id);
+    pack_key(packer, "code");
+    msgpack_pack_int(packer, code);
+    return packer;
+}
+
+msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields)
+{
+    return begin_reply(peer, id, 0, n_fields);
+}
+
+void answer_end(struct peer *peer, const struct named_tensor *tensors, int n)
+{
+    struct error err = ERROR_INIT;
+    peer_end(peer, tensors, n, &err); /* who is gone needs no answer */
+}
+
+void answer_error(struct peer *peer, uint64_t id, const struct error *err)
+{
+    msgpack_packer *packer = begin_reply(peer, id, err->code, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "error");
+    pack_text(packer, err->text);
+    answer_end(peer, NULL, 0);
+}
+
+void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n)
+{
+    struct error err = ERROR_INIT;
+    if (begin_reply(peer, id, 0, 0) && peer_end(peer, tensors, n, &err))
+        answer_error(peer, id, &err);
+}
+
+void answer_done(struct peer *peer, uint64_t id)
+{
+    if (begin_reply(peer, id, 0, 0))
+        answer_end(peer, NULL, 0);
+}

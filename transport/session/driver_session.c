@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/session/driver_session.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "graph/graph_io.h"
+#include "transport/session/driver_private.h"
+
+/* ---- waiting ---- */
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Who made it true holds the lock until it has let go of the session. */
+static void pump(struct driver_session *session, bool (*until)(void *context), void *context)
+{
+    while (!loop_run_until(hub_loop(session->options.hub), until, context, -1))
+        ;
+    pthread_mutex_lock(&session->lock);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void wait_for_loop(struct driver_session *session, bool (*until)(void *context),
+                          void *context)
+{
+    pthread_mutex_lock(&session->lock);
+    while (!until(context)) {
+        struct timespec soon;
+        clock_gettime(CLOCK_REALTIME, &soon);
+        soon.tv_sec++; /* to ask whether it was given up; whatever else changes is told */
+        pthread_cond_timedwait(&session->changed, &session->lock, &soon);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
+void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
+{
+    if (session->options.pumps)
+        pump(session, until, context);
+    else
+        wait_for_loop(session, until, context);
+}
+
+void driver_changed(struct driver_session *session)
+{
+    struct loop *loop = hub_loop(session->options.hub);
+    if (!session->options.pumps)
+        pthread_cond_signal(&session->changed);
+    else if (loop_is_elsewhere(loop))
+        loop_post(loop, nothing, NULL);
+}
+
+/* ---- asking ---- */
+
+static void note(struct asking *all, const struct error *failure)
+{
+    if (failure && !all->first.code)
+        all->first = *failure;
+}
+
+static void replied(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct asked *asked = (struct asked *)call;
+    struct asking *all = asked->all;
+    struct driver_session *session = all->session;
+    if (reply && asked->reply)
+        asked->reply(asked->context, reply);
+    pthread_mutex_lock(&session->lock);
+    note(all, failure);
+    all->waiting--;
+    driver_changed(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+msgpack_packer *asked_begin(struct asked *asked, struct asking *all, const struct remote_task *task,
+                            const char *verb, int n_fields)
+{
+    struct driver_session *session = all->session;
+    struct error err = ERROR_INIT;
+    asked->call.replied = replied;
+    asked->all = all;
+    pthread_mutex_lock(&session->lock);
+    all->waiting++;
+    pthread_mutex_unlock(&session->lock);
+    msgpack_packer *packer =
+        hub_call_begin(session->options.hub, task->peer, verb, n_fields + 1, &asked->call, &err);
+    if (!packer) {
+        replied(&asked->call, NULL, &err);
+        return NULL;
+    }
+    pack_key(packer, "session");
+    msgpack_pack_uint64(packer, session->id);
+    return packer;
+}
+
+void asked_send(struct asked *asked, const struct named_tensor *tensors, int n)
+{
+    struct error err = ERROR_INIT;
+    if (hub_call(asked->all->session->options.hub, &asked->call, tensors, n, &err))
+        replied(&asked->call, NULL, &err);
+}
+
+static bool has_no_more(void *context)
+{
+    const struct asking *all = context;
+    return !all->waiting;
+}
+
+int asking_wait(struct asking *all, struct error *err)
+{
+    driver_wait(all->session, has_no_more, all);
+    if (all->first.code)
+        *err = all->first;
+    return all->first.code;
+}
+
+int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
+                       void (*reply)(void *context, const struct record *record), struct error *err)
+{
+    struct asking all = {.session = session};
+    struct asked asked = {.reply = reply, .context = ask->context};
+    msgpack_packer *packer =
+        asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
+    if (packer) {
+        if (ask->pack)
+            ask->pack(ask->context, packer);
+        asked_send(&asked, ask->tensors, ask->n_tensors);
+    }
+    return asking_wait(&all, err);
+}
+
+struct variable_store *driver_session_variables(struct driver_session *session)
+{
+    return session_variables(session->local);
+}
+
+int driver_session_tasks(const struct driver_session *session)
+{
+    return (int)session->tasks.n;
+}
+
+const char *driver_session_task(const struct driver_session *session, int i)
+{
+    return session->tasks.items[i].name;
+}
+
+/* ---- opening ---- */
+
+static void pack_addresses(const struct driver_session *session, msgpack_packer *packer)
+{
+    const struct cluster *cluster = session->options.cluster;
+    pack_key(packer, "addresses");
+    msgpack_pack_map(packer, cluster->tasks.n);
+    for (size_t i = 0; i < cluster->tasks.n; i++) {
+        const struct cluster_task *task = &cluster->tasks.items[i];
+        char name[TASK_TEXT_BYTES];
+        snprintf(name, sizeof name, "%s:%d", task->job, task->index);
+        pack_text(packer, name);
+        pack_text(packer, task->address);
+    }
+}
+
+/* The nodes of the task, as the bytes of a stream. */
+static int write_graph(const struct driver_session *session, int task,
+                       struct stream_writer **writer, struct error *err)
+{
+    struct graph *graph;
+    int code = task_graph(session->options.graph, &session->table, task, &graph, err);
+    if (code)
+        return code;
+    *writer = stream_writer_new_memory("tf-exec", 1);
+    code = graph_write(*writer, graph, err);
+    if (!code)
+        code = stream_finish(*writer, err);
+    graph_free(graph);
+    if (code)
+        stream_writer_free(*writer);
+    return code;
+}
+
+static void task_is_open(void *context, const struct record *record)
+{
+    (void)record;
+    ((struct remote_task *)context)->is_open = true;
+}
+
+static int open_task(struct driver_session *session, struct asking *all, struct asked *asked,
+                     struct remote_task *task, struct error *err)
+{
+    struct stream_writer *writer;
+    size_t n;
+    if (write_graph(session, task->task, &writer, err))
+        return err->code;
+    const void *bytes = stream_writer_bytes(writer, &n);
+    struct shape shape = shape_vector((int64_t)n);
+    struct named_tensor graph = {"graph", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
+    *asked = (struct asked){.reply = task_is_open, .context = task};
+    msgpack_packer *packer = asked_begin(asked, all, task, "open", 1);
+    if (packer) {
+        pack_addresses(session, packer);
+        asked_send(asked, &graph, 1);
+    }
+    stream_writer_free(writer);
+    return 0;
+}
+
+/* All at once: tasks that talk to each other wait for one another. */
+static int open_tasks(struct driver_session *session, struct error *err)
+{
+    struct asking all = {.session = session};
+    struct error own = ERROR_INIT;
+    struct asked *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    for (size_t i = 0; i < session->tasks.n && !own.code; i++)
+        open_task(session, &all, &asked[i], &session->tasks.items[i], &own);
+    int code = asking_wait(&all, err);
+    mem_free(asked);
+    if (own.code)
+        *err = own;
+    return own.code ? own.code : code;
+}
+
+static int make(struct driver_session *session, struct error *err)
+{
+    const struct driver_session_options *options = &session->options;
+    if (task_table_fill(&session->table, options->graph, err))
+        return err->code;
+    for (size_t i = 0; i < session->table.names.n; i++) {
+        const char *name = session->table.names.items[i];
+        if (!strcmp(name, options->task))
+            session->own = (int)i;
+        else if (!driver_address(session, name, err))
+            return err->code;
+        else
+            vec_push(&session->tasks, ((struct remote_task){.name = name, .task = (int)i}));
+    }
+    int code = session->own < 0 ? 0
+                                : task_graph(options->graph, &session->table, session->own,
+                                             &session->own_graph, err);
+    if (code)
+        return code;
+    if (!session->own_graph)
+        session->own_graph = graph_new(options->graph->registry);
+    session->local = session_new(session->own_graph, &options->local);
+    while (!session->exchange) {
+        if (getrandom(&session->id, sizeof session->id, 0) != sizeof session->id)
+            return error_set_errno(err, ERR_OS, "no random number for the session");
+        session->exchange = exchange_open(hub_exchanges(options->hub), session->id, options->task,
+                                          session->own_graph);
+    }
+    return 0;
+}
+
+int driver_session_open(const struct driver_session_options *options,
+                        struct driver_session **result, struct error *err)
+{
+    struct driver_session *session = mem_alloc(sizeof *session);
+    session->options = *options;
+    session->own = -1;
+    session->incarnation = peers_self(hub_peers(options->hub))->incarnation;
+    pthread_mutex_init(&session->lock, NULL);
+    pthread_cond_init(&session->changed, NULL);
+    int code = make(session, err);
+    if (!code)
+        code = driver_dial(session, err);
+    if (!code)
+        code = open_tasks(session, err);
+    if (code) {
+        driver_session_close(session);
+        session = NULL;
+    }
+    *result = session;
+    return code;
+}
+
+/* ---- closing ---- */
+
+static void close_tasks(struct driver_session *session)
+{
+    struct asking all = {.session = session};
+    struct error ignored = ERROR_INIT;
+    struct asked *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    for (size_t i = 0; i < session->tasks.n; i++)
+        if (session->tasks.items[i].is_open &&
+            asked_begin(&asked[i], &all, &session->tasks.items[i], "close", 0))
+            asked_send(&asked[i], NULL, 0);
+    asking_wait(&all, &ignored); /* who is gone has closed it */
+    mem_free(asked);
+}
+
+void driver_session_close(struct driver_session *session)
+{
+    if (!session)
+        return;
+    close_tasks(session);
+    driver_let_go(session);
+    exchange_close(session->exchange);
+    for (size_t i = 0; i < session->programs.n; i++)
+        program_free(session->programs.items[i], session->table.names.n);
+    vec_release(&session->programs);
+    str_release(&session->key);
+    session_free(session->local);
+    graph_free(session->own_graph);
+    for (size_t i = 0; i < session->tasks.n; i++)
+        peer_release(session->tasks.items[i].peer);
+    vec_release(&session->tasks);
+    task_table_release(&session->table);
+    pthread_cond_destroy(&session->changed);
+    pthread_mutex_destroy(&session->lock);
+    mem_free(session);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/session/server_private.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct served *server_find(struct server *server, const struct query *query)
+{
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    record_get_uint(&query->record->header, "session", &id);
+    for (struct served *served = server->sessions; served; served = served->next)
+        if (served->id == id && served->owner == query->peer && !served->is_closing)
+            return served;
+    if (server->ends)
+        error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);
+    else
+        error_set(&err, ERR_PROTOCOL, "there is no such session");
+    answer_error(query->peer, query->id, &err);
+    return NULL;
+}
+
+static void verb_info(void *context, const struct query *query)
+{
+    struct server *server = context;
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 4);
+    if (!packer)
+        return;
+    pack_key(packer, "task");
+    pack_text(packer, server->options.task);
+    pack_key(packer, "sessions");
+    msgpack_pack_int(packer, server->n_sessions);
+    pack_key(packer, "steps");
+    msgpack_pack_uint64(packer, atomic_load(&server->steps));
+    pack_key(packer, "dropped");
+    msgpack_pack_uint64(packer, exchanges_dropped(hub_exchanges(server->options.hub)));
+    answer_end(query->peer, NULL, 0);
+}
+
+static struct server *server_of(struct hub_watcher *watcher)
+{
+    return (struct server *)((char *)watcher - offsetof(struct server, watcher));
+}
+
+static void opened(struct hub_watcher *watcher, struct peer *peer)
+{
+    struct served *next;
+    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+        next = served->next;
+        served_linked(served, peer);
+    }
+}
+
+/* The sessions of a driver end with it. */
+static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+{
+    struct served *next;
+    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+        next = served->next;
+        if (served->owner == peer)
+            served_close(served, why);
+    }
+}
+
+static void failed(struct hub_watcher *watcher, const char *task, const struct error *why)
+{
+    struct served *next;
+    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+        next = served->next;
+        served_not_linked(served, task, why);
+    }
+}
+
+/* Every worker waits for the update in one way or another. */
+static void update_failed(void *context, const struct error *why)
+{
+    struct server *server = context;
+    for (struct served *served = server->sessions; served; served = served->next)
+        served_cancel_all(served, why);
+}
+
+struct server *server_new(const struct server_options *options)
+{
+    struct server *server = mem_alloc(sizeof *server);
+    struct hub *hub = options->hub;
+    server->options = *options;
+    if (server->options.timeout <= 0)
+        server->options.timeout = 30;
+    server->watcher = (struct hub_watcher){opened, lost, failed, NULL};
+    hub_watch(hub, &server->watcher);
+    server->drives = drives_new(&server->options, update_failed, server);
+    hub_verb(hub, "open", server_verb_open, server);
+    hub_verb(hub, "close", server_verb_close, server);
+    hub_verb(hub, "register", server_verb_register, server);
+    hub_verb(hub, "step", server_verb_step, server);
+    hub_verb(hub, "cancel", server_verb_cancel, server);
+    hub_verb(hub, "read", server_verb_read, server);
+    hub_verb(hub, "write", server_verb_write, server);
+    hub_verb(hub, "info", verb_info, server);
+    return server;
+}
+
+static bool has_no_sessions(void *context)
+{
+    const struct server *server = context;
+    return !server->sessions;
+}
+
+void server_free(struct server *server)
+{
+    struct error why = ERROR_INIT;
+    struct served *next;
+    if (!server)
+        return;
+    server->ends = true;
+    error_set(&why, ERR_UNAVAILABLE, "%s ends", server->options.task);
+    drives_free(server->drives);
+    for (struct served *served = server->sessions; served; served = next) {
+        next = served->next;
+        served_close(served, &why);
+    }
+    loop_run_until(hub_loop(server->options.hub), has_no_sessions, server, -1);
+    hub_unwatch(server->options.hub, &server->watcher);
+    mem_free(server);
+}

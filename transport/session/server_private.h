@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the server share. Private to transport.
+ */
+#ifndef TF_TRANSPORT_SERVER_PRIVATE_H
+#define TF_TRANSPORT_SERVER_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "transport/session/drive.h"
+#include "transport/session/server.h"
+
+struct server {
+    struct server_options options;
+    struct hub_watcher watcher; /* its owner is found by offsetof */
+    struct drives *drives;
+    struct served *sessions; /* of the loop's thread */
+    int n_sessions;
+    bool ends;
+    atomic_uint_fast64_t steps; /* that were run */
+};
+
+struct handle {
+    VEC(struct edge) feeds;
+    VEC(struct edge) fetches;
+    VEC(int) targets;
+};
+
+struct served_step {
+    struct session_done done;
+    struct served *served;
+    uint64_t query, id;
+    struct peer *asker; /* held */
+    const struct handle *handle;
+    struct step step;
+    struct rendezvous *rendezvous;
+    struct tensor *feeds, *fetches;
+    size_t n_feeds; /* that were taken: the handle may be gone at the end */
+    atomic_int holders;
+    struct served_step *next;
+};
+
+/* A session that is served. */
+struct served {
+    struct server *server;
+    uint64_t id;
+    struct peer *owner; /* the driver's, held */
+    struct graph *graph;
+    struct session *session;
+    struct exchange *exchange;
+    VEC(struct handle *) handles;
+    struct served *next;
+
+    /* Until all links are there. */
+    bool is_opening;
+    uint64_t open_query;
+    struct loop_timer *deadline;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct served_step *steps;
+    int n_holders;             /* steps, and others */
+    struct served_step *spare; /* memory of steps that are over */
+    bool is_closing;           /* freed when nobody holds it */
+};
+
+/* The session that a query names and the asker owns; NULL: answered with an error. */
+struct served *server_find(struct server *server, const struct query *query);
+
+/* server_session.c: the verbs open and close. */
+void server_verb_open(void *context, const struct query *query);
+void server_verb_close(void *context, const struct query *query);
+/* A link to a task opened, or a dial was given up: sessions that wait for it go on. */
+void served_linked(struct served *served, struct peer *peer);
+void served_not_linked(struct served *served, const char *task, const struct error *why);
+/* Cancels its steps; it is freed when they are over. */
+void served_close(struct served *served, const struct error *why);
+void served_free(struct served *served);
+
+/* server_step.c: the verbs register, step and cancel. */
+void server_verb_register(void *context, const struct query *query);
+void server_verb_step(void *context, const struct query *query);
+void server_verb_cancel(void *context, const struct query *query);
+void served_cancel_all(struct served *served, const struct error *why);
+
+/* Keeps a session that is served from being freed, from any thread. */
+void served_hold(struct served *served);
+void served_drop(struct served *served);
+
+/* server_variables.c: the verbs read and write. */
+void server_verb_read(void *context, const struct query *query);
+void server_verb_write(void *context, const struct query *query);
+
+void handle_free(struct handle *handle);
+
+#endif

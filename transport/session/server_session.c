@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/graph_io.h"
+#include "graph/task.h"
+#include "transport/session/server_private.h"
+
+/* ---- the end ---- */
+
+void handle_free(struct handle *handle)
+{
+    vec_release(&handle->feeds);
+    vec_release(&handle->fetches);
+    vec_release(&handle->targets);
+    mem_free(handle);
+}
+
+static void release(struct served *served)
+{
+    exchange_close(served->exchange);
+    for (size_t i = 0; i < served->handles.n; i++)
+        handle_free(served->handles.items[i]);
+    vec_release(&served->handles);
+    for (struct served_step *step = served->spare, *next; step; step = next) {
+        next = step->next;
+        mem_free(step);
+    }
+    session_free(served->session);
+    graph_free(served->graph);
+    peer_release(served->owner);
+    if (served->deadline)
+        loop_timer_free(served->deadline);
+    pthread_mutex_destroy(&served->lock);
+    mem_free(served);
+}
+
+void served_free(struct served *served)
+{
+    struct served **at = &served->server->sessions;
+    while (*at != served)
+        at = &(*at)->next;
+    *at = served->next;
+    served->server->n_sessions--;
+    release(served);
+}
+
+void served_close(struct served *served, const struct error *why)
+{
+    pthread_mutex_lock(&served->lock);
+    bool was_closing = served->is_closing;
+    served->is_closing = true;
+    bool is_idle = !served->n_holders;
+    pthread_mutex_unlock(&served->lock);
+    if (was_closing)
+        return;
+    if (is_idle)
+        served_free(served);
+    else
+        served_cancel_all(served, why);
+}
+
+void server_verb_close(void *context, const struct query *query)
+{
+    struct served *served = server_find(context, query);
+    struct error why = ERROR_INIT;
+    if (!served)
+        return;
+    error_set(&why, ERR_CANCELLED, "the driver closed the session");
+    served_close(served, &why);
+    answer_done(query->peer, query->id);
+}
+
+/* ---- opening ---- */
+
+/* A driver waits for the answer until every link is there. */
+static void try_answer(struct served *served)
+{
+    const char *task;
+    if (exchange_lacks(served->exchange, &task))
+        return;
+    served->is_opening = false;
+    loop_timer_free(served->deadline);
+    served->deadline = NULL;
+    answer_done(served->owner, served->open_query);
+}
+
+static void give_up(struct served *served, const struct error *why)
+{
+    answer_error(served->owner, served->open_query, why);
+    served_close(served, why);
+}
+
+static void too_late(void *context)
+{
+    struct served *served = context;
+    struct error why = ERROR_INIT;
+    const char *task = "";
+    exchange_lacks(served->exchange, &task);
+    error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task,
+              served->server->options.timeout);
+    give_up(served, &why);
+}
+
+void served_linked(struct served *served, struct peer *peer)
+{
+    if (!served->is_opening)
+        return;
+    exchange_route(served->exchange, peer_task(peer), peer);
+    try_answer(served);
+}
+
+void served_not_linked(struct served *served, const char *task, const struct error *why)
+{
+    if (served->is_opening && exchange_is_without(served->exchange, task))
+        give_up(served, why);
+}
+
+/* The graph comes as the bytes of a stream. */
+static int read_graph(struct served *served, const struct record *record, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    const struct tensor *bytes = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    struct task_table table = {0};
+    if (!bytes || bytes->type != UINT8)
+        return error_set(err, ERR_PROTOCOL, "open: there is no graph");
+    struct stream_reader *reader =
+        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of a session");
+    int code = graph_read_whole(reader, options->registry, &served->graph, err);
+    stream_reader_free(reader);
+    if (!code)
+        code = task_table_fill(&table, served->graph, err);
+    if (!code && (table.names.n != 1 || strcmp(table.names.items[0], options->task) != 0))
+        code = error_set(err, ERR_CONFIG, "the graph is not that of %s alone", options->task);
+    task_table_release(&table);
+    return code;
+}
+
+/* Of two tasks the one whose name comes first dials. */
+static int reach(struct served *served, const char *task, const char *address, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    struct peer *peer = hub_peer(options->hub, task);
+    int code = 0;
+    if (peer)
+        exchange_route(served->exchange, task, peer);
+    else if (strcmp(options->task, task) < 0)
+        code = peers_connect(hub_peers(options->hub), task, address, options->timeout, err);
+    peer_release(peer);
+    return code;
+}
+
+static int reach_all(struct served *served, const struct query *query, struct error *err)
+{
+    const msgpack_object *map = record_field(&query->record->header, "addresses");
+    struct arena arena = ARENA_INIT;
+    int code = 0;
+    exchange_route(served->exchange, peer_task(query->peer), query->peer);
+    for (uint32_t i = 0; map && map->type == MSGPACK_OBJECT_MAP && !code && i < map->via.map.size;
+         i++) {
+        const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+        if (key->type != MSGPACK_OBJECT_STR || value->type != MSGPACK_OBJECT_STR) {
+            code = error_set(err, ERR_PROTOCOL, "open: addresses are texts");
+            break;
+        }
+        const char *task = arena_strndup(&arena, key->via.str.ptr, key->via.str.size);
+        if (exchange_is_without(served->exchange, task))
+            code = reach(served, task,
+                         arena_strndup(&arena, value->via.str.ptr, value->via.str.size), err);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static int make(struct served *served, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    struct session_options session = {.plan = {.kernels = options->kernels,
+                                               .device = options->devices[0],
+                                               .variables = options->variables,
+                                               .outgoing = hub_outgoing(options->hub),
+                                               .threads = options->threads},
+                                      .devices = options->devices,
+                                      .n_devices = options->n_devices};
+    served->session = session_new(served->graph, &session);
+    served->exchange =
+        exchange_open(hub_exchanges(options->hub), served->id, options->task, served->graph);
+    if (!served->exchange)
+        return error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
+    served->deadline = loop_timer_new(hub_loop(options->hub), too_late, served);
+    loop_timer_set(served->deadline, options->timeout);
+    return 0;
+}
+
+void server_verb_open(void *context, const struct query *query)
+{
+    struct server *server = context;
+    struct error err = ERROR_INIT;
+    struct served *served = mem_alloc(sizeof *served);
+    served->server = server;
+    served->owner = peer_hold(query->peer);
+    served->is_opening = true;
+    served->open_query = query->id;
+    pthread_mutex_init(&served->lock, NULL);
+    int code = 0;
+    if (!record_get_uint(&query->record->header, "session", &served->id) || !served->id)
+        code = error_set(&err, ERR_PROTOCOL, "open: which session?");
+    else if (server->n_sessions >= SERVER_SESSIONS_MAX)
+        code = error_set(&err, ERR_RETRY, "there are %d sessions already", server->n_sessions);
+    if (!code)
+        code = read_graph(served, query->record, &err);
+    if (!code)
+        code = make(served, &err);
+    if (!code)
+        code = reach_all(served, query, &err);
+    if (code) {
+        answer_error(query->peer, query->id, &err);
+        release(served);
+        return;
+    }
+    served->next = server->sessions;
+    server->sessions = served;
+    server->n_sessions++;
+    try_answer(served);
+}

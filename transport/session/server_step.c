@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps run in whichever thread can: what is cheap in the loop's, the rest in helpers. The thread
+ * that ends a step answers.
+ */
+
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "exec/step/step.h"
+#include "transport/session/server_private.h"
+
+/* ---- register ---- */
+
+typedef VEC(struct edge) edge_vec;
+
+static int read_names(const struct graph *graph, const struct query *query, const char *field,
+                      edge_vec *edges, struct error *err)
+{
+    const msgpack_object *names = record_field(&query->record->header, field);
+    struct arena arena = ARENA_INIT;
+    int code = 0;
+    if (!names || names->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(err, ERR_PROTOCOL, "register: there are no %s", field);
+    for (uint32_t i = 0; !code && i < names->via.array.size; i++) {
+        const msgpack_object *name = &names->via.array.ptr[i];
+        struct edge edge;
+        if (name->type != MSGPACK_OBJECT_STR)
+            code = error_set(err, ERR_PROTOCOL, "register: %s are texts", field);
+        else
+            code = graph_parse_edge(
+                graph, arena_strndup(&arena, name->via.str.ptr, name->via.str.size), &edge, err);
+        if (!code)
+            vec_push(edges, edge);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+/* Feeds and fetches are tensors, targets are nodes. */
+static int check_slots(const struct graph *graph, const edge_vec *edges, struct error *err)
+{
+    for (size_t i = 0; i < edges->n; i++)
+        if (edges->items[i].slot == CONTROL_SLOT)
+            return error_set(err, ERR_PROTOCOL, "register: '%s' is no tensor",
+                             graph_node(graph, edges->items[i].node)->name);
+    return 0;
+}
+
+void server_verb_register(void *context, const struct query *query)
+{
+    struct served *served = server_find(context, query);
+    struct error err = ERROR_INIT;
+    edge_vec targets = VEC_INIT;
+    if (!served)
+        return;
+    struct handle *handle = mem_alloc(sizeof *handle);
+    edge_vec *feeds = (edge_vec *)&handle->feeds, *fetches = (edge_vec *)&handle->fetches;
+    int code =
+        FAILPOINT("server.register") ? error_set(&err, ERR_RETRY, "failpoint server.register") : 0;
+    if (!code && served->handles.n >= SERVER_HANDLES_MAX)
+        code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
+                         served->handles.n);
+    if (!code)
+        code = read_names(served->graph, query, "feeds", feeds, &err);
+    if (!code)
+        code = read_names(served->graph, query, "fetches", fetches, &err);
+    if (!code)
+        code = read_names(served->graph, query, "targets", &targets, &err);
+    if (!code)
+        code = check_slots(served->graph, feeds, &err);
+    if (!code)
+        code = check_slots(served->graph, fetches, &err);
+    for (size_t i = 0; i < targets.n; i++)
+        vec_push(&handle->targets, targets.items[i].node);
+    vec_release(&targets);
+    if (code) {
+        handle_free(handle);
+        answer_error(query->peer, query->id, &err);
+        return;
+    }
+    vec_push(&served->handles, handle);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "handle");
+    msgpack_pack_uint64(packer, served->handles.n - 1);
+    answer_end(query->peer, NULL, 0);
+}
+
+/* ---- holding the session ---- */
+
+static void last_is_over(void *argument)
+{
+    served_free(argument);
+}
+
+void served_hold(struct served *served)
+{
+    pthread_mutex_lock(&served->lock);
+    served->n_holders++;
+    pthread_mutex_unlock(&served->lock);
+}
+
+/* One holder less: a step (NULL: another), whose memory the next one takes. */
+static void let_go(struct served *served, struct served_step *step)
+{
+    struct loop *loop = hub_loop(served->server->options.hub);
+    pthread_mutex_lock(&served->lock);
+    if (step) {
+        step->next = served->spare;
+        served->spare = step;
+    }
+    bool is_last = !--served->n_holders && served->is_closing;
+    pthread_mutex_unlock(&served->lock);
+    if (is_last) /* others may be about to look at it in the loop's thread */
+        loop_post(loop, last_is_over, served);
+}
+
+void served_drop(struct served *served)
+{
+    let_go(served, NULL);
+}
+
+/* ---- a step ---- */
+
+/* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
+static int take_step(struct served *served, struct served_step **step, struct error *err)
+{
+    pthread_mutex_lock(&served->lock);
+    int n = served->n_holders;
+    *step = n < SERVER_STEPS_MAX ? served->spare : NULL;
+    if (*step)
+        served->spare = (*step)->next;
+    served->n_holders += n < SERVER_STEPS_MAX;
+    pthread_mutex_unlock(&served->lock);
+    if (n >= SERVER_STEPS_MAX)
+        return error_set(err, ERR_RETRY, "step: %d run already", n);
+    if (!*step)
+        *step = mem_alloc(sizeof **step);
+    **step = (struct served_step){.served = served};
+    return 0;
+}
+
+static void step_release(struct served_step *step)
+{
+    if (atomic_fetch_sub(&step->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < step->n_feeds; i++)
+        tensor_release(&step->feeds[i]);
+    peer_release(step->asker);
+    mem_free(step->feeds);
+    mem_free(step->fetches);
+    let_go(step->served, step);
+}
+
+static void leave(struct served_step *step)
+{
+    struct served *served = step->served;
+    pthread_mutex_lock(&served->lock);
+    struct served_step **at = &served->steps;
+    while (*at != step)
+        at = &(*at)->next;
+    *at = step->next;
+    pthread_mutex_unlock(&served->lock);
+}
+
+static void answer_step(struct served_step *step)
+{
+    size_t n = step->handle->fetches.n;
+    struct named_tensor *named = mem_array(n + 1, sizeof *named);
+    for (size_t i = 0; i < n; i++)
+        named[i] = (struct named_tensor){
+            graph_node(step->served->graph, step->handle->fetches.items[i].node)->name,
+            step->fetches[i]};
+    answer_tensors(step->asker, step->query, named, (int)n);
+    for (size_t i = 0; i < n; i++)
+        tensor_release(&step->fetches[i]);
+    mem_free(named);
+}
+
+/* The first cause is the rendezvous', if it was aborted from outside. */
+static void step_over(struct session_done *done, int code, const struct error *err)
+{
+    struct served_step *step = (struct served_step *)done;
+    struct error reason = ERROR_INIT;
+    struct rendezvous *rendezvous = step->rendezvous;
+    atomic_fetch_add(&step->served->server->steps, 1);
+    if (!code)
+        answer_step(step);
+    else
+        answer_error(step->asker, step->query,
+                     rendezvous->aborted(rendezvous, &reason) ? &reason : err);
+    rendezvous->free(rendezvous);
+    leave(step);
+    step_release(step);
+}
+
+static int check_feed(const struct graph *graph, struct edge edge, const struct tensor *value,
+                      struct error *err)
+{
+    const struct node *node = graph_node(graph, edge.node);
+    const struct node_output *output = &node->outputs[edge.slot];
+    if (value->type == output->type && shape_compatible(&value->shape, &output->shape))
+        return 0;
+    return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
+                     shape_text_typed(output->type, &output->shape),
+                     shape_text_typed(value->type, &value->shape));
+}
+
+static int take_feeds(struct served_step *step, const struct query *query, struct error *err)
+{
+    size_t n = step->handle->feeds.n;
+    if ((size_t)query->record->n_tensors != n)
+        return error_set(err, ERR_PROTOCOL, "step: %d feeds instead of %zu",
+                         query->record->n_tensors, n);
+    step->feeds = mem_array(n + 1, sizeof *step->feeds);
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *value = &query->record->tensors[i].tensor;
+        if (check_feed(step->served->graph, step->handle->feeds.items[i], value, err))
+            return err->code;
+        tensor_share(&step->feeds[step->n_feeds++], value);
+    }
+    return 0;
+}
+
+static int read_step(struct served_step *step, const struct query *query, struct error *err)
+{
+    const msgpack_object *header = &query->record->header;
+    struct served *served = step->served;
+    uint64_t handle, replica;
+    if (!record_get_uint(header, "handle", &handle) || handle >= served->handles.n ||
+        !record_get_uint(header, "step", &step->id) ||
+        !record_get_int(header, "number", &step->step.number) ||
+        !record_get_uint(header, "seed", &step->step.seed) ||
+        !record_get_uint(header, "replica", &replica) || replica > UINT32_MAX ||
+        !record_get_uint(header, "incarnation", &step->step.incarnation))
+        return error_set(err, ERR_PROTOCOL, "step: a field is missing or wrong");
+    step->handle = served->handles.items[handle];
+    step->step.replica = (uint32_t)replica;
+    step->step.session = served->id;
+    if (take_feeds(step, query, err))
+        return err->code;
+    return exchange_begin(served->exchange, step->id, &step->rendezvous, err);
+}
+
+static void run(struct served_step *step)
+{
+    const struct handle *handle = step->handle;
+    struct served *served = step->served;
+    step->step.rendezvous = step->rendezvous;
+    step->fetches = mem_array(handle->fetches.n + 1, sizeof *step->fetches);
+    pthread_mutex_lock(&served->lock);
+    step->next = served->steps;
+    served->steps = step;
+    pthread_mutex_unlock(&served->lock);
+    struct session_call call = {.feeds = handle->feeds.items,
+                                .feed_values = step->feeds,
+                                .n_feeds = (int)handle->feeds.n,
+                                .fetches = handle->fetches.items,
+                                .n_fetches = (int)handle->fetches.n,
+                                .targets = handle->targets.items,
+                                .n_targets = (int)handle->targets.n};
+    step->done.over = step_over;
+    session_start(served->session, &call, &step->step, step->fetches, &step->done);
+}
+
+void server_verb_step(void *context, const struct query *query)
+{
+    struct served *served = server_find(context, query);
+    struct error err = ERROR_INIT;
+    if (!served)
+        return;
+    struct served_step *step;
+    if (take_step(served, &step, &err)) {
+        answer_error(query->peer, query->id, &err);
+        return;
+    }
+    step->query = query->id;
+    step->asker = peer_hold(query->peer);
+    atomic_init(&step->holders, 1);
+    int code = read_step(step, query, &err);
+    if (!code && step->step.number && FAILPOINT("server.step"))
+        code = error_set(&err, ERR_RETRY, "failpoint server.step");
+    if (!code) {
+        run(step);
+        return;
+    }
+    answer_error(query->peer, query->id, &err);
+    step_release(step);
+}
+
+/* ---- cancel ---- */
+
+/* Held; NULL: it is over. */
+static struct served_step *hold_step(struct served *served, uint64_t id)
+{
+    pthread_mutex_lock(&served->lock);
+    struct served_step *step = served->steps;
+    while (step && step->id != id)
+        step = step->next;
+    if (step)
+        atomic_fetch_add(&step->holders, 1);
+    pthread_mutex_unlock(&served->lock);
+    return step;
+}
+
+void server_verb_cancel(void *context, const struct query *query)
+{
+    struct served *served = server_find(context, query);
+    struct error why = ERROR_INIT;
+    const char *text = record_text(&query->record->header, "text");
+    int64_t code = ERR_CANCELLED;
+    uint64_t id = 0;
+    if (!served)
+        return;
+    record_get_uint(&query->record->header, "step", &id);
+    record_get_int(&query->record->header, "code", &code);
+    error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s",
+              text ? text : "cancelled");
+    struct served_step *step = hold_step(served, id);
+    if (step) {
+        step_cancel(&step->step, &why);
+        step_release(step);
+    } else {
+        exchange_forget(served->exchange, id); /* its part is over, but others wanted its values */
+    }
+    answer_done(query->peer, query->id);
+}
+
+void served_cancel_all(struct served *served, const struct error *why)
+{
+    VEC(struct served_step *) all = VEC_INIT;
+    pthread_mutex_lock(&served->lock);
+    for (struct served_step *step = served->steps; step; step = step->next) {
+        atomic_fetch_add(&step->holders, 1);
+        vec_push(&all, step);
+    }
+    pthread_mutex_unlock(&served->lock);
+    for (size_t i = 0; i < all.n; i++) {
+        step_cancel(&all.items[i]->step, why);
+        step_release(all.items[i]);
+    }
+    vec_release(&all);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/session/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "graph/task.h"
+#include "transport/collective/collective.h"
+#include "transport/session/worker_private.h"
+
+/* ---- opening ---- */
+
+/* The devices of the nodes that are on the worker's own task; others are opened where they are. */
+static int open_devices(struct worker *worker, const struct task_table *table, struct error *err)
+{
+    struct graph *own = NULL;
+    int code = 0;
+    for (size_t i = 0; !code && i < table->names.n; i++)
+        if (!strcmp(table->names.items[i], worker->member.task))
+            code = task_graph(worker->options.graph, table, (int)i, &own, err);
+    if (!code && own)
+        code = device_set_open(&worker->devices, own, &worker->options.device, err);
+    graph_free(own);
+    return code;
+}
+
+static int open_session(struct worker *worker, struct error *err)
+{
+    struct worker_options *options = &worker->options;
+    struct driver_session_options session = {.hub = worker->member.hub,
+                                             .graph = options->graph,
+                                             .task = worker->member.task,
+                                             .cluster = &worker->member.cluster,
+                                             .local = {.plan = options->plan,
+                                                       .devices = worker->devices.devices.items,
+                                                       .n_devices = (int)worker->devices.devices.n},
+                                             .timeout = options->member.timeout,
+                                             .replica = (uint32_t)worker->member.index,
+                                             .pumps = true,
+                                             .given_up = options->member.given_up,
+                                             .context = options->member.context};
+    session.local.plan.outgoing = hub_outgoing(worker->member.hub);
+    if (worker->devices.devices.n)
+        session.local.plan.device = worker->devices.devices.items[0];
+    return driver_session_open(&session, &worker->session, err);
+}
+
+int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
+{
+    struct task_table table = {0};
+    memset(worker, 0, sizeof *worker);
+    worker->options = *options;
+    int code = member_open(&worker->member, &options->member, err);
+    if (!code)
+        code = task_instance(options->graph, worker->member.job_name, worker->member.index, err);
+    if (!code)
+        code = task_table_fill(&table, options->graph, err);
+    if (!code)
+        code = open_devices(worker, &table, err);
+    if (!code)
+        code = worker_open_collective(worker, err);
+    if (!code)
+        code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
+    if (!code)
+        code = open_session(worker, err);
+    task_table_release(&table);
+    return code ? error_prefix(err, "%s: ", *worker->member.task ? worker->member.task : "cluster")
+                : 0;
+}
+
+void worker_close(struct worker *worker)
+{
+    driver_session_close(worker->session);
+    worker_close_collective(worker);
+    member_close(&worker->member);
+    device_set_release(&worker->devices);
+}
+
+static int run(void *context, const struct session_call *call, struct step *step,
+               struct tensor *fetches, struct error *err)
+{
+    struct worker *worker = context;
+    step->collective = worker->collective;
+    int code = driver_session_run(worker->session, call, step, fetches, err);
+    if (code && worker->collective)
+        collective_links_abort(worker->collective, err);
+    return code;
+}
+
+void worker_drive(struct worker *worker, struct driver *driver)
+{
+    driver->run = run;
+    driver->run_context = worker;
+    driver->name = worker->member.task;
+}
+
+/* ---- variables, wherever they are ---- */
+
+static void pack_variable(void *context, msgpack_packer *packer)
+{
+    const struct saved_variable *saved = context;
+    pack_key(packer, "name");
+    pack_text(packer, saved->node->name);
+    pack_key(packer, "updates");
+    msgpack_pack_int64(packer, saved->updates);
+}
+
+static void take_value(void *context, const struct record *record)
+{
+    struct saved_variable *saved = context;
+    record_get_int(&record->header, "updates", &saved->updates);
+    if (record->n_tensors == 1)
+        tensor_share(&saved->value, &record->tensors[0].tensor);
+}
+
+int worker_task_of(const struct worker *worker, const struct node *node)
+{
+    char task[TASK_TEXT_BYTES];
+    struct error ignored = ERROR_INIT;
+    if (!task_of_device(task, node->assigned, &ignored))
+        for (int i = 0; i < driver_session_tasks(worker->session); i++)
+            if (!strcmp(driver_session_task(worker->session, i), task))
+                return i;
+    return -1;
+}
+
+int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err)
+{
+    int task = worker_task_of(worker, saved->node);
+    struct driver_ask ask = {
+        .verb = "read", .n_fields = 2, .pack = pack_variable, .context = saved};
+    return task < 0 ? variable_take(driver_session_variables(worker->session), saved, err)
+                    : driver_session_ask(worker->session, task, &ask, take_value, err);
+}
+
+int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err)
+{
+    struct named_tensor value = {"", saved->value};
+    int task = worker_task_of(worker, saved->node);
+    struct driver_ask ask = {.verb = "write",
+                             .n_fields = 2,
+                             .pack = pack_variable,
+                             .context = saved,
+                             .tensors = &value,
+                             .n_tensors = 1};
+    if (task >= 0)
+        return driver_session_ask(worker->session, task, &ask, NULL, err);
+    if (!worker->devices.devices.n)
+        return error_set(err, ERR_CONFIG, "%s: there is no device here", node_text(saved->node));
+    return variable_put(driver_session_variables(worker->session), saved,
+                        worker->devices.devices.items[0], err);
+}
+
+int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,
+                struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    int code = 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        struct saved_variable saved = {.node = graph_node(graph, (int)i)};
+        if (!node_is(saved.node, "Variable"))
+            continue;
+        code = worker_take(worker, &saved, err);
+        if (!code && saved.value.type != DTYPE_INVALID)
+            code = variable_write(&saved, step, writer, err);
+        tensor_release(&saved.value);
+    }
+    return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
+}
+
+/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. */
+static bool is_own(void *context, const struct node *node)
+{
+    const struct worker *worker = context;
+    return driver_session_tasks(worker->session) > 0 && worker_task_of(worker, node) < 0;
+}
+
+int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err)
+{
+    const struct variables_wanted wanted = {worker->options.graph, is_own, worker};
+    saved_variables all = VEC_INIT;
+    int64_t step;
+    int code = variables_load(&wanted, reader, &all, &step, err);
+    for (size_t i = 0; !code && i < all.n; i++)
+        code = worker_put(worker, &all.items[i], err);
+    saved_release(&all);
+    return code;
+}
+
+/* ---- starting ---- */
+
+/* What the entry ready fetches: one truth value. */
+static int is_ready(struct driver *driver, bool *ready, struct error *err)
+{
+    struct tensor value = TENSOR_INIT;
+    *ready = false;
+    if (!graph_entry(driver->graph, "ready"))
+        return 0;
+    int code = driver_run_entry(driver, "ready", 0, &value, 1, err);
+    if (!code && (value.type != BOOL || shape_count(&value.shape) != 1))
+        code = error_set(err, ERR_DATA, "%s: entry 'ready' is no truth value", driver->name);
+    if (!code)
+        *ready = *(const bool *)value.data;
+    tensor_release(&value);
+    return code;
+}
+
+/* One variable that has no value, for messages. */
+static const struct node *first_without_value(struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct saved_variable saved = {.node = graph_node(graph, (int)i)};
+        struct error ignored = ERROR_INIT;
+        bool lacks = node_is(saved.node, "Variable") && !worker_take(worker, &saved, &ignored) &&
+                     saved.value.type == DTYPE_INVALID;
+        tensor_release(&saved.value);
+        if (lacks)
+            return saved.node;
+    }
+    return NULL;
+}
+
+static int not_ready(struct worker *worker, double seconds, struct error *err)
+{
+    const struct node *node = first_without_value(worker);
+    return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
+                     worker->member.task, node ? node->name : "?", worker->member.job_name,
+                     seconds);
+}
+
+static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
+{
+    const struct member_options *options = &worker->member.options;
+    double seconds = options->timeout > 0 ? options->timeout : 30, start = loop_now(), told = start;
+    bool ready = !graph_entry(driver->graph, "ready");
+    int code = 0;
+    while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
+        double left = start + seconds - loop_now();
+        if (options->given_up && options->given_up(options->context))
+            return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
+                             worker->member.task);
+        if (left <= 0)
+            return not_ready(worker, seconds, err);
+        if (options->waiting && loop_now() - told >= 1) {
+            char text[256];
+            snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
+                     worker->member.job_name, left);
+            options->waiting(options->context, text);
+            told = loop_now();
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    }
+    return code;
+}
+
+static int initialize(struct worker *worker, struct driver *driver,
+                      const struct worker_origin *origin, int64_t *counted, struct error *err)
+{
+    bool ready;
+    if (worker->collective)
+        return worker_start_collective(worker, driver, origin, counted, err);
+    if (worker->member.index)
+        return wait_until_ready(worker, driver, err);
+    *counted = origin->step;
+    if (origin->is_restored)
+        return 0;
+    if (origin->reader)
+        return worker_restore(worker, origin->reader, err);
+    int code = is_ready(driver, &ready, err);
+    return code || ready ? code : driver_initialize(driver, err);
+}
+
+/* The second tensor that join fetches is how many pushes of this worker count. */
+static int join(struct worker *worker, struct driver *driver, int64_t *counted, struct error *err)
+{
+    struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};
+    if (!graph_entry(driver->graph, "join"))
+        return 0;
+    int code = driver_run_entry(driver, "join", 0, values, 2, err);
+    if (!code && (values[1].type != INT64 || shape_count(&values[1].shape) != 1))
+        code = error_set(err, ERR_DATA, "%s: entry 'join' does not fetch version and count",
+                         driver->name);
+    if (!code)
+        *counted = *(const int64_t *)values[1].data;
+    tensor_release(&values[0]);
+    tensor_release(&values[1]);
+    worker->has_joined = !code;
+    return code;
+}
+
+int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
+                 int64_t *counted, struct error *err)
+{
+    *counted = 0;
+    int code = initialize(worker, driver, origin, counted, err);
+    if (!code)
+        code = worker_ask_to_drive(worker, err);
+    return code ? code : join(worker, driver, counted, err);
+}
+
+struct variable_store *worker_variables(struct worker *worker)
+{
+    return driver_session_variables(worker->session);
+}
+
+struct device *worker_device(struct worker *worker)
+{
+    return worker->devices.devices.n ? worker->devices.devices.items[0] : NULL;
+}
+
+int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
+{
+    bool leaves = worker->has_joined && graph_entry(driver->graph, "leave");
+    worker->has_joined = false;
+    if (FAILPOINT("worker.leave"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
+    int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
+    if (!code)
+        worker_leave_collective(worker);
+    return code;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker: the driver of one task of a cluster. It takes its instance of a graph that was cut,
+ * runs what is on its own task and drives the rest, joins and leaves the training that the graph
+ * describes, and saves and restores variables wherever they are.
+ */
+#ifndef TF_TRANSPORT_WORKER_H
+#define TF_TRANSPORT_WORKER_H
+
+#include "exec/device/device_set.h"
+#include "exec/session/driver.h"
+#include "exec/state/saver.h"
+#include "transport/job/member.h"
+#include "transport/session/driver_session.h"
+
+struct worker_options {
+    struct member_options member;
+    struct graph *graph; /* all parts; becomes this worker's instance */
+    struct plan_options plan;
+    struct device_options device;
+};
+
+struct worker {
+    struct worker_options options;
+    struct member member;
+    struct device_set devices;
+    struct driver_session *session;
+    struct collective *collective; /* of the job's workers; NULL: there is nothing they share */
+    bool has_joined, has_left;
+};
+
+/* worker_close in any case. Errors as of member_open and driver_session_open. */
+int worker_open(struct worker *worker, const struct worker_options *options, struct error *err);
+void worker_close(struct worker *worker);
+
+/* Has the driver run its steps here. */
+void worker_drive(struct worker *worker, struct driver *driver);
+
+/* What a worker has to begin with. */
+struct worker_origin {
+    struct stream_reader *reader; /* values of the variables; NULL: none */
+    bool is_restored;             /* they have their values already, */
+    int64_t step;                 /* as of that step */
+    int64_t seen; /* the newest step in the store that it was told to resume from; -1: none */
+};
+
+/* Before the first step. Workers that have all variables each (--mode allreduce) run the entry
+ * init, or get what the first one has to begin with, and make sure that they agree. Else the first
+ * worker of its job gives the variables their values: from the reader, if there is one, else by the
+ * entry init, if the entry ready says that they have none; the others wait until ready says so.
+ * Then, if the graph has it, the entry join is run: *counted steps of this worker count already.
+ * ERR_UNAVAILABLE naming what is not initialized; ERR_CONFIG, ERR_DATA naming what workers disagree
+ * about. */
+int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
+                 int64_t *counted, struct error *err);
+
+/* Workers that go on together end after the same step: when one is asked to, that is the latest
+ * that any has begun. Whether it is the one that the driver has run last; waits until it is known.
+ * `asked`: this worker was asked to end. */
+bool worker_is_over(struct worker *worker, const struct driver *driver, bool asked);
+/* The same for one that was asked and waits for feeds; false also as long as it is not known. */
+bool worker_ends_wait(struct worker *worker, const struct driver *driver);
+/* Before a step: false when all end before it. One that is cancelled begins, to fail. */
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked);
+
+/* After the last step: runs the entry leave, if it has joined. */
+int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
+
+/* Whether the variables are for this worker to write. Where each has all, that is the first of
+ * those who took part in the last step. */
+bool worker_writes(const struct worker *worker);
+
+/* Where this worker's own variables are, and the device that new ones go to. */
+struct variable_store *worker_variables(struct worker *worker);
+struct device *worker_device(struct worker *worker);
+
+/* Writes all variables of the graph that have a value; the caller finishes the stream. */
+int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,
+                struct error *err);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workers that compute without shards: each has all variables and runs all updates, and the op
+ * AllReduce sums what differs. They meet before the first step, begin with the same variables and
+ * make sure of it, and go on only together: when one is lost all end, to be started again from a
+ * checkpoint.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "transport/collective/collective.h"
+#include "transport/session/worker_private.h"
+
+#define DEFAULT_SECONDS 30
+#define LOOK_SECONDS 0.05 /* between questions whether to give up */
+
+/* ---- opening ---- */
+
+static bool has_collective(const struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (node_is(graph_node(graph, (int)i), "AllReduce"))
+            return true;
+    return false;
+}
+
+/* The indices of the job's tasks, growing: a member's rank is its place among them. */
+static int *list_members(const struct worker *worker, int n)
+{
+    const struct cluster *cluster = &worker->member.cluster;
+    int *indices = mem_array((size_t)n, sizeof *indices), found = 0;
+    for (int index = 0; found < n; index++)
+        if (cluster_find(cluster, worker->member.job_name, index))
+            indices[found++] = index;
+    return indices;
+}
+
+static int meet(struct worker *worker, const char *const *tasks, const int *indices, int n,
+                struct error *err)
+{
+    struct member *member = &worker->member;
+    const struct member_options *options = &member->options;
+    const char **addresses = mem_array((size_t)n, sizeof *addresses);
+    struct collective_meet meeting = {.addresses = addresses,
+                                      .seconds =
+                                          options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
+                                      .waiting = options->waiting,
+                                      .given_up = options->given_up,
+                                      .context = options->context};
+    struct address bound;
+    int code = member_listen(member, &bound, err);
+    if (!code)
+        code = member_wait_for(member, tasks, (size_t)n, err);
+    for (int k = 0; !code && k < n; k++)
+        addresses[k] = cluster_find(&member->cluster, member->job_name, indices[k])->address;
+    if (!code)
+        code = collective_links_meet(worker->collective, &meeting, err);
+    mem_free(addresses);
+    return code;
+}
+
+int worker_open_collective(struct worker *worker, struct error *err)
+{
+    struct member *member = &worker->member;
+    int n = cluster_count(&member->cluster, member->job_name), rank = 0;
+    if (n < 2 || !has_collective(worker))
+        return 0;
+    int *indices = list_members(worker, n);
+    char(*texts)[TASK_TEXT_BYTES] = mem_array((size_t)n, sizeof *texts);
+    const char **tasks = mem_array((size_t)n, sizeof *tasks);
+    for (int k = 0; k < n; k++) {
+        snprintf(texts[k], sizeof texts[k], "%s:%d", member->job_name, indices[k]);
+        tasks[k] = texts[k];
+        rank = indices[k] == member->index ? k : rank;
+    }
+    worker->collective = collective_links_new(member->hub, tasks, n, rank);
+    int code = meet(worker, tasks, indices, n, err);
+    mem_free(tasks);
+    mem_free(texts);
+    mem_free(indices);
+    return code;
+}
+
+void worker_close_collective(struct worker *worker)
+{
+    struct error why = ERROR_INIT;
+    if (!worker->collective)
+        return;
+    error_set(&why, ERR_UNAVAILABLE, "it has given up");
+    if (!worker->has_left)
+        collective_links_abort(worker->collective, &why); /* nothing, if it is known why */
+    worker->collective->free(worker->collective);
+    worker->collective = NULL;
+}
+
+void worker_leave_collective(struct worker *worker)
+{
+    if (worker->collective)
+        collective_links_end(worker->collective, DEFAULT_SECONDS);
+    worker->has_left = true;
+}
+
+bool worker_writes(const struct worker *worker)
+{
+    struct collective *collective = worker->collective;
+    return !collective || collective_links_first(collective) == collective->rank;
+}
+
+struct last_step {
+    struct collective *collective;
+    int64_t step;
+};
+
+static bool is_known(void *context)
+{
+    struct last_step *last = context;
+    return collective_links_last_step(last->collective, &last->step);
+}
+
+/* INT64_MAX: nobody asks to end, or the driver's step is cancelled before it is known after which
+ * step all do; with `patience` 0 also: not yet. */
+static int64_t last_step(struct worker *worker, const struct driver *driver, bool asked,
+                         double patience)
+{
+    struct last_step last = {worker->collective, INT64_MAX};
+    struct loop *loop = hub_loop(worker->member.hub);
+    if (asked)
+        collective_links_ask_to_end(worker->collective);
+    while (!loop_run_until(loop, is_known, &last, patience) && patience > 0 &&
+           !atomic_load(&driver->at_hand.cancelled))
+        ;
+    return last.step;
+}
+
+bool worker_is_over(struct worker *worker, const struct driver *driver, bool asked)
+{
+    if (!worker->collective)
+        return asked;
+    return driver->step >= last_step(worker, driver, asked, LOOK_SECONDS);
+}
+
+bool worker_ends_wait(struct worker *worker, const struct driver *driver)
+{
+    return driver->step >= last_step(worker, driver, true, 0);
+}
+
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked)
+{
+    if (!worker->collective)
+        return !asked;
+    last_step(worker, driver, asked, LOOK_SECONDS);
+    return collective_links_begin(worker->collective, driver->step + 1) ||
+           atomic_load(&driver->at_hand.cancelled);
+}
+
+/* ---- the start ---- */
+
+/* Rows of int64 from every member, `columns` each: the caller's to release. */
+static int gather(struct worker *worker, const char *name, const int64_t *row, int64_t columns,
+                  struct tensor *all, struct error *err)
+{
+    struct shape shape = shape_matrix(1, columns);
+    enum collective_kind kind = COLLECTIVE_ROWS;
+    struct tensor mine = TENSOR_INIT;
+    struct collective_call call = {{name, 0, 0}, &mine, &kind, 1, false};
+    int code = tensor_alloc(&mine, INT64, &shape, err);
+    if (!code) {
+        memcpy(mine.data, row, (size_t)columns * sizeof *row);
+        code = collective_links_run(worker->collective, &call, all, err);
+    }
+    tensor_release(&mine);
+    if (!code && all->shape.dims[0] != worker->collective->size)
+        code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
+    return code;
+}
+
+static int64_t digest_graph(const struct graph *graph)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        hash = hash_bytes(node->name, strlen(node->name), hash);
+        hash = hash_bytes(node->op->def->name, strlen(node->op->def->name), hash);
+    }
+    return (int64_t)hash;
+}
+
+/* What the workers tell each other before they begin; the first one's counts. */
+struct start {
+    int64_t graph, seed;
+    int64_t restores, step; /* whether there are values to begin with, and of which step */
+    int64_t seen;           /* as in struct worker_origin */
+};
+
+#define START_COLUMNS ((int64_t)(sizeof(struct start) / sizeof(int64_t)))
+
+static int compare_start(int k, const struct start *start, const struct start *first,
+                         struct error *err)
+{
+    if (start->graph != first->graph)
+        return error_set(err, ERR_CONFIG, "the workers %d and 0 run different graphs", k);
+    if (start->seed != first->seed)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d has --seed %" PRId64 ", worker 0 --seed %" PRId64, k,
+                         start->seed, first->seed);
+    if (start->seen >= 0 && first->seen < 0)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d would resume at step %" PRId64 ", worker 0 at none", k,
+                         start->seen);
+    if (start->seen >= 0 && start->seen != first->seen)
+        return error_set(err, ERR_CONFIG,
+                         "worker %d would resume at step %" PRId64 ", worker 0 at step %" PRId64, k,
+                         start->seen, first->seen);
+    return 0;
+}
+
+/* That all run the same graph with the same seed; *start becomes the first one's. */
+static int agree(struct worker *worker, struct start *start, struct error *err)
+{
+    struct tensor all = TENSOR_INIT;
+    int code = gather(worker, "=start", &start->graph, START_COLUMNS, &all, err);
+    const struct start *starts = all.data;
+    for (int k = 1; !code && k < worker->collective->size; k++)
+        code = compare_start(k, &starts[k], &starts[0], err);
+    if (!code)
+        *start = starts[0];
+    tensor_release(&all);
+    return code;
+}
+
+/* ---- restoring: the first reads, all get ---- */
+
+enum { META_UPDATES, META_RANK, META_DIMS, META_MAX = META_DIMS + SHAPE_RANK_MAX };
+
+/* What the first worker has of a variable, as two vectors; the others bring empty ones. */
+static int flatten(const struct saved_variable *saved, enum dtype type, struct tensor flat[2],
+                   struct error *err)
+{
+    bool here = saved->value.type != DTYPE_INVALID;
+    struct shape shape = shape_vector(here ? tensor_count(&saved->value) : 0);
+    struct shape meta = shape_vector(here ? META_DIMS + saved->value.shape.rank : 0);
+    if (tensor_alloc(&flat[0], type, &shape, err) || tensor_alloc(&flat[1], INT64, &meta, err))
+        return err->code;
+    if (!here)
+        return 0;
+    memcpy(flat[0].data, saved->value.data, tensor_bytes(&saved->value));
+    tensor_set_int64(&flat[1], META_UPDATES, saved->updates);
+    tensor_set_int64(&flat[1], META_RANK, saved->value.shape.rank);
+    for (int i = 0; i < saved->value.shape.rank; i++)
+        tensor_set_int64(&flat[1], META_DIMS + i, saved->value.shape.dims[i]);
+    return 0;
+}
+
+static int take_over(struct worker *worker, const struct node *node, const struct tensor flat[2],
+                     struct error *err)
+{
+    struct saved_variable saved = {.node = node, .value = flat[0]}; /* borrows */
+    const int64_t *meta = flat[1].data;
+    int64_t n = tensor_count(&flat[1]);
+    if (!n || !worker->collective->rank)
+        return 0;
+    if (n < META_DIMS || n > META_MAX || meta[META_RANK] != n - META_DIMS)
+        return error_set(err, ERR_PROTOCOL, "%s: the first worker sends a value without its shape",
+                         node_text(node));
+    saved.updates = meta[META_UPDATES];
+    saved.value.shape = shape_of((int)meta[META_RANK], meta + META_DIMS);
+    if (shape_count(&saved.value.shape) != tensor_count(&flat[0]))
+        return error_set(err, ERR_PROTOCOL, "%s: the first worker sends a value of another shape",
+                         node_text(node));
+    return worker_put(worker, &saved, err);
+}
+
+static int spread(struct worker *worker, const struct node *node, uint64_t which, struct error *err)
+{
+    static const enum collective_kind kinds[2] = {COLLECTIVE_ROWS, COLLECTIVE_ROWS};
+    struct saved_variable saved = {.node = node};
+    struct tensor flat[2] = {TENSOR_INIT, TENSOR_INIT}, all[2] = {TENSOR_INIT, TENSOR_INIT};
+    struct collective_call call = {{"=restore", 0, which}, flat, kinds, 2, false};
+    int code = worker->collective->rank ? 0 : worker_take(worker, &saved, err);
+    if (!code)
+        code = flatten(&saved, node->outputs[0].type, flat, err);
+    if (!code)
+        code = collective_links_run(worker->collective, &call, all, err);
+    if (!code)
+        code = take_over(worker, node, all, err);
+    for (int i = 0; i < 2; i++) {
+        tensor_release(&flat[i]);
+        tensor_release(&all[i]);
+    }
+    tensor_release(&saved.value);
+    return code;
+}
+
+static bool is_own_variable(const struct worker *worker, const struct node *node)
+{
+    return node_is(node, "Variable") && worker_task_of(worker, node) < 0;
+}
+
+static int restore_all(struct worker *worker, const struct worker_origin *origin, struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    bool reads = !worker->collective->rank && !origin->is_restored;
+    int code = reads ? worker_restore(worker, origin->reader, err) : 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++)
+        if (is_own_variable(worker, graph_node(graph, (int)i)))
+            code = spread(worker, graph_node(graph, (int)i), i, err);
+    return code;
+}
+
+/* ---- the same variables everywhere ---- */
+
+static int digest(struct worker *worker, const struct node *node, int64_t *result,
+                  struct error *err)
+{
+    struct saved_variable saved = {.node = node};
+    int code = worker_take(worker, &saved, err);
+    *result = 0;
+    if (!code && saved.value.type != DTYPE_INVALID)
+        *result = (int64_t)hash_bytes(saved.value.data, tensor_bytes(&saved.value),
+                                      (uint64_t)tensor_count(&saved.value));
+    tensor_release(&saved.value);
+    return code;
+}
+
+static int compare(const struct worker *worker, const struct node *const *nodes, int64_t n,
+                   const int64_t *rows, struct error *err)
+{
+    for (int k = 1; k < worker->collective->size; k++)
+        for (int64_t i = 0; i < n; i++)
+            if (rows[k * n + i] != rows[i])
+                return error_set(err, ERR_DATA,
+                                 "%s begins with other values in worker %d than in worker 0",
+                                 node_text(nodes[i]), k);
+    return 0;
+}
+
+static int verify(struct worker *worker, struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    const struct node **nodes = mem_array(graph->nodes.n + 1, sizeof *nodes);
+    int64_t *row = mem_array(graph->nodes.n + 1, sizeof *row), n = 0;
+    struct tensor all = TENSOR_INIT;
+    int code = 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        if (!is_own_variable(worker, graph_node(graph, (int)i)))
+            continue;
+        nodes[n] = graph_node(graph, (int)i);
+        code = digest(worker, nodes[n], &row[n], err);
+        n++;
+    }
+    if (!code)
+        code = gather(worker, "=variables", row, n, &all, err);
+    if (!code)
+        code = compare(worker, nodes, n, all.data, err);
+    tensor_release(&all);
+    mem_free(row);
+    mem_free(nodes);
+    return code;
+}
+
+int worker_start_collective(struct worker *worker, struct driver *driver,
+                            const struct worker_origin *origin, int64_t *counted, struct error *err)
+{
+    struct start start = {.graph = digest_graph(worker->options.graph),
+                          .seed = (int64_t)driver->seed,
+                          .restores = origin->reader || origin->is_restored,
+                          .step = origin->step,
+                          .seen = origin->seen};
+    int code = agree(worker, &start, err);
+    if (!code)
+        code = start.restores ? restore_all(worker, origin, err) : driver_initialize(driver, err);
+    if (!code)
+        code = verify(worker, err);
+    *counted = start.step;
+    if (!code)
+        collective_links_begin(worker->collective, start.step);
+    if (code)
+        collective_links_abort(worker->collective, err);
+    return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the worker share. Private to transport.
+ */
+#ifndef TF_TRANSPORT_WORKER_PRIVATE_H
+#define TF_TRANSPORT_WORKER_PRIVATE_H
+
+#include "transport/session/worker.h"
+
+/* The remote task of the session that has the node; -1: this one. */
+int worker_task_of(const struct worker *worker, const struct node *node);
+
+/* The value of a variable, wherever it is, and giving it one. */
+int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err);
+int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err);
+int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err);
+
+/* ---- worker_collective.c: nothing where the graph has no AllReduce, or one worker ---- */
+
+/* Listens, and meets the other workers. Before the session is opened. */
+int worker_open_collective(struct worker *worker, struct error *err);
+void worker_close_collective(struct worker *worker);
+/* All begin with the same variables, those that the first worker has if it has any, and go on after
+ * the same step. */
+int worker_start_collective(struct worker *worker, struct driver *driver,
+                            const struct worker_origin *origin, int64_t *counted,
+                            struct error *err);
+void worker_leave_collective(struct worker *worker);
+
+/* worker_drive.c: where a graph has a ClockRound, has the shard that it is on drive its entry. */
+int worker_ask_to_drive(struct worker *worker, struct error *err);
+
+#endif

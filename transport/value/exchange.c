@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/value/exchange.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/task.h"
+#include "transport/value/exchange_private.h"
+
+struct exchanges *exchanges_new(void)
+{
+    struct exchanges *all = mem_alloc(sizeof *all);
+    pthread_mutex_init(&all->lock, NULL);
+    return all;
+}
+
+void exchanges_free(struct exchanges *all)
+{
+    if (!all)
+        return;
+    pthread_mutex_destroy(&all->lock);
+    mem_free(all);
+}
+
+uint64_t exchanges_dropped(const struct exchanges *all)
+{
+    return atomic_load(&all->dropped);
+}
+
+void exchange_release(struct exchange *exchange)
+{
+    if (!exchange || atomic_fetch_sub(&exchange->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        peer_release(exchange->routes.items[i].peer);
+    for (size_t i = 0; i < exchange->steps.n; i++)
+        remote_release(exchange->steps.items[i]);
+    vec_release(&exchange->routes);
+    vec_release(&exchange->steps);
+    vec_release(&exchange->expected);
+    map_release(&exchange->names);
+    map_release(&exchange->devices);
+    arena_release(&exchange->arena);
+    pthread_mutex_destroy(&exchange->lock);
+    mem_free(exchange);
+}
+
+static struct exchange **bucket(struct exchanges *all, uint64_t session)
+{
+    struct exchange **at = &all->buckets[session % EXCHANGE_BUCKETS];
+    while (*at && (*at)->session != session)
+        at = &(*at)->next;
+    return at;
+}
+
+struct exchange *exchange_find(struct exchanges *all, uint64_t session)
+{
+    pthread_mutex_lock(&all->lock);
+    struct exchange *exchange = *bucket(all, session);
+    if (exchange)
+        atomic_fetch_add(&exchange->holders, 1);
+    pthread_mutex_unlock(&all->lock);
+    return exchange;
+}
+
+/* ---- opening ---- */
+
+static size_t add_route(struct exchange *exchange, const char *device)
+{
+    struct error ignored = ERROR_INIT;
+    char task[TASK_TEXT_BYTES] = "";
+    int64_t known;
+    if (map_get(&exchange->devices, device, &known))
+        return (size_t)known;
+    task_of_device(task, device, &ignored); /* a device of no task is never reached */
+    size_t i = 0;
+    while (i < exchange->routes.n && strcmp(exchange->routes.items[i].task, task) != 0)
+        i++;
+    if (i == exchange->routes.n)
+        vec_push(&exchange->routes, ((struct route){arena_strdup(&exchange->arena, task), NULL}));
+    map_put(&exchange->devices, arena_strdup(&exchange->arena, device), (int64_t)i);
+    return i;
+}
+
+static void expect(struct exchange *exchange, const struct node *node)
+{
+    const char *name = arena_strdup(&exchange->arena, node_string(node, "tensor_name"));
+    struct expected e = {name, node->outputs[0],
+                         add_route(exchange, node_string(node, "send_device"))};
+    map_put(&exchange->names, name, (int64_t)exchange->expected.n);
+    vec_push(&exchange->expected, e);
+}
+
+struct exchange *exchange_open(struct exchanges *all, uint64_t session, const char *task,
+                               const struct graph *graph)
+{
+    struct exchange *exchange = mem_alloc(sizeof *exchange);
+    exchange->all = all;
+    exchange->session = session;
+    atomic_init(&exchange->holders, 1);
+    exchange->task = arena_strdup(&exchange->arena, task);
+    pthread_mutex_init(&exchange->lock, NULL);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (node_is(node, "Recv"))
+            expect(exchange, node);
+        else if (node_is(node, "Send"))
+            add_route(exchange, node_string(node, "recv_device"));
+    }
+    pthread_mutex_lock(&all->lock);
+    struct exchange **at = bucket(all, session);
+    bool is_new = !*at;
+    if (is_new)
+        *at = exchange;
+    pthread_mutex_unlock(&all->lock);
+    if (!is_new)
+        exchange_release(exchange);
+    return is_new ? exchange : NULL;
+}
+
+void exchange_route(struct exchange *exchange, const char *task, struct peer *peer)
+{
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->routes.n; i++) {
+        struct route *route = &exchange->routes.items[i];
+        if (strcmp(route->task, task) != 0)
+            continue;
+        peer_release(route->peer);
+        route->peer = peer_hold(peer);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+int exchange_lacks(struct exchange *exchange, const char **task)
+{
+    int n = 0;
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->routes.n; i++) {
+        const struct route *route = &exchange->routes.items[i];
+        if (!route->peer && strcmp(route->task, exchange->task) != 0 && !n++)
+            *task = route->task;
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return n;
+}
+
+bool exchange_is_without(struct exchange *exchange, const char *task)
+{
+    bool without = false;
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        without = without || (!exchange->routes.items[i].peer &&
+                              !strcmp(exchange->routes.items[i].task, task));
+    pthread_mutex_unlock(&exchange->lock);
+    return without && strcmp(task, exchange->task) != 0;
+}
+
+void exchange_forget(struct exchange *exchange, uint64_t step)
+{
+    VEC(struct peer *) peers = VEC_INIT;
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        if (exchange->routes.items[i].peer)
+            vec_push(&peers, peer_hold(exchange->routes.items[i].peer));
+    pthread_mutex_unlock(&exchange->lock);
+    for (size_t i = 0; i < peers.n; i++) {
+        flow_forget(peers.items[i], exchange->session, step);
+        peer_release(peers.items[i]);
+    }
+    vec_release(&peers);
+}
+
+void exchange_close(struct exchange *exchange)
+{
+    if (!exchange)
+        return;
+    pthread_mutex_lock(&exchange->all->lock);
+    struct exchange **at = bucket(exchange->all, exchange->session);
+    *at = exchange->next;
+    pthread_mutex_unlock(&exchange->all->lock);
+    exchange_forget(exchange, 0);
+    exchange_release(exchange);
+}
+
+/* ---- steps ---- */
+
+static int find_route(void *context, const char *device, struct peer **peer, struct error *err)
+{
+    struct exchange *exchange = context;
+    int64_t index;
+    int code = 0;
+    *peer = NULL;
+    pthread_mutex_lock(&exchange->lock);
+    if (!map_get(&exchange->devices, device, &index)) {
+        code = error_set(err, ERR_INTERNAL, "there is no way to '%s'", device);
+    } else {
+        const struct route *route = &exchange->routes.items[index];
+        if (route->peer)
+            *peer = peer_hold(route->peer);
+        else if (strcmp(route->task, exchange->task) != 0)
+            code = error_set(err, ERR_UNAVAILABLE, "there is no link to %s", route->task);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return code;
+}
+
+struct rendezvous **exchange_step(struct exchange *exchange, uint64_t step)
+{
+    for (size_t i = 0; i < exchange->steps.n; i++)
+        if (remote_step(exchange->steps.items[i]) == step)
+            return &exchange->steps.items[i];
+    return NULL;
+}
+
+static void step_ended(void *context, struct rendezvous *rendezvous)
+{
+    struct exchange *exchange = context;
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&exchange->lock);
+    struct rendezvous **at = exchange_step(exchange, remote_step(rendezvous));
+    *at = vec_pop(&exchange->steps);
+    pthread_mutex_unlock(&exchange->lock);
+    if (rendezvous->aborted(rendezvous, &ignored)) /* else others may still ask for what it sent */
+        exchange_forget(exchange, remote_step(rendezvous));
+    remote_release(rendezvous);
+}
+
+struct rendezvous *exchange_make_step(struct exchange *exchange, uint64_t step)
+{
+    struct rendezvous_owner owner = {exchange, find_route, step_ended};
+    struct rendezvous *made =
+        remote_new(&owner, exchange->session, step, exchange->expected.n + exchange->routes.n);
+    vec_push(&exchange->steps, made);
+    return made;
+}
+
+int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
+                   struct error *err)
+{
+    int code = 0;
+    pthread_mutex_lock(&exchange->lock);
+    if (step <= exchange->begun) {
+        code = error_set(err, ERR_PROTOCOL, "step %" PRIu64 " comes after step %" PRIu64, step,
+                         exchange->begun);
+    } else {
+        struct rendezvous **early = exchange_step(exchange, step);
+        *rendezvous = early ? *early : exchange_make_step(exchange, step);
+        remote_hold(*rendezvous);
+        exchange->begun = step;
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return code;
+}
+
+bool exchange_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out)
+{
+    return remote_waits_for(rendezvous, task, out);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of sessions on their way between tasks. Each process that takes part in a session has
+ * an exchange for it; each step of it that runs here meets there: what other tasks send, perhaps
+ * before the step has begun here, and what is waited for.
+ *
+ * Steps of a session have growing ids, begun here in that order (not all of them need this task).
+ * What comes for a step that is over is dropped, its credit given back. Thread-safe.
+ */
+#ifndef TF_TRANSPORT_EXCHANGE_H
+#define TF_TRANSPORT_EXCHANGE_H
+
+#include "graph/graph.h"
+#include "transport/value/flow.h"
+
+/* Steps that values may come for before they begin. */
+#define EXCHANGE_EARLY_MAX 64
+
+struct exchanges; /* of a process */
+struct exchange;
+
+struct exchanges *exchanges_new(void);
+void exchanges_free(struct exchanges *exchanges); /* all exchanges are closed before */
+
+/* For the task's graph: only what one of its Recvs names is accepted.
+ * NULL: there is a session of that id. */
+struct exchange *exchange_open(struct exchanges *exchanges, uint64_t session, const char *task,
+                               const struct graph *graph);
+/* Values for a task go to this peer, which it holds. */
+void exchange_route(struct exchange *exchange, const char *task, struct peer *peer);
+/* How many tasks that the graph sends to or receives from have no route yet; *task is the first. */
+int exchange_lacks(struct exchange *exchange, const char **task);
+bool exchange_is_without(struct exchange *exchange, const char *task);
+/* When no step of it runs any more. */
+void exchange_close(struct exchange *exchange);
+
+/* The rendezvous of a step, freed through its interface when the step is over. ERR_PROTOCOL when
+ * the id is not larger than those before. */
+int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
+                   struct error *err);
+
+/* A step (0: all) has failed: what it has announced and nobody was granted is dropped. */
+void exchange_forget(struct exchange *exchange, uint64_t step);
+
+/* What the rendezvous waits for from that task, for messages: "hidden/W/read"; false: nothing. */
+bool exchange_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out);
+
+/* The records of a peer: `value` or `lend`, and `announce`. ERR_PROTOCOL: it broke the rules, and
+ * its link should end. */
+int exchanges_value(struct exchanges *exchanges, struct peer *peer, const struct record *record,
+                    struct error *err);
+int exchanges_announce(struct exchanges *exchanges, struct peer *peer, const struct record *record,
+                       struct error *err);
+
+/* The peer's link is gone: aborts the steps of sessions that have a route to it, naming it and what
+ * they wait for. */
+void exchanges_lost(struct exchanges *exchanges, struct peer *peer, const struct error *why);
+
+/* Values and announcements that were dropped because nobody would ever take them. */
+uint64_t exchanges_dropped(const struct exchanges *exchanges);
+
+#endif

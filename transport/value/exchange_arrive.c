@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What comes from peers, and what becomes of a step when a peer is gone.
+ */
+#include <string.h>
+
+#include "transport/value/exchange_private.h"
+
+static int check_value(const struct expected *expected, const struct tensor *value,
+                       struct error *err)
+{
+    const struct node_output *output = &expected->output;
+    if (!value || (value->type == output->type && shape_compatible(&value->shape, &output->shape)))
+        return 0;
+    return error_set(err, ERR_PROTOCOL, "'%s' is %s, but was sent as %s", expected->name,
+                     shape_text_typed(output->type, &output->shape),
+                     shape_text_typed(value->type, &value->shape));
+}
+
+/* With the lock: whether the peer is where the graph says that the value comes from. */
+static bool comes_from(const struct exchange *exchange, const struct expected *expected,
+                       const struct peer *peer)
+{
+    const struct route *route = &exchange->routes.items[expected->route];
+    return route->peer == peer || (!route->peer && !strcmp(route->task, peer_task(peer)));
+}
+
+/* With the lock: the step that a record is for; NULL: it is over, or there is no room for it. */
+static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
+{
+    struct rendezvous **at = exchange_step(exchange, step);
+    if (at)
+        return *at;
+    bool is_early = step > exchange->begun && exchange->steps.n < EXCHANGE_EARLY_MAX;
+    return is_early ? exchange_make_step(exchange, step) : NULL;
+}
+
+/* Of a value or an announcement: who it is for, held. NULL with code 0: nobody any more. */
+static int find_target(struct exchange *exchange, const struct value_id *id,
+                       struct arrival *arrival, struct rendezvous **rendezvous, struct error *err)
+{
+    int64_t index;
+    int code = 0;
+    if (!map_get(&exchange->names, id->key, &index)) {
+        code = error_set(err, ERR_PROTOCOL, "nothing receives '%.200s'", id->key);
+    } else {
+        const struct expected *expected = &exchange->expected.items[index];
+        arrival->key = expected->name;
+        if (check_value(expected, arrival->value, err))
+            return err->code;
+        pthread_mutex_lock(&exchange->lock);
+        if (!comes_from(exchange, expected, arrival->peer))
+            code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
+        else if ((*rendezvous = step_for(exchange, id->step)))
+            remote_hold(*rendezvous);
+        pthread_mutex_unlock(&exchange->lock);
+    }
+    return code;
+}
+
+typedef int arrive_function(struct rendezvous *, const struct arrival *, struct error *);
+
+static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
+                  arrive_function *function, struct error *err)
+{
+    struct exchange *exchange = exchange_find(all, id->session);
+    struct rendezvous *rendezvous = NULL;
+    arrival->iteration = id->iteration;
+    int code = exchange ? find_target(exchange, id, arrival, &rendezvous, err) : 0;
+    if (rendezvous) {
+        code = function(rendezvous, arrival, err);
+        remote_release(rendezvous);
+    } else {
+        atomic_fetch_add(&all->dropped, 1);
+        if (arrival->charged)
+            flow_return(arrival->peer, arrival->charged);
+    }
+    exchange_release(exchange); /* not before: the arrival's key is the exchange's */
+    return code;
+}
+
+int exchanges_value(struct exchanges *all, struct peer *peer, const struct record *record,
+                    struct error *err)
+{
+    struct arrival arrival = {.peer = peer};
+    struct tensor lent = TENSOR_INIT;
+    struct value_id id;
+    int code = 0;
+    bool comes = true;
+    if (!value_id_read(&id, record) || record->n_tensors > (record->kind == RECORD_VALUE))
+        code = error_set(err, ERR_PROTOCOL, "a value record that says not which it is");
+    record_get_bool(&record->header, "granted", &arrival.granted);
+    if (!code && record->kind == RECORD_LEND) {
+        code = flow_take_lent(peer, record, &lent, err);
+        comes = lent.buffer; /* else as bytes */
+        arrival.value = &lent;
+    } else if (!code && record->n_tensors) {
+        arrival.value = &record->tensors[0].tensor;
+    }
+    if (!code && comes && !arrival.granted) {
+        arrival.charged = flow_cost(arrival.value);
+        if (!flow_charge(peer, arrival.charged))
+            code = error_set(err, ERR_PROTOCOL, "sends '%.200s' beyond its credit", id.key);
+    }
+    if (!code && comes)
+        code = arrive(all, &id, &arrival, remote_arrived, err);
+    tensor_release(&lent);
+    return code;
+}
+
+int exchanges_announce(struct exchanges *all, struct peer *peer, const struct record *record,
+                       struct error *err)
+{
+    struct arrival arrival = {.peer = peer};
+    struct value_id id;
+    return value_id_read(&id, record)
+               ? arrive(all, &id, &arrival, remote_announced, err)
+               : error_set(err, ERR_PROTOCOL, "an announcement that says not of what");
+}
+
+/* ---- a peer is lost ---- */
+
+/* The steps of an exchange that has a route to the peer, held. */
+typedef VEC(struct rendezvous *) rendezvous_vec;
+
+static bool routes_to(const struct exchange *exchange, const struct peer *peer)
+{
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        if (exchange->routes.items[i].peer == peer)
+            return true;
+    return false;
+}
+
+static void collect(struct exchange *exchange, const struct peer *peer, rendezvous_vec *steps)
+{
+    pthread_mutex_lock(&exchange->lock);
+    for (size_t i = 0; i < exchange->steps.n && routes_to(exchange, peer); i++) {
+        remote_hold(exchange->steps.items[i]);
+        vec_push(steps, exchange->steps.items[i]);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
+{
+    rendezvous_vec steps = VEC_INIT;
+    pthread_mutex_lock(&all->lock);
+    for (int i = 0; i < EXCHANGE_BUCKETS; i++)
+        for (struct exchange *exchange = all->buckets[i]; exchange; exchange = exchange->next)
+            collect(exchange, peer, &steps);
+    pthread_mutex_unlock(&all->lock);
+    for (size_t i = 0; i < steps.n; i++) {
+        struct error reason = *why;
+        struct str key = STR_INIT;
+        if (remote_waits_for(steps.items[i], peer_task(peer), &key))
+            error_set(&reason, why->code, "%s, waiting for %s", why->text, str_text(&key));
+        steps.items[i]->abort(steps.items[i], &reason);
+        remote_release(steps.items[i]);
+        str_release(&key);
+    }
+    vec_release(&steps);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/value/flow.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+#include "transport/value/flow_lend.h"
+
+/* What the receiver has not granted yet. */
+struct announced {
+    struct value_id id;  /* the key is a copy */
+    struct tensor value; /* zeroed: dead */
+};
+
+struct peer {
+    atomic_int holders;
+    char *task, *text;
+    uint64_t incarnation, window;
+    atomic_uint_fast64_t charged; /* bytes that came in the loop's thread, not yet given back */
+    pthread_mutex_t lock;         /* guards what follows, and is held while a record is packed */
+    struct link *link;            /* NULL: gone */
+    struct error why;             /* it is gone */
+    uint64_t credit;              /* bytes that may be sent without a grant */
+    uint64_t owed;                /* of these the peer may be told that they are free again */
+    VEC(struct announced) announced;
+    struct lending lending;
+};
+
+struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
+{
+    struct peer *peer = mem_alloc(sizeof *peer);
+    const struct link_hello *hello = link_peer(link);
+    atomic_init(&peer->holders, 1);
+    peer->link = link;
+    peer->task = mem_strdup(hello->task);
+    peer->incarnation = hello->incarnation;
+    peer->text = mem_strdup(link_name(link));
+    peer->window = peer->credit = window;
+    pthread_mutex_init(&peer->lock, NULL);
+    lending_init(&peer->lending, segments, link_shares_memory(link));
+    return peer;
+}
+
+struct peer *peer_hold(struct peer *peer)
+{
+    atomic_fetch_add(&peer->holders, 1);
+    return peer;
+}
+
+static void announced_release(struct announced *a)
+{
+    mem_free((char *)(uintptr_t)a->id.key);
+    tensor_release(&a->value);
+}
+
+void peer_release(struct peer *peer)
+{
+    if (!peer || atomic_fetch_sub(&peer->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < peer->announced.n; i++)
+        announced_release(&peer->announced.items[i]);
+    vec_release(&peer->announced);
+    lending_release(&peer->lending);
+    pthread_mutex_destroy(&peer->lock);
+    mem_free(peer->task);
+    mem_free(peer->text);
+    mem_free(peer);
+}
+
+const char *peer_task(const struct peer *peer)
+{
+    return peer->task;
+}
+
+uint64_t peer_incarnation(const struct peer *peer)
+{
+    return peer->incarnation;
+}
+
+const char *peer_text(const struct peer *peer)
+{
+    return peer->text;
+}
+
+bool peer_shares_memory(struct peer *peer)
+{
+    pthread_mutex_lock(&peer->lock);
+    bool shares = peer->link && link_shares_memory(peer->link);
+    pthread_mutex_unlock(&peer->lock);
+    return shares;
+}
+
+void peer_close(struct peer *peer, const struct error *why)
+{
+    pthread_mutex_lock(&peer->lock);
+    peer->link = NULL;
+    peer->why = *why;
+    for (size_t i = 0; i < peer->announced.n; i++)
+        announced_release(&peer->announced.items[i]);
+    peer->announced.n = 0;
+    lending_release(&peer->lending);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+bool peer_is_open(struct peer *peer, struct error *why)
+{
+    pthread_mutex_lock(&peer->lock);
+    bool open = peer->link != NULL;
+    if (!open)
+        *why = peer->why;
+    pthread_mutex_unlock(&peer->lock);
+    return open;
+}
+
+msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_fields,
+                           struct error *err)
+{
+    pthread_mutex_lock(&peer->lock);
+    if (peer->link)
+        return link_begin(peer->link, kind, n_fields);
+    *err = peer->why;
+    pthread_mutex_unlock(&peer->lock);
+    return NULL;
+}
+
+int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struct error *err)
+{
+    int code = link_send(peer->link, tensors, n, err);
+    pthread_mutex_unlock(&peer->lock);
+    return code;
+}
+
+/* ---- values ---- */
+
+uint64_t flow_cost(const struct tensor *value)
+{
+    return FLOW_VALUE_BYTES + (value ? tensor_bytes(value) : 0);
+}
+
+void value_id_pack(msgpack_packer *packer, const struct value_id *id)
+{
+    pack_key(packer, "session");
+    msgpack_pack_uint64(packer, id->session);
+    pack_key(packer, "step");
+    msgpack_pack_uint64(packer, id->step);
+    pack_key(packer, "key");
+    pack_text(packer, id->key);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, id->iteration);
+}
+
+/* With the lock, as the next ones. */
+static int send_bytes(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                      bool granted, struct error *err)
+{
+    msgpack_packer *packer = link_begin(peer->link, RECORD_VALUE, 4 + granted);
+    struct named_tensor named = {.name = ""};
+    value_id_pack(packer, id);
+    if (granted) {
+        pack_key(packer, "granted");
+        msgpack_pack_true(packer);
+    }
+    if (value)
+        named.tensor = *value;
+    return link_send(peer->link, &named, value ? 1 : 0, err);
+}
+
+static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                      bool granted, struct error *err)
+{
+    if (value && lending_can(&peer->lending, value))
+        return lending_lend(&peer->lending, peer->link, id, value, granted, err);
+    return send_bytes(peer, id, value, granted, err);
+}
+
+static int announce(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                    struct error *err)
+{
+    struct announced a = {.id = *id};
+    msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
+    value_id_pack(packer, id);
+    pack_key(packer, "bytes");
+    msgpack_pack_uint64(packer, value ? tensor_bytes(value) : 0);
+    int code = link_send(peer->link, NULL, 0, err);
+    if (code)
+        return code;
+    a.id.key = mem_strdup(id->key);
+    if (value)
+        tensor_share(&a.value, value);
+    vec_push(&peer->announced, a);
+    return 0;
+}
+
+int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
+              struct error *err)
+{
+    uint64_t bytes = flow_cost(value);
+    struct tensor copy = TENSOR_INIT;
+    int code;
+    if (value && lending_copy(&peer->lending, value, &copy))
+        value = &copy;
+    pthread_mutex_lock(&peer->lock);
+    if (!peer->link) {
+        *err = peer->why;
+        code = err->code;
+    } else if (bytes <= peer->credit) {
+        peer->credit -= bytes;
+        code = send_value(peer, id, value, false, err);
+    } else {
+        code = announce(peer, id, value, err);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    tensor_release(&copy);
+    return code;
+}
+
+void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
+{
+    pthread_mutex_lock(&peer->lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < peer->announced.n; i++) {
+        struct announced *a = &peer->announced.items[i];
+        if (a->id.session == session && (!step || a->id.step == step))
+            announced_release(a);
+        else
+            peer->announced.items[kept++] = *a;
+    }
+    peer->announced.n = kept;
+    pthread_mutex_unlock(&peer->lock);
+}
+
+bool flow_charge(struct peer *peer, uint64_t bytes)
+{
+    bool fits = bytes <= peer->window - atomic_load(&peer->charged);
+    if (fits)
+        atomic_fetch_add(&peer->charged, bytes);
+    return fits;
+}
+
+void flow_return(struct peer *peer, uint64_t bytes)
+{
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&peer->lock);
+    peer->owed += bytes;
+    if (peer->link && peer->owed >= peer->window / 4) {
+        msgpack_packer *packer = link_begin(peer->link, RECORD_GRANT, 1);
+        pack_key(packer, "bytes");
+        msgpack_pack_uint64(packer, peer->owed);
+        peer->charged -= peer->owed;
+        peer->owed = 0;
+        link_send(peer->link, NULL, 0, &ignored); /* a broken link ends by itself */
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
+void flow_grant(struct peer *peer, const struct value_id *id)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_GRANT, 4, &ignored);
+    if (!packer)
+        return;
+    value_id_pack(packer, id);
+    peer_end(peer, NULL, 0, &ignored);
+}
+
+/* What was granted after its step was over is not there any more. */
+static int send_announced(struct peer *peer, const struct value_id *id, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < peer->announced.n; i++) {
+        struct announced a = peer->announced.items[i];
+        if (a.id.session != id->session || a.id.step != id->step ||
+            a.id.iteration != id->iteration || strcmp(a.id.key, id->key) != 0)
+            continue;
+        peer->announced.items[i] = vec_pop(&peer->announced);
+        code = send_value(peer, &a.id, a.value.type == DTYPE_INVALID ? NULL : &a.value, true, err);
+        announced_release(&a);
+        break;
+    }
+    return code;
+}
+
+int flow_granted(struct peer *peer, const struct record *record, struct error *err)
+{
+    struct value_id id;
+    int64_t bytes;
+    int code = 0;
+    pthread_mutex_lock(&peer->lock);
+    if (record_get_int(&record->header, "bytes", &bytes)) {
+        if (bytes < 0 || (uint64_t)bytes > peer->window - peer->credit)
+            code = error_set(err, ERR_PROTOCOL, "gives back more credit than it had");
+        else
+            peer->credit += (uint64_t)bytes;
+    } else if (value_id_read(&id, record)) {
+        code = peer->link ? send_announced(peer, &id, err) : 0;
+    } else {
+        code = error_set(err, ERR_PROTOCOL, "grants nothing");
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return code;
+}
+
+int flow_take_lent(struct peer *peer, const struct record *record, struct tensor *value,
+                   struct error *err)
+{
+    pthread_mutex_lock(&peer->lock);
+    struct link *link = peer->link;
+    pthread_mutex_unlock(&peer->lock);
+    if (!peer->lending.segments || !link || !link_shares_memory(link))
+        return error_set(err, ERR_PROTOCOL, "lends a value where no memory is shared");
+    int code = lending_take(peer, peer->lending.segments, record, value, err);
+    if (!code && value->type != DTYPE_INVALID)
+        link_count_lent(link, tensor_bytes(value), 0);
+    return code;
+}
+
+int flow_answered(struct peer *peer, const struct record *record, struct error *err)
+{
+    struct lent back = {0};
+    int code = 0;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->link && !lending_answered(&peer->lending, peer->link, record, &back))
+        code = error_set(err, ERR_PROTOCOL, "answers a loan that there is not");
+    else if (peer->link && back.value.buffer)
+        code = send_bytes(peer, &back.id, &back.value, back.granted, err);
+    pthread_mutex_unlock(&peer->lock);
+    lent_release(&back);
+    return code;
+}
+
+bool value_id_read(struct value_id *id, const struct record *record)
+{
+    const msgpack_object *header = &record->header;
+    return record_get_uint(header, "session", &id->session) &&
+           record_get_uint(header, "step", &id->step) &&
+           record_get_uint(header, "iteration", &id->iteration) &&
+           (id->key = record_text(header, "key"));
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The hub of a process: its links to other tasks and what travels on them. Requests go to the
+ * function that is registered for their verb, replies to who asked, values to their exchange. When
+ * a link ends, whoever depends on it is told: calls fail, steps are aborted, watchers are called.
+ *
+ * Verbs and watchers run in the loop's thread and must not block. Everything else is thread-safe
+ * unless it says otherwise.
+ */
+#ifndef TF_TRANSPORT_HUB_H
+#define TF_TRANSPORT_HUB_H
+
+#include "transport/link/peers.h"
+#include "transport/value/exchange.h"
+
+struct hub;
+
+struct hub_options {
+    struct peers_options peers;
+    uint64_t window;      /* bytes of values that may come from a peer ungranted, the same in all
+                           * processes of a job; 0: 256 MiB */
+    size_t segment_bytes; /* of memory for large values that peers of this host map, or that is
+                           * theirs; 0: 4 GiB */
+    /* What a dial waits for, once a second; may be NULL. */
+    void (*waiting)(void *context, const char *task, const char *text);
+    void *context;
+};
+
+/* Makes its loop, too. Errors as of peers_new. */
+struct hub *hub_new(const struct hub_options *options, struct error *err);
+/* Ends all links. Nothing of it may be used by then, and its loop does not run. */
+void hub_free(struct hub *hub);
+
+struct loop *hub_loop(struct hub *hub);
+struct peers *hub_peers(struct hub *hub);
+struct exchanges *hub_exchanges(struct hub *hub);
+struct segments *hub_segments(struct hub *hub);
+/* Memory from which peers of this host read what is sent to them. */
+struct outgoing *hub_outgoing(struct hub *hub);
+
+/* The peer of a task, held for the caller; NULL: there is no link. */
+struct peer *hub_peer(struct hub *hub, const char *task);
+
+/* Told of every link that opens, and of its end; any of them may be NULL. Lives with its owner. Add
+ * and remove in the loop's thread, or while it does not run. */
+struct hub_watcher {
+    void (*opened)(struct hub_watcher *watcher, struct peer *peer);
+    void (*lost)(struct hub_watcher *watcher, struct peer *peer, const struct error *why);
+    /* A dial was given up. */
+    void (*failed)(struct hub_watcher *watcher, const char *task, const struct error *why);
+    struct hub_watcher *next;
+};
+void hub_watch(struct hub *hub, struct hub_watcher *watcher);
+void hub_unwatch(struct hub *hub, struct hub_watcher *watcher);
+
+/* ---- asking ---- */
+
+/* A request that is on its way; lives with its owner until `replied` is called, exactly once, in
+ * the loop's thread: with the reply, valid during the call, or with the reason that there is none
+ * (the peer's error, or its loss). */
+struct call {
+    void (*replied)(struct call *call, const struct record *reply, const struct error *failure);
+    uint64_t id;
+    struct peer *peer;
+    struct call *next;
+};
+
+/* Starts a request with `n_fields` fields of the verb's own; the caller packs them and calls
+ * hub_call. NULL when the link is gone: `replied` is not called then. */
+msgpack_packer *hub_call_begin(struct hub *hub, struct peer *peer, const char *verb, int n_fields,
+                               struct call *call, struct error *err);
+/* Not 0: `replied` is not called. */
+int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tensors, int n,
+             struct error *err);
+
+/* ---- collectives ---- */
+
+/* Who gets the records `reduce` of all peers, in the loop's thread. */
+struct hub_reducer {
+    /* ERR_PROTOCOL ends the peer's link. */
+    int (*take)(void *context, struct peer *peer, const struct record *record, struct error *err);
+    /* As struct link_handler's. */
+    bool (*place)(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
+    void *context;
+};
+
+/* Lives as long as it is set; NULL: such records have no place here. Set it before there are links.
+ */
+void hub_reduce(struct hub *hub, const struct hub_reducer *reducer);
+
+/* ---- answering ---- */
+
+struct query {
+    struct hub *hub;
+    struct peer *peer; /* hold it to answer later */
+    uint64_t id;
+    const struct record *record; /* valid during the call */
+};
+
+typedef void verb_function(void *context, const struct query *query);
+
+/* Before the loop runs. The name is not copied. */
+void hub_verb(struct hub *hub, const char *name, verb_function *function, void *context);
+
+/* From now on every request gets this error for an answer: what verbs were registered for may be
+ * freed. In the loop's thread. */
+void hub_refuse(struct hub *hub, const struct error *why);
+
+/* Exactly one answer to each query, now or later, from any thread. A peer that is gone by then gets
+ * none. */
+/* NULL: the peer is gone, and there is nothing to end. */
+msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields);
+void answer_end(struct peer *peer, const struct named_tensor *tensors, int n);
+/* An answer that is tensors and no fields; an error instead if they cannot be carried. */
+void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n);
+void answer_error(struct peer *peer, uint64_t id, const struct error *err);
+void answer_done(struct peer *peer, uint64_t id);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors in memory that other processes of the host map, so that what is sent to them is not
+ * copied: each large tensor has a segment of its own, and the segment a count of those who have it,
+ * in whatever process. A segment is written by the process that made it, before anybody is told of
+ * it, and again when nobody has it any more; others have it mapped for reading only.
+ *
+ * Segments are kept for the next tensors, as fresh pages cost more than a copy; mappings are as
+ * well. What a process leaves counted when it dies is not used again, and given to the system when
+ * it has not been used for a while. Memory that a tensor is in stays valid, whoever has died.
+ * Thread-safe.
+ */
+#ifndef TF_TRANSPORT_SEGMENT_H
+#define TF_TRANSPORT_SEGMENT_H
+
+#include "exec/step/outgoing.h"
+#include "transport/value/lend.h"
+
+#define SEGMENT_LEAST_BYTES ((size_t)1 << 20) /* smaller tensors are not worth it */
+
+struct segments; /* of a process: its own, and those of others that it has mapped */
+
+/* Has at most `limit` bytes, in use and kept; 0: 4 GiB. */
+struct segments *segments_new(size_t limit);
+void segments_free(struct segments *segments); /* tensors that are still held stay valid */
+
+/* Whether tensors of that type and size are worth a segment, and need no look before they are used.
+ */
+bool segment_suits(enum dtype type, size_t bytes);
+
+/* A tensor in a segment of this process. False: the limit is reached, or the system gives none. */
+bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type,
+                    const struct shape *shape);
+
+/* The same for values that an executor makes; no memory until some peer can borrow. It lives as
+ * long as the segments. */
+struct outgoing *segments_outgoing(struct segments *segments);
+void segments_have_borrower(struct segments *segments);
+
+bool segment_has(const struct tensor *t);
+
+/* Whether nobody but the tensor's holders in this process has its memory: it may be written. */
+bool segment_is_own(const struct tensor *t);
+
+/* By what others find a tensor that is in a segment; it is counted for one of them, who borrows it.
+ */
+struct lend_offer segment_lend(const struct tensor *t);
+/* It was not borrowed after all. */
+void segment_take_back(const struct tensor *t);
+
+enum segment_answer {
+    SEGMENT_TAKEN,
+    SEGMENT_FULL,      /* not now: the limit is reached */
+    SEGMENT_NOT_THERE, /* not for this process, or smaller than said */
+};
+
+/* The tensor that was lent, until it is released. */
+enum segment_answer segments_borrow(struct segments *segments, const struct lend_offer *offer,
+                                    enum dtype type, const struct shape *shape, struct tensor *t);
+
+/* Frees what was not used for `seconds`. */
+void segments_trim(struct segments *segments, double seconds);
+
+#endif

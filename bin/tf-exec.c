@@ -236,7 +236,7 @@ static int open_worker(struct execution *job, struct error *err)
     int code = worker_open(&job->worker, &options, err);
     if (code)
         return code;
-    worker_drive(&job->worker, &job->driver);
+    worker_bind_driver(&job->worker, &job->driver);
     job->driver.seed = (uint64_t)seed;
     job->saving.variables = worker_variables(&job->worker);
     job->saving.device = worker_device(&job->worker);

@@ -7,7 +7,7 @@
 #include "base/failpoint.h"
 #include "ps/clock_private.h"
 
-static bool someone_drives(const struct clock *clock)
+static bool someone_updates(const struct clock *clock)
 {
     for (const struct clock_waiter *w = clock->waiters; w; w = w->next)
         if (w->what == WAIT_ROUND)
@@ -21,7 +21,7 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter)
     pthread_mutex_lock(&clock->lock);
     if (clock->failure.code && clock->under_way)
         reason = clock->failure;
-    else if (someone_drives(clock))
+    else if (someone_updates(clock))
         error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
     else {
         error_clear(&clock->failure);

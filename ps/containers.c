@@ -101,7 +101,7 @@ int containers_put(struct variable_store *store, const char *container, const ch
 
 /* ---- a container ---- */
 
-int containers_hold(struct variable_store *store, const char *container, bool write, double seconds,
+int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *held, struct error *err)
 {
     double end = now() + seconds;
@@ -115,7 +115,7 @@ int containers_hold(struct variable_store *store, const char *container, bool wr
     return 0;
 }
 
-void containers_unhold(variable_vec *held, bool write)
+void containers_unlock(variable_vec *held, bool write)
 {
     for (size_t i = 0; i < held->n; i++)
         variable_unhold(held->items[i], write);
@@ -126,12 +126,12 @@ int containers_reset(struct variable_store *store, const char *container, double
                      struct error *err)
 {
     variable_vec held = VEC_INIT;
-    int code = containers_hold(store, container, true, seconds, &held, err);
+    int code = containers_lock(store, container, true, seconds, &held, err);
     if (!code && !held.n)
         code = error_set(err, ERR_NOINPUT, "no container '%s'", container);
     for (size_t i = 0; !code && i < held.n; i++)
         variable_clear(held.items[i]);
     *n = code ? 0 : (int)held.n;
-    containers_unhold(&held, true);
+    containers_unlock(&held, true);
     return code;
 }

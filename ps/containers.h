@@ -48,8 +48,8 @@ int containers_reset(struct variable_store *store, const char *container, double
 
 /* Holds every variable of a container (NULL: of all), in the order of all holds. What was held
  * before a failure is in the vector, too: give it back in any case. */
-int containers_hold(struct variable_store *store, const char *container, bool write, double seconds,
+int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *held, struct error *err);
-void containers_unhold(variable_vec *held, bool write);
+void containers_unlock(variable_vec *held, bool write);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct verb_row {
     const char *name;
-    enum { QUICK, SLOW, WRITER } clerk;
+    enum { QUICK, SLOW, WRITER } queue;
     shard_work *work;
 };
 
@@ -58,7 +58,7 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     struct shard_query *query = mem_alloc(sizeof *query);
     const msgpack_object *header = &from->record->header;
     *query = (struct shard_query){.shard = shard,
-                                  .peer = peer_hold(from->peer),
+                                  .peer = peer_retain(from->peer),
                                   .id = from->id,
                                   .step = -1,
                                   .index = -1,
@@ -101,8 +101,8 @@ static void verb(void *context, const struct query *from)
     struct shard *shard = registered->shard;
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){query_new(shard, from), registered->row->work};
-    struct clerk *const clerks[] = {shard->quick, shard->slow, shard->writer};
-    if (!clerk_do(clerks[registered->row->clerk], work, errand)) {
+    struct serial_queue *const queues[] = {shard->quick, shard->slow, shard->writer};
+    if (!serial_queue_add(queues[registered->row->queue], work, errand)) {
         shard_query_free(errand->query); /* the links have ended, too */
         mem_free(errand);
     }
@@ -192,9 +192,9 @@ struct shard *shard_new(const struct shard_options *options)
     watch_variables(shard);
     shard->forget = loop_timer_new(hub_loop(options->hub), forget, shard);
     loop_timer_set(shard->forget, FORGET_SECONDS);
-    shard->quick = clerk_new();
-    shard->slow = clerk_new();
-    shard->writer = clerk_new();
+    shard->quick = serial_queue_new();
+    shard->slow = serial_queue_new();
+    shard->writer = serial_queue_new();
     for (size_t i = 0; i < N_VERBS; i++) {
         all->registered[i] = (struct registered){shard, &verbs[i]};
         hub_verb(options->hub, verbs[i].name, verb, &all->registered[i]);
@@ -208,7 +208,7 @@ struct shard *shard_new(const struct shard_options *options)
 void shard_start_saves(struct shard *shard)
 {
     if (shard->options.save_folder && shard->options.save_every > 0)
-        clerk_do(shard->slow, shard_auto_save, shard);
+        serial_queue_add(shard->slow, shard_auto_save, shard);
 }
 
 void shard_free(struct shard *shard)
@@ -216,9 +216,9 @@ void shard_free(struct shard *shard)
     if (!shard)
         return;
     atomic_store(&shard->ends, true);
-    clerk_free(shard->quick);
-    clerk_free(shard->slow);
-    clerk_free(shard->writer);
+    serial_queue_free(shard->quick);
+    serial_queue_free(shard->slow);
+    serial_queue_free(shard->writer);
     loop_timer_free(shard->forget);
     resource_watch(shard->options.variables, NULL);
     variable_watch(shard->options.variables, NULL);

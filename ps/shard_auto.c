@@ -122,6 +122,6 @@ void shard_auto_save(void *argument)
         save_when_due(shard, clock);
     else
         nanosleep(&look_again, NULL);
-    if (!clerk_do(shard->slow, shard_auto_save, shard) && clock)
+    if (!serial_queue_add(shard->slow, shard_auto_save, shard) && clock)
         clock_stop_at(clock, 0);
 }

@@ -39,9 +39,9 @@ static int collect(struct shard_cut *cut, struct error *err)
 static int take_held(struct shard *shard, struct shard_cut *cut, double seconds, struct error *err)
 {
     variable_vec held = VEC_INIT;
-    if (!containers_hold(shard->options.variables, NULL, false, seconds, &held, err))
+    if (!containers_lock(shard->options.variables, NULL, false, seconds, &held, err))
         cut_take(shard->options.variables, &held, &cut->cut, err);
-    containers_unhold(&held, false);
+    containers_unlock(&held, false);
     return err->code;
 }
 

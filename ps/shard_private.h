@@ -7,9 +7,9 @@
 
 #include <pthread.h>
 
+#include "base/serial_queue.h"
 #include "checkpoint/variables/cut.h"
 #include "exec/state/aggregate.h"
-#include "ps/clerk.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
 
@@ -35,12 +35,13 @@ struct shard {
     struct variable_watcher variable_watcher;
     struct pushes pushes; /* of the first shard, with a folder to save to */
     struct shard_options options;
-    struct clerk *quick, *slow; /* for holds; for what waits for other shards, too */
-    struct clerk *writer;       /* for disks: leaders wait for it, so it never leads */
+    struct serial_queue *quick,
+        *slow;                   /* for what waits for variables; for what waits for other shards */
+    struct serial_queue *writer; /* for disks: a leader waits for it, so it leads no save itself */
     double began;
     atomic_bool ends; /* waits are given up */
     int64_t
-        due; /* the version at which the next checkpoint is; 0: not said yet. The slow clerk's */
+        due; /* the version at which the next checkpoint is; 0: not said yet. The slow queue's */
 
     pthread_mutex_t cuts_lock; /* guards the cuts; held while values are copied */
     struct shard_cut cuts[SHARD_CUTS];
@@ -68,7 +69,7 @@ struct shard_query {
     struct arena arena;
 };
 
-/* The function of a verb for a clerk, which answers and then calls shard_query_free. */
+/* The function of a verb for a queue, which answers and then calls shard_query_free. */
 typedef void shard_work(struct shard_query *query);
 
 void shard_query_free(struct shard_query *query);
@@ -132,7 +133,7 @@ struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or 
  * it was then. */
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err);
-/* An errand that gives itself again to the slow clerk. */
+/* Work that puts itself into the slow queue again. */
 void shard_auto_save(void *shard);
 
 /* shard_others.c: the other tasks of the shard's job, linked. */

@@ -274,14 +274,14 @@ static int put_values(struct restoring *r, struct error *err)
 static int restore_variables(struct restoring *r, double seconds, struct error *err)
 {
     struct variable_store *store = r->shard->options.variables;
-    if (!make_variables(r, err) && !containers_hold(store, NULL, true, seconds, &r->held, err) &&
+    if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->held, err) &&
         !read_values(r, err))
         put_values(r, err);
     for (size_t i = 0; r->values && i < r->held.n; i++)
         tensor_release(&r->values[i]);
     mem_free(r->values);
     mem_free(r->updates);
-    containers_unhold(&r->held, true);
+    containers_unlock(&r->held, true);
     return err->code;
 }
 

@@ -98,8 +98,8 @@ static void add_link(void *context, struct link *link)
     struct traffic *traffic = context;
     struct link_stats stats = link_stats(link);
     traffic->links++;
-    traffic->in += stats.bytes_in + stats.lent_in;
-    traffic->out += stats.bytes_out + stats.lent_out;
+    traffic->in += stats.bytes_in + stats.shared_in;
+    traffic->out += stats.bytes_out + stats.shared_out;
     if (*link_peer(link)->task)
         vec_push(&traffic->tasks, link);
 }

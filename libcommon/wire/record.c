@@ -24,7 +24,7 @@ static const struct kind_name kind_names[] = {
     [RECORD_REQUEST] = KIND("request"), [RECORD_REPLY] = KIND("reply"),
     [RECORD_VALUE] = KIND("value"),     [RECORD_ANNOUNCE] = KIND("announce"),
     [RECORD_GRANT] = KIND("grant"),     [RECORD_PING] = KIND("ping"),
-    [RECORD_REDUCE] = KIND("reduce"),   [RECORD_LEND] = KIND("lend"),
+    [RECORD_REDUCE] = KIND("reduce"),   [RECORD_SHARE] = KIND("share"),
 };
 
 #define N_KINDS (int)(sizeof kind_names / sizeof kind_names[0])

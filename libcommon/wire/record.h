@@ -44,7 +44,7 @@ enum record_kind {
     RECORD_GRANT,
     RECORD_PING,
     RECORD_REDUCE,
-    RECORD_LEND,
+    RECORD_SHARE,
 };
 
 const char *record_kind_name(enum record_kind kind); /* "feed" */

@@ -66,8 +66,8 @@ static struct collective *join(struct hub **hub, int rank)
     must(!*hub, &err);
     struct collective *collective = collective_links_new(*hub, names, n_ranks, rank);
     must(peers_listen(hub_peers(*hub), addresses[rank], NULL, &err), &err);
-    struct collective_meet meet = {.addresses = places, .seconds = 20};
-    must(collective_links_meet(collective, &meet, &err), &err);
+    struct collective_join meet = {.addresses = places, .seconds = 20};
+    must(collective_links_join(collective, &meet, &err), &err);
     return collective;
 }
 

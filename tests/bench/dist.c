@@ -198,7 +198,7 @@ static void run(char **arguments, const char *key_file)
                                      .device = {.threads = 1}};
     if (worker_open(&worker, &options, &err))
         fail(&err);
-    worker_drive(&worker, &driver);
+    worker_bind_driver(&worker, &driver);
     measure(&worker, &driver, atof(arguments[4]));
     worker_close(&worker);
     driver_release(&driver);

@@ -71,13 +71,13 @@ static void receive(struct loop *loop, const struct link_config *config, const v
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     n_closed = 0;
     struct link *link = link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, true);
-    link_hold(link);
+    link_retain(link);
     if (write(pair[1], bytes, n) < 0 && n)
         abort();
     shutdown(pair[1], SHUT_WR);
     if (!loop_run_until(loop, has_closed, NULL, 5) || n_closed != 1)
         abort();
-    link_drop(link);
+    link_release(link);
     close(pair[1]);
 }
 

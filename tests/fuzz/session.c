@@ -29,7 +29,7 @@ static const char graph_text[] =
 
 static const char *const words[] = {"x", "r", "s", "v", "a", "y", "z", "^a", "^y", "y:1", "", "?"};
 static const char *const verbs[] = {"open",  "register", "step",  "cancel", "read",
-                                    "write", "drive",    "close", "info",   "?"};
+                                    "write", "update",   "close", "info",   "?"};
 static const char *const fields[] = {"session", "handle",      "step",  "number",  "seed",
                                      "replica", "incarnation", "feeds", "fetches", "name",
                                      "updates", "cluster",     "code",  "text",    "targets"};
@@ -172,7 +172,7 @@ static int draw_tensor(struct input *in, struct named_tensor *named)
 static void send_record(struct input *in, struct peer *peer, uint64_t id)
 {
     static const enum record_kind kinds[] = {RECORD_VALUE, RECORD_ANNOUNCE, RECORD_GRANT,
-                                             RECORD_LEND};
+                                             RECORD_SHARE};
     struct error err = ERROR_INIT;
     struct named_tensor named;
     bool asks = draw(in, 4) > 0;
@@ -241,7 +241,7 @@ struct talk {
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
     struct talk *talk = (struct talk *)((char *)watcher - offsetof(struct talk, watcher));
-    talk->peer = peer_hold(peer);
+    talk->peer = peer_retain(peer);
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/run/group.h"
+#include "exec/run/plan_set.h"
 #include "graph/join.h"
 #include "graph/text.h"
 #include "lib/test_device.h"

@@ -56,8 +56,8 @@ static inline void *member_run(void *argument)
         addresses[k] = all->addresses[k];
     must(peers_listen(hub_peers(end->hub), addresses[end->rank], NULL, &err), &err);
     pthread_barrier_wait(&all->listening);
-    struct collective_meet meet = {.addresses = addresses, .seconds = 20};
-    collective_links_meet(end->collective, &meet, &end->met);
+    struct collective_join meet = {.addresses = addresses, .seconds = 20};
+    collective_links_join(end->collective, &meet, &end->met);
     pthread_barrier_wait(&all->there);
     must(loop_run(hub_loop(end->hub), &err), &err);
     return NULL;

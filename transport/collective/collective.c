@@ -13,18 +13,18 @@
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
 
-static struct group *group_of(struct hub_watcher *watcher)
+static struct process_group *group_of(struct hub_watcher *watcher)
 {
-    return (struct group *)((char *)watcher - offsetof(struct group, watcher));
+    return (struct process_group *)((char *)watcher - offsetof(struct process_group, watcher));
 }
 
 /* ---- failing ---- */
 
 /* One that is called and waits, held; NULL: none. */
-static struct meeting *hold_waiting(struct group *group)
+static struct collective_round *hold_waiting(struct process_group *group)
 {
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = group->meetings;
+    struct collective_round *m = group->rounds;
     while (m && !m->announced)
         m = m->next;
     if (m)
@@ -33,18 +33,18 @@ static struct meeting *hold_waiting(struct group *group)
     return m;
 }
 
-static void fail_waiting(struct group *group, const struct error *why)
+static void fail_waiting(struct process_group *group, const struct error *why)
 {
-    struct meeting *m;
+    struct collective_round *m;
     while ((m = hold_waiting(group))) {
         struct error err = ERROR_INIT;
         error_set(&err, why->code, "%s, waiting for '%s'", why->text, m->name);
         reduce_fail(group, m, &err);
-        meeting_drop(group, m);
+        round_drop(group, m);
     }
 }
 
-static bool fail(struct group *group, const struct error *why)
+static bool fail(struct process_group *group, const struct error *why)
 {
     pthread_mutex_lock(&group->lock);
     bool is_first = !group->failed.code;
@@ -56,16 +56,16 @@ static bool fail(struct group *group, const struct error *why)
     return is_first;
 }
 
-static void close_link(struct group *group, int rank, const struct error *why)
+static void close_link(struct process_group *group, int rank, const struct error *why)
 {
     struct link *link = peers_find(hub_peers(group->hub), group->tasks[rank]);
     if (!link)
         return;
     link_close(link, why);
-    link_drop(link);
+    link_release(link);
 }
 
-void collective_close_links(struct group *group, const struct error *why)
+void collective_close_links(struct process_group *group, const struct error *why)
 {
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
@@ -74,7 +74,7 @@ void collective_close_links(struct group *group, const struct error *why)
 
 void collective_links_abort(struct collective *collective, const struct error *why)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     struct error reason = ERROR_INIT;
     error_set(&reason, ERR_UNAVAILABLE, "%s", why->text);
     if (fail(group, &reason))
@@ -83,7 +83,7 @@ void collective_links_abort(struct collective *collective, const struct error *w
 
 /* ---- the hub's news ---- */
 
-static int find_task(const struct group *group, const char *task)
+static int find_task(const struct process_group *group, const char *task)
 {
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank && !strcmp(group->tasks[k], task))
@@ -94,7 +94,7 @@ static int find_task(const struct group *group, const char *task)
 /* Who comes back when a group has failed is told so: what is left of the group is not for it. */
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
-    struct group *group = group_of(watcher);
+    struct process_group *group = group_of(watcher);
     int k = find_task(group, peer_task(peer));
     if (k < 0)
         return;
@@ -102,17 +102,17 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     struct error failed = group->failed;
     bool is_new = !failed.code && !group->peers[k] && !group->left[k];
     if (is_new)
-        group->peers[k] = peer_hold(peer);
+        group->peers[k] = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
     if (is_new)
-        lend_offer_to(group, k);
+        shared_offer_to(group, k);
     else if (failed.code)
         close_link(group, k, &failed);
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
-    struct group *group = group_of(watcher);
+    struct process_group *group = group_of(watcher);
     struct error reason = ERROR_INIT;
     int k = find_task(group, peer_task(peer));
     if (k < 0)
@@ -132,7 +132,7 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
 
 static void dial_failed(struct hub_watcher *watcher, const char *task, const struct error *why)
 {
-    struct group *group = group_of(watcher);
+    struct process_group *group = group_of(watcher);
     int k = find_task(group, task);
     if (k >= 0 && !group->peers[k] && !group->dial.code)
         group->dial = *why;
@@ -143,13 +143,13 @@ static void dial_failed(struct hub_watcher *watcher, const char *task, const str
 static void links_reduce(struct collective *collective, const struct collective_call *call,
                          struct collective_waiter *waiter)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = meeting_get(group, &call->key);
+    struct collective_round *m = round_get(group, &call->key);
     m->holders++;
     m->waiter = waiter;
-    int code = meeting_call(group, m, call, &err);
+    int code = round_call(group, m, call, &err);
     pthread_mutex_unlock(&group->lock);
     if (!code)
         reduce_bring(group, m);
@@ -159,29 +159,29 @@ static void links_reduce(struct collective *collective, const struct collective_
         error_set(&err, group->failed.code, "%s, waiting for '%s'", group->failed.text, m->name);
         code = err.code;
     }
-    bool settled = !code && meeting_settle(group, m);
+    bool settled = !code && round_settle(group, m);
     pthread_mutex_unlock(&group->lock);
     if (code)
         reduce_fail(group, m, &err);
     else if (settled)
         reduce_begin(group, m);
-    meeting_drop(group, m);
+    round_drop(group, m);
 }
 
 static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = group->meetings;
+    struct collective_round *m = group->rounds;
     while (m && m->waiter != waiter)
         m = m->next;
     if (m) {
         m->holders++;
-        meeting_end(group, m);
+        round_end(group, m);
     }
     pthread_mutex_unlock(&group->lock);
     if (m)
-        meeting_drop(group, m);
+        round_drop(group, m);
     return m != NULL;
 }
 
@@ -190,43 +190,43 @@ static void links_leave(struct collective *collective)
     const struct reduce leave = {.what = REDUCE_LEAVE};
     for (int k = 0; k < collective->size; k++)
         if (k != collective->rank)
-            reduce_send((struct group *)collective, k, &leave);
+            reduce_send((struct process_group *)collective, k, &leave);
 }
 
 static void links_free(struct collective *collective)
 {
-    struct group *group = (struct group *)collective;
-    struct meeting *m;
+    struct process_group *group = (struct process_group *)collective;
+    struct collective_round *m;
     hub_unwatch(group->hub, &group->watcher);
     hub_reduce(group->hub, NULL);
-    while ((m = group->meetings)) {
+    while ((m = group->rounds)) {
         pthread_mutex_lock(&group->lock);
         m->holders++;
-        meeting_end(group, m);
+        round_end(group, m);
         pthread_mutex_unlock(&group->lock);
-        meeting_drop(group, m);
+        round_drop(group, m);
     }
     for (int k = 0; k < collective->size; k++) {
         peer_release(group->peers[k]);
-        borrower_free(group->borrowers[k]);
+        shared_view_free(group->views[k]);
         mem_free(group->tasks[k]);
     }
-    lender_free(group->lender);
+    shared_blocks_free(group->shared);
     recycle_free(group->memory);
     pthread_mutex_destroy(&group->lock);
     mem_free(group->tasks);
     mem_free(group->peers);
     mem_free(group->left);
     mem_free(group->offered);
-    mem_free(group->lends);
+    mem_free(group->shares);
     mem_free(group->has_said);
-    mem_free(group->borrowers);
+    mem_free(group->views);
     mem_free(group);
 }
 
 struct collective *collective_links_new(struct hub *hub, const char *const *tasks, int n, int rank)
 {
-    struct group *group = mem_alloc(sizeof *group);
+    struct process_group *group = mem_alloc(sizeof *group);
     BUG_ON(rank < 0 || rank >= n);
     group->interface =
         (struct collective){rank, n, links_reduce, links_cancel, links_leave, links_free};
@@ -235,10 +235,10 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     group->peers = mem_array((size_t)n, sizeof(struct peer *));
     group->left = mem_array((size_t)n, sizeof *group->left);
     group->offered = mem_array((size_t)n, sizeof *group->offered);
-    group->lends = mem_array((size_t)n, sizeof *group->lends);
+    group->shares = mem_array((size_t)n, sizeof *group->shares);
     group->has_said = mem_array((size_t)n, sizeof *group->has_said);
-    group->borrowers = mem_array((size_t)n, sizeof(struct borrower *));
-    group->lender = lender_new();
+    group->views = mem_array((size_t)n, sizeof(struct shared_view *));
+    group->shared = shared_blocks_new();
     for (int k = 0; k < n; k++)
         group->tasks[k] = mem_strdup(tasks[k]);
     group->memory = recycle_new(KEPT_BYTES);

@@ -32,7 +32,7 @@
  * the loop's thread or while nobody runs the loop; so is its `free`. */
 struct collective *collective_links_new(struct hub *hub, const char *const *tasks, int n, int rank);
 
-struct collective_meet {
+struct collective_join {
     const char *const *addresses; /* by rank */
     double seconds;               /* that all must be there in */
     /* Both as in transport/job/member.h; may be NULL. */
@@ -43,7 +43,7 @@ struct collective_meet {
 
 /* Dials the members of larger rank and waits for those of smaller; runs the loop. The hub listens
  * by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up. */
-int collective_links_meet(struct collective *collective, const struct collective_meet *meet,
+int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err);
 
 /* Does a call and runs the loop until it is answered. *results, n tensors of the caller's, are to

@@ -15,15 +15,15 @@
 
 /* ---- what this member has for the others ---- */
 
-static bool is_direct(const struct meeting *m, int v)
+static bool is_direct(const struct collective_round *m, int v)
 {
     return collective_adds(m->kinds[v]) && segment_has(&m->own[v]) && segment_has(&m->results[v]);
 }
 
-void direct_choose(struct meeting *m)
+void direct_choose(struct collective_round *m)
 {
     for (int v = 0; v < m->n; v++) {
-        if (meeting_is_small(m, v) || !is_direct(m, v))
+        if (round_is_small(m, v) || !is_direct(m, v))
             continue;
         if (!m->direct)
             m->direct = mem_array((size_t)m->n, sizeof *m->direct);
@@ -32,25 +32,26 @@ void direct_choose(struct meeting *m)
 }
 
 /* Of a value there are two: of its memory, and of its sum's. */
-static const struct tensor *offered_at(const struct meeting *m, int i)
+static const struct tensor *offered_at(const struct collective_round *m, int i)
 {
     int v = m->direct[i / 2];
     return i % 2 ? &m->results[v] : &m->own[v];
 }
 
-int direct_offer(struct group *group, struct meeting *m, int rank, struct direct_offer **offers)
+int direct_offer(struct process_group *group, struct collective_round *m, int rank,
+                 struct direct_offer **offers)
 {
     pthread_mutex_lock(&group->lock);
     bool is_there = group->peers[rank] && !group->left[rank]; /* who is not gives nothing back */
     pthread_mutex_unlock(&group->lock);
-    int n = is_there && group->lends[rank] ? 2 * m->n_direct : 0;
+    int n = is_there && group->shares[rank] ? 2 * m->n_direct : 0;
     *offers = NULL;
     if (!n)
         return 0;
     *offers = mem_array((size_t)n, sizeof **offers);
     for (int i = 0; i < n; i++)
         (*offers)[i] =
-            (struct direct_offer){(uint64_t)m->direct[i / 2], segment_lend(offered_at(m, i))};
+            (struct direct_offer){(uint64_t)m->direct[i / 2], segment_share(offered_at(m, i))};
     pthread_mutex_lock(&group->lock);
     m->brought[rank].n_given = n;
     pthread_mutex_unlock(&group->lock);
@@ -75,7 +76,7 @@ static bool has_offers(const struct brought *brought)
     return brought->n_given || brought->n_offers;
 }
 
-bool direct_agreed(const struct group *group, struct meeting *m)
+bool direct_agreed(const struct process_group *group, struct collective_round *m)
 {
     bool agreed = m->combined;
     for (int i = 0; i < m->n_members && agreed && !m->agreed; i++) {
@@ -87,8 +88,8 @@ bool direct_agreed(const struct group *group, struct meeting *m)
     return m->agreed;
 }
 
-int direct_take_answer(struct group *group, struct meeting *m, int rank, uint64_t n,
-                       struct error *err)
+int direct_take_answer(struct process_group *group, struct collective_round *m, int rank,
+                       uint64_t n, struct error *err)
 {
     struct brought *brought = &m->brought[rank];
     pthread_mutex_lock(&group->lock);
@@ -107,7 +108,7 @@ int direct_take_answer(struct group *group, struct meeting *m, int rank, uint64_
     return 0;
 }
 
-bool direct_is_read(const struct meeting *m, int rank, int value)
+bool direct_is_read(const struct collective_round *m, int rank, int value)
 {
     for (int i = 0; i < m->brought[rank].n_reads / 2; i++)
         if (m->direct[i] == value)
@@ -145,20 +146,20 @@ bool direct_read(const struct record *record, struct brought *brought)
 }
 
 /* Two for each value, which has a sum in blocks. */
-static bool offers_fit(const struct meeting *m, const struct brought *brought)
+static bool offers_fit(const struct collective_round *m, const struct brought *brought)
 {
     for (int i = 0; i < brought->n_offers; i++) {
         uint64_t v = brought->offers[i].value;
         if (v >= (uint64_t)m->n || v != brought->offers[i / 2 * 2].value ||
-            !collective_adds(m->kinds[v]) || meeting_is_small(m, (int)v))
+            !collective_adds(m->kinds[v]) || round_is_small(m, (int)v))
             return false;
     }
     return true;
 }
 
 /* As many as there is room for, in their order. */
-static int borrow(struct group *group, const struct meeting *m, const struct brought *brought,
-                  struct tensor *parts, struct tensor *sums)
+static int map(struct process_group *group, const struct collective_round *m,
+               const struct brought *brought, struct tensor *parts, struct tensor *sums)
 {
     struct segments *segments = hub_segments(group->hub);
     int n = 0;
@@ -167,27 +168,27 @@ static int borrow(struct group *group, const struct meeting *m, const struct bro
         const struct tensor *own = &m->own[offer->value];
         struct tensor *t = (n % 2 ? sums : parts) + offer->value;
         if (t->data ||
-            segments_borrow(segments, &offer->at, own->type, &own->shape, t) != SEGMENT_TAKEN)
+            segments_map(segments, &offer->at, own->type, &own->shape, t) != SEGMENT_TAKEN)
             break;
     }
     return n;
 }
 
-static void take_from(struct group *group, struct meeting *m, int rank)
+static void take_from(struct process_group *group, struct collective_round *m, int rank)
 {
     struct brought *brought = &m->brought[rank];
     struct tensor *parts = mem_array((size_t)m->n + 1, sizeof *parts);
     struct tensor *sums = mem_array((size_t)m->n + 1, sizeof *sums);
-    int n = borrow(group, m, brought, parts, sums);
+    int n = map(group, m, brought, parts, sums);
     pthread_mutex_lock(&group->lock);
     brought->parts = parts;
     brought->sums = sums;
     pthread_mutex_unlock(&group->lock);
-    const struct reduce answer = {.what = REDUCE_READS, .meeting = m, .index = (uint64_t)n};
+    const struct reduce answer = {.what = REDUCE_READS, .round = m, .index = (uint64_t)n};
     reduce_send(group, rank, &answer);
 }
 
-int direct_take(struct group *group, struct meeting *m, struct error *err)
+int direct_take(struct process_group *group, struct collective_round *m, struct error *err)
 {
     for (int i = 0; i < m->n_members; i++) {
         int k = m->members[i];
@@ -201,12 +202,12 @@ int direct_take(struct group *group, struct meeting *m, struct error *err)
     return 0;
 }
 
-const struct tensor *direct_part(const struct meeting *m, int rank, int value)
+const struct tensor *direct_part(const struct collective_round *m, int rank, int value)
 {
     return direct_sum(m, rank, value) ? &m->brought[rank].parts[value] : NULL;
 }
 
-const struct tensor *direct_sum(const struct meeting *m, int rank, int value)
+const struct tensor *direct_sum(const struct collective_round *m, int rank, int value)
 {
     const struct tensor *sums = m->brought[rank].sums;
     return sums && sums[value].data ? &sums[value] : NULL;
@@ -220,7 +221,7 @@ static void release(struct tensor **tensors, int n)
     *tensors = NULL;
 }
 
-void direct_give_back(const struct group *group, struct meeting *m)
+void direct_give_back(const struct process_group *group, struct collective_round *m)
 {
     for (int k = 0; k < group->interface.size; k++) {
         release(&m->brought[k].parts, m->n);

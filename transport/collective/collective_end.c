@@ -6,7 +6,7 @@
 
 /* ---- the last step ---- */
 
-static void tell(struct group *group, int64_t begun)
+static void tell(struct process_group *group, int64_t begun)
 {
     const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)begun};
     for (int k = 0; k < group->interface.size; k++)
@@ -15,7 +15,7 @@ static void tell(struct group *group, int64_t begun)
 }
 
 /* This member says which step it has begun, unless it has said so. */
-static void say(struct group *group)
+static void say(struct process_group *group)
 {
     bool *said = &group->has_said[group->interface.rank];
     pthread_mutex_lock(&group->lock);
@@ -29,7 +29,7 @@ static void say(struct group *group)
         tell(group, begun);
 }
 
-void end_take(struct group *group, int rank, int64_t step)
+void end_take(struct process_group *group, int rank, int64_t step)
 {
     pthread_mutex_lock(&group->lock);
     group->has_said[rank] = true;
@@ -41,16 +41,16 @@ void end_take(struct group *group, int rank, int64_t step)
 
 void collective_links_ask_to_end(struct collective *collective)
 {
-    say((struct group *)collective);
+    say((struct process_group *)collective);
 }
 
 /* With the lock, as the next one: until all have said theirs, no step is begun. */
-static bool is_ending(const struct group *group)
+static bool is_ending(const struct process_group *group)
 {
     return group->has_said[group->interface.rank];
 }
 
-static bool is_agreed(const struct group *group)
+static bool is_agreed(const struct process_group *group)
 {
     bool agreed = true;
     for (int k = 0; k < group->interface.size && agreed; k++)
@@ -60,7 +60,7 @@ static bool is_agreed(const struct group *group)
 
 bool collective_links_last_step(struct collective *collective, int64_t *step)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
     bool ends = is_ending(group) && !group->failed.code;
     bool known = !ends || is_agreed(group);
@@ -71,7 +71,7 @@ bool collective_links_last_step(struct collective *collective, int64_t *step)
 
 bool collective_links_begin(struct collective *collective, int64_t step)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
     bool may =
         !is_ending(group) || group->failed.code || (is_agreed(group) && step <= group->last_step);
@@ -85,7 +85,7 @@ bool collective_links_begin(struct collective *collective, int64_t step)
 
 int collective_links_first(struct collective *collective)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
     int first = group->first;
     pthread_mutex_unlock(&group->lock);
@@ -93,28 +93,28 @@ int collective_links_first(struct collective *collective)
 }
 
 struct waited {
-    struct group *group;
+    struct process_group *group;
     bool closing; /* not only that all is written, but that the links have ended */
 };
 
 static bool is_through(void *context)
 {
     const struct waited *w = context;
-    struct group *group = w->group;
+    struct process_group *group = w->group;
     bool through = true;
     for (int k = 0; k < group->interface.size && through; k++) {
         struct link *link =
             k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
         through = !link || (!w->closing && !link_waiting(link));
         if (link)
-            link_drop(link);
+            link_release(link);
     }
     return through;
 }
 
 void collective_links_end(struct collective *collective, double seconds)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     struct waited waited = {group, false};
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);

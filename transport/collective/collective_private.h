@@ -9,9 +9,9 @@
 
 #include "transport/collective/collective.h"
 #include "transport/link/recycle.h"
-#include "transport/value/lend.h"
+#include "transport/value/shared_blocks.h"
 
-#define BLOCK_BYTES ((int64_t)LEND_BYTES)
+#define BLOCK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
 #define WINDOW_BYTES ((int64_t)1 << 20) /* of parts on their way */
 #define SMALL_BYTES ((int64_t)64 << 10) /* at most: all members send it to all */
 
@@ -29,7 +29,7 @@ enum reduce_what {
 struct block { /* of a large value */
     int value;
     int64_t first, count; /* elements */
-    int owner;            /* rank; known when the meeting is settled */
+    int owner;            /* rank; known when the round is settled */
     struct tensor *parts; /* by rank */
     bool claimed;         /* somebody adds the parts */
     bool done;            /* the result has it */
@@ -37,7 +37,7 @@ struct block { /* of a large value */
 
 struct direct_offer { /* memory of a large value, or of its sum */
     uint64_t value;
-    struct lend_offer at;
+    struct shared_offer at;
 };
 
 struct brought {
@@ -55,8 +55,8 @@ struct brought {
 
 /* A call of all members. It is made by the first that is heard of, in the list until it is over,
  * and is freed by the last who holds it: the list, or a thread that works on it. */
-struct meeting {
-    struct meeting *next;
+struct collective_round {
+    struct collective_round *next;
     int holders;
     char *name;
     struct collective_key key;
@@ -84,7 +84,7 @@ struct meeting {
     bool over;
 };
 
-struct group {
+struct process_group {
     struct collective interface; /* first */
     struct hub *hub;
     char **tasks; /* by rank */
@@ -94,61 +94,63 @@ struct group {
     struct error dial;      /* of one that was given up; the loop's thread's own */
 
     /* Since members have met; before, the loop's thread's own. */
-    struct lender *lender;       /* NULL: there is none */
-    bool *offered, *lends;       /* by rank: what is not answered; who reads the lender's blocks */
-    struct borrower **borrowers; /* by rank; NULL: its blocks come over the link */
+    struct shared_blocks *shared; /* NULL: there is none */
+    bool *offered, *shares;     /* by rank: what is not answered; who reads this member's blocks */
+    struct shared_view **views; /* by rank; NULL: its values come over the link */
 
-    pthread_mutex_t lock; /* guards what follows, and meetings; held briefly, never while calling */
+    pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
     struct peer **peers;  /* by rank; NULL: no link, or it is this member */
     bool *left;
     struct error failed; /* a member is lost; nothing can meet any more */
-    struct meeting *meetings;
+    struct collective_round *rounds;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */
     bool *has_said;    /* by rank: which step it has begun last; this one since it has told all */
     int64_t last_step; /* the latest that anybody has begun, of those that have said it */
-    int first;         /* the least rank in the meeting that was settled last */
+    int first;         /* the least rank in the round that was settled last */
 };
 
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
-void collective_close_links(struct group *group, const struct error *why);
+void collective_close_links(struct process_group *group, const struct error *why);
 
-/* ---- meetings (collective_meeting.c) ---- */
+/* ---- rounds (collective_round.c) ---- */
 
 /* With the lock: the one of that key; NULL: there is none. */
-struct meeting *meeting_find(struct group *group, const struct collective_key *key);
-/* With the lock: as meeting_find, made if need be. Not held for the caller. */
-struct meeting *meeting_get(struct group *group, const struct collective_key *key);
-void meeting_drop(struct group *group, struct meeting *meeting);
+struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
+/* With the lock: as round_find, made if need be. Not held for the caller. */
+struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
+void round_drop(struct process_group *group, struct collective_round *round);
 /* With the lock: takes it off the list, and gives its waiter; it is over. */
-struct collective_waiter *meeting_end(struct group *group, struct meeting *meeting);
+struct collective_waiter *round_end(struct process_group *group, struct collective_round *round);
 
 /* With the lock: this member's call. ERR_OS: no memory. */
-int meeting_call(struct group *group, struct meeting *meeting, const struct collective_call *call,
-                 struct error *err);
+int round_call(struct process_group *group, struct collective_round *round,
+               const struct collective_call *call, struct error *err);
 /* Whether a value travels in what is brought, rather than in blocks. */
-bool meeting_is_small(const struct meeting *meeting, int value);
+bool round_is_small(const struct collective_round *round, int value);
 /* With the lock: if everybody was heard of, who takes part and who owns what; true: since now. */
-bool meeting_settle(struct group *group, struct meeting *meeting);
+bool round_settle(struct process_group *group, struct collective_round *round);
 /* ERR_DATA when a member brings other types, shapes or kinds. */
-int meeting_check(const struct group *group, const struct meeting *meeting, struct error *err);
+int round_check(const struct process_group *group, const struct collective_round *round,
+                struct error *err);
 
 /* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
 
 /* Says what is brought here to all others. */
-void reduce_bring(struct group *group, struct meeting *meeting);
+void reduce_bring(struct process_group *group, struct collective_round *round);
 /* It was settled: combines what is small, and begins with what is large. */
-void reduce_begin(struct group *group, struct meeting *meeting);
+void reduce_begin(struct process_group *group, struct collective_round *round);
 /* Begins blocks as long as not too much is on its way. */
-void reduce_go_on(struct group *group, struct meeting *meeting);
+void reduce_go_on(struct process_group *group, struct collective_round *round);
 /* With the lock: whether the block's parts are there. */
-bool reduce_is_complete(const struct group *group, const struct meeting *meeting,
+bool reduce_is_complete(const struct process_group *group, const struct collective_round *round,
                         const struct block *block);
 /* They are, and the caller has claimed it. */
-void reduce_sum(struct group *group, struct meeting *meeting, size_t index);
-void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err);
+void reduce_sum(struct process_group *group, struct collective_round *round, size_t index);
+void reduce_fail(struct process_group *group, struct collective_round *round,
+                 const struct error *err);
 /* Answers the call if all is there. */
-void reduce_conclude(struct group *group, struct meeting *meeting);
+void reduce_conclude(struct process_group *group, struct collective_round *round);
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
 
@@ -158,17 +160,17 @@ struct reduce {
     enum reduce_what what;
     const struct direct_offer *offers; /* of what is brought */
     int n_offers;
-    const struct meeting *meeting; /* NULL: of none */
-    uint64_t index; /* of a block; the signature of what is brought; without a meeting a number */
+    const struct collective_round *round; /* NULL: of none */
+    uint64_t index; /* of a block; the signature of what is brought; without a round a number */
     const struct tensor *tensors;
     int n;
-    bool is_lent; /* instead of tensors */
-    uint64_t lent;
+    bool is_shared; /* instead of tensors */
+    uint64_t shared;
     bool is_there; /* instead: the sum is in the memory that was offered */
 };
 
 /* What is sent to a member that is gone is dropped. */
-void reduce_send(struct group *group, int rank, const struct reduce *reduce);
+void reduce_send(struct process_group *group, int rank, const struct reduce *reduce);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
@@ -176,42 +178,44 @@ bool reduce_place(void *group, struct peer *peer, const struct record *record,
 /* ---- the end (collective_end.c) ---- */
 
 /* That member has begun the step last, and all are to end. */
-void end_take(struct group *group, int rank, int64_t step);
+void end_take(struct process_group *group, int rank, int64_t step);
 
-/* ---- members on one host (collective_lend.c) ---- */
+/* ---- members on one host (collective_shared.c) ---- */
 
 /* The link to it is there. */
-void lend_offer_to(struct group *group, int rank);
-int lend_take_offer(struct group *group, int rank, const msgpack_object *header, struct error *err);
-int lend_take_answer(struct group *group, int rank, bool has_it, struct error *err);
+void shared_offer_to(struct process_group *group, int rank);
+int shared_take_offer(struct process_group *group, int rank, const msgpack_object *header,
+                      struct error *err);
+int shared_take_answer(struct process_group *group, int rank, bool has_it, struct error *err);
 
 /* A block of so many bytes for so many readers, to be filled; -1: they are to be sent. */
-int lend_block(struct group *group, size_t bytes, int readers, void **data);
+int shared_block(struct process_group *group, size_t bytes, int readers, void **data);
 /* The member's block as bytes, given back by the last who holds it. ERR_PROTOCOL. */
-int lend_borrow(struct group *group, int rank, uint64_t block, struct tensor *t, struct error *err);
+int shared_read(struct process_group *group, int rank, uint64_t block, struct tensor *t,
+                struct error *err);
 
 /* ---- values that are read where they are (collective_direct.c) ---- */
 
 /* With the lock: which ones these are. */
-void direct_choose(struct meeting *meeting);
+void direct_choose(struct collective_round *round);
 /* What that member is offered, counted for it; it is to be sent. */
-int direct_offer(struct group *group, struct meeting *meeting, int rank,
+int direct_offer(struct process_group *group, struct collective_round *round, int rank,
                  struct direct_offer **offers);
 void direct_pack(msgpack_packer *packer, const struct direct_offer *offers, int n);
 /* False: it is malformed. */
 bool direct_read(const struct record *record, struct brought *brought);
-/* The meeting is settled: borrows what was brought, and answers. ERR_PROTOCOL. */
-int direct_take(struct group *group, struct meeting *meeting, struct error *err);
-int direct_take_answer(struct group *group, struct meeting *meeting, int rank, uint64_t n,
-                       struct error *err);
+/* The round is settled: maps what was brought, and answers. ERR_PROTOCOL. */
+int direct_take(struct process_group *group, struct collective_round *round, struct error *err);
+int direct_take_answer(struct process_group *group, struct collective_round *round, int rank,
+                       uint64_t n, struct error *err);
 /* With the lock: whether all who are to answer have, so that blocks may be begun. */
-bool direct_agreed(const struct group *group, struct meeting *meeting);
+bool direct_agreed(const struct process_group *group, struct collective_round *round);
 /* Since then: whether the member reads this one's value and its sums; */
-bool direct_is_read(const struct meeting *meeting, int rank, int value);
+bool direct_is_read(const struct collective_round *round, int rank, int value);
 /* and where this one reads the member's. NULL: they are sent. */
-const struct tensor *direct_part(const struct meeting *meeting, int rank, int value);
-const struct tensor *direct_sum(const struct meeting *meeting, int rank, int value);
+const struct tensor *direct_part(const struct collective_round *round, int rank, int value);
+const struct tensor *direct_sum(const struct collective_round *round, int rank, int value);
 /* Nothing of it is read any more. */
-void direct_give_back(const struct group *group, struct meeting *meeting);
+void direct_give_back(const struct process_group *group, struct collective_round *round);
 
 #endif

@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records `reduce`. What comes for a meeting that is over here is dropped.
+ * The records `reduce`. What comes for a round that is over here is dropped.
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
-#define UNCALLED_MAX 4096 /* meetings that others came to, and this member not yet */
+#define UNCALLED_MAX 4096 /* rounds that others came to, and this member not yet */
 
-static struct peer *peer_of(struct group *group, int rank)
+static struct peer *peer_of(struct process_group *group, int rank)
 {
     pthread_mutex_lock(&group->lock);
     struct peer *peer = group->peers[rank];
     if (peer)
-        peer_hold(peer);
+        peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
     return peer;
 }
 
 static void pack(msgpack_packer *packer, const struct reduce *reduce)
 {
-    const struct meeting *meeting = reduce->meeting;
+    const struct collective_round *round = reduce->round;
     pack_key(packer, "what");
     msgpack_pack_int(packer, reduce->what);
-    if (!meeting) {
+    if (!round) {
         pack_key(packer, "number");
         msgpack_pack_uint64(packer, reduce->index);
         return;
     }
     pack_key(packer, "name");
-    pack_text(packer, meeting->name);
+    pack_text(packer, round->name);
     pack_key(packer, "step");
-    msgpack_pack_int64(packer, meeting->key.step);
+    msgpack_pack_int64(packer, round->key.step);
     pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, meeting->key.iteration);
+    msgpack_pack_uint64(packer, round->key.iteration);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, reduce->index);
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
-    if (reduce->is_lent) {
-        pack_key(packer, "lent");
-        msgpack_pack_uint64(packer, reduce->lent);
+    if (reduce->is_shared) {
+        pack_key(packer, "shared");
+        msgpack_pack_uint64(packer, reduce->shared);
     }
     if (reduce->is_there) {
         pack_key(packer, "there");
@@ -49,7 +49,7 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     }
 }
 
-void reduce_send(struct group *group, int rank, const struct reduce *reduce)
+void reduce_send(struct process_group *group, int rank, const struct reduce *reduce)
 {
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
@@ -57,7 +57,7 @@ void reduce_send(struct group *group, int rank, const struct reduce *reduce)
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
     int n_fields =
-        reduce->meeting ? 5 + reduce->is_lent + reduce->is_there + (reduce->n_offers > 0) : 2;
+        reduce->round ? 5 + reduce->is_shared + reduce->is_there + (reduce->n_offers > 0) : 2;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(packer, reduce);
@@ -74,17 +74,17 @@ struct taken {
     struct collective_key key;
     uint64_t index;
     const struct record *record;
-    struct tensor lent; /* a block of the sender's, instead of the record's tensor; or zeroed */
-    bool is_there;      /* neither of them: it is in the memory that was offered */
+    struct tensor shared; /* a block of the sender's, instead of the record's tensor; or zeroed */
+    bool is_there;        /* neither of them: it is in the memory that was offered */
 };
 
 /* Works on what is settled since something came. */
-static void begin_settled(struct group *group)
+static void begin_settled(struct process_group *group)
 {
     for (;;) {
         pthread_mutex_lock(&group->lock);
-        struct meeting *m = group->meetings;
-        while (m && !meeting_settle(group, m))
+        struct collective_round *m = group->rounds;
+        while (m && !round_settle(group, m))
             m = m->next;
         if (m)
             m->holders++;
@@ -92,11 +92,11 @@ static void begin_settled(struct group *group)
         if (!m)
             break;
         reduce_begin(group, m);
-        meeting_drop(group, m);
+        round_drop(group, m);
     }
 }
 
-static int take_leave(struct group *group, int rank)
+static int take_leave(struct process_group *group, int rank)
 {
     pthread_mutex_lock(&group->lock);
     group->left[rank] = true;
@@ -105,14 +105,14 @@ static int take_leave(struct group *group, int rank)
     return 0;
 }
 
-static int take_bring(struct group *group, const struct taken *taken, struct error *err)
+static int take_bring(struct process_group *group, const struct taken *taken, struct error *err)
 {
     const struct record *record = taken->record;
     int code = 0;
-    if (record_field(&record->header, "memory") && !group->borrowers[taken->rank])
+    if (record_field(&record->header, "memory") && !group->views[taken->rank])
         return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
     pthread_mutex_lock(&group->lock);
-    struct brought *brought = &meeting_get(group, &taken->key)->brought[taken->rank];
+    struct brought *brought = &round_get(group, &taken->key)->brought[taken->rank];
     if (brought->here || group->left[taken->rank] || group->n_uncalled > UNCALLED_MAX) {
         code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
                          taken->key.name);
@@ -132,17 +132,17 @@ static int take_bring(struct group *group, const struct taken *taken, struct err
     return code;
 }
 
-static int take_reads(struct group *group, const struct taken *taken, struct error *err)
+static int take_reads(struct process_group *group, const struct taken *taken, struct error *err)
 {
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = meeting_find(group, &taken->key);
+    struct collective_round *m = round_find(group, &taken->key);
     if (m)
         m->holders++;
     pthread_mutex_unlock(&group->lock);
     if (!m)
         return 0;
     int code = direct_take_answer(group, m, taken->rank, taken->index, err);
-    meeting_drop(group, m);
+    round_drop(group, m);
     return code;
 }
 
@@ -151,17 +151,17 @@ static bool fits(const struct taken *taken, const struct block *block, const str
     const struct record *record = taken->record;
     const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
     if (taken->is_there)
-        return !t && !taken->lent.data;
-    if (taken->lent.data)
-        return !t && block->count <= (int64_t)(LEND_BYTES / dtype_bytes(own->type));
+        return !t && !taken->shared.data;
+    if (taken->shared.data)
+        return !t && block->count <= (int64_t)(SHARED_BLOCK_BYTES / dtype_bytes(own->type));
     return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == block->count;
 }
 
-/* What came of a block that it fits to. Since the meeting is settled, if it is there. */
+/* What came of a block that it fits to. Since the round is settled, if it is there. */
 static struct tensor arrived(const struct taken *taken, const struct block *block,
-                             const struct meeting *m)
+                             const struct collective_round *m)
 {
-    struct tensor t = taken->lent;
+    struct tensor t = taken->shared;
     const struct tensor *sum = taken->is_there ? direct_sum(m, taken->rank, block->value) : NULL;
     if (sum)
         return tensor_piece(sum, block->first, block->count);
@@ -172,13 +172,13 @@ static struct tensor arrived(const struct taken *taken, const struct block *bloc
     return t;
 }
 
-/* The meeting, held, and its block that the record fits to; *m NULL: it is over. */
-static int find_block(struct group *group, const struct taken *taken, struct meeting **found,
-                      struct error *err)
+/* The round, held, and its block that the record fits to; *m NULL: it is over. */
+static int find_block(struct process_group *group, const struct taken *taken,
+                      struct collective_round **found, struct error *err)
 {
     int code = 0;
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = *found = meeting_find(group, &taken->key);
+    struct collective_round *m = *found = round_find(group, &taken->key);
     if (m) {
         const struct block *block = taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
         if (!block || !fits(taken, block, &m->own[block->value]))
@@ -190,8 +190,8 @@ static int find_block(struct group *group, const struct taken *taken, struct mee
     return code;
 }
 
-static int take_part(struct group *group, const struct taken *taken, struct meeting *m,
-                     struct error *err)
+static int take_part(struct process_group *group, const struct taken *taken,
+                     struct collective_round *m, struct error *err)
 {
     struct block *block = &m->blocks[taken->index];
     struct tensor *part = &block->parts[taken->rank];
@@ -217,15 +217,15 @@ static int take_part(struct group *group, const struct taken *taken, struct meet
 }
 
 /* With the lock: whether that member may send the sum. */
-static bool awaits_sum(const struct meeting *m, const struct block *block, int rank)
+static bool awaits_sum(const struct collective_round *m, const struct block *block, int rank)
 {
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
     return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : first);
 }
 
 /* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
-static int take_sum(struct group *group, const struct taken *taken, struct meeting *m,
-                    struct error *err)
+static int take_sum(struct process_group *group, const struct taken *taken,
+                    struct collective_round *m, struct error *err)
 {
     struct block *block = &m->blocks[taken->index];
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
@@ -251,7 +251,7 @@ static int take_sum(struct group *group, const struct taken *taken, struct meeti
     return 0;
 }
 
-static int rank_of(struct group *group, const struct peer *peer)
+static int rank_of(struct process_group *group, const struct peer *peer)
 {
     int rank = -1;
     pthread_mutex_lock(&group->lock);
@@ -262,34 +262,35 @@ static int rank_of(struct group *group, const struct peer *peer)
     return rank;
 }
 
-static int take(struct group *group, int64_t what, const struct taken *taken, struct error *err)
+static int take(struct process_group *group, int64_t what, const struct taken *taken,
+                struct error *err)
 {
-    struct meeting *meeting;
+    struct collective_round *round;
     if (what == REDUCE_BRING)
         return take_bring(group, taken, err);
     if (what == REDUCE_READS)
         return take_reads(group, taken, err);
-    int code = find_block(group, taken, &meeting, err);
-    if (code || !meeting)
+    int code = find_block(group, taken, &round, err);
+    if (code || !round)
         return code;
-    code = what == REDUCE_PART ? take_part(group, taken, meeting, err)
-                               : take_sum(group, taken, meeting, err);
-    meeting_drop(group, meeting);
+    code = what == REDUCE_PART ? take_part(group, taken, round, err)
+                               : take_sum(group, taken, round, err);
+    round_drop(group, round);
     return code;
 }
 
-/* What belongs to no meeting. */
-static int take_number(struct group *group, int64_t what, const struct taken *taken,
+/* What belongs to no round. */
+static int take_number(struct process_group *group, int64_t what, const struct taken *taken,
                        struct error *err)
 {
     const msgpack_object *header = &taken->record->header;
     uint64_t number;
     if (what == REDUCE_OFFER)
-        return lend_take_offer(group, taken->rank, header, err);
+        return shared_take_offer(group, taken->rank, header, err);
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
     if (what != REDUCE_LAST)
-        return lend_take_answer(group, taken->rank, number != 0, err);
+        return shared_take_answer(group, taken->rank, number != 0, err);
     end_take(group, taken->rank, (int64_t)number);
     return 0;
 }
@@ -304,10 +305,10 @@ static bool take_key(const msgpack_object *header, struct taken *taken)
 
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
-    struct group *group = context;
+    struct process_group *group = context;
     const msgpack_object *header = &record->header;
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
-    uint64_t lent;
+    uint64_t shared;
     int64_t what;
     int code = 0;
     if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
@@ -319,21 +320,21 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     taken.is_there = what == REDUCE_SUM && record_field(header, "there");
     if (!take_key(header, &taken))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
-    else if (record_get_uint(header, "lent", &lent))
-        code = lend_borrow(group, taken.rank, lent, &taken.lent, err);
+    else if (record_get_uint(header, "shared", &shared))
+        code = shared_read(group, taken.rank, shared, &taken.shared, err);
     if (!code)
         code = take(group, what, &taken, err);
-    tensor_release(&taken.lent);
+    tensor_release(&taken.shared);
     return code;
 }
 
 /* ---- sums are read to where they belong ---- */
 
-static bool place_sum(struct group *group, const struct taken *taken, const struct tensor *like,
-                      struct tensor *t)
+static bool place_sum(struct process_group *group, const struct taken *taken,
+                      const struct tensor *like, struct tensor *t)
 {
     pthread_mutex_lock(&group->lock);
-    struct meeting *m = meeting_find(group, &taken->key);
+    struct collective_round *m = round_find(group, &taken->key);
     const struct block *block = m && taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
     bool fits = block && awaits_sum(m, block, taken->rank) &&
                 like->type == m->own[block->value].type && like->shape.rank == 1 &&
@@ -349,7 +350,7 @@ static bool place_sum(struct group *group, const struct taken *taken, const stru
 bool reduce_place(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
-    struct group *group = context;
+    struct process_group *group = context;
     struct taken taken = {.rank = rank_of(group, peer), .record = record};
     int64_t what;
     bool is_sum = !record->n_tensors && taken.rank >= 0 &&

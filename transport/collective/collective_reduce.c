@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What members do about a meeting: send, add, answer.
+ * What members do about a round: send, add, answer.
  */
 #include <string.h>
 
@@ -18,7 +18,8 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 /* ---- small values ---- */
 
-static void bring_to(struct group *group, struct meeting *m, int rank, struct reduce bring)
+static void bring_to(struct process_group *group, struct collective_round *m, int rank,
+                     struct reduce bring)
 {
     struct direct_offer *offers;
     bring.n_offers = direct_offer(group, m, rank, &offers);
@@ -27,30 +28,28 @@ static void bring_to(struct group *group, struct meeting *m, int rank, struct re
     mem_free(offers);
 }
 
-void reduce_bring(struct group *group, struct meeting *meeting)
+void reduce_bring(struct process_group *group, struct collective_round *round)
 {
-    struct tensor *small = mem_array((size_t)meeting->n + 1, sizeof *small);
+    struct tensor *small = mem_array((size_t)round->n + 1, sizeof *small);
     int n = 0;
-    for (int i = 0; i < meeting->n; i++)
-        if (meeting_is_small(meeting, i))
-            small[n++] = meeting->own[i];
-    const struct reduce bring = {.what = REDUCE_BRING,
-                                 .meeting = meeting,
-                                 .index = meeting->signature,
-                                 .tensors = small,
-                                 .n = n};
+    for (int i = 0; i < round->n; i++)
+        if (round_is_small(round, i))
+            small[n++] = round->own[i];
+    const struct reduce bring = {
+        .what = REDUCE_BRING, .round = round, .index = round->signature, .tensors = small, .n = n};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
-            bring_to(group, meeting, k, bring);
+            bring_to(group, round, k, bring);
     mem_free(small);
 }
 
-static int combine_small(const struct group *group, struct meeting *m, struct error *err)
+static int combine_small(const struct process_group *group, struct collective_round *m,
+                         struct error *err)
 {
     const struct tensor **values = mem_array((size_t)m->n_members, sizeof *values);
     int code = 0, at = 0;
     for (int i = 0; !code && i < m->n; i++) {
-        if (!meeting_is_small(m, i))
+        if (!round_is_small(m, i))
             continue;
         for (int k = 0; !code && k < m->n_members; k++) {
             const struct brought *brought = &m->brought[m->members[k]];
@@ -72,42 +71,44 @@ static int combine_small(const struct group *group, struct meeting *m, struct er
 /* ---- blocks ---- */
 
 /* Where the member reads it already; else as it is, or as the block that has it (-1: none has). */
-static void send_piece(struct group *group, int rank, const struct reduce *reduce, int lent)
+static void send_piece(struct process_group *group, int rank, const struct reduce *reduce,
+                       int shared)
 {
     struct reduce where = *reduce;
-    const struct block *block = &reduce->meeting->blocks[reduce->index];
-    if (direct_is_read(reduce->meeting, rank, block->value)) {
+    const struct block *block = &reduce->round->blocks[reduce->index];
+    if (direct_is_read(reduce->round, rank, block->value)) {
         where.n = 0;
         where.is_there = true;
-    } else if (lent >= 0 && group->lends[rank]) {
+    } else if (shared >= 0 && group->shares[rank]) {
         where.n = 0;
-        where.is_lent = true;
-        where.lent = (uint64_t)lent;
+        where.is_shared = true;
+        where.shared = (uint64_t)shared;
     }
     reduce_send(group, rank, &where);
 }
 
-static void send_to_all(struct group *group, struct meeting *m, size_t index,
-                        const struct tensor *piece, int lent)
+static void send_to_all(struct process_group *group, struct collective_round *m, size_t index,
+                        const struct tensor *piece, int shared)
 {
     const struct reduce sum = {
-        .what = REDUCE_SUM, .meeting = m, .index = index, .tensors = piece, .n = 1};
+        .what = REDUCE_SUM, .round = m, .index = index, .tensors = piece, .n = 1};
     for (int i = 0; i < m->n_members; i++)
         if (m->members[i] != group->interface.rank)
-            send_piece(group, m->members[i], &sum, lent);
+            send_piece(group, m->members[i], &sum, shared);
 }
 
 /* A block for all who can read it, and have no other way. */
-static int lend_to_all(struct group *group, const struct meeting *m, int value,
-                       const struct tensor *piece, void **data)
+static int share_with_all(struct process_group *group, const struct collective_round *m, int value,
+                          const struct tensor *piece, void **data)
 {
     int readers = 0;
     for (int i = 0; i < m->n_members; i++)
-        readers += group->lends[m->members[i]] && !direct_is_read(m, m->members[i], value);
-    return lend_block(group, tensor_bytes(piece), readers, data);
+        readers += group->shares[m->members[i]] && !direct_is_read(m, m->members[i], value);
+    return shared_block(group, tensor_bytes(piece), readers, data);
 }
 
-static void block_is_done(struct group *group, struct meeting *m, struct block *block)
+static void block_is_done(struct process_group *group, struct collective_round *m,
+                          struct block *block)
 {
     pthread_mutex_lock(&group->lock);
     block->done = true;
@@ -116,15 +117,15 @@ static void block_is_done(struct group *group, struct meeting *m, struct block *
 }
 
 /* The value of the first member: its own. */
-static void give_first(struct group *group, struct meeting *m, size_t index)
+static void give_first(struct process_group *group, struct collective_round *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
     void *data;
-    int lent = lend_to_all(group, m, block->value, &piece, &data);
-    if (lent >= 0)
+    int shared = share_with_all(group, m, block->value, &piece, &data);
+    if (shared >= 0)
         memcpy(data, piece.data, tensor_bytes(&piece));
-    send_to_all(group, m, index, &piece, lent);
+    send_to_all(group, m, index, &piece, shared);
     if (!block->first) {
         tensor_release(&m->results[block->value]);
         tensor_share(&m->results[block->value], &m->own[block->value]);
@@ -133,13 +134,13 @@ static void give_first(struct group *group, struct meeting *m, size_t index)
 }
 
 /* NULL: it has not come. */
-static const void *part_data(const struct meeting *m, const struct block *block, int rank)
+static const void *part_data(const struct collective_round *m, const struct block *block, int rank)
 {
     const struct tensor *part = direct_part(m, rank, block->value);
     return part ? tensor_piece(part, block->first, block->count).data : block->parts[rank].data;
 }
 
-bool reduce_is_complete(const struct group *group, const struct meeting *m,
+bool reduce_is_complete(const struct process_group *group, const struct collective_round *m,
                         const struct block *block)
 {
     bool complete = m->agreed;
@@ -149,14 +150,14 @@ bool reduce_is_complete(const struct group *group, const struct meeting *m,
     return complete;
 }
 
-void reduce_sum(struct group *group, struct meeting *m, size_t index)
+void reduce_sum(struct process_group *group, struct collective_round *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     const void **data = mem_array((size_t)m->n_members, sizeof *data);
     struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
     struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
     void *copy = NULL;
-    int lent = lend_to_all(group, m, block->value, &sum, &copy);
+    int shared = share_with_all(group, m, block->value, &sum, &copy);
     for (int i = 0; i < m->n_members; i++)
         data[i] =
             m->members[i] == group->interface.rank ? own.data : part_data(m, block, m->members[i]);
@@ -166,27 +167,27 @@ void reduce_sum(struct group *group, struct meeting *m, size_t index)
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
         tensor_release(&block->parts[k]);
-    send_to_all(group, m, index, &sum, lent);
+    send_to_all(group, m, index, &sum, shared);
     block_is_done(group, m, block);
 }
 
 /* To its owner, unless that reads it where it is. */
-static void send_part(struct group *group, struct meeting *m, size_t index,
+static void send_part(struct process_group *group, struct collective_round *m, size_t index,
                       const struct tensor *piece)
 {
     const struct reduce part = {
-        .what = REDUCE_PART, .meeting = m, .index = index, .tensors = piece, .n = 1};
+        .what = REDUCE_PART, .round = m, .index = index, .tensors = piece, .n = 1};
     int owner = m->blocks[index].owner;
     void *data;
     if (direct_is_read(m, owner, m->blocks[index].value))
         return;
-    int lent = lend_block(group, tensor_bytes(piece), group->lends[owner], &data);
-    if (lent >= 0)
+    int shared = shared_block(group, tensor_bytes(piece), group->shares[owner], &data);
+    if (shared >= 0)
         memcpy(data, piece->data, tensor_bytes(piece));
-    send_piece(group, owner, &part, lent);
+    send_piece(group, owner, &part, shared);
 }
 
-static bool claim(struct group *group, struct meeting *m, size_t index)
+static bool claim(struct process_group *group, struct collective_round *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     pthread_mutex_lock(&group->lock);
@@ -197,17 +198,18 @@ static bool claim(struct group *group, struct meeting *m, size_t index)
 }
 
 /* Whether this member's part of a block goes to another. */
-static bool is_sent(const struct group *group, const struct meeting *m, const struct block *block)
+static bool is_sent(const struct process_group *group, const struct collective_round *m,
+                    const struct block *block)
 {
     return collective_adds(m->kinds[block->value]) && block->owner != group->interface.rank;
 }
 
-static int64_t block_bytes(const struct meeting *m, const struct block *block)
+static int64_t block_bytes(const struct collective_round *m, const struct block *block)
 {
     return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
 }
 
-static void begin_block(struct group *group, struct meeting *m, size_t index)
+static void begin_block(struct process_group *group, struct collective_round *m, size_t index)
 {
     struct block *block = &m->blocks[index];
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
@@ -222,7 +224,7 @@ static void begin_block(struct group *group, struct meeting *m, size_t index)
 }
 
 /* The next block, if one may be begun; its part counts as sent. */
-static bool next_block(struct group *group, struct meeting *m, size_t *index)
+static bool next_block(struct process_group *group, struct collective_round *m, size_t *index)
 {
     pthread_mutex_lock(&group->lock);
     bool any =
@@ -237,48 +239,49 @@ static bool next_block(struct group *group, struct meeting *m, size_t *index)
     return any;
 }
 
-void reduce_go_on(struct group *group, struct meeting *meeting)
+void reduce_go_on(struct process_group *group, struct collective_round *round)
 {
     size_t index;
-    while (next_block(group, meeting, &index))
-        begin_block(group, meeting, index);
+    while (next_block(group, round, &index))
+        begin_block(group, round, index);
 }
 
-void reduce_begin(struct group *group, struct meeting *meeting)
+void reduce_begin(struct process_group *group, struct collective_round *round)
 {
     struct error err = ERROR_INIT;
-    if (meeting_check(group, meeting, &err) || combine_small(group, meeting, &err) ||
-        direct_take(group, meeting, &err)) {
-        reduce_fail(group, meeting, &err);
+    if (round_check(group, round, &err) || combine_small(group, round, &err) ||
+        direct_take(group, round, &err)) {
+        reduce_fail(group, round, &err);
         return;
     }
     pthread_mutex_lock(&group->lock);
-    meeting->combined = true;
+    round->combined = true;
     pthread_mutex_unlock(&group->lock);
-    reduce_go_on(group, meeting);
-    reduce_conclude(group, meeting);
+    reduce_go_on(group, round);
+    reduce_conclude(group, round);
 }
 
 /* ---- answers ---- */
 
-void reduce_fail(struct group *group, struct meeting *meeting, const struct error *err)
+void reduce_fail(struct process_group *group, struct collective_round *round,
+                 const struct error *err)
 {
     pthread_mutex_lock(&group->lock);
-    struct collective_waiter *waiter = meeting_end(group, meeting);
+    struct collective_waiter *waiter = round_end(group, round);
     pthread_mutex_unlock(&group->lock);
     if (waiter)
         waiter->done(waiter, NULL, 0, err);
 }
 
-void reduce_conclude(struct group *group, struct meeting *meeting)
+void reduce_conclude(struct process_group *group, struct collective_round *round)
 {
     struct collective_waiter *waiter = NULL;
     pthread_mutex_lock(&group->lock);
-    if (meeting->combined && !meeting->n_missing)
-        waiter = meeting_end(group, meeting);
+    if (round->combined && !round->n_missing)
+        waiter = round_end(group, round);
     pthread_mutex_unlock(&group->lock);
     if (!waiter)
         return;
-    direct_give_back(group, meeting); /* before anybody counts who has the memory */
-    waiter->done(waiter, meeting->results, meeting->n_members, NULL);
+    direct_give_back(group, round); /* before anybody counts who has the memory */
+    waiter->done(waiter, round->results, round->n_members, NULL);
 }

@@ -51,7 +51,7 @@ int job_end(struct job *job, struct error *err);
 
 /* ---- a process of the job ---- */
 
-struct job_seat {
+struct job_slot {
     int fd; /* of the pid file, whose lock it holds */
     char task[64];
     uint64_t incarnation; /* 1, 2, ... */
@@ -59,10 +59,10 @@ struct job_seat {
 
 /* Takes a task's place: writes its pid file and counts the start. ERR_RETRY naming the process that
  * has it. */
-int job_enter(struct job *job, const char *task, struct job_seat *seat, struct error *err);
+int job_enter(struct job *job, const char *task, struct job_slot *slot, struct error *err);
 
 /* Gives it back; pid file and socket are gone. For a process that ends well. */
-void job_leave(struct job *job, struct job_seat *seat);
+void job_leave(struct job *job, struct job_slot *slot);
 
 /* Writes the address where a task listens into the cluster file. ERR_CONFIG when that does not have
  * the task. */

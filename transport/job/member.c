@@ -48,12 +48,12 @@ static int find_self(struct member *member, const char *task, struct error *err)
     return 0;
 }
 
-static int take_seat(struct member *member, struct error *err)
+static int take_slot(struct member *member, struct error *err)
 {
     if (!member->job.folder)
         return 0;
-    int code = job_enter(&member->job, member->task, &member->seat, err);
-    member->is_seated = !code;
+    int code = job_enter(&member->job, member->task, &member->slot, err);
+    member->has_slot = !code;
     if (!member->options.key_file && !member->options.no_key)
         member->key_path = job_path(&member->job, "", "key");
     return code;
@@ -76,11 +76,11 @@ int member_open(struct member *member, const struct member_options *options, str
         return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
     if (read_cluster(member, task, err) ||
         find_self(member, options->task || !*task ? options->task : task, err) ||
-        take_seat(member, err))
+        take_slot(member, err))
         return err->code;
     struct hub_options hub = {
         .peers = {.task = member->task,
-                  .incarnation = member->is_seated ? member->seat.incarnation : 0,
+                  .incarnation = member->has_slot ? member->slot.incarnation : 0,
                   .producer = options->producer,
                   .folder = options->job_folder,
                   .key_file = options->key_file ? options->key_file : member->key_path,
@@ -95,8 +95,8 @@ int member_open(struct member *member, const struct member_options *options, str
 void member_close(struct member *member)
 {
     hub_free(member->hub);
-    if (member->is_seated)
-        job_leave(&member->job, &member->seat);
+    if (member->has_slot)
+        job_leave(&member->job, &member->slot);
     if (member->job.folder)
         job_close(&member->job);
     mem_free(member->key_path);
@@ -117,7 +117,7 @@ int member_listen(struct member *member, struct address *bound, struct error *er
         cluster_find(&member->cluster, member->job_name, member->index);
     if (peers_listen(hub_peers(member->hub), self->address, bound, err))
         return error_prefix(err, "%s: ", member->task);
-    if (!member->is_seated)
+    if (!member->has_slot)
         return 0;
     return listen_in_job(member, err) ? err->code
                                       : job_publish(&member->job, member->task, bound->text, err);

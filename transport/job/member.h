@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A process as a task of a cluster: what its options name, found and opened. The cluster comes from
- * a file, or from the directory of a running job, where the process then takes its task's seat.
+ * a file, or from the directory of a running job, where the process then takes its task's slot.
  */
 #ifndef TF_TRANSPORT_MEMBER_H
 #define TF_TRANSPORT_MEMBER_H
@@ -34,8 +34,8 @@ struct member {
     char task[TASK_TEXT_BYTES], job_name[DEVICE_WORD_BYTES]; /* "worker:0", "worker" */
     int index;
     struct job job; /* with a folder if there is one */
-    struct job_seat seat;
-    bool is_seated;
+    struct job_slot slot;
+    bool has_slot;
     char *key_path; /* in the job's folder */
     struct hub *hub;
 };

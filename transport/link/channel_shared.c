@@ -100,14 +100,14 @@ static bool poll_rings(void *context)
     bool room = waits && ring_has_room(&shared->out), data = ring_has_data(&shared->in);
     if (!room && !data)
         return false;
-    link_hold(link);
+    link_retain(link);
     if (room) {
         atomic_store(&shared->waits, false);
         link_can_write(link);
     }
     if (data && link->state != LINK_CLOSED)
         link_can_read(link);
-    link_drop(link);
+    link_release(link);
     return true;
 }
 

@@ -14,12 +14,12 @@
 #define LEASE_CHECKS 8 /* in a lease; it is over one check early, so that nobody waits longer */
 #define PINGS 3        /* in a lease */
 
-void link_hold(struct link *link)
+void link_retain(struct link *link)
 {
     atomic_fetch_add_explicit(&link->holders, 1, memory_order_relaxed);
 }
 
-void link_drop(struct link *link)
+void link_release(struct link *link)
 {
     if (!link || atomic_fetch_sub_explicit(&link->holders, 1, memory_order_acq_rel) != 1)
         return;
@@ -54,7 +54,7 @@ static void finish(struct link *link)
         link->channel->type->stop(link->channel);
     link->config->closed(link->config->context, link, &link->why);
     shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
-    link_drop(link);
+    link_release(link);
 }
 
 /* The reason, with the peer's name in front, unless there is one already. */
@@ -140,7 +140,7 @@ static void close_posted(void *argument)
             tell(link, &link->why);
         finish(link);
     }
-    link_drop(link);
+    link_release(link);
 }
 
 void link_close(struct link *link, const struct error *why)
@@ -157,7 +157,7 @@ void link_close(struct link *link, const struct error *why)
     pthread_mutex_unlock(&link->out.lock);
     if (!first)
         return;
-    link_hold(link);
+    link_retain(link);
     loop_post(link->loop, close_posted, link);
 }
 
@@ -241,7 +241,7 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
     struct link *link = context;
     (void)fd;
     loop_worked(link->loop);
-    link_hold(link);
+    link_retain(link);
     link->ending |= (what & EV_CLOSED) != 0;
     if (link->channel->type->ready)
         link->channel->type->ready(link->channel);
@@ -252,7 +252,7 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
     bool news = what & ~EV_WRITE & ~EV_ET || !link->channel->drains;
     if (news && link->state != LINK_HANDSHAKE && link->state != LINK_CLOSED)
         link_can_read(link);
-    link_drop(link);
+    link_release(link);
 }
 
 struct link *link_new(struct loop *loop, const struct link_config *config, struct channel *channel,
@@ -289,11 +289,11 @@ static bool poll_socket(void *context)
 {
     struct link *link = context;
     uint64_t before = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
-    link_hold(link);
+    link_retain(link);
     link_can_read(link);
     bool found = link->state == LINK_CLOSED ||
                  atomic_load_explicit(&link->bytes_in, memory_order_relaxed) != before;
-    link_drop(link);
+    link_release(link);
     return found;
 }
 
@@ -348,15 +348,15 @@ void *link_user(const struct link *link)
     return link->user;
 }
 
-void link_count_lent(struct link *link, uint64_t in, uint64_t out)
+void link_count_shared(struct link *link, uint64_t in, uint64_t out)
 {
-    atomic_fetch_add_explicit(&link->lent_in, in, memory_order_relaxed);
-    atomic_fetch_add_explicit(&link->lent_out, out, memory_order_relaxed);
+    atomic_fetch_add_explicit(&link->shared_in, in, memory_order_relaxed);
+    atomic_fetch_add_explicit(&link->shared_out, out, memory_order_relaxed);
 }
 
 struct link_stats link_stats(const struct link *link)
 {
     return (struct link_stats){atomic_load(&link->bytes_in),   atomic_load(&link->bytes_out),
                                atomic_load(&link->records_in), atomic_load(&link->records_out),
-                               atomic_load(&link->lent_in),    atomic_load(&link->lent_out)};
+                               atomic_load(&link->shared_in),  atomic_load(&link->shared_out)};
 }

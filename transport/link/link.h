@@ -7,8 +7,8 @@
  * Links come from a set of peers (transport/link/peers.h), which dials and listens.
  *
  * Life: a link lives until its `closed` was called; who keeps one longer, or uses it in a thread
- * other than the loop's, holds it (link_hold, link_drop). After it was closed sending fails with
- * the reason, and nothing else happens.
+ * other than the loop's, holds it (link_retain, link_release). After it was closed sending fails
+ * with the reason, and nothing else happens.
  *
  * A side that has nothing to send sends a ping every third of the lease; one that hears nothing for
  * a lease closes the link. Only time during which the loop runs counts as hearing nothing.
@@ -74,8 +74,8 @@ uint64_t link_waiting(const struct link *link);
  * only the first call counts. */
 void link_close(struct link *link, const struct error *why);
 
-void link_hold(struct link *link);
-void link_drop(struct link *link);
+void link_retain(struct link *link);
+void link_release(struct link *link);
 
 /* What the peer said of itself; valid as long as the link. Empty before it is opened. */
 const struct link_hello *link_peer(const struct link *link);
@@ -103,11 +103,12 @@ bool link_shares_memory(const struct link *link);
 
 struct link_stats {
     uint64_t bytes_in, bytes_out, records_in, records_out; /* pings and hellos included */
-    uint64_t lent_in, lent_out; /* bytes of values that stayed where they were (flow_lend.h) */
+    uint64_t shared_in, shared_out; /* bytes of values that stayed where they were
+                                       (transport/value/flow_shared.h) */
 };
 
-/* Counts bytes of values that were lent. Any thread. */
-void link_count_lent(struct link *link, uint64_t in, uint64_t out);
+/* Counts bytes of values that were shared. Any thread. */
+void link_count_shared(struct link *link, uint64_t in, uint64_t out);
 
 struct link_stats link_stats(const struct link *link); /* any thread */
 

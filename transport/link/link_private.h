@@ -84,7 +84,7 @@ struct link {
     double ping_seconds;
     uint64_t kept_out; /* the keeper's: bytes_out at its last look */
     double kept_at;    /* and when that changed */
-    atomic_uint_least64_t bytes_in, bytes_out, records_in, records_out, lent_in, lent_out;
+    atomic_uint_least64_t bytes_in, bytes_out, records_in, records_out, shared_in, shared_out;
 };
 
 /* Takes the connected, non-blocking socket with the channel over it. The link belongs to itself: it

@@ -198,7 +198,7 @@ static void can_read_posted(void *argument)
     struct link *link = argument;
     if (link->state != LINK_CLOSED)
         link_can_read(link);
-    link_drop(link);
+    link_release(link);
 }
 
 void link_can_read(struct link *link)
@@ -221,6 +221,6 @@ void link_can_read(struct link *link)
     }
     if (link->state == LINK_CLOSED)
         return;
-    link_hold(link); /* others first */
+    link_retain(link); /* others first */
     loop_post(link->loop, can_read_posted, link);
 }

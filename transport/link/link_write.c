@@ -17,7 +17,7 @@ static void can_write_posted(void *argument)
     struct link *link = argument;
     if (link->state != LINK_CLOSED)
         link_can_write(link);
-    link_drop(link);
+    link_release(link);
 }
 
 /* The peer may have said why before it went: that is read first. */
@@ -30,7 +30,7 @@ static void write_failed_posted(void *argument)
         link_ended(link);
     else if (link->state != LINK_CLOSED)
         link_fail(link, &link->write_error);
-    link_drop(link);
+    link_release(link);
 }
 
 /* Nobody else writes any more. */
@@ -39,7 +39,7 @@ static void write_failed(struct link *link)
     int number = errno;
     error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
               link->channel->type->error_text(link->channel, number));
-    link_hold(link);
+    link_retain(link);
     loop_post(link->loop, write_failed_posted, link);
 }
 
@@ -55,7 +55,7 @@ static bool leave(struct link *link, enum outbox_state state)
         out->state = state;
     pthread_mutex_unlock(&out->lock);
     if (drained && !loop_is_current(link->loop)) { /* the loop waits for it, to end the link */
-        link_hold(link);
+        link_retain(link);
         loop_post(link->loop, can_write_posted, link);
     }
     return !stay;
@@ -68,7 +68,7 @@ static void pause_writing(struct link *link)
     link->out.state = OUTBOX_FULL; /* whoever comes by may go on */
     link->out.again = false;
     pthread_mutex_unlock(&link->out.lock);
-    link_hold(link);
+    link_retain(link);
     loop_post(link->loop, can_write_posted, link);
 }
 

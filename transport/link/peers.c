@@ -297,7 +297,7 @@ struct link *peers_find(struct peers *peers, const char *task)
     pthread_mutex_lock(&peers->lock);
     if (map_get(&peers->by_task, task, &value)) {
         link = (struct link *)(intptr_t)value;
-        link_hold(link);
+        link_retain(link);
     }
     pthread_mutex_unlock(&peers->lock);
     return link;

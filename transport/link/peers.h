@@ -66,8 +66,8 @@ int peers_connect(struct peers *peers, const char *task, const char *address, do
  * the last call is the error; ERR_RETRY: loop_stop was called. */
 int peers_wait(struct peers *peers, struct error *err);
 
-/* The open link to a task, whichever side dialed, held for the caller (link_drop); NULL: none. Any
- * thread. */
+/* The open link to a task, whichever side dialed, held for the caller (link_release); NULL: none.
+ * Any thread. */
 struct link *peers_find(struct peers *peers, const char *task);
 
 /* Calls for every open link, tools' included. */

@@ -29,7 +29,7 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
         return;
     exchange_route(session->exchange, task->name, peer);
     pthread_mutex_lock(&session->lock);
-    task->peer = peer_hold(peer);
+    task->peer = peer_retain(peer);
     driver_changed(session);
     pthread_mutex_unlock(&session->lock);
 }

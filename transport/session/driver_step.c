@@ -50,7 +50,7 @@ static void cancel_remote(const struct driver_step *step, const struct remote_ru
     struct call *call = mem_alloc(sizeof *call);
     struct error ignored = ERROR_INIT;
     call->replied = cancel_replied;
-    call->peer = peer_hold(run->task->peer);
+    call->peer = peer_retain(run->task->peer);
     msgpack_packer *packer =
         hub_call_begin(session->options.hub, run->task->peer, "cancel", 4, call, &ignored);
     if (packer) {

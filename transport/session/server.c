@@ -90,7 +90,7 @@ struct server *server_new(const struct server_options *options)
         server->options.timeout = 30;
     server->watcher = (struct hub_watcher){opened, lost, failed, NULL};
     hub_watch(hub, &server->watcher);
-    server->drives = drives_new(&server->options, update_failed, server);
+    server->updates = update_loops_new(&server->options, update_failed, server);
     hub_verb(hub, "open", server_verb_open, server);
     hub_verb(hub, "close", server_verb_close, server);
     hub_verb(hub, "register", server_verb_register, server);
@@ -116,7 +116,7 @@ void server_free(struct server *server)
         return;
     server->ends = true;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", server->options.task);
-    drives_free(server->drives);
+    update_loops_free(server->updates);
     for (struct served *served = server->sessions; served; served = next) {
         next = served->next;
         served_close(served, &why);

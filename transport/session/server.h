@@ -9,7 +9,7 @@
  *   cancel    ends a step, with the reason
  *   read      the value of a variable of the session's graph
  *   write     gives it one
- *   drive     runs an entry again and again (transport/session/drive.h)
+ *   update    runs an entry again and again (transport/session/update_loop.h)
  *   close     ends a session and all that runs in it
  *   info      what the task is, and how much it does
  *

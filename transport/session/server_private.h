@@ -8,13 +8,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "transport/session/drive.h"
 #include "transport/session/server.h"
+#include "transport/session/update_loop.h"
 
 struct server {
     struct server_options options;
     struct hub_watcher watcher; /* its owner is found by offsetof */
-    struct drives *drives;
+    struct update_loops *updates;
     struct served *sessions; /* of the loop's thread */
     int n_sessions;
     bool ends;
@@ -84,7 +84,7 @@ void server_verb_cancel(void *context, const struct query *query);
 void served_cancel_all(struct served *served, const struct error *why);
 
 /* Keeps a session that is served from being freed, from any thread. */
-void served_hold(struct served *served);
+void served_retain(struct served *served);
 void served_drop(struct served *served);
 
 /* server_variables.c: the verbs read and write. */

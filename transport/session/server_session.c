@@ -198,7 +198,7 @@ void server_verb_open(void *context, const struct query *query)
     struct error err = ERROR_INIT;
     struct served *served = mem_alloc(sizeof *served);
     served->server = server;
-    served->owner = peer_hold(query->peer);
+    served->owner = peer_retain(query->peer);
     served->is_opening = true;
     served->open_query = query->id;
     pthread_mutex_init(&served->lock, NULL);

@@ -94,7 +94,7 @@ static void last_is_over(void *argument)
     served_free(argument);
 }
 
-void served_hold(struct served *served)
+void served_retain(struct served *served)
 {
     pthread_mutex_lock(&served->lock);
     served->n_holders++;
@@ -276,7 +276,7 @@ void server_verb_step(void *context, const struct query *query)
         return;
     }
     step->query = query->id;
-    step->asker = peer_hold(query->peer);
+    step->asker = peer_retain(query->peer);
     atomic_init(&step->holders, 1);
     int code = read_step(step, query, &err);
     if (!code && step->step.number && FAILPOINT("server.step"))

@@ -101,8 +101,8 @@ static void start_access(struct server *server, const struct query *query, bool 
         return;
     struct access *access = mem_alloc(sizeof *access);
     *access = (struct access){
-        .served = served, .asker = peer_hold(query->peer), .query = query->id, .writes = writes};
-    served_hold(served);
+        .served = served, .asker = peer_retain(query->peer), .query = query->id, .writes = writes};
+    served_retain(served);
     int code = read_query(access, query, &err);
     if (!code && writes)
         tensor_share(&access->value, &query->record->tensors[0].tensor);

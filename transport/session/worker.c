@@ -90,7 +90,7 @@ static int run(void *context, const struct session_call *call, struct step *step
     return code;
 }
 
-void worker_drive(struct worker *worker, struct driver *driver)
+void worker_bind_driver(struct worker *worker, struct driver *driver)
 {
     driver->run = run;
     driver->run_context = worker;
@@ -298,7 +298,7 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     *counted = 0;
     int code = initialize(worker, driver, origin, counted, err);
     if (!code)
-        code = worker_ask_to_drive(worker, err);
+        code = worker_ask_for_updates(worker, err);
     return code ? code : join(worker, driver, counted, err);
 }
 

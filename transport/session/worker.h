@@ -34,7 +34,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
 void worker_close(struct worker *worker);
 
 /* Has the driver run its steps here. */
-void worker_drive(struct worker *worker, struct driver *driver);
+void worker_bind_driver(struct worker *worker, struct driver *driver);
 
 /* What a worker has to begin with. */
 struct worker_origin {

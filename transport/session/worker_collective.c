@@ -45,7 +45,7 @@ static int meet(struct worker *worker, const char *const *tasks, const int *indi
     struct member *member = &worker->member;
     const struct member_options *options = &member->options;
     const char **addresses = mem_array((size_t)n, sizeof *addresses);
-    struct collective_meet meeting = {.addresses = addresses,
+    struct collective_join meeting = {.addresses = addresses,
                                       .seconds =
                                           options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
                                       .waiting = options->waiting,
@@ -58,7 +58,7 @@ static int meet(struct worker *worker, const char *const *tasks, const int *indi
     for (int k = 0; !code && k < n; k++)
         addresses[k] = cluster_find(&member->cluster, member->job_name, indices[k])->address;
     if (!code)
-        code = collective_links_meet(worker->collective, &meeting, err);
+        code = collective_links_join(worker->collective, &meeting, err);
     mem_free(addresses);
     return code;
 }

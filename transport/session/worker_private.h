@@ -27,7 +27,8 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
                             struct error *err);
 void worker_leave_collective(struct worker *worker);
 
-/* worker_drive.c: where a graph has a ClockRound, has the shard that it is on drive its entry. */
-int worker_ask_to_drive(struct worker *worker, struct error *err);
+/* worker_update.c: where a graph has a ClockRound, has the shard that it is on run its
+ * entry. */
+int worker_ask_for_updates(struct worker *worker, struct error *err);
 
 #endif

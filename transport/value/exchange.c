@@ -129,7 +129,7 @@ void exchange_route(struct exchange *exchange, const char *task, struct peer *pe
         if (strcmp(route->task, task) != 0)
             continue;
         peer_release(route->peer);
-        route->peer = peer_hold(peer);
+        route->peer = peer_retain(peer);
     }
     pthread_mutex_unlock(&exchange->lock);
 }
@@ -164,7 +164,7 @@ void exchange_forget(struct exchange *exchange, uint64_t step)
     pthread_mutex_lock(&exchange->lock);
     for (size_t i = 0; i < exchange->routes.n; i++)
         if (exchange->routes.items[i].peer)
-            vec_push(&peers, peer_hold(exchange->routes.items[i].peer));
+            vec_push(&peers, peer_retain(exchange->routes.items[i].peer));
     pthread_mutex_unlock(&exchange->lock);
     for (size_t i = 0; i < peers.n; i++) {
         flow_forget(peers.items[i], exchange->session, step);
@@ -199,7 +199,7 @@ static int find_route(void *context, const char *device, struct peer **peer, str
     } else {
         const struct route *route = &exchange->routes.items[index];
         if (route->peer)
-            *peer = peer_hold(route->peer);
+            *peer = peer_retain(route->peer);
         else if (strcmp(route->task, exchange->task) != 0)
             code = error_set(err, ERR_UNAVAILABLE, "there is no link to %s", route->task);
     }
@@ -248,7 +248,7 @@ int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous *
     } else {
         struct rendezvous **early = exchange_step(exchange, step);
         *rendezvous = early ? *early : exchange_make_step(exchange, step);
-        remote_hold(*rendezvous);
+        remote_retain(*rendezvous);
         exchange->begun = step;
     }
     pthread_mutex_unlock(&exchange->lock);

@@ -52,7 +52,7 @@ static int find_target(struct exchange *exchange, const struct value_id *id,
         if (!comes_from(exchange, expected, arrival->peer))
             code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
         else if ((*rendezvous = step_for(exchange, id->step)))
-            remote_hold(*rendezvous);
+            remote_retain(*rendezvous);
         pthread_mutex_unlock(&exchange->lock);
     }
     return code;
@@ -83,17 +83,17 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
                     struct error *err)
 {
     struct arrival arrival = {.peer = peer};
-    struct tensor lent = TENSOR_INIT;
+    struct tensor shared = TENSOR_INIT;
     struct value_id id;
     int code = 0;
     bool comes = true;
     if (!value_id_read(&id, record) || record->n_tensors > (record->kind == RECORD_VALUE))
         code = error_set(err, ERR_PROTOCOL, "a value record that says not which it is");
     record_get_bool(&record->header, "granted", &arrival.granted);
-    if (!code && record->kind == RECORD_LEND) {
-        code = flow_take_lent(peer, record, &lent, err);
-        comes = lent.buffer; /* else as bytes */
-        arrival.value = &lent;
+    if (!code && record->kind == RECORD_SHARE) {
+        code = flow_take_shared(peer, record, &shared, err);
+        comes = shared.buffer; /* else as bytes */
+        arrival.value = &shared;
     } else if (!code && record->n_tensors) {
         arrival.value = &record->tensors[0].tensor;
     }
@@ -104,7 +104,7 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
     }
     if (!code && comes)
         code = arrive(all, &id, &arrival, remote_arrived, err);
-    tensor_release(&lent);
+    tensor_release(&shared);
     return code;
 }
 
@@ -135,7 +135,7 @@ static void collect(struct exchange *exchange, const struct peer *peer, rendezvo
 {
     pthread_mutex_lock(&exchange->lock);
     for (size_t i = 0; i < exchange->steps.n && routes_to(exchange, peer); i++) {
-        remote_hold(exchange->steps.items[i]);
+        remote_retain(exchange->steps.items[i]);
         vec_push(steps, exchange->steps.items[i]);
     }
     pthread_mutex_unlock(&exchange->lock);

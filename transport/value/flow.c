@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "transport/value/flow_lend.h"
+#include "transport/value/flow_shared.h"
 
 /* What the receiver has not granted yet. */
 struct announced {
@@ -26,7 +26,7 @@ struct peer {
     uint64_t credit;              /* bytes that may be sent without a grant */
     uint64_t owed;                /* of these the peer may be told that they are free again */
     VEC(struct announced) announced;
-    struct lending lending;
+    struct sharing sharing;
 };
 
 struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
@@ -40,11 +40,11 @@ struct peer *peer_new(struct link *link, uint64_t window, struct segments *segme
     peer->text = mem_strdup(link_name(link));
     peer->window = peer->credit = window;
     pthread_mutex_init(&peer->lock, NULL);
-    lending_init(&peer->lending, segments, link_shares_memory(link));
+    sharing_init(&peer->sharing, segments, link_shares_memory(link));
     return peer;
 }
 
-struct peer *peer_hold(struct peer *peer)
+struct peer *peer_retain(struct peer *peer)
 {
     atomic_fetch_add(&peer->holders, 1);
     return peer;
@@ -63,7 +63,7 @@ void peer_release(struct peer *peer)
     for (size_t i = 0; i < peer->announced.n; i++)
         announced_release(&peer->announced.items[i]);
     vec_release(&peer->announced);
-    lending_release(&peer->lending);
+    sharing_release(&peer->sharing);
     pthread_mutex_destroy(&peer->lock);
     mem_free(peer->task);
     mem_free(peer->text);
@@ -101,7 +101,7 @@ void peer_close(struct peer *peer, const struct error *why)
     for (size_t i = 0; i < peer->announced.n; i++)
         announced_release(&peer->announced.items[i]);
     peer->announced.n = 0;
-    lending_release(&peer->lending);
+    sharing_release(&peer->sharing);
     pthread_mutex_unlock(&peer->lock);
 }
 
@@ -171,8 +171,8 @@ static int send_bytes(struct peer *peer, const struct value_id *id, const struct
 static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
                       bool granted, struct error *err)
 {
-    if (value && lending_can(&peer->lending, value))
-        return lending_lend(&peer->lending, peer->link, id, value, granted, err);
+    if (value && sharing_can(&peer->sharing, value))
+        return sharing_send(&peer->sharing, peer->link, id, value, granted, err);
     return send_bytes(peer, id, value, granted, err);
 }
 
@@ -200,7 +200,7 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
     uint64_t bytes = flow_cost(value);
     struct tensor copy = TENSOR_INIT;
     int code;
-    if (value && lending_copy(&peer->lending, value, &copy))
+    if (value && sharing_copy(&peer->sharing, value, &copy))
         value = &copy;
     pthread_mutex_lock(&peer->lock);
     if (!peer->link) {
@@ -303,31 +303,31 @@ int flow_granted(struct peer *peer, const struct record *record, struct error *e
     return code;
 }
 
-int flow_take_lent(struct peer *peer, const struct record *record, struct tensor *value,
-                   struct error *err)
+int flow_take_shared(struct peer *peer, const struct record *record, struct tensor *value,
+                     struct error *err)
 {
     pthread_mutex_lock(&peer->lock);
     struct link *link = peer->link;
     pthread_mutex_unlock(&peer->lock);
-    if (!peer->lending.segments || !link || !link_shares_memory(link))
-        return error_set(err, ERR_PROTOCOL, "lends a value where no memory is shared");
-    int code = lending_take(peer, peer->lending.segments, record, value, err);
+    if (!peer->sharing.segments || !link || !link_shares_memory(link))
+        return error_set(err, ERR_PROTOCOL, "shares a value where no memory is shared");
+    int code = sharing_take(peer, peer->sharing.segments, record, value, err);
     if (!code && value->type != DTYPE_INVALID)
-        link_count_lent(link, tensor_bytes(value), 0);
+        link_count_shared(link, tensor_bytes(value), 0);
     return code;
 }
 
 int flow_answered(struct peer *peer, const struct record *record, struct error *err)
 {
-    struct lent back = {0};
+    struct shared_value back = {0};
     int code = 0;
     pthread_mutex_lock(&peer->lock);
-    if (peer->link && !lending_answered(&peer->lending, peer->link, record, &back))
+    if (peer->link && !sharing_answered(&peer->sharing, peer->link, record, &back))
         code = error_set(err, ERR_PROTOCOL, "answers a loan that there is not");
     else if (peer->link && back.value.buffer)
         code = send_bytes(peer, &back.id, &back.value, back.granted, err);
     pthread_mutex_unlock(&peer->lock);
-    lent_release(&back);
+    shared_value_release(&back);
     return code;
 }
 

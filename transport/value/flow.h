@@ -39,7 +39,7 @@ struct segments;
  * `segments`: of this process, for large values of peers that share memory; NULL: none. In the
  * loop's thread. */
 struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments);
-struct peer *peer_hold(struct peer *peer);
+struct peer *peer_retain(struct peer *peer);
 void peer_release(struct peer *peer);
 
 const char *peer_task(const struct peer *peer); /* "ps:0"; "" for a tool */
@@ -78,11 +78,11 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step);
 bool flow_charge(struct peer *peer, uint64_t bytes);
 /* It was taken or dropped: the credit goes back, in batches. */
 void flow_return(struct peer *peer, uint64_t bytes);
-/* The record `lend` of the peer that offers a value: of *value the type DTYPE_INVALID if it comes
+/* The record `share` of the peer that offers a value: of *value the type DTYPE_INVALID if it comes
  * as bytes instead. ERR_PROTOCOL. */
-int flow_take_lent(struct peer *peer, const struct record *record, struct tensor *value,
-                   struct error *err);
-/* The record `lend` that answers. ERR_PROTOCOL. */
+int flow_take_shared(struct peer *peer, const struct record *record, struct tensor *value,
+                     struct error *err);
+/* The record `share` that answers. ERR_PROTOCOL. */
 int flow_answered(struct peer *peer, const struct record *record, struct error *err);
 /* Allows what was announced. */
 void flow_grant(struct peer *peer, const struct value_id *id);

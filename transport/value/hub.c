@@ -160,7 +160,7 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
         return take_reply(hub, peer, record, err);
     case RECORD_VALUE:
         return exchanges_value(hub->exchanges, peer, record, err);
-    case RECORD_LEND:
+    case RECORD_SHARE:
         return record_field(&record->header, "answer")
                    ? flow_answered(peer, record, err)
                    : exchanges_value(hub->exchanges, peer, record, err);
@@ -344,7 +344,7 @@ struct peer *hub_peer(struct hub *hub, const char *task)
     pthread_mutex_lock(&hub->lock);
     for (size_t i = 0; i < hub->open.n && !found; i++)
         if (!strcmp(peer_task(hub->open.items[i]), task))
-            found = peer_hold(hub->open.items[i]);
+            found = peer_retain(hub->open.items[i]);
     pthread_mutex_unlock(&hub->lock);
     return found;
 }

@@ -12,15 +12,15 @@
 #include "base/memory.h"
 #include "graph/task.h"
 
-enum meeting_state {
-    MEETING_WAITING,   /* a receiver waits */
-    MEETING_VALUE,     /* a value waits */
-    MEETING_ANNOUNCED, /* a peer waits for the grant */
-    MEETING_GRANTED,   /* it was granted; a receiver waits */
+enum remote_item_state {
+    ITEM_WAITING,   /* a receiver waits */
+    ITEM_VALUE,     /* a value waits */
+    ITEM_ANNOUNCED, /* a peer waits for the grant */
+    ITEM_GRANTED,   /* it was granted; a receiver waits */
 };
 
-struct meeting {
-    enum meeting_state state;
+struct remote_item {
+    enum remote_item_state state;
     const char *key;
     uint64_t iteration;
     const char *from;                 /* the device that a receiver waits for */
@@ -28,7 +28,7 @@ struct meeting {
     struct tensor value;              /* zeroed: dead */
     struct peer *peer;                /* that sent or announced it, held; NULL: this task */
     uint64_t charged;
-    struct meeting *next;
+    struct remote_item *next;
 };
 
 struct remote {
@@ -38,46 +38,46 @@ struct remote {
     atomic_int holders;
     size_t n_buckets;
     pthread_mutex_t lock; /* guards what follows; held to set the reason */
-    struct meeting **buckets;
+    struct remote_item **buckets;
     _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
 };
 
-static struct meeting **find(struct remote *remote, const char *key, uint64_t iteration)
+static struct remote_item **find(struct remote *remote, const char *key, uint64_t iteration)
 {
     uint64_t hash = hash_bytes(key, strlen(key), iteration);
-    struct meeting **at = &remote->buckets[hash & (remote->n_buckets - 1)];
+    struct remote_item **at = &remote->buckets[hash & (remote->n_buckets - 1)];
     while (*at &&
            ((*at)->iteration != iteration || ((*at)->key != key && strcmp((*at)->key, key) != 0)))
         at = &(*at)->next;
     return at;
 }
 
-static struct meeting *add(struct meeting **at, enum meeting_state state, const char *key,
-                           uint64_t iteration)
+static struct remote_item *add(struct remote_item **at, enum remote_item_state state,
+                               const char *key, uint64_t iteration)
 {
-    struct meeting *meeting = mem_alloc(sizeof *meeting);
-    meeting->state = state;
-    meeting->key = key;
-    meeting->iteration = iteration;
-    meeting->next = *at;
-    *at = meeting;
-    return meeting;
+    struct remote_item *item = mem_alloc(sizeof *item);
+    item->state = state;
+    item->key = key;
+    item->iteration = iteration;
+    item->next = *at;
+    *at = item;
+    return item;
 }
 
-static struct meeting *take(struct meeting **at)
+static struct remote_item *take(struct remote_item **at)
 {
-    struct meeting *meeting = *at;
-    *at = meeting->next;
-    return meeting;
+    struct remote_item *item = *at;
+    *at = item->next;
+    return item;
 }
 
-static void meeting_free(struct meeting *meeting)
+static void item_free(struct remote_item *item)
 {
-    if (meeting->charged)
-        flow_return(meeting->peer, meeting->charged);
-    peer_release(meeting->peer);
-    tensor_release(&meeting->value);
-    mem_free(meeting);
+    if (item->charged)
+        flow_return(item->peer, item->charged);
+    peer_release(item->peer);
+    tensor_release(&item->value);
+    mem_free(item);
 }
 
 static int twice(const char *key, const char *what, int code, struct error *err)
@@ -85,39 +85,39 @@ static int twice(const char *key, const char *what, int code, struct error *err)
     return error_set(err, code, "'%s' is %s twice in one iteration", key, what);
 }
 
-static bool has_waiter(const struct meeting *meeting)
+static bool has_waiter(const struct remote_item *item)
 {
-    return meeting->state == MEETING_WAITING || meeting->state == MEETING_GRANTED;
+    return item->state == ITEM_WAITING || item->state == ITEM_GRANTED;
 }
 
 /* ---- what comes ---- */
 
 /* With the lock. *met is who waits for it, taken out of the table; NULL: it waits itself. */
-static int place_value(struct remote *remote, const struct arrival *arrival, struct meeting **met,
-                       struct error *err)
+static int place_value(struct remote *remote, const struct arrival *arrival,
+                       struct remote_item **met, struct error *err)
 {
-    struct meeting **at = find(remote, arrival->key, arrival->iteration), *there = *at;
+    struct remote_item **at = find(remote, arrival->key, arrival->iteration), *there = *at;
     int wrong = arrival->peer ? ERR_PROTOCOL : ERR_INTERNAL;
-    if (arrival->granted && !(there && there->state == MEETING_GRANTED))
+    if (arrival->granted && !(there && there->state == ITEM_GRANTED))
         return error_set(err, wrong, "'%s' was sent without its grant", arrival->key);
-    if (there && (there->state == MEETING_WAITING || arrival->granted)) {
+    if (there && (there->state == ITEM_WAITING || arrival->granted)) {
         *met = take(at);
         return 0;
     }
     if (there)
         return twice(arrival->key, "sent", wrong, err);
-    struct meeting *meeting = add(at, MEETING_VALUE, arrival->key, arrival->iteration);
+    struct remote_item *item = add(at, ITEM_VALUE, arrival->key, arrival->iteration);
     if (arrival->value)
-        tensor_share(&meeting->value, arrival->value);
-    meeting->peer = arrival->peer ? peer_hold(arrival->peer) : NULL;
-    meeting->charged = arrival->charged;
+        tensor_share(&item->value, arrival->value);
+    item->peer = arrival->peer ? peer_retain(arrival->peer) : NULL;
+    item->charged = arrival->charged;
     return 0;
 }
 
 int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival, struct error *err)
 {
     struct remote *remote = (struct remote *)rendezvous;
-    struct meeting *met = NULL;
+    struct remote_item *met = NULL;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
     bool kept = !remote->reason && !(code = place_value(remote, arrival, &met, err));
@@ -126,7 +126,7 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
         flow_return(arrival->peer, arrival->charged);
     if (met) {
         met->waiter->arrived(met->waiter, arrival->value, NULL);
-        meeting_free(met);
+        item_free(met);
     }
     return code;
 }
@@ -139,12 +139,12 @@ int remote_announced(struct rendezvous *rendezvous, const struct arrival *arriva
     bool grant = false;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
-    struct meeting **at = find(remote, arrival->key, arrival->iteration);
+    struct remote_item **at = find(remote, arrival->key, arrival->iteration);
     if (!remote->reason && !*at) {
-        add(at, MEETING_ANNOUNCED, arrival->key, arrival->iteration)->peer =
-            peer_hold(arrival->peer);
-    } else if (!remote->reason && (*at)->state == MEETING_WAITING) {
-        (*at)->state = MEETING_GRANTED;
+        add(at, ITEM_ANNOUNCED, arrival->key, arrival->iteration)->peer =
+            peer_retain(arrival->peer);
+    } else if (!remote->reason && (*at)->state == ITEM_WAITING) {
+        (*at)->state = ITEM_GRANTED;
         grant = true;
     } else if (!remote->reason) {
         code = twice(arrival->key, "sent", ERR_PROTOCOL, err);
@@ -194,27 +194,27 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     struct remote *remote = (struct remote *)rendezvous;
     struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration};
     struct error failure = ERROR_INIT;
-    struct meeting *met = NULL;
+    struct remote_item *met = NULL;
     struct peer *granted = NULL;
     char *granted_key = NULL; /* a copy: whoever aborts may end the waiter, and free its graph */
     pthread_mutex_lock(&remote->lock);
-    struct meeting **at = find(remote, key->tensor_name, key->iteration);
+    struct remote_item **at = find(remote, key->tensor_name, key->iteration);
     if (remote->reason) {
         failure = *remote->reason;
-    } else if (*at && (*at)->state == MEETING_VALUE) {
+    } else if (*at && (*at)->state == ITEM_VALUE) {
         met = take(at);
     } else if (*at && has_waiter(*at)) {
         twice(key->tensor_name, "received", ERR_INTERNAL, &failure);
     } else {
-        struct meeting *meeting =
-            *at ? *at : add(at, MEETING_WAITING, key->tensor_name, key->iteration);
-        if (meeting->state == MEETING_ANNOUNCED) {
-            meeting->state = MEETING_GRANTED;
-            granted = peer_hold(meeting->peer);
+        struct remote_item *item =
+            *at ? *at : add(at, ITEM_WAITING, key->tensor_name, key->iteration);
+        if (item->state == ITEM_ANNOUNCED) {
+            item->state = ITEM_GRANTED;
+            granted = peer_retain(item->peer);
             id.key = granted_key = mem_strdup(key->tensor_name);
         }
-        meeting->waiter = waiter;
-        meeting->from = key->send_device;
+        item->waiter = waiter;
+        item->from = key->send_device;
     }
     pthread_mutex_unlock(&remote->lock);
     if (failure.code)
@@ -226,39 +226,39 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     if (met) {
         bool is_dead = met->value.type == DTYPE_INVALID;
         waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
-        meeting_free(met);
+        item_free(met);
     }
 }
 
 /* Takes all out of the table; with the lock. */
-static struct meeting *take_all(struct remote *remote)
+static struct remote_item *take_all(struct remote *remote)
 {
-    struct meeting *all = NULL;
+    struct remote_item *all = NULL;
     for (size_t i = 0; i < remote->n_buckets; i++) {
         while (remote->buckets[i]) {
-            struct meeting *meeting = take(&remote->buckets[i]);
-            meeting->next = all;
-            all = meeting;
+            struct remote_item *item = take(&remote->buckets[i]);
+            item->next = all;
+            all = item;
         }
     }
     return all;
 }
 
-static void meetings_free(struct meeting *meeting, const struct error *reason)
+static void meetings_free(struct remote_item *item, const struct error *reason)
 {
-    while (meeting) {
-        struct meeting *next = meeting->next;
-        if (has_waiter(meeting))
-            meeting->waiter->arrived(meeting->waiter, NULL, reason);
-        meeting_free(meeting);
-        meeting = next;
+    while (item) {
+        struct remote_item *next = item->next;
+        if (has_waiter(item))
+            item->waiter->arrived(item->waiter, NULL, reason);
+        item_free(item);
+        item = next;
     }
 }
 
 static void remote_abort(struct rendezvous *rendezvous, const struct error *reason)
 {
     struct remote *remote = (struct remote *)rendezvous;
-    struct meeting *all = NULL;
+    struct remote_item *all = NULL;
     pthread_mutex_lock(&remote->lock);
     if (!remote->reason) {
         all = take_all(remote);
@@ -303,7 +303,7 @@ struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t ses
     return &remote->interface;
 }
 
-void remote_hold(struct rendezvous *rendezvous)
+void remote_retain(struct rendezvous *rendezvous)
 {
     atomic_fetch_add(&((struct remote *)rendezvous)->holders, 1);
 }
@@ -333,7 +333,7 @@ bool remote_waits_for(struct rendezvous *rendezvous, const char *task, struct st
     char of[TASK_TEXT_BYTES];
     pthread_mutex_lock(&remote->lock);
     for (size_t i = 0; i < remote->n_buckets; i++)
-        for (const struct meeting *m = remote->buckets[i]; m && !found; m = m->next)
+        for (const struct remote_item *m = remote->buckets[i]; m && !found; m = m->next)
             if (has_waiter(m) && !task_of_device(of, m->from, &ignored) && !strcmp(of, task))
                 found = m->key;
     if (found)

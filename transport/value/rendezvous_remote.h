@@ -21,7 +21,7 @@ struct rendezvous_owner {
  * Keys that come are kept as they are given: they must stay as long. */
 struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t session, uint64_t step,
                               size_t n_keys);
-void remote_hold(struct rendezvous *rendezvous);
+void remote_retain(struct rendezvous *rendezvous);
 void remote_release(struct rendezvous *rendezvous);
 uint64_t remote_step(const struct rendezvous *rendezvous);
 

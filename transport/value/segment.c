@@ -18,7 +18,7 @@
 
 struct head { /* the memory's last page; the data comes first */
     uint64_t number;
-    atomic_int readers; /* tensors in it, and those that were lent and not borrowed yet */
+    atomic_int readers; /* tensors in it, and those that were shared and not mapped yet */
 };
 
 struct segment {
@@ -34,7 +34,7 @@ struct segment {
 
 struct segments {
     struct outgoing outgoing; /* first */
-    atomic_bool has_borrower;
+    atomic_bool has_reader;
     pthread_mutex_t lock;
     struct segment *all[SEGMENTS_MAX];
     int n;
@@ -96,7 +96,7 @@ static struct segment *segment_make(size_t bytes)
     return segment_map(fd, bytes, true);
 }
 
-static struct segment *segment_open(const struct lend_offer *offer)
+static struct segment *segment_open(const struct shared_offer *offer)
 {
     size_t bytes;
     int fd = memfd_open(offer->pid, offer->fd, &bytes);
@@ -255,7 +255,7 @@ static struct buffer *alloc(struct segments *segments, size_t bytes)
 static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type, size_t bytes)
 {
     struct segments *segments = (struct segments *)outgoing;
-    bool suits = atomic_load_explicit(&segments->has_borrower, memory_order_relaxed) &&
+    bool suits = atomic_load_explicit(&segments->has_reader, memory_order_relaxed) &&
                  segment_suits(type, bytes);
     return suits ? alloc(segments, bytes) : NULL;
 }
@@ -264,7 +264,7 @@ struct segments *segments_new(size_t limit)
 {
     struct segments *segments = mem_alloc(sizeof *segments);
     segments->outgoing.alloc = alloc_outgoing;
-    atomic_init(&segments->has_borrower, false);
+    atomic_init(&segments->has_reader, false);
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;
     return segments;
@@ -300,9 +300,9 @@ struct outgoing *segments_outgoing(struct segments *segments)
     return &segments->outgoing;
 }
 
-void segments_have_borrower(struct segments *segments)
+void segments_have_reader(struct segments *segments)
 {
-    atomic_store_explicit(&segments->has_borrower, true, memory_order_relaxed);
+    atomic_store_explicit(&segments->has_reader, true, memory_order_relaxed);
 }
 
 static struct segment *segment_of(const struct tensor *t)
@@ -323,11 +323,11 @@ bool segment_is_own(const struct tensor *t)
     return segment && segment->own && atomic_load(&segment->head->readers) == 1;
 }
 
-struct lend_offer segment_lend(const struct tensor *t)
+struct shared_offer segment_share(const struct tensor *t)
 {
     struct segment *segment = segment_of(t);
     atomic_fetch_add(&segment->head->readers, 1);
-    return (struct lend_offer){getpid(), segment->fd, segment->number};
+    return (struct shared_offer){getpid(), segment->fd, segment->number};
 }
 
 void segment_take_back(const struct tensor *t)
@@ -335,8 +335,8 @@ void segment_take_back(const struct tensor *t)
     atomic_fetch_sub_explicit(&segment_of(t)->head->readers, 1, memory_order_release);
 }
 
-enum segment_answer segments_borrow(struct segments *segments, const struct lend_offer *offer,
-                                    enum dtype type, const struct shape *shape, struct tensor *t)
+enum segment_answer segments_map(struct segments *segments, const struct shared_offer *offer,
+                                 enum dtype type, const struct shape *shape, struct tensor *t)
 {
     int64_t bytes = shape_bytes(shape, type);
     enum segment_answer answer = SEGMENT_TAKEN;

@@ -14,7 +14,7 @@
 #define TF_TRANSPORT_SEGMENT_H
 
 #include "exec/step/outgoing.h"
-#include "transport/value/lend.h"
+#include "transport/value/shared_blocks.h"
 
 #define SEGMENT_LEAST_BYTES ((size_t)1 << 20) /* smaller tensors are not worth it */
 
@@ -32,20 +32,20 @@ bool segment_suits(enum dtype type, size_t bytes);
 bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type,
                     const struct shape *shape);
 
-/* The same for values that an executor makes; no memory until some peer can borrow. It lives as
+/* The same for values that an executor makes; there is none until some peer can map it. It lives as
  * long as the segments. */
 struct outgoing *segments_outgoing(struct segments *segments);
-void segments_have_borrower(struct segments *segments);
+void segments_have_reader(struct segments *segments);
 
 bool segment_has(const struct tensor *t);
 
 /* Whether nobody but the tensor's holders in this process has its memory: it may be written. */
 bool segment_is_own(const struct tensor *t);
 
-/* By what others find a tensor that is in a segment; it is counted for one of them, who borrows it.
+/* By what others find a tensor that is in a segment; it is counted for one of them, who maps it.
  */
-struct lend_offer segment_lend(const struct tensor *t);
-/* It was not borrowed after all. */
+struct shared_offer segment_share(const struct tensor *t);
+/* It was not mapped after all. */
 void segment_take_back(const struct tensor *t);
 
 enum segment_answer {
@@ -54,9 +54,9 @@ enum segment_answer {
     SEGMENT_NOT_THERE, /* not for this process, or smaller than said */
 };
 
-/* The tensor that was lent, until it is released. */
-enum segment_answer segments_borrow(struct segments *segments, const struct lend_offer *offer,
-                                    enum dtype type, const struct shape *shape, struct tensor *t);
+/* The tensor that was shared, until it is released. */
+enum segment_answer segments_map(struct segments *segments, const struct shared_offer *offer,
+                                 enum dtype type, const struct shape *shape, struct tensor *t);
 
 /* Frees what was not used for `seconds`. */
 void segments_trim(struct segments *segments, double seconds);

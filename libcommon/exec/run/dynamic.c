@@ -170,7 +170,7 @@ void run_execute(struct run *run, struct activation *list, bool computes)
         struct activation *a = list;
         list = a->next;
         if (computes && !is_short(run, a))
-            turn_before_long();
+            deferred_before_long();
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch);
         if (code != KERNEL_PENDING)
@@ -184,7 +184,7 @@ static void enter(const struct run *run)
 {
     struct device *device = run->plan->options.device;
     if (!device->is_host)
-        turn_enter_device(device, 1);
+        thread_enter_device(device, 1);
 }
 
 void run_begin(struct run *run, bool computes)
@@ -230,15 +230,16 @@ static void help(void *argument)
     struct run *run = argument;
     const struct plan *plan = run->plan;
     struct device *device = plan->options.device;
-    turn_enter_device(device, plan->dynamic->threads > 1 ? 1 : device->threads);
-    turn_begin();
+    thread_enter_device(device, plan->dynamic->threads > 1 ? 1 : device->threads);
+    deferred_begin();
     run_help(run);
-    turn_end();
+    deferred_end();
 }
 
-static void take_up(struct turn *turn)
+static void take_up(struct deferred_work *deferred)
 {
-    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *a =
+        (struct activation *)((char *)deferred - offsetof(struct activation, deferred));
     struct activation *mine = NULL;
     struct run *run = a->run;
     enter(run);
@@ -251,13 +252,14 @@ static void take_up(struct turn *turn)
 
 void run_resume(struct activation *a)
 {
-    a->turn.run = take_up;
-    turn_take(&a->turn);
+    a->deferred.run = take_up;
+    deferred_run(&a->deferred);
 }
 
-static void async_over(struct turn *turn)
+static void async_over(struct deferred_work *deferred)
 {
-    struct activation *a = (struct activation *)((char *)turn - offsetof(struct activation, turn));
+    struct activation *a =
+        (struct activation *)((char *)deferred - offsetof(struct activation, deferred));
     struct activation *mine = NULL;
     struct launch *launch = a->launch;
     struct run *run = a->run;
@@ -274,6 +276,6 @@ void run_async_done(struct call_host *host, int result)
     struct launch *launch = (struct launch *)host;
     struct activation *a = launch->activation;
     launch->result = result;
-    a->turn.run = async_over;
-    turn_take(&a->turn);
+    a->deferred.run = async_over;
+    deferred_run(&a->deferred);
 }

@@ -26,7 +26,7 @@
 
 #include "exec/device/pool.h"
 #include "exec/plan/plan_internal.h"
-#include "exec/step/turn.h"
+#include "exec/step/deferred.h"
 
 #define EDGE_CONTROL (-1)
 #define EDGE_AFTER (-2)
@@ -150,7 +150,7 @@ struct launch {
 
 struct activation {
     struct variable_waiter waiter;
-    struct turn turn;
+    struct deferred_work deferred;
     struct run *run;
     struct iteration *iteration;
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
@@ -171,7 +171,7 @@ struct run {
     struct iteration **idle_iterations;
     struct run *next;
 
-    struct turn turn; /* begins a run that is started */
+    struct deferred_work deferred; /* begins a run that is started */
     struct variable_waiter waiter;
     size_t n_kept; /* of the plan's `kept`, so far */
 
@@ -189,7 +189,7 @@ struct run {
 int dynamic_common_frame(const struct dynamic *d, int a, int b);
 int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 
-/* dynamic.c; without run->lock, within a turn. */
+/* dynamic.c; without run->lock, between deferred_begin and deferred_end. */
 
 /* Runs a list of activations and whatever of their consequences stays with this thread: cheap ones,
  * and with `computes` expensive ones. When nothing is left of a run that was started, it has been

@@ -120,9 +120,9 @@ static void wait_for(struct run *run)
     while (run->active > 0 || run->helpers > 0) {
         if (run->queue) {
             run_drain(run);
-        } else if (turn_is_pending()) {
+        } else if (deferred_is_pending()) {
             pthread_mutex_unlock(&run->lock);
-            turn_catch_up();
+            deferred_catch_up();
             pthread_mutex_lock(&run->lock);
         } else {
             pthread_cond_wait(&run->changed, &run->lock);
@@ -137,11 +137,11 @@ int dynamic_run(struct plan *plan, struct execution *execution, struct error *er
     int code = execution_open(&run->execution, plan, err);
     if (code)
         return end(run, code, err);
-    turn_begin();
+    deferred_begin();
     keep_reads(run);
     run_begin(run, true);
     wait_for(run);
-    turn_end();
+    deferred_end();
     return collect(run, err);
 }
 
@@ -151,12 +151,12 @@ static void resume(struct variable_waiter *waiter)
 {
     struct run *run = (struct run *)((char *)waiter - offsetof(struct run, waiter));
     run->n_kept++;
-    turn_take(&run->turn);
+    deferred_run(&run->deferred);
 }
 
-static void begin(struct turn *turn)
+static void begin(struct deferred_work *deferred)
 {
-    struct run *run = (struct run *)((char *)turn - offsetof(struct run, turn));
+    struct run *run = (struct run *)((char *)deferred - offsetof(struct run, deferred));
     const struct dynamic *d = run->plan->dynamic;
     for (; run->n_kept < d->kept.n; run->n_kept++) {
         run->waiter.resume = resume;
@@ -183,8 +183,8 @@ void dynamic_start(struct plan *plan, const struct execution *execution)
         done->done(done, code, &err);
         return;
     }
-    run->turn.run = begin;
-    turn_take(&run->turn);
+    run->deferred.run = begin;
+    deferred_run(&run->deferred);
 }
 
 void dynamic_free(struct plan *plan)

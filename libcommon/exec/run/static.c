@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan_internal.h"
+#include "exec/step/deferred.h"
 #include "exec/step/trace.h"
-#include "exec/step/turn.h"
 #include "exec/step/workers.h"
 
 struct static_call {
@@ -31,7 +31,7 @@ struct instance {
 
     /* of a step that was started */
     struct execution execution;
-    struct turn turn;
+    struct deferred_work deferred;
     struct variable_waiter waiter;
     int at, n_taken; /* the item that waits for a hold, and how many it has */
 };
@@ -333,13 +333,14 @@ static void report(struct plan *plan, struct instance *instance, struct executio
 }
 
 /* The instance may belong to another step as soon as an item was put aside or the end reported. */
-static void go_on(struct turn *turn)
+static void go_on(struct deferred_work *deferred)
 {
-    struct instance *instance = (struct instance *)((char *)turn - offsetof(struct instance, turn));
+    struct instance *instance =
+        (struct instance *)((char *)deferred - offsetof(struct instance, deferred));
     struct plan *plan = instance->plan;
     struct error err = ERROR_INIT;
     if (!plan->is_cheap)
-        turn_before_long();
+        deferred_before_long();
     int code = run_items(plan, instance, instance->execution.step, instance->at, instance->n_taken);
     if (code == KERNEL_PENDING)
         return;
@@ -351,8 +352,8 @@ static void help(void *argument)
 {
     struct instance *instance = argument;
     struct device *device = instance->plan->options.device;
-    turn_enter_device(device, device->threads);
-    turn_take(&instance->turn);
+    thread_enter_device(device, device->threads);
+    deferred_run(&instance->deferred);
 }
 
 /* On this thread if that does not keep it for long. */
@@ -360,7 +361,7 @@ static void proceed(struct instance *instance, bool computes)
 {
     bool stays = computes || instance->plan->is_cheap;
     if (stays || !workers_submit(1, help, instance))
-        turn_take(&instance->turn);
+        deferred_run(&instance->deferred);
 }
 
 static void resume(struct variable_waiter *waiter)
@@ -383,7 +384,7 @@ void static_start(struct plan *plan, const struct execution *given)
         report(plan, instance, execution, &err);
         return;
     }
-    instance->turn.run = go_on;
+    instance->deferred.run = go_on;
     instance->at = instance->n_taken = 0;
     proceed(instance, execution->done->computes);
 }

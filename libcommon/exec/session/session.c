@@ -6,11 +6,11 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/run/group.h"
+#include "exec/run/plan_set.h"
 
 struct cached {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
-    struct group *group;
+    struct plan_set *set;
     uint64_t last_used;
     atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
     bool keep;        /* handed out by session_plan */
@@ -46,7 +46,7 @@ struct session *session_new(const struct graph *graph, const struct session_opti
 
 static void cached_free(struct cached *c)
 {
-    group_free(c->group);
+    plan_set_free(c->set);
     str_release(&c->key);
     mem_free(c);
 }
@@ -124,7 +124,7 @@ static void drop_oldest(struct session *session)
 }
 
 static int make(struct session *session, const struct session_call *call, bool general,
-                struct group **group, struct error *err)
+                struct plan_set **set, struct error *err)
 {
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
@@ -132,8 +132,8 @@ static int make(struct session *session, const struct session_call *call, bool g
                                       *feed_shape(session, call, i, general)};
     struct plan_request request = {feeds,           call->n_feeds, call->fetches,
                                    call->n_fetches, call->targets, call->n_targets};
-    struct group_options options = {session->options, session->devices, session->n_devices};
-    int code = group_new(session->graph, &options, &request, group, err);
+    struct plan_set_options options = {session->options, session->devices, session->n_devices};
+    int code = plan_set_new(session->graph, &options, &request, set, err);
     mem_free(feeds);
     return code;
 }
@@ -142,13 +142,13 @@ static int make(struct session *session, const struct session_call *call, bool g
 static struct cached *make_cached(struct session *session, const struct session_call *call,
                                   bool general, struct error *err)
 {
-    struct group *group;
-    if (make(session, call, general, &group, err))
+    struct plan_set *set;
+    if (make(session, call, general, &set, err))
         return NULL;
     if (session->plans.n >= session->plans_max)
         drop_oldest(session);
     struct cached *c = mem_alloc(sizeof *c);
-    c->group = group;
+    c->set = set;
     str_append_bytes(&c->key, session->key.data, session->key.n);
     vec_push(&session->plans, c);
     return c;
@@ -205,7 +205,7 @@ int session_run(struct session *session, const struct session_call *call, struct
     struct cached *c = acquire(session, call, err);
     if (!c)
         return err->code;
-    int code = group_run(c->group, step, call->feed_values, fetches, err);
+    int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
     give_back(c);
     return code;
 }
@@ -225,7 +225,7 @@ void session_start(struct session *session, const struct session_call *call, str
     done->done.done = started_over;
     done->plans = acquire(session, call, &err);
     if (done->plans)
-        group_start(done->plans->group, step, call->feed_values, fetches, &done->done);
+        plan_set_start(done->plans->set, step, call->feed_values, fetches, &done->done);
     else
         done->over(done, err.code, &err);
 }
@@ -237,7 +237,7 @@ int session_plans(struct session *session, const struct session_call *call,
     if (!c)
         return err->code;
     c->keep = true;
-    *n = group_plans(c->group, plans);
+    *n = plan_set_plans(c->set, plans);
     give_back(c);
     return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "exec/device/device.h"
 #include "exec/state/mark.h"
-#include "exec/step/turn.h"
+#include "exec/step/deferred.h"
 
 /* ---- holds ---- */
 
@@ -134,7 +134,7 @@ static bool hold_blocking(struct variable *variable, bool write, const struct ti
                                      .admitted = PTHREAD_COND_INITIALIZER};
     if (variable_hold(variable, write, &blocked.waiter))
         return true;
-    turn_catch_up(); /* the holder's work may be among it */
+    deferred_catch_up(); /* the holder's work may be among it */
     bool taken = wait_until(&blocked, end);
     if (!taken && !give_up(variable, &blocked))
         taken = wait_until(&blocked, NULL); /* it was given just now */

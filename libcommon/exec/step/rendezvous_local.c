@@ -12,50 +12,50 @@
 
 #define N_BUCKETS 256
 
-struct meeting {
+struct local_item {
     struct rendezvous_key key;
     struct tensor value;              /* zeroed: dead */
     struct rendezvous_waiter *waiter; /* NULL: the value is here and waits */
-    struct meeting *next;
+    struct local_item *next;
 };
 
 struct local {
     struct rendezvous interface; /* first */
     pthread_mutex_t lock;        /* guards all that follows */
-    struct meeting *buckets[N_BUCKETS];
+    struct local_item *buckets[N_BUCKETS];
     struct error reason; /* of the abort; no code: there was none */
 };
 
-static struct meeting **find(struct local *local, const struct rendezvous_key *key)
+static struct local_item **find(struct local *local, const struct rendezvous_key *key)
 {
     uint64_t hash = hash_bytes(key->tensor_name, strlen(key->tensor_name), key->iteration);
-    struct meeting **at = &local->buckets[hash % N_BUCKETS];
+    struct local_item **at = &local->buckets[hash % N_BUCKETS];
     while (*at && ((*at)->key.iteration != key->iteration ||
                    strcmp((*at)->key.tensor_name, key->tensor_name) != 0))
         at = &(*at)->next;
     return at;
 }
 
-static struct meeting *add(struct meeting **at, const struct rendezvous_key *key)
+static struct local_item *add(struct local_item **at, const struct rendezvous_key *key)
 {
-    struct meeting *meeting = mem_alloc(sizeof *meeting);
-    meeting->key = *key;
-    meeting->next = *at;
-    *at = meeting;
-    return meeting;
+    struct local_item *item = mem_alloc(sizeof *item);
+    item->key = *key;
+    item->next = *at;
+    *at = item;
+    return item;
 }
 
-static struct meeting *take(struct meeting **at)
+static struct local_item *take(struct local_item **at)
 {
-    struct meeting *meeting = *at;
-    *at = meeting->next;
-    return meeting;
+    struct local_item *item = *at;
+    *at = item->next;
+    return item;
 }
 
-static void meeting_free(struct meeting *meeting)
+static void item_free(struct local_item *item)
 {
-    tensor_release(&meeting->value);
-    mem_free(meeting);
+    tensor_release(&item->value);
+    mem_free(item);
 }
 
 static int twice(const struct rendezvous_key *key, const char *what, struct error *err)
@@ -68,10 +68,10 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
                       const struct tensor *value, struct error *err)
 {
     struct local *local = (struct local *)rendezvous;
-    struct meeting *met = NULL;
+    struct local_item *met = NULL;
     int code = 0;
     pthread_mutex_lock(&local->lock);
-    struct meeting **at = find(local, key);
+    struct local_item **at = find(local, key);
     if (local->reason.code) {
         *err = local->reason;
         code = err->code;
@@ -80,14 +80,14 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
     } else if (*at) {
         code = twice(key, "sent", err);
     } else {
-        struct meeting *meeting = add(at, key);
+        struct local_item *item = add(at, key);
         if (value)
-            tensor_share(&meeting->value, value);
+            tensor_share(&item->value, value);
     }
     pthread_mutex_unlock(&local->lock);
     if (met) {
         met->waiter->arrived(met->waiter, value, NULL);
-        meeting_free(met);
+        item_free(met);
     }
     return code;
 }
@@ -97,9 +97,9 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
 {
     struct local *local = (struct local *)rendezvous;
     struct error failure = ERROR_INIT;
-    struct meeting *met = NULL;
+    struct local_item *met = NULL;
     pthread_mutex_lock(&local->lock);
-    struct meeting **at = find(local, key);
+    struct local_item **at = find(local, key);
     if (local->reason.code)
         failure = local->reason;
     else if (*at && !(*at)->waiter)
@@ -114,7 +114,7 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     if (met) {
         bool is_dead = met->value.type == DTYPE_INVALID;
         waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
-        meeting_free(met);
+        item_free(met);
     }
 }
 
@@ -126,12 +126,12 @@ static void local_abort(struct rendezvous *rendezvous, const struct error *reaso
     bool first = !local->reason.code;
     for (int i = 0; first && i < N_BUCKETS; i++) {
         while (local->buckets[i]) {
-            struct meeting *meeting = take(&local->buckets[i]);
-            if (meeting->waiter) {
-                meeting->waiter->next = waiting;
-                waiting = meeting->waiter;
+            struct local_item *item = take(&local->buckets[i]);
+            if (item->waiter) {
+                item->waiter->next = waiting;
+                waiting = item->waiter;
             }
-            meeting_free(meeting);
+            item_free(item);
         }
     }
     if (first)
@@ -160,7 +160,7 @@ static void local_free(struct rendezvous *rendezvous)
     struct local *local = (struct local *)rendezvous;
     for (int i = 0; i < N_BUCKETS; i++)
         while (local->buckets[i])
-            meeting_free(take(&local->buckets[i]));
+            item_free(take(&local->buckets[i]));
     pthread_mutex_destroy(&local->lock);
     mem_free(local);
 }

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/step/turn.h"
+#include "exec/step/deferred.h"
 
 struct resource {
     void *object;
@@ -161,7 +161,7 @@ static void tell_waiters(struct step_stop *stop, struct guard *guard)
 static void stop_step(struct step *step, const struct error *reason, bool cancelled)
 {
     struct step_stop *stop = &step->stop;
-    turn_begin(); /* what the waiters do comes after: it may be the end of the step */
+    deferred_begin(); /* what the waiters do comes after: it may be the end of the step */
     struct guard *guard = lock_step(step);
     if (!stop->reason.code) {
         stop->reason = *reason;
@@ -171,7 +171,7 @@ static void stop_step(struct step *step, const struct error *reason, bool cancel
         tell_waiters(stop, guard);
     }
     pthread_mutex_unlock(&guard->lock);
-    turn_end();
+    deferred_end();
 }
 
 void step_stop(struct step *step, const struct error *reason)

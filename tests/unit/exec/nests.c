@@ -162,15 +162,15 @@ static void note_end(struct step_done *done, int code, const struct error *err)
 
 /* However a step is run the values are the same: by a thread that waits, or started, with a
  * rendezvous of the caller's, which may compute or not. */
-static int run_step(struct nest *n, struct group *plan, int how, const struct tensor *feeds,
+static int run_step(struct nest *n, struct plan_set *plan, int how, const struct tensor *feeds,
                     struct tensor *fetches)
 {
     struct step step = {.number = 1};
     if (how == 0)
-        return group_run(plan, &step, feeds, fetches, &n->err);
+        return plan_set_run(plan, &step, feeds, fetches, &n->err);
     struct ending ending = {.done = {.done = note_end, .computes = how == 1}, .err = &n->err};
     step.rendezvous = rendezvous_local_new();
-    group_start(plan, &step, feeds, fetches, &ending.done);
+    plan_set_start(plan, &step, feeds, fetches, &ending.done);
     while (!atomic_load(&ending.is_over))
         sched_yield();
     step.rendezvous->free(step.rendezvous);
@@ -178,7 +178,7 @@ static int run_step(struct nest *n, struct group *plan, int how, const struct te
 }
 
 /* Three steps in a row: memory that is used again must be as good as new. */
-static bool run_plan(struct nest *n, struct group *plan, struct variable_store *store)
+static bool run_plan(struct nest *n, struct plan_set *plan, struct variable_store *store)
 {
     struct nest_state wanted = n->start, inputs = n->start;
     struct tensor feeds[NEST_SLOTS], fetches[NEST_SLOTS];
@@ -210,19 +210,19 @@ static bool run_with(struct nest *n, const struct cut *cut, int threads, bool dy
         results[i] = cut ? cut_edge(cut, n->graph, n->results[i]) : n->results[i];
         feeds[i] = (struct plan_feed){feed, slot_type(i), slot_shape(i)};
     }
-    struct group_options options = {.plan = {.kernels = ops_kernels(),
-                                             .device = fixture_device(),
-                                             .variables = store,
-                                             .threads = threads,
-                                             .dynamic = dynamic,
-                                             .spread = threads > 1},
-                                    .devices = cut_devices(),
-                                    .n_devices = cut ? CUT_DEVICES : 0};
+    struct plan_set_options options = {.plan = {.kernels = ops_kernels(),
+                                                .device = fixture_device(),
+                                                .variables = store,
+                                                .threads = threads,
+                                                .dynamic = dynamic,
+                                                .spread = threads > 1},
+                                       .devices = cut_devices(),
+                                       .n_devices = cut ? CUT_DEVICES : 0};
     struct plan_request request = {feeds, NEST_SLOTS, results, NEST_SLOTS, &target, 1};
-    struct group *group;
-    bool equal = !group_new(cut ? cut->joined : n->graph, &options, &request, &group, &n->err) &&
-                 run_plan(n, group, store);
-    group_free(group);
+    struct plan_set *set;
+    bool equal = !plan_set_new(cut ? cut->joined : n->graph, &options, &request, &set, &n->err) &&
+                 run_plan(n, set, store);
+    plan_set_free(set);
     variable_store_free(store);
     return equal;
 }

@@ -344,9 +344,9 @@ static void a_cut_has_whole_values_while_variables_are_made(void **unused)
         struct cut cut;
         variable_vec held = VEC_INIT;
         last = atomic_load(&all_made);
-        assert_int_equal(containers_hold(shared, NULL, false, 5, &held, &err), 0);
+        assert_int_equal(containers_lock(shared, NULL, false, 5, &held, &err), 0);
         assert_int_equal(cut_take(shared, &held, &cut, &err), 0);
-        containers_unhold(&held, false);
+        containers_unlock(&held, false);
         assert_int_equal(cut_collect(&cut, &err), 0);
         check_cut(&cut);
         assert_true(!last || cut.tensors.n == MADE);

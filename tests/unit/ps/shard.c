@@ -288,11 +288,11 @@ static void *find_others(void *argument)
     return found ? "found" : NULL;
 }
 
-/* Its loop comes to the dial only after the clerk has given up. */
+/* Its loop comes to the dial only after the queue has given up. */
 static void a_shard_that_ends_dials_nobody(void **unused)
 {
     (void)unused;
-    pthread_t clerk;
+    pthread_t queue;
     sem_t go_on;
     void *found;
     shards_start(0);
@@ -300,10 +300,10 @@ static void a_shard_that_ends_dials_nobody(void **unused)
     struct shard *shard = servers[0].shard;
     struct loop *loop = hub_loop(servers[0].hub);
     loop_post(loop, wait_for_post, &go_on);
-    assert_int_equal(pthread_create(&clerk, NULL, find_others, &servers[0]), 0);
+    assert_int_equal(pthread_create(&queue, NULL, find_others, &servers[0]), 0);
     usleep(100000); /* until it has asked the loop, most likely */
     atomic_store(&shard->ends, true);
-    pthread_join(clerk, &found);
+    pthread_join(queue, &found);
     assert_null(found);
     sem_post(&go_on);
     usleep(100000); /* a dial takes less */

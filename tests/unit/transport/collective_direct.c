@@ -30,7 +30,7 @@ static uint64_t bytes_out(struct members *all)
     for (int k = 1; k < all->n; k++) {
         struct link *link = peers_find(hub_peers(all->ends[0].hub), all->tasks[k]);
         bytes += link_stats(link).bytes_out;
-        link_drop(link);
+        link_release(link);
     }
     return bytes;
 }
@@ -172,9 +172,9 @@ static void test_what_others_have(void **state)
     (void)state;
     members_start(&all, 2);
     assert_true(fill_direct(&all, 0, &values[0][0], &shape));
-    struct lend_offer offer = segment_lend(&values[0][0]);
+    struct shared_offer offer = segment_share(&values[0][0]);
     struct segments *others = hub_segments(all.ends[1].hub);
-    assert_int_equal(segments_borrow(others, &offer, FLOAT32, &shape, &sent), SEGMENT_TAKEN);
+    assert_int_equal(segments_map(others, &offer, FLOAT32, &shape, &sent), SEGMENT_TAKEN);
     must(tensor_copy(&before, &sent, &err), &err);
     values[1][0] = sent;
     expected = expected_of(&all, values);

@@ -114,7 +114,7 @@ static void test_nobody_joins_a_group_that_failed(void **state)
                                             .incarnation = 8,
                                             .lease = 5,
                                             .no_shared_memory = true}};
-    struct collective_meet meet = {.addresses = addresses, .seconds = 10};
+    struct collective_join meet = {.addresses = addresses, .seconds = 10};
     struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, false};
     struct member_end *end = &all.ends[0];
     member_kill(end);
@@ -122,7 +122,7 @@ static void test_nobody_joins_a_group_that_failed(void **state)
     assert_non_null(end->hub);
     end->collective = collective_links_new(end->hub, tasks, 2, 0);
     fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
-    collective_links_meet(end->collective, &meet,
+    collective_links_join(end->collective, &meet,
                           &err); /* or not: the link was open for a moment */
     member_call(&all, 0, &call, &answer);
     assert_true(loop_run_until(hub_loop(end->hub), is_answered, &answer, 3));

@@ -113,9 +113,9 @@ static pid_t start_shard(void)
     pid_t pid = fork();
     if (!pid) {
         struct job job;
-        struct job_seat seat;
+        struct job_slot slot;
         struct error err = ERROR_INIT;
-        if (job_open(&job, folder, &err) || job_enter(&job, "ps:0", &seat, &err) ||
+        if (job_open(&job, folder, &err) || job_enter(&job, "ps:0", &slot, &err) ||
             write(ready[1], "", 1) != 1)
             _exit(1);
         pause();
@@ -137,7 +137,7 @@ static void what_was_killed_is_recognised(void **unused)
     (void)unused;
     struct job job, other;
     struct job_process process;
-    struct job_seat seat;
+    struct job_slot slot;
     struct error err = ERROR_INIT;
     char wanted[256];
     create(&job);
@@ -149,7 +149,7 @@ static void what_was_killed_is_recognised(void **unused)
     assert_true(process.alive && process.pid == pid && process.incarnation == 1);
     assert_lacks(&job, "ps", 0, "it has not said where it listens");
     snprintf(wanted, sizeof wanted, "%s: ps:0 runs already, as pid %ld", folder, (long)pid);
-    unit_assert_error(job_enter(&job, "ps:0", &seat, &err), err, ERR_RETRY, wanted);
+    unit_assert_error(job_enter(&job, "ps:0", &slot, &err), err, ERR_RETRY, wanted);
     snprintf(wanted, sizeof wanted, "job directory %s: the process of ps-0.pid lives", folder);
     unit_assert_error(job_create(&other, folder, cluster_text, &err), err, ERR_RETRY, wanted);
     unit_assert_error(job_end(&job, &err), err, ERR_RETRY, wanted);
@@ -160,12 +160,12 @@ static void what_was_killed_is_recognised(void **unused)
     assert_int_equal(job_look(&job, "ps:0", &process, &err), 0);
     assert_true(!process.alive && process.pid == pid && process.incarnation == 1);
     assert_lacks(&job, "ps", 0, "its process has died");
-    assert_int_equal(job_enter(&job, "ps:0", &seat, &err), 0);
-    assert_int_equal(seat.incarnation, 2);
+    assert_int_equal(job_enter(&job, "ps:0", &slot, &err), 0);
+    assert_int_equal(slot.incarnation, 2);
     assert_int_equal(job_look(&job, "ps:0", &process, &err), 0);
     assert_int_equal(process.pid, getpid());
     assert_lacks(&job, "ps", 0, NULL);
-    job_leave(&job, &seat);
+    job_leave(&job, &slot);
     assert_int_equal(job_look(&job, "ps:0", &process, &err), 0);
     assert_false(process.alive || process.pid);
     job_close(&job);

@@ -98,7 +98,7 @@ static void test_orderly_end(void **state)
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     struct link *link = client.link;
-    link_hold(link);
+    link_retain(link);
     end_request(&client, 1, &x, 1);
     end_request(&client, 2, NULL, 0);
     link_close(link, NULL);
@@ -106,7 +106,7 @@ static void test_orderly_end(void **state)
     assert_int_equal(client.why.code, 0);
     link_begin(link, RECORD_PING, 0);
     assert_int_equal(link_send(link, NULL, 0, &err), ERR_UNAVAILABLE);
-    link_drop(link);
+    link_release(link);
     end_stop(&client);
     end_stop(&server);
     assert_int_equal(server.n_records, 2);
@@ -150,7 +150,7 @@ static void test_first_reason_counts(void **state)
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     struct link *link = client.link;
-    link_hold(link);
+    link_retain(link);
     end_request(&client, 1, NULL, 0);
     while (!atomic_load(&server.n_records))
         usleep(1000);
@@ -164,7 +164,7 @@ static void test_first_reason_counts(void **state)
     assert_int_equal(client.n_closed, 1);
     assert_int_equal(client.why.code, ERR_DATA);
     assert_string_equal(client.why.text, "node 'loss': NaN");
-    link_drop(link);
+    link_release(link);
     end_stop(&client);
     end_stop(&server);
 }
@@ -301,7 +301,7 @@ static void test_newer_incarnation(void **state)
     struct link *found = peers_find(server.peers, "worker:0");
     assert_non_null(found);
     assert_int_equal(link_peer(found)->incarnation, 2);
-    link_drop(found);
+    link_release(found);
     assert_null(peers_find(server.peers, "worker:1"));
     assert_int_equal(peers_refused(server.peers).old, 1);
     end_stop(&zombie);

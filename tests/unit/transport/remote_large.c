@@ -42,20 +42,20 @@ static void all_are(const struct tensor *t, float value)
                      (double)value);
 }
 
-static void count_lent(void *context, struct link *link)
+static void count_shared(void *context, struct link *link)
 {
     struct link_stats stats = link_stats(link);
-    *(uint64_t *)context += stats.lent_in + stats.lent_out;
+    *(uint64_t *)context += stats.shared_in + stats.shared_out;
 }
 
 /* What was received stays what it was while the variable changes, and while the kernels beside it
  * compute. */
-static void give_large_values_back(const size_t limits[2], bool lends)
+static void give_large_values_back(const size_t limits[2], bool shares)
 {
     enum { STEPS = 8 };
     struct test_cluster own = {.segment_bytes = {limits[0], limits[1]}};
     struct tensor values[STEPS][2], ignored;
-    uint64_t lent = 0;
+    uint64_t shared = 0;
     struct cut cut;
     struct graph *whole;
     test_cluster_start(&own, 1, 0);
@@ -70,8 +70,8 @@ static void give_large_values_back(const size_t limits[2], bool lends)
     run(session, &init, 1, &ignored);
     for (int i = 0; i < STEPS; i++)
         run(session, &call, 2 + i, values[i]);
-    peers_each(hub_peers(own.hub), count_lent, &lent);
-    assert_int_equal(lent, lends ? 2 * STEPS * LARGE * sizeof(float) : 0);
+    peers_each(hub_peers(own.hub), count_shared, &shared);
+    assert_int_equal(shared, shares ? 2 * STEPS * LARGE * sizeof(float) : 0);
     for (int i = 0; i < STEPS; i++) {
         all_are(&values[i][0], (float)(1 << i));
         all_are(&values[i][1], 0);

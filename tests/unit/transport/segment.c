@@ -33,10 +33,10 @@ static float last(const struct tensor *t)
     return ((const float *)t->data)[N - 1];
 }
 
-static enum segment_answer borrow(struct segments *segments, const struct lend_offer *offer,
-                                  struct tensor *t)
+static enum segment_answer map(struct segments *segments, const struct shared_offer *offer,
+                               struct tensor *t)
 {
-    return segments_borrow(segments, offer, FLOAT32, &shape, t);
+    return segments_map(segments, offer, FLOAT32, &shape, t);
 }
 
 static void test_what_suits(void **state)
@@ -57,8 +57,8 @@ static void test_memory_is_used_again(void **state)
     for (int first = 0; first < 2; first++) {
         struct tensor t = filled(own, 1), there, next;
         const void *at = t.data;
-        struct lend_offer offer = segment_lend(&t);
-        assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+        struct shared_offer offer = segment_share(&t);
+        assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
         assert_ptr_not_equal(there.data, at);
         tensor_release(first ? &there : &t);
         next = filled(own, 2);
@@ -83,14 +83,14 @@ static void test_lent_on(void **state)
     struct tensor t = filled(own, 5), there, back, on;
     const void *at = t.data;
     (void)state;
-    struct lend_offer offer = segment_lend(&t);
-    assert_int_equal(borrow(second, &offer, &there), SEGMENT_TAKEN);
+    struct shared_offer offer = segment_share(&t);
+    assert_int_equal(map(second, &offer, &there), SEGMENT_TAKEN);
     tensor_release(&t);
-    offer = segment_lend(&there);
-    assert_int_equal(borrow(own, &offer, &back), SEGMENT_TAKEN);
+    offer = segment_share(&there);
+    assert_int_equal(map(own, &offer, &back), SEGMENT_TAKEN);
     assert_ptr_equal(back.data, at);
-    offer = segment_lend(&there);
-    assert_int_equal(borrow(third, &offer, &on), SEGMENT_TAKEN);
+    offer = segment_share(&there);
+    assert_int_equal(map(third, &offer, &on), SEGMENT_TAKEN);
     tensor_release(&there);
     segments_free(second); /* the third has it from there */
     tensor_release(&back);
@@ -119,7 +119,7 @@ static void test_a_part_is_not_lent(void **state)
     segments_free(own);
 }
 
-/* What an executor makes is there for those who can borrow it, once there are any. */
+/* What an executor makes is there for those who can map it, once there are any. */
 static void test_what_is_made_to_be_lent(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
@@ -128,16 +128,16 @@ static void test_what_is_made_to_be_lent(void **state)
     struct tensor there, more;
     (void)state;
     assert_null(outgoing_alloc(outgoing, FLOAT32, bytes));
-    segments_have_borrower(own);
+    segments_have_reader(own);
     assert_null(outgoing_alloc(outgoing, FLOAT32, SEGMENT_LEAST_BYTES - 1));
     assert_null(outgoing_alloc(outgoing, STRING, bytes));
     struct buffer *buffer = outgoing_alloc(outgoing, FLOAT32, bytes);
     struct tensor t = {FLOAT32, shape, buffer->data, buffer, NULL};
     assert_true(segment_is_own(&t));
     ((float *)t.data)[N - 1] = 3;
-    struct lend_offer offer = segment_lend(&t);
+    struct shared_offer offer = segment_share(&t);
     assert_false(segment_is_own(&t)); /* the other may read it from now on */
-    assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+    assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     assert_float_equal(last(&there), 3, 0);
     assert_false(segment_is_own(&there));
     tensor_release(&t);
@@ -158,19 +158,19 @@ static void test_the_limit(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT - 1);
     struct tensor t[4], there[3];
-    struct lend_offer offer;
+    struct shared_offer offer;
     (void)state;
     for (int i = 0; i < 3; i++)
         t[i] = filled(own, (float)i);
     assert_false(segments_alloc(own, &t[3], FLOAT32, &shape));
     for (int i = 0; i < 3; i++) {
-        offer = segment_lend(&t[i]);
-        assert_int_equal(borrow(others, &offer, &there[i]), i < 2 ? SEGMENT_TAKEN : SEGMENT_FULL);
+        offer = segment_share(&t[i]);
+        assert_int_equal(map(others, &offer, &there[i]), i < 2 ? SEGMENT_TAKEN : SEGMENT_FULL);
     }
     segment_take_back(&t[2]);
     tensor_release(&there[0]); /* makes room */
-    offer = segment_lend(&t[2]);
-    assert_int_equal(borrow(others, &offer, &there[2]), SEGMENT_TAKEN);
+    offer = segment_share(&t[2]);
+    assert_int_equal(map(others, &offer, &there[2]), SEGMENT_TAKEN);
     assert_float_equal(last(&there[1]) + last(&there[2]), 3, 0);
     tensor_release(&there[1]);
     tensor_release(&there[2]);
@@ -187,19 +187,19 @@ static void test_what_is_not_there(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
     struct tensor t = filled(own, 1), there;
-    struct lend_offer good = segment_lend(&t), wrong;
+    struct shared_offer good = segment_share(&t), wrong;
     struct shape larger = shape_vector(N + 1);
     (void)state;
     wrong = good;
     wrong.number++;
-    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     wrong = good;
     wrong.fd = 1;
-    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     wrong.fd = INT64_MAX;
-    assert_int_equal(borrow(others, &wrong, &there), SEGMENT_NOT_THERE);
-    assert_int_equal(segments_borrow(others, &good, FLOAT32, &larger, &there), SEGMENT_NOT_THERE);
-    assert_int_equal(borrow(others, &good, &there), SEGMENT_TAKEN);
+    assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(segments_map(others, &good, FLOAT32, &larger, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(map(others, &good, &there), SEGMENT_TAKEN);
     tensor_release(&there);
     tensor_release(&t);
     segments_free(own);
@@ -208,8 +208,8 @@ static void test_what_is_not_there(void **state)
 
 /* ---- two processes ---- */
 
-/* What a child does with a tensor that was lent to it. */
-static int in_child(const struct lend_offer *offer, void (*act)(struct tensor *t))
+/* What a child does with a tensor that was shared to it. */
+static int in_child(const struct shared_offer *offer, void (*act)(struct tensor *t))
 {
     int status;
     pid_t child = fork();
@@ -217,7 +217,7 @@ static int in_child(const struct lend_offer *offer, void (*act)(struct tensor *t
         struct segments *others = segments_new(LIMIT);
         struct tensor there;
         signal(SIGSEGV, SIG_DFL);
-        if (borrow(others, offer, &there) == SEGMENT_TAKEN && last(&there) == 7)
+        if (map(others, offer, &there) == SEGMENT_TAKEN && last(&there) == 7)
             act(&there);
         _exit(1);
     }
@@ -245,7 +245,7 @@ static void test_a_reader_dies(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         t[i] = filled(own, 7);
-        struct lend_offer offer = segment_lend(&t[i]);
+        struct shared_offer offer = segment_share(&t[i]);
         int status = in_child(&offer, die);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
@@ -267,7 +267,7 @@ static void test_a_reader_cannot_write(void **state)
 {
     struct segments *own = segments_new(LIMIT);
     struct tensor t = filled(own, 7);
-    struct lend_offer offer = segment_lend(&t);
+    struct shared_offer offer = segment_share(&t);
     (void)state;
     int status = in_child(&offer, scribble);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
@@ -279,7 +279,7 @@ static void test_a_reader_cannot_write(void **state)
 static void test_the_lender_dies(void **state)
 {
     struct segments *others = segments_new(LIMIT), *third = segments_new(LIMIT);
-    struct lend_offer offer;
+    struct shared_offer offer;
     struct tensor there, on;
     int ends[2];
     (void)state;
@@ -288,18 +288,18 @@ static void test_the_lender_dies(void **state)
     if (!child) {
         struct segments *own = segments_new(LIMIT);
         struct tensor t = filled(own, 7);
-        offer = segment_lend(&t);
+        offer = segment_share(&t);
         _exit(write(ends[1], &offer, sizeof offer) < 0 || pause());
     }
     assert_int_equal(read(ends[0], &offer, sizeof offer), sizeof offer);
-    assert_int_equal(borrow(others, &offer, &there), SEGMENT_TAKEN);
+    assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     for (int64_t i = 0; i < N; i += 512) /* each page */
         assert_float_equal(((const float *)there.data)[i], 7, 0);
-    assert_int_equal(borrow(third, &offer, &on), SEGMENT_NOT_THERE);
-    offer = segment_lend(&there);
-    assert_int_equal(borrow(third, &offer, &on), SEGMENT_TAKEN);
+    assert_int_equal(map(third, &offer, &on), SEGMENT_NOT_THERE);
+    offer = segment_share(&there);
+    assert_int_equal(map(third, &offer, &on), SEGMENT_TAKEN);
     tensor_release(&there);
     segments_free(others);
     assert_float_equal(last(&on), 7, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/run/group.h"
+#include "exec/run/plan_set.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/device/device_set.h"
+#include "exec/step/deferred.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
-#include "exec/step/turn.h"
 #include "graph/join.h"
 
 struct part {
@@ -21,7 +21,7 @@ struct part {
     VEC(int) fetch_of;
 };
 
-struct group {
+struct plan_set {
     struct part *parts;
     struct plan **plans; /* of the parts */
     int n_parts, n_fetches;
@@ -29,7 +29,7 @@ struct group {
 
 struct split {
     const struct graph *graph;
-    const struct group_options *options;
+    const struct plan_set_options *options;
     const struct plan_request *request;
     struct part *parts; /* by device */
     char *needed;       /* by node */
@@ -131,7 +131,7 @@ static void part_release(struct part *part)
 }
 
 /* The parts that have something to do move to the front. */
-static int make_plans(struct split *s, struct group *group)
+static int make_plans(struct split *s, struct plan_set *set)
 {
     for (int i = 0; i < s->options->n_devices; i++) {
         struct part part = s->parts[i];
@@ -142,32 +142,29 @@ static int make_plans(struct split *s, struct group *group)
         }
         part.device = s->options->devices[i];
         memset(&s->parts[i], 0, sizeof part);
-        group->parts[group->n_parts++] = part;
+        set->parts[set->n_parts++] = part;
     }
-    for (int i = 0; i < group->n_parts; i++) {
-        if (make_plan(s, &group->parts[i], s->err))
+    for (int i = 0; i < set->n_parts; i++) {
+        if (make_plan(s, &set->parts[i], s->err))
             return s->err->code;
-        group->plans[i] = group->parts[i].plan;
+        set->plans[i] = set->parts[i].plan;
     }
     return 0;
 }
 
-static int group_make(struct group *group, const struct graph *graph,
-                      const struct group_options *options, const struct plan_request *request,
-                      struct error *err)
+static int plan_set_make(struct plan_set *set, const struct graph *graph,
+                         const struct plan_set_options *options, const struct plan_request *request,
+                         struct error *err)
 {
     struct error first = ERROR_INIT;
-    struct split s = {.graph = graph,
-                      .options = options,
-                      .request = request,
-                      .parts = group->parts,
-                      .err = &first};
+    struct split s = {
+        .graph = graph, .options = options, .request = request, .parts = set->parts, .err = &first};
     s.needed = mem_alloc(graph->nodes.n + 1);
     if (divide(&s)) /* only then some of the parts are filled and none is counted */
         for (int i = 0; i < options->n_devices; i++)
-            part_release(&group->parts[i]);
+            part_release(&set->parts[i]);
     else
-        make_plans(&s, group);
+        make_plans(&s, set);
     vec_release(&s.todo);
     mem_free(s.needed);
     if (first.code)
@@ -175,58 +172,58 @@ static int group_make(struct group *group, const struct graph *graph,
     return first.code;
 }
 
-int group_new(const struct graph *graph, const struct group_options *options,
-              const struct plan_request *request, struct group **result, struct error *err)
+int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
+                 const struct plan_request *request, struct plan_set **result, struct error *err)
 {
-    struct group *group = mem_alloc(sizeof *group);
+    struct plan_set *set = mem_alloc(sizeof *set);
     size_t n = options->n_devices > 0 ? (size_t)options->n_devices : 1;
-    group->parts = mem_array(n, sizeof *group->parts);
-    group->plans = mem_array(n, sizeof *group->plans);
-    group->n_fetches = request->n_fetches;
+    set->parts = mem_array(n, sizeof *set->parts);
+    set->plans = mem_array(n, sizeof *set->plans);
+    set->n_fetches = request->n_fetches;
     int code = 0;
     if (options->n_devices > 0) {
-        code = group_make(group, graph, options, request, err);
+        code = plan_set_make(set, graph, options, request, err);
     } else {
-        code = plan_new(graph, &options->plan, request, &group->plans[0], err);
-        group->parts[0].plan = group->plans[0];
-        group->n_parts = 1;
+        code = plan_new(graph, &options->plan, request, &set->plans[0], err);
+        set->parts[0].plan = set->plans[0];
+        set->n_parts = 1;
     }
     if (code) {
-        group_free(group);
-        group = NULL;
+        plan_set_free(set);
+        set = NULL;
     }
-    *result = group;
+    *result = set;
     return code;
 }
 
-void group_free(struct group *group)
+void plan_set_free(struct plan_set *set)
 {
-    if (!group)
+    if (!set)
         return;
-    for (int i = 0; i < group->n_parts; i++)
-        part_release(&group->parts[i]);
-    mem_free(group->parts);
-    mem_free(group->plans);
-    mem_free(group);
+    for (int i = 0; i < set->n_parts; i++)
+        part_release(&set->parts[i]);
+    mem_free(set->parts);
+    mem_free(set->plans);
+    mem_free(set);
 }
 
-int group_plans(const struct group *group, struct plan *const **plans)
+int plan_set_plans(const struct plan_set *set, struct plan *const **plans)
 {
-    *plans = group->plans;
-    return group->n_parts;
+    *plans = set->plans;
+    return set->n_parts;
 }
 
 /* ---- a step ---- */
 
 struct part_run {
     struct step_done done; /* first */
-    struct group_run *run;
+    struct plan_set_run *run;
     struct tensor *feeds, *fetches;
     int code;
 };
 
-struct group_run {
-    const struct group *group;
+struct plan_set_run {
+    const struct plan_set *set;
     struct step *step;
     struct tensor *fetches; /* of the step */
     struct step_done *done;
@@ -235,9 +232,9 @@ struct group_run {
     struct part_run parts[];
 };
 
-static void collect(const struct group_run *run, int i, bool failed)
+static void collect(const struct plan_set_run *run, int i, bool failed)
 {
-    const struct part *part = &run->group->parts[i];
+    const struct part *part = &run->set->parts[i];
     const struct part_run *r = &run->parts[i];
     for (size_t k = 0; k < part->fetches.n; k++) {
         if (!failed)
@@ -250,13 +247,13 @@ static void collect(const struct group_run *run, int i, bool failed)
 }
 
 /* All parts are over. The first reason counts, wherever it came from. */
-static void conclude(struct group_run *run)
+static void conclude(struct plan_set_run *run)
 {
     struct step *step = run->step;
     struct step_done *done = run->done;
     struct error err = ERROR_INIT;
     step->rendezvous->aborted(step->rendezvous, &err);
-    for (int i = 0; i < run->group->n_parts; i++)
+    for (int i = 0; i < run->set->n_parts; i++)
         collect(run, i, err.code != 0);
     if (run->own) {
         run->own->free(run->own);
@@ -267,7 +264,7 @@ static void conclude(struct group_run *run)
     done->done(done, err.code, &err);
 }
 
-static void leave(struct group_run *run)
+static void leave(struct plan_set_run *run)
 {
     if (atomic_fetch_sub(&run->left, 1) == 1)
         conclude(run);
@@ -281,17 +278,17 @@ static void part_over(struct step_done *done, int code, const struct error *err)
     leave(r->run);
 }
 
-static struct group_run *prepare(const struct group *group, struct step *step,
-                                 const struct tensor *feeds, struct tensor *fetches)
+static struct plan_set_run *prepare(const struct plan_set *set, struct step *step,
+                                    const struct tensor *feeds, struct tensor *fetches)
 {
-    size_t n = (size_t)group->n_parts;
-    struct group_run *run = mem_alloc(sizeof *run + n * sizeof run->parts[0]);
-    run->group = group;
+    size_t n = (size_t)set->n_parts;
+    struct plan_set_run *run = mem_alloc(sizeof *run + n * sizeof run->parts[0]);
+    run->set = set;
     run->step = step;
     run->fetches = fetches;
     atomic_init(&run->left, (int)n + 1);
     for (size_t i = 0; i < n; i++) {
-        const struct part *part = &group->parts[i];
+        const struct part *part = &set->parts[i];
         struct part_run *r = &run->parts[i];
         r->done.done = part_over;
         r->run = run;
@@ -300,26 +297,26 @@ static struct group_run *prepare(const struct group *group, struct step *step,
         for (size_t k = 0; k < part->feeds.n; k++)
             r->feeds[k] = feeds[part->feed_of.items[k]];
     }
-    if (group->n_fetches)
-        memset(fetches, 0, (size_t)group->n_fetches * sizeof *fetches);
+    if (set->n_fetches)
+        memset(fetches, 0, (size_t)set->n_fetches * sizeof *fetches);
     if (!step->rendezvous)
         step->rendezvous = run->own = rendezvous_local_new();
     return run;
 }
 
 /* The first part, whose expensive kernels this thread may run, comes last: so all work at once. */
-void group_start(struct group *group, struct step *step, const struct tensor *feeds,
-                 struct tensor *fetches, struct step_done *done)
+void plan_set_start(struct plan_set *set, struct step *step, const struct tensor *feeds,
+                    struct tensor *fetches, struct step_done *done)
 {
-    if (group->n_parts == 1) {
-        plan_start(group->plans[0], step, feeds, fetches, done);
+    if (set->n_parts == 1) {
+        plan_start(set->plans[0], step, feeds, fetches, done);
         return;
     }
-    struct group_run *run = prepare(group, step, feeds, fetches);
+    struct plan_set_run *run = prepare(set, step, feeds, fetches);
     run->done = done;
-    for (int i = group->n_parts - 1; i >= 0; i--) {
+    for (int i = set->n_parts - 1; i >= 0; i--) {
         run->parts[i].done.computes = i == 0 && done->computes;
-        plan_start_part(group->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
+        plan_start_part(set->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
                         &run->parts[i].done);
     }
     leave(run);
@@ -344,16 +341,16 @@ static void wake(struct step_done *done, int code, const struct error *err)
     pthread_mutex_unlock(&blocked->lock);
 }
 
-int group_run(struct group *group, struct step *step, const struct tensor *feeds,
-              struct tensor *fetches, struct error *err)
+int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct error *err)
 {
-    if (group->n_parts == 1)
-        return plan_run(group->plans[0], step, feeds, fetches, err);
+    if (set->n_parts == 1)
+        return plan_run(set->plans[0], step, feeds, fetches, err);
     struct blocked_thread blocked = {.done = {.done = wake, .computes = true},
                                      .lock = PTHREAD_MUTEX_INITIALIZER,
                                      .over = PTHREAD_COND_INITIALIZER};
-    group_start(group, step, feeds, fetches, &blocked.done);
-    turn_catch_up();
+    plan_set_start(set, step, feeds, fetches, &blocked.done);
+    deferred_catch_up();
     pthread_mutex_lock(&blocked.lock);
     while (!blocked.is_over)
         pthread_cond_wait(&blocked.over, &blocked.lock);

@@ -25,11 +25,11 @@ static int64_t read_number(const struct job *job, const char *task, const char *
     return value;
 }
 
-static int count_start(struct job *job, struct job_seat *seat, struct error *err)
+static int count_start(struct job *job, struct job_slot *slot, struct error *err)
 {
-    char text[32], *name = job_file(seat->task, ".starts");
-    seat->incarnation = (uint64_t)read_number(job, seat->task, ".starts") + 1;
-    snprintf(text, sizeof text, "%" PRIu64 "\n", seat->incarnation);
+    char text[32], *name = job_file(slot->task, ".starts");
+    slot->incarnation = (uint64_t)read_number(job, slot->task, ".starts") + 1;
+    snprintf(text, sizeof text, "%" PRIu64 "\n", slot->incarnation);
     int code = job_write(job, name, 0600, text, err);
     mem_free(name);
     return code;
@@ -43,25 +43,25 @@ static bool is_at(const struct job *job, const char *name, int fd)
 }
 
 /* The lock is taken on the file that stands there under its name: one that ends well removes it. */
-static int lock_file(struct job *job, const char *name, struct job_seat *seat, struct error *err)
+static int lock_file(struct job *job, const char *name, struct job_slot *slot, struct error *err)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     for (;;) {
-        seat->fd = openat(job->fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (seat->fd < 0)
+        slot->fd = openat(job->fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (slot->fd < 0)
             return error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
-        if (fcntl(seat->fd, F_OFD_SETLK, &lock)) {
+        if (fcntl(slot->fd, F_OFD_SETLK, &lock)) {
             bool taken = errno == EAGAIN || errno == EACCES;
             if (!taken)
                 error_set_errno(err, ERR_OS, "%s/%s", job->folder, name);
-            close(seat->fd);
+            close(slot->fd);
             return taken ? error_set(err, ERR_RETRY, "%s: %s runs already, as pid %" PRId64,
-                                     job->folder, seat->task, read_number(job, seat->task, ".pid"))
+                                     job->folder, slot->task, read_number(job, slot->task, ".pid"))
                          : err->code;
         }
-        if (is_at(job, name, seat->fd))
+        if (is_at(job, name, slot->fd))
             return 0;
-        close(seat->fd);
+        close(slot->fd);
     }
 }
 
@@ -72,33 +72,33 @@ static void remove_file(struct job *job, const char *task, const char *what)
     mem_free(name);
 }
 
-int job_enter(struct job *job, const char *task, struct job_seat *seat, struct error *err)
+int job_enter(struct job *job, const char *task, struct job_slot *slot, struct error *err)
 {
     char text[32], *name = job_file(task, ".pid");
-    *seat = (struct job_seat){.fd = -1};
-    snprintf(seat->task, sizeof seat->task, "%s", task);
-    int code = lock_file(job, name, seat, err);
+    *slot = (struct job_slot){.fd = -1};
+    snprintf(slot->task, sizeof slot->task, "%s", task);
+    int code = lock_file(job, name, slot, err);
     if (!code) {
         remove_file(job, task, ".sock"); /* of one that was killed */
-        if (ftruncate(seat->fd, 0))      /* first: its number is not that of the next incarnation */
+        if (ftruncate(slot->fd, 0))      /* first: its number is not that of the next incarnation */
             code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
         if (!code)
-            code = count_start(job, seat, err);
+            code = count_start(job, slot, err);
         int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-        if (!code && pwrite(seat->fd, text, (size_t)n, 0) != n)
+        if (!code && pwrite(slot->fd, text, (size_t)n, 0) != n)
             code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
         if (code)
-            close(seat->fd);
+            close(slot->fd);
     }
     mem_free(name);
     return code;
 }
 
-void job_leave(struct job *job, struct job_seat *seat)
+void job_leave(struct job *job, struct job_slot *slot)
 {
-    remove_file(job, seat->task, ".sock");
-    remove_file(job, seat->task, ".pid");
-    close(seat->fd); /* the lock last: until then the task is taken */
+    remove_file(job, slot->task, ".sock");
+    remove_file(job, slot->task, ".pid");
+    close(slot->fd); /* the lock last: until then the task is taken */
 }
 
 /* ---- looking ---- */

@@ -4,33 +4,33 @@
  * device that the request needs, run together as one step. Feeds and fetches are found in whichever
  * part has them. On one device a group is its plan.
  */
-#ifndef TF_EXEC_GROUP_H
-#define TF_EXEC_GROUP_H
+#ifndef TF_EXEC_PLAN_SET_H
+#define TF_EXEC_PLAN_SET_H
 
 #include "exec/plan/plan.h"
 
-struct group_options {
+struct plan_set_options {
     struct plan_options plan; /* `device` is of all nodes if there are no devices */
     struct device *const *devices;
     int n_devices;
 };
 
-struct group;
+struct plan_set;
 
 /* As plan_new. ERR_CONFIG when a node is assigned to a device that is not among those given. */
-int group_new(const struct graph *graph, const struct group_options *options,
-              const struct plan_request *request, struct group **group, struct error *err);
-void group_free(struct group *group);
+int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
+                 const struct plan_request *request, struct plan_set **set, struct error *err);
+void plan_set_free(struct plan_set *set);
 
 /* As plan_run and plan_start. The first part that fails ends the step on all devices, and its error
  * is the step's; it is over when all parts are. A rendezvous that the step comes with is used by
  * the parts and stays the caller's; without one, several parts get one of their own. */
-void group_start(struct group *group, struct step *step, const struct tensor *feeds,
-                 struct tensor *fetches, struct step_done *done);
-int group_run(struct group *group, struct step *step, const struct tensor *feeds,
-              struct tensor *fetches, struct error *err);
+void plan_set_start(struct plan_set *set, struct step *step, const struct tensor *feeds,
+                    struct tensor *fetches, struct step_done *done);
+int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *feeds,
+                 struct tensor *fetches, struct error *err);
 
 /* The plans, in the order of devices; the group owns them. */
-int group_plans(const struct group *group, struct plan *const **plans);
+int plan_set_plans(const struct plan_set *set, struct plan *const **plans);
 
 #endif

@@ -8,9 +8,9 @@
 
 #define LOOK_SECONDS 0.1 /* between questions whether to give up */
 
-/* The first member that is not there, or has not said whether it can read what is lent; -1: none.
+/* The first member that is not there, or has not said whether it can read what is shared; -1: none.
  */
-static int find_missing(struct group *group)
+static int find_missing(struct process_group *group)
 {
     int missing = -1;
     pthread_mutex_lock(&group->lock);
@@ -23,7 +23,7 @@ static int find_missing(struct group *group)
 }
 
 /* Why they will not meet; no code: nothing is known. */
-static struct error failure_of(struct group *group)
+static struct error failure_of(struct process_group *group)
 {
     pthread_mutex_lock(&group->lock);
     struct error why = group->failed;
@@ -33,11 +33,11 @@ static struct error failure_of(struct group *group)
 
 static bool has_met(void *context)
 {
-    struct group *group = context;
+    struct process_group *group = context;
     return find_missing(group) < 0 || failure_of(group).code;
 }
 
-static int dial(struct group *group, const struct collective_meet *meet, struct error *err)
+static int dial(struct process_group *group, const struct collective_join *meet, struct error *err)
 {
     struct peers *peers = hub_peers(group->hub);
     int code = 0;
@@ -46,7 +46,7 @@ static int dial(struct group *group, const struct collective_meet *meet, struct 
     return code;
 }
 
-static void say(const struct collective_meet *meet, const char *task, double left)
+static void say(const struct collective_join *meet, const char *task, double left)
 {
     char text[256];
     snprintf(text, sizeof text, "waiting for %s, %.0f s left", task, left);
@@ -54,10 +54,10 @@ static void say(const struct collective_meet *meet, const char *task, double lef
         meet->waiting(meet->context, text);
 }
 
-int collective_links_meet(struct collective *collective, const struct collective_meet *meet,
+int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     double end = loop_now() + meet->seconds, told = loop_now();
     if (dial(group, meet, err))
         return err->code;
@@ -127,7 +127,7 @@ static bool is_answered(void *context)
 int collective_links_run(struct collective *collective, const struct collective_call *call,
                          struct tensor *results, struct error *err)
 {
-    struct group *group = (struct group *)collective;
+    struct process_group *group = (struct process_group *)collective;
     struct awaited a = {.waiter = {.done = answered},
                         .loop = hub_loop(group->hub),
                         .results = results,

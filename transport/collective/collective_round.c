@@ -11,18 +11,18 @@
 
 /* ---- the list ---- */
 
-struct meeting *meeting_find(struct group *group, const struct collective_key *key)
+struct collective_round *round_find(struct process_group *group, const struct collective_key *key)
 {
-    struct meeting *m = group->meetings;
+    struct collective_round *m = group->rounds;
     while (m && (m->key.step != key->step || m->key.iteration != key->iteration ||
                  strcmp(m->name, key->name) != 0))
         m = m->next;
     return m;
 }
 
-struct meeting *meeting_get(struct group *group, const struct collective_key *key)
+struct collective_round *round_get(struct process_group *group, const struct collective_key *key)
 {
-    struct meeting *m = meeting_find(group, key);
+    struct collective_round *m = round_find(group, key);
     if (m)
         return m;
     m = mem_alloc(sizeof *m);
@@ -31,8 +31,8 @@ struct meeting *meeting_get(struct group *group, const struct collective_key *ke
     m->key = *key;
     m->key.name = m->name;
     m->brought = mem_array((size_t)group->interface.size, sizeof *m->brought);
-    m->next = group->meetings;
-    group->meetings = m;
+    m->next = group->rounds;
+    group->rounds = m;
     group->n_uncalled++;
     return m;
 }
@@ -44,7 +44,7 @@ static void release(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
-static void meeting_free(const struct group *group, struct meeting *m)
+static void round_free(const struct process_group *group, struct collective_round *m)
 {
     for (size_t i = 0; i < m->n_blocks; i++)
         release(m->blocks[i].parts, group->interface.size);
@@ -64,44 +64,44 @@ static void meeting_free(const struct group *group, struct meeting *m)
     mem_free(m);
 }
 
-void meeting_drop(struct group *group, struct meeting *meeting)
+void round_drop(struct process_group *group, struct collective_round *round)
 {
     pthread_mutex_lock(&group->lock);
-    bool last = !--meeting->holders;
+    bool last = !--round->holders;
     pthread_mutex_unlock(&group->lock);
     if (last)
-        meeting_free(group, meeting);
+        round_free(group, round);
 }
 
-struct collective_waiter *meeting_end(struct group *group, struct meeting *meeting)
+struct collective_waiter *round_end(struct process_group *group, struct collective_round *round)
 {
-    struct collective_waiter *waiter = meeting->waiter;
-    struct meeting **at = &group->meetings;
-    if (meeting->over)
+    struct collective_waiter *waiter = round->waiter;
+    struct collective_round **at = &group->rounds;
+    if (round->over)
         return NULL;
-    while (*at != meeting)
+    while (*at != round)
         at = &(*at)->next;
-    *at = meeting->next;
-    group->n_uncalled -= !meeting->called;
-    meeting->holders--; /* the list's; the caller has another */
-    meeting->waiter = NULL;
-    meeting->over = true;
+    *at = round->next;
+    group->n_uncalled -= !round->called;
+    round->holders--; /* the list's; the caller has another */
+    round->waiter = NULL;
+    round->over = true;
     return waiter;
 }
 
 /* ---- the call ---- */
 
-bool meeting_is_small(const struct meeting *meeting, int value)
+bool round_is_small(const struct collective_round *round, int value)
 {
-    const struct tensor *t = &meeting->own[value];
-    enum collective_kind kind = meeting->kinds[value];
+    const struct tensor *t = &round->own[value];
+    enum collective_kind kind = round->kinds[value];
     return kind == COLLECTIVE_ROWS || t->type == STRING ||
            (collective_adds(kind) &&
             (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
 
 /* Blocks of a value, at least one for each member where that is worth it. */
-static int64_t block_elements(const struct group *group, const struct tensor *t)
+static int64_t block_elements(const struct process_group *group, const struct tensor *t)
 {
     int64_t most = BLOCK_BYTES / (int64_t)dtype_bytes(t->type);
     int64_t each = (tensor_count(t) + group->interface.size - 1) / group->interface.size;
@@ -109,14 +109,14 @@ static int64_t block_elements(const struct group *group, const struct tensor *t)
     return each < most ? each : most;
 }
 
-static void cut(const struct group *group, struct meeting *m)
+static void cut(const struct process_group *group, struct collective_round *m)
 {
     size_t n = 0;
     for (int pass = 0; pass < 2; pass++) {
         n = 0;
         for (int v = 0; v < m->n; v++) {
             int64_t count = tensor_count(&m->own[v]), step;
-            if (meeting_is_small(m, v) || !count)
+            if (round_is_small(m, v) || !count)
                 continue;
             step = block_elements(group, &m->own[v]);
             for (int64_t first = 0; first < count; first += step, n++)
@@ -134,7 +134,7 @@ static void cut(const struct group *group, struct meeting *m)
     m->n_blocks = m->n_missing = n;
 }
 
-static uint64_t sign(const struct meeting *m)
+static uint64_t sign(const struct collective_round *m)
 {
     uint64_t hash = (uint64_t)m->n;
     for (int i = 0; i < m->n; i++) {
@@ -149,7 +149,8 @@ static uint64_t sign(const struct meeting *m)
 }
 
 /* Memory that others can read, of a value that is in such memory. False: there is none. */
-static bool alloc_direct(struct group *group, const struct tensor *own, struct tensor *result)
+static bool alloc_direct(struct process_group *group, const struct tensor *own,
+                         struct tensor *result)
 {
     return segment_has(own) && segment_suits(own->type, tensor_bytes(own)) &&
            segments_alloc(hub_segments(group->hub), result, own->type, &own->shape);
@@ -157,11 +158,11 @@ static bool alloc_direct(struct group *group, const struct tensor *own, struct t
 
 /* Memory for a value's sum: the value's own where only the call has it, which a member needs no
  * more when the sum comes. */
-static int make_result(struct group *group, const struct collective_call *call, int value,
-                       struct meeting *m, struct error *err)
+static int make_result(struct process_group *group, const struct collective_call *call, int value,
+                       struct collective_round *m, struct error *err)
 {
     const struct tensor *own = &m->own[value];
-    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the meeting */
+    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the round */
                  (!segment_has(own) || segment_is_own(own));
     if (call->yields && alone)
         tensor_share(&m->results[value], own);
@@ -170,8 +171,8 @@ static int make_result(struct group *group, const struct collective_call *call, 
     return 0;
 }
 
-int meeting_call(struct group *group, struct meeting *m, const struct collective_call *call,
-                 struct error *err)
+int round_call(struct process_group *group, struct collective_round *m,
+               const struct collective_call *call, struct error *err)
 {
     int code = 0;
     BUG_ON(m->called);
@@ -188,7 +189,7 @@ int meeting_call(struct group *group, struct meeting *m, const struct collective
     m->signature = sign(m);
     cut(group, m);
     for (int i = 0; !code && i < m->n; i++)
-        if (!meeting_is_small(m, i))
+        if (!round_is_small(m, i))
             code = make_result(group, call, i, m, err);
     direct_choose(m);
     return code;
@@ -196,7 +197,7 @@ int meeting_call(struct group *group, struct meeting *m, const struct collective
 
 /* ---- who takes part ---- */
 
-bool meeting_settle(struct group *group, struct meeting *m)
+bool round_settle(struct process_group *group, struct collective_round *m)
 {
     int size = group->interface.size, rank = group->interface.rank;
     if (!m->announced || m->settled || m->over)
@@ -217,7 +218,7 @@ bool meeting_settle(struct group *group, struct meeting *m)
     return true;
 }
 
-static void print_values(struct str *out, const struct meeting *m)
+static void print_values(struct str *out, const struct collective_round *m)
 {
     for (int i = 0; i < m->n && i < 8; i++) {
         str_printf(out, "%s", i ? ", " : "");
@@ -227,7 +228,8 @@ static void print_values(struct str *out, const struct meeting *m)
         str_printf(out, " and %d more", m->n - 8);
 }
 
-int meeting_check(const struct group *group, const struct meeting *m, struct error *err)
+int round_check(const struct process_group *group, const struct collective_round *m,
+                struct error *err)
 {
     for (int i = 0; i < m->n_members; i++) {
         int k = m->members[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker's side of drive.h.
+ * The worker's side of update_loop.h.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ static int ask(struct worker *worker, int task, const struct graph *update, stru
         struct shape shape = shape_vector((int64_t)n);
         struct named_tensor graph = {"graph",
                                      tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-        struct driver_ask drive = {.verb = "drive",
+        struct driver_ask drive = {.verb = "update",
                                    .n_fields = 1,
                                    .pack = pack_cluster,
                                    .context = &worker->member.cluster,
@@ -67,7 +67,7 @@ static int ask(struct worker *worker, int task, const struct graph *update, stru
     return code;
 }
 
-int worker_ask_to_drive(struct worker *worker, struct error *err)
+int worker_ask_for_updates(struct worker *worker, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
     const struct node *round = find_round(graph);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/value/flow_shared.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+void sharing_init(struct sharing *sharing, struct segments *segments, bool shares)
+{
+    sharing->segments = segments;
+    atomic_init(&sharing->on, segments && shares);
+    if (segments && shares)
+        segments_have_reader(segments);
+}
+
+void shared_value_release(struct shared_value *shared)
+{
+    mem_free((char *)(uintptr_t)shared->id.key);
+    tensor_release(&shared->value);
+}
+
+void sharing_release(struct sharing *sharing)
+{
+    for (size_t i = 0; i < sharing->shared.n; i++)
+        shared_value_release(&sharing->shared.items[i]);
+    vec_release(&sharing->shared);
+}
+
+/* ---- as the side that sends ---- */
+
+bool sharing_copy(struct sharing *sharing, const struct tensor *value, struct tensor *copy)
+{
+    if (!atomic_load_explicit(&sharing->on, memory_order_relaxed) || value->layout ||
+        !segment_suits(value->type, tensor_bytes(value)) || segment_has(value) ||
+        !segments_alloc(sharing->segments, copy, value->type, &value->shape))
+        return false;
+    memcpy(copy->data, value->data, tensor_bytes(value));
+    return true;
+}
+
+bool sharing_can(const struct sharing *sharing, const struct tensor *value)
+{
+    return atomic_load_explicit(&sharing->on, memory_order_relaxed) && segment_has(value);
+}
+
+static int send_offer(struct link *link, const struct shared_value *shared,
+                      const struct shared_offer *offer, struct error *err)
+{
+    msgpack_packer *packer =
+        link_begin(link, RECORD_SHARE, 5 + SHARED_OFFER_FIELDS + shared->granted);
+    value_id_pack(packer, &shared->id);
+    if (shared->granted) {
+        pack_key(packer, "granted");
+        msgpack_pack_true(packer);
+    }
+    pack_key(packer, "type");
+    pack_text(packer, shape_text_typed(shared->value.type, &shared->value.shape));
+    shared_offer_pack(packer, offer);
+    return link_send(link, NULL, 0, err);
+}
+
+int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
+                 const struct tensor *value, bool granted, struct error *err)
+{
+    struct shared_offer offer = segment_share(value);
+    struct shared_value shared = {
+        .number = offer.number, .id = *id, .value = *value, .granted = granted};
+    if (send_offer(link, &shared, &offer, err)) {
+        segment_take_back(value);
+        return err->code;
+    }
+    shared.id.key = mem_strdup(id->key);
+    tensor_share(&shared.value, value);
+    vec_push(&sharing->shared, shared);
+    return 0;
+}
+
+/* Answers come in the order of what was shared. */
+bool sharing_answered(struct sharing *sharing, struct link *link, const struct record *record,
+                      struct shared_value *back)
+{
+    uint64_t number, answer;
+    *back = (struct shared_value){0};
+    if (!record_get_uint(&record->header, "number", &number) ||
+        !record_get_uint(&record->header, "answer", &answer) || !sharing->shared.n ||
+        sharing->shared.items[0].number != number || answer > SEGMENT_NOT_THERE)
+        return false;
+    struct shared_value shared = sharing->shared.items[0];
+    memmove(sharing->shared.items, sharing->shared.items + 1, --sharing->shared.n * sizeof shared);
+    if (answer == SEGMENT_TAKEN) {
+        link_count_shared(link, 0, tensor_bytes(&shared.value));
+        shared_value_release(&shared);
+        return true;
+    }
+    segment_take_back(&shared.value);
+    if (answer == SEGMENT_NOT_THERE)
+        atomic_store_explicit(&sharing->on, false, memory_order_relaxed);
+    *back = shared;
+    return true;
+}
+
+/* ---- as the side that receives ---- */
+
+static int read_offer(const struct record *record, struct shared_offer *offer, enum dtype *type,
+                      struct shape *shape, struct error *err)
+{
+    const msgpack_object *header = &record->header;
+    const char *text = record_text(header, "type");
+    bool good = text && shared_offer_read(header, offer) && shape_parse_typed(text, type, shape) &&
+                shape_is_known(shape);
+    if (good && segment_suits(*type, (size_t)(shape_bytes(shape, *type))))
+        return 0;
+    return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
+}
+
+static void send_answer(struct peer *peer, uint64_t number, enum segment_answer answer)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
+    if (!packer)
+        return;
+    pack_key(packer, "number");
+    msgpack_pack_uint64(packer, number);
+    pack_key(packer, "answer");
+    msgpack_pack_int(packer, answer);
+    peer_end(peer, NULL, 0, &ignored);
+}
+
+int sharing_take(struct peer *peer, struct segments *segments, const struct record *record,
+                 struct tensor *value, struct error *err)
+{
+    struct shared_offer offer;
+    struct shape shape;
+    enum dtype type;
+    *value = (struct tensor)TENSOR_INIT;
+    if (read_offer(record, &offer, &type, &shape, err))
+        return err->code;
+    enum segment_answer answer = segments_map(segments, &offer, type, &shape, value);
+    send_answer(peer, offer.number, answer);
+    return 0;
+}

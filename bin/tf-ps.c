@@ -22,7 +22,7 @@ static const char *by, *container, *save_folder;
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
     {0, "json", OPTION_FLAG, &json, NULL, "list, stats, status: an object a line"},
-    {0, "by", OPTION_TEXT, &by, "worker|shard|key", "stats: of what (shard)"},
+    {0, "by", OPTION_TEXT, &by, "WHAT", "stats: of shard, worker, key or resource (shard)"},
     {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
     {0, "save", OPTION_TEXT, &save_folder, "DIR/",
      "serve: a store for checkpoints of the job, see tf-ckpt"},
@@ -253,8 +253,9 @@ static int run_stats(struct tool *tool, char **operands, struct error *err)
 {
     const char *name = by ? by : "shard";
     (void)operands;
-    if (strcmp(name, "worker") && strcmp(name, "shard") && strcmp(name, "key"))
-        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard or key", name);
+    if (strcmp(name, "worker") && strcmp(name, "shard") && strcmp(name, "key") &&
+        strcmp(name, "resource"))
+        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard, key or resource", name);
     return ask_view(tool, name, err);
 }
 

@@ -97,7 +97,7 @@ int claims_load(struct checkpoint *c, const struct resource *resource, struct er
         if (!str_starts(t->name, name.data) || strchr(t->name + name.n, '/') ||
             strcmp(t->container, resource->container) || checkpoint_read(c, (int)i, &value, err))
             continue;
-        if (resource->kind->load(resource->object, t->name + name.n, &value, err))
+        if (resource->kind->restore(resource->object, t->name + name.n, &value, err))
             error_prefix(err, "%s: '%s': ", c->name, t->name);
         tensor_release(&value);
     }

@@ -9,9 +9,9 @@
 
 #include "base/serial_queue.h"
 #include "checkpoint/variables/cut.h"
-#include "exec/state/aggregate.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
+#include "resource/clock.h"
 
 #define SHARD_WAIT_SECONDS 10.0 /* for holds, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0

@@ -111,18 +111,56 @@ static uint64_t count_refused(struct peers *peers)
            r.too_many + r.old;
 }
 
-static void count_staged(struct shard *shard, int64_t *bytes, int64_t *pushes)
+static struct resource_size size_of(const struct resource *r)
+{
+    struct resource_size size = {0};
+    if (r->kind->size)
+        r->kind->size(r->object, &size);
+    return size;
+}
+
+static struct resource_size count_staged(struct shard *shard)
 {
     struct resource *r = NULL;
-    *bytes = *pushes = 0;
+    struct resource_size sum = {0};
     while ((r = resource_next(shard->options.variables, r))) {
-        int64_t b, n;
-        if (r->kind != &aggregator_kind)
-            continue;
-        aggregator_size(r->object, &b, &n);
-        *bytes += b;
-        *pushes += n;
+        struct resource_size size = size_of(r);
+        sum.bytes += size.bytes;
+        sum.items += size.items;
     }
+    return sum;
+}
+
+static void pack_resource(msgpack_packer *packer, const struct resource *r)
+{
+    struct resource_size size = size_of(r);
+    struct str name = STR_INIT, what = STR_INIT;
+    str_printf(&name, "%s:%s", r->kind->name, r->name);
+    r->kind->describe(r->object, &what);
+    msgpack_pack_map(packer, 5);
+    pack_key(packer, "container");
+    pack_text(packer, r->container);
+    pack_key(packer, "name");
+    pack_text(packer, str_text(&name));
+    pack_int(packer, "items", size.items);
+    pack_int(packer, "bytes", size.bytes);
+    pack_key(packer, "is");
+    pack_text(packer, str_text(&what));
+    str_release(&name);
+    str_release(&what);
+}
+
+/* More may be made meanwhile: those that were there first are told. */
+static void pack_resources(msgpack_packer *packer, struct variable_store *store)
+{
+    struct resource *r = NULL;
+    uint32_t n = 0;
+    while ((r = resource_next(store, r)))
+        n++;
+    pack_key(packer, "resources");
+    msgpack_pack_array(packer, n);
+    for (uint32_t i = 0; i < n; i++)
+        pack_resource(packer, r = resource_next(store, r));
 }
 
 static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
@@ -140,20 +178,20 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
 void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
-    int64_t bytes, pushes;
     struct clock *clock = shard_clock(shard);
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
-    count_staged(shard, &bytes, &pushes);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
+    struct resource_size staged = count_staged(shard);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 11);
     if (packer) {
         pack_traffic(packer, &traffic);
         pack_float(packer, "seconds", loop_now() - shard->began);
         pack_int(packer, "version", clock ? clock_version(clock) : -1);
-        pack_int(packer, "staged", pushes);
-        pack_int(packer, "staged_bytes", bytes);
+        pack_int(packer, "staged", staged.items);
+        pack_int(packer, "staged_bytes", staged.bytes);
         pack_int(packer, "refused", (int64_t)count_refused(peers));
         pack_workers(packer, clock);
+        pack_resources(packer, shard->options.variables);
         answer_end(query->peer, NULL, 0);
     }
     vec_release(&traffic.tasks);

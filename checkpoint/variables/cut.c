@@ -2,13 +2,11 @@
 #include "checkpoint/variables/cut.h"
 
 #include "base/str.h"
-#include "exec/state/aggregate.h"
 #include "exec/state/resource.h"
 
 struct part_writer {
     struct resource_writer writer; /* first */
     struct cut *cut;
-    bool clocks; /* this time around clocks alone, or all but them */
 };
 
 static int take_part(struct resource_writer *writer, const char *container, const char *name,
@@ -18,8 +16,6 @@ static int take_part(struct resource_writer *writer, const char *container, cons
     struct cut *cut = parts->cut;
     struct save_tensor part = {.container = arena_strdup(&cut->arena, container),
                                .name = arena_strdup(&cut->arena, name)};
-    if (str_starts(name, clock_kind.name) != parts->clocks)
-        return 0;
     if (tensor_copy(&part.value, value, err))
         return err->code;
     vec_push(&cut->tensors, part);
@@ -37,18 +33,13 @@ static void take_variables(const variable_vec *variables, struct cut *cut)
     }
 }
 
-/* Clocks first: of a push that a clock knows of the aggregators have all values, and still have
- * them when they are copied after it. */
 int cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut,
              struct error *err)
 {
-    struct part_writer parts = {{take_part}, cut, true};
+    struct part_writer parts = {{take_part}, cut};
     *cut = (struct cut){0};
     error_clear(err);
     take_variables(variables, cut);
-    if (resources_save(store, &parts.writer, err))
-        return err->code;
-    parts.clocks = false;
     return resources_save(store, &parts.writer, err);
 }
 

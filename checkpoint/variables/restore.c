@@ -7,8 +7,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/variables/slices.h"
-#include "exec/state/aggregate.h"
-#include "exec/state/resource.h"
+#include "resource/kinds.h"
 
 int restore_check_names(const struct restore_names *names, struct error *err)
 {
@@ -103,7 +102,6 @@ static int apply(const struct restore_request *request, const saved_variables *s
 int checkpoint_load_resources(struct checkpoint *c, const char *shard,
                               struct variable_store *variables, struct error *err)
 {
-    static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
     for (size_t i = 0; i < c->entries.n; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;
         struct tensor value;
@@ -111,7 +109,7 @@ int checkpoint_load_resources(struct checkpoint *c, const char *shard,
             continue;
         if (checkpoint_read(c, (int)i, &value, err))
             return err->code;
-        if (resource_load(variables, kinds, t->container, t->name, &value, err))
+        if (resource_restore(variables, resource_kinds, t->container, t->name, &value, err))
             error_prefix(err, "%s: ", c->name);
         tensor_release(&value);
         if (err->code)

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "exec/plan/plan.h"
 #include "ops/aggregate/ids_cpu.h"
+#include "resource/aggregator.h"
 
 static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggregator)
 {

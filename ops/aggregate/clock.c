@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The clock of a training job, for workers and for whoever runs the updates:
- * exec/state/aggregate.h.
+ * resource/clock.h.
  */
 #include "graph/infer.h"
 

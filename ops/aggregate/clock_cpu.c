@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "ops/aggregate/ids_cpu.h"
 #include "ops/aggregate/pending_cpu.h"
+#include "resource/clock.h"
 
 struct state {
     struct clock *clock;

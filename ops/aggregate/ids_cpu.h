@@ -7,7 +7,7 @@
 
 #include "exec/device/kernel.h"
 #include "exec/plan/plan.h"
-#include "exec/state/aggregate.h"
+#include "resource/push.h"
 
 /* The push that a worker's step is. */
 static inline struct push_id id_of_step(const struct step *step)

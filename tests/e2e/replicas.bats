@@ -59,6 +59,7 @@ train() { # MODE KILLS
     work 1
     wait "$worker"
     wait "$first"
+    tf-ps stats --by resource >resources
     for i in 0 1; do kill "${pids[$i]}"; done
     wait
     pids=()
@@ -68,6 +69,8 @@ train() { # MODE KILLS
     train sync 0
     tf-show w0.rec >undisturbed
     [ "$(wc -l <undisturbed)" = 460 ]
+    grep -qE '^ps:0 +default +clock:train +0 +0 B +sync version 460, 2 workers, 2 left$' resources
+    grep -qE '^ps:[01] +default +aggregator:output/W +0 +0 B +0 pushes, 0 bytes$' resources
     train sync 3
     tf-show w0.rec | cmp undisturbed
     grep -q 'joined again' w1.err

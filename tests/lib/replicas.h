@@ -16,13 +16,13 @@
 
 #include "exec/session/request.h"
 #include "exec/session/session.h"
-#include "exec/state/aggregate.h"
 #include "exec/step/collective.h"
 #include "exec/step/step.h"
 #include "graph/join.h"
 #include "lib/cut.h"
 #include "pass/place/place.h"
 #include "pass/replicate/replicate.h"
+#include "resource/clock.h"
 
 #define WORKERS_MAX 8
 

@@ -3,7 +3,21 @@
 # The filters of graphs start quickly. The limit is for a busy machine; `make bench` says how long
 # they take (target: 10 ms).
 
+load ../lib/tools
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
 @test "a graph of 100 nodes takes no filter longer than 100 ms" {
     [[ ${BUILD:-build} == build ]] || skip "sanitizers take their time"
     "$BATS_TEST_DIRNAME/../bench/startup.sh" 100
+}
+
+@test "a calculator loads neither libevent nor LMDB nor OpenSSL" {
+    [[ ${BUILD:-build} == build ]] || skip "sanitizers load what they like"
+    LD_DEBUG=libs tf-op Neg 1 2>loaded | cat >/dev/null
+    grep -q 'calling init:.*libopenblas' loaded
+    ! grep -E 'calling init:.*(libevent|liblmdb|libcrypto|libssl|libtf-jobs)' loaded
 }

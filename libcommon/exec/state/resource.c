@@ -27,7 +27,7 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
         r->kind = kind;
         r->container = mem_strdup(container);
         r->name = mem_strdup(name);
-        r->object = kind->make(r->name);
+        r->object = kind->create(r->name);
         if (table->watcher)
             table->watcher->made(table->watcher, r);
         if (table->last)
@@ -93,15 +93,23 @@ static int put(struct resource_sink *sink, const char *part, const struct tensor
     return code;
 }
 
-int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err)
+static int save_kinds(struct variable_store *store, bool first, struct resource_writer *writer,
+                      struct error *err)
 {
     struct resource *r = NULL;
     int code = 0;
     while (!code && (r = resource_next(store, r))) {
         struct named_sink to = {{put}, writer, r};
-        code = r->kind->save(r->object, &to.sink, err);
+        if (r->kind->saved_first == first)
+            code = r->kind->save(r->object, &to.sink, err);
     }
     return code;
+}
+
+int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err)
+{
+    return save_kinds(store, true, writer, err) || save_kinds(store, false, writer, err) ? err->code
+                                                                                         : 0;
 }
 
 bool resource_is_part(const char *name)
@@ -118,9 +126,9 @@ static const struct resource_kind *find_kind(const struct resource_kind *const *
     return NULL;
 }
 
-int resource_load(struct variable_store *store, const struct resource_kind *const *kinds,
-                  const char *container, const char *name, const struct tensor *value,
-                  struct error *err)
+int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,
+                     const char *container, const char *name, const struct tensor *value,
+                     struct error *err)
 {
     const char *colon = strchr(name, ':'), *part = strrchr(name, '/');
     const struct resource_kind *kind =
@@ -128,7 +136,7 @@ int resource_load(struct variable_store *store, const struct resource_kind *cons
     if (!kind || !part || part < colon)
         return error_set(err, ERR_DATA, "'%s' is no part of a resource", name);
     char *own = mem_strndup(colon + 1, (size_t)(part - colon - 1));
-    int code = kind->load(resource_get(store, kind, container, own), part + 1, value, err);
+    int code = kind->restore(resource_get(store, kind, container, own), part + 1, value, err);
     mem_free(own);
     return code ? error_prefix(err, "'%s': ", name) : 0;
 }

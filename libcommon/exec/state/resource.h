@@ -17,14 +17,25 @@ struct resource_sink {
                struct error *err);
 };
 
+struct resource_size {
+    int64_t bytes, items; /* that wait in it */
+};
+
+/* A kind: what the store of variables, checkpoints, shards and tools know of its resources. All
+ * kinds that are kept in checkpoints stand in resource/kinds.h. */
 struct resource_kind {
     const char *name; /* "clock": a word, without ':' and '/' */
-    void *(*make)(const char *name);
+    bool saved_first; /* of what it knows, the others still have all when they are saved after it */
+    void *(*create)(const char *name);
     void (*free)(void *object);
     /* Gives all that a restart needs to `sink`, in parts with names of their own. */
     int (*save)(void *object, struct resource_sink *sink, struct error *err);
     /* Takes a part back, in the order in which parts were given. ERR_DATA when it cannot be one. */
-    int (*load)(void *object, const char *part, const struct tensor *value, struct error *err);
+    int (*restore)(void *object, const char *part, const struct tensor *value, struct error *err);
+    /* Appends a line for a person. */
+    void (*describe)(void *object, struct str *text);
+    /* What it keeps for others; NULL: nothing that counts. */
+    void (*size)(void *object, struct resource_size *size);
 };
 
 /* Finds or makes; valid as long as the store. */
@@ -48,7 +59,7 @@ struct resource_watcher {
 void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
 
 /* Gives all parts of all resources to `put`, under names like "clock:train/members" that no
- * variable has. */
+ * variable has. Kinds that are saved first come first. */
 struct resource_writer {
     int (*put)(struct resource_writer *writer, const char *container, const char *name,
                const struct tensor *value, struct error *err);
@@ -58,10 +69,10 @@ int resources_save(struct variable_store *store, struct resource_writer *writer,
 /* Whether the name is one of those. */
 bool resource_is_part(const char *name);
 
-/* Takes a part back; the resource is made if there is none. ERR_DATA when there is no such kind or
- * the value cannot be such a part. */
-int resource_load(struct variable_store *store, const struct resource_kind *const *kinds,
-                  const char *container, const char *name, const struct tensor *value,
-                  struct error *err);
+/* Takes a part back; the resource is made if there is none. `kinds` ends with NULL. ERR_DATA when
+ * there is no such kind or the value cannot be such a part. */
+int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,
+                     const char *container, const char *name, const struct tensor *value,
+                     struct error *err);
 
 #endif

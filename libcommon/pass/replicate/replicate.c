@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/state/policy.h"
 #include "pass/replicate/replicate_private.h"
+#include "resource/policy.h"
 
 /* ---- modes ---- */
 
@@ -64,12 +64,14 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
     }
     if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
-    if (policy_parse(&policy, mode, &why))
-        return error_set(err, ERR_USAGE,
-                         "--mode '%s' is none of sync; sync,backup=B; async; ssp,bound=S; "
-                         "downpour,fetch=N,push=M; allreduce",
-                         mode);
-    return 0;
+    if (!policy_parse(&policy, mode, &why))
+        return 0;
+    struct str usages = STR_INIT;
+    policy_print_usages(&usages);
+    error_set(err, ERR_USAGE, "--mode '%s' is none of %s; downpour,fetch=N,push=M; allreduce", mode,
+              str_text(&usages));
+    str_release(&usages);
+    return err->code;
 }
 
 /* ---- the result ---- */

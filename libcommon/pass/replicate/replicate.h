@@ -6,7 +6,7 @@
  * the attribute _gradient:
  *
  *     entry train     reads variables, computes, pushes to an AggregatorPush beside each variable,
- *                     then ClockPush: exec/state/aggregate.h says how long that waits
+ *                     then ClockPush: resource/clock.h says how long that waits
  *     entry update    ClockRound, AggregatorTake beside each variable, the optimizer, ClockAdvance;
  *                     on shards only, run again and again by the task that has the clock
  *     entry join      a worker begins: the version to start from, and its last counted step
@@ -40,7 +40,7 @@ enum replicate_mode {
 
 struct replicate_options {
     enum replicate_mode mode;
-    const char *policy; /* exec/state/aggregate.h */
+    const char *policy; /* resource/clock.h */
     int fetch, push;    /* of downpour: every so many steps; 0: 1 */
     double rate;        /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
                          * if that is gradient descent, else 0 */

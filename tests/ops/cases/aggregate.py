@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregators and clocks, with one worker that drives its own rounds in the same step: worker 0 of
-incarnation 0. What needs several is in tests/unit/ps/clock.c and tests/unit/pass/replicas.c."""
+incarnation 0. What needs several is in tests/unit/resource/clock.c and tests/unit/pass/replicas.c."""
 import numpy as np
 
 from golden import Golden

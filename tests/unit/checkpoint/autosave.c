@@ -7,12 +7,12 @@
 
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/variables/restore.h"
-#include "exec/state/aggregate.h"
 #include "exec/state/mark.h"
 #include "exec/state/resource.h"
 #include "graph/text.h"
 #include "lib/stores.h"
 #include "ops/ops.h"
+#include "resource/aggregator.h"
 
 #define VARIABLES 4
 #define SIZE 100000 /* int64 */

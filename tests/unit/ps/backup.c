@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "exec/state/aggregate.h"
 #include "exec/state/variable.h"
+#include "resource/clock.h"
 
 #define NEEDED 50
 #define BACKUP_MAX 5

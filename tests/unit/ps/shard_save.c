@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "checkpoint/store/checkpoint.h"
 #include "checkpoint/store/save.h"
-#include "exec/state/aggregate.h"
 #include "lib/shards.h"
-#include "ps/clock_private.h"
+#include "resource/clock.h"
+#include "resource/clock_private.h"
 
 /* The value of an int64 in a checkpoint of the folder; its step in *step. */
 static int64_t saved(const char *store_name, int64_t *step, const char *name)

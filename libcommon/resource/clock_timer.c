@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "ps/clock_private.h"
+#include "resource/clock_private.h"
 
 #define LOOK_NS 100000000
 

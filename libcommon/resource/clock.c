@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "ps/clock_private.h"
+#include "resource/clock_private.h"
 
 double clock_now(void)
 {
@@ -17,7 +17,7 @@ double clock_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void *clock_make(const char *name)
+static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
     pthread_condattr_t monotonic;
@@ -43,7 +43,15 @@ static void clock_free(void *object)
     mem_free(clock);
 }
 
-const struct resource_kind clock_kind = {"clock", clock_make, clock_free, clock_save, clock_load};
+const struct resource_kind clock_kind = {
+    .name = "clock",
+    .saved_first = true,
+    .create = clock_create,
+    .free = clock_free,
+    .save = clock_save,
+    .restore = clock_restore,
+    .describe = clock_describe,
+};
 
 /* ---- members ---- */
 
@@ -84,9 +92,7 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         return code;
     pthread_mutex_lock(&clock->lock);
     const struct policy *is = &clock->policy;
-    bool other =
-        is->kind != policy.kind || is->backup != policy.backup || is->bound != policy.bound;
-    if (is->kind != POLICY_NONE && other) {
+    if (is->kind && !policy_equal(is, &policy)) {
         struct str present = STR_INIT;
         policy_print(&present, is);
         code = error_set(err, ERR_CONFIG, "the clock '%s' goes by %s, not %s", clock->name,
@@ -123,9 +129,9 @@ static bool is_over(const struct clock *clock, const struct clock_waiter *waiter
                     const struct member *member)
 {
     if (waiter->what == WAIT_JOIN)
-        return member->state == PUSH_NONE && policy_releases(clock, member);
+        return member->state == PUSH_NONE && clock_may_go_on(clock, member);
     return waiter->what == WAIT_PUSH && member->last_seq >= waiter->id.seq &&
-           policy_releases(clock, member);
+           clock_may_go_on(clock, member);
 }
 
 /* A push that was pending when its worker was replaced has another incarnation than the waiter. */
@@ -178,7 +184,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
         return over;
     }
     bool held_back = clock->pauses || (clock->stop_at && clock->version >= clock->stop_at);
-    if (clock->under_way || held_back || !policy_choose(clock))
+    if (clock->under_way || held_back || !clock_choose(clock))
         return false;
     hand_out_round(clock, waiter);
     return true;
@@ -336,7 +342,7 @@ static void take_push(struct clock *clock, const struct push_id *id, int64_t ver
     member->arrival = ++clock->arrivals;
     member->state = PUSH_WAITS;
     member->pushed++;
-    if (policy_is_late(clock, member))
+    if (clock_is_late(clock, member))
         clock_decide_late(clock, member);
 }
 

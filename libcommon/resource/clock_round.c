@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/failpoint.h"
-#include "ps/clock_private.h"
+#include "resource/clock_private.h"
 
 static bool someone_updates(const struct clock *clock)
 {
@@ -42,7 +42,7 @@ static void apply(struct clock *clock, struct member *member)
         member->counted++;
         if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
             atomic_store(&clock->counts[member->worker], member->counted);
-    } else if (member->state == PUSH_WAITS && policy_is_late(clock, member)) {
+    } else if (member->state == PUSH_WAITS && clock_is_late(clock, member)) {
         clock_decide_late(clock, member);
     }
 }

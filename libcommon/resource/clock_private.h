@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the clock share. Everything with a clock as its argument wants it locked, but
- * for clock_timer_end. Private to ps/.
+ * for clock_timer_end. Private to libcommon/resource.
  */
-#ifndef TF_PS_CLOCK_PRIVATE_H
-#define TF_PS_CLOCK_PRIVATE_H
+#ifndef TF_RESOURCE_CLOCK_PRIVATE_H
+#define TF_RESOURCE_CLOCK_PRIVATE_H
 
 #include "base/vec.h"
-#include "exec/state/aggregate.h"
-#include "exec/state/policy.h"
+#include "resource/clock.h"
+#include "resource/policy.h"
 
 enum push_state {
     PUSH_NONE,
@@ -60,15 +60,15 @@ struct clock {
 
 double clock_now(void); /* monotonic, seconds */
 
-/* policy.c */
-/* Puts the members of the next round into PUSH_CHOSEN, if there is a set. */
-bool policy_choose(struct clock *clock);
-/* Whether a push, computed from that version, can never count. */
-bool policy_is_late(const struct clock *clock, const struct member *member);
-/* Whether a worker whose last push is decided may go on. */
-bool policy_releases(const struct clock *clock, const struct member *member);
-/* Whether the rounds, or who waits in them, want something of this worker. */
-bool policy_misses(const struct clock *clock, const struct member *member);
+/* clock_policy.c: what the clock's policy says. Without one nothing is chosen, and nobody waits. */
+bool clock_choose(struct clock *clock);
+bool clock_is_late(const struct clock *clock, const struct member *member);
+bool clock_may_go_on(const struct clock *clock, const struct member *member);
+bool clock_misses(const struct clock *clock, const struct member *member);
+/* For policies: whether the member's push waits and may count; the first that came of those, or
+ * NULL. */
+bool clock_is_fresh(const struct clock *clock, const struct member *member);
+struct member *clock_first_fresh(struct clock *clock);
 
 /* clock.c */
 struct member *clock_member(struct clock *clock, int64_t worker, bool make);
@@ -79,8 +79,9 @@ void clock_unlock(struct clock *clock);
 void clock_decide_late(struct clock *clock, struct member *member);
 
 /* clock_state.c */
+void clock_describe(void *object, struct str *text);
 int clock_save(void *object, struct resource_sink *sink, struct error *err);
-int clock_load(void *object, const char *part, const struct tensor *value, struct error *err);
+int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
 void clock_print_missing(const struct clock *clock, struct str *text);
 
 /* clock_timer.c: the thread that ends waits whose deadline has passed. */

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Aggregation: how the steps of many workers become updates of one set of variables. Two kinds of
- * resource, which ps/ implements:
- *
- * An *aggregator* lies beside variables. It keeps the values that workers pushed, by worker,
- * incarnation and sequence number, until they are taken for an update or given up.
- *
- * A *clock*, one for all shards, decides. A worker's push counts, on all shards, when the clock has
- * put it into a round; a round is an update. What counts when, and who waits for what, is the
- * clock's policy:
- *
- *     sync            a round is made of one fresh push of each worker: of all that are expected,
- *                     or have come, and have not left
- *     sync,backup=B   B fewer suffice; the first ones count, the others are late
- *     async           every push is a round
- *     ssp,bound=S     every push is a round; nobody starts his step c before all have finished
- *                     step c - S - 1, and those rounds are over (stale synchronous parallel, Ho et
- *                     al. 2013; S = 0: bulk synchronous). Order within a clock is by rank.
+ * Clocks: the kind of resource that decides how the steps of many workers become updates of one set
+ * of variables. There is one clock for all shards. A worker's push counts, on all shards, when the
+ * clock has put it into a round; a round is an update. What counts when, and who waits for what, is
+ * the clock's consistency policy (resource/policy.h).
  *
  * So that nothing counts twice: a worker's pushes are numbered, and what was decided (counted, or
  * given up as late) is never decided again. A worker that comes back is told the last number.
@@ -27,51 +14,13 @@
  *
  * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
  */
-#ifndef TF_EXEC_AGGREGATE_H
-#define TF_EXEC_AGGREGATE_H
+#ifndef TF_RESOURCE_CLOCK_H
+#define TF_RESOURCE_CLOCK_H
 
 #include <stdatomic.h>
 
 #include "exec/state/resource.h"
-
-struct push_id {
-    int64_t worker; /* index among the workers: its rank */
-    uint64_t incarnation;
-    int64_t seq; /* of the worker's steps: 1, 2, ... */
-};
-
-struct push_list {
-    const struct push_id *ids;
-    int n;
-};
-
-/* ---- aggregators ---- */
-
-struct aggregator;
-extern const struct resource_kind aggregator_kind;
-
-/* Stages counted tensors, which it shares. A push of that id that is there already is replaced. */
-void aggregator_push(struct aggregator *aggregator, const struct push_id *id,
-                     const struct tensor *values, int n);
-
-/* A push that was taken; the caller releases it. */
-struct staged {
-    struct tensor *values;
-    int n;
-};
-void staged_release(struct staged *staged);
-
-/* Takes the pushes of a round, in the given order, and forgets those that were given up and what
- * the round makes obsolete: everything of the same workers up to the same sequence number. ERR_DATA
- * naming the push that is not there or does not have `n_values` values; then all stays. */
-int aggregator_take(struct aggregator *aggregator, struct push_list members,
-                    struct push_list dropped, int n_values, struct staged *staged,
-                    struct error *err);
-
-/* Bytes and pushes that are staged now. */
-void aggregator_size(struct aggregator *aggregator, int64_t *bytes, int64_t *pushes);
-
-/* ---- clocks ---- */
+#include "resource/push.h"
 
 struct clock;
 extern const struct resource_kind clock_kind;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ps/clock_private.h"
+#include "resource/clock_private.h"
 
 /* ---- saving ----
  *
@@ -100,7 +100,7 @@ int clock_save(void *object, struct resource_sink *sink, struct error *err)
     pthread_mutex_lock(&clock->lock);
     int64_t numbers[] = {clock->version, clock->arrivals, clock->workers};
     int code = put_table(sink, "version", numbers, 1, 3, err);
-    if (!code && clock->policy.kind != POLICY_NONE)
+    if (!code && clock->policy.kind)
         code = put_policy(clock, sink, err);
     if (!code)
         code = put_members(clock, sink, err);
@@ -145,7 +145,7 @@ static int load_table(struct clock *clock, const char *part, const struct tensor
     return 0;
 }
 
-int clock_load(void *object, const char *part, const struct tensor *value, struct error *err)
+int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err)
 {
     struct clock *clock = object;
     pthread_mutex_lock(&clock->lock);
@@ -163,7 +163,7 @@ void clock_print_missing(const struct clock *clock, struct str *text)
     size_t before = text->n;
     for (size_t i = 0; i < clock->members.n && !clock->under_way; i++) {
         const struct member *member = &clock->members.items[i];
-        if (!policy_misses(clock, member))
+        if (!clock_misses(clock, member))
             continue;
         str_printf(text, "%sworker:%" PRId64, text->n == before ? "" : ", ", member->worker);
         if (member->joined)
@@ -208,4 +208,17 @@ int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
     }
     pthread_mutex_unlock(&clock->lock);
     return n;
+}
+
+void clock_describe(void *object, struct str *text)
+{
+    struct clock *clock = object;
+    int64_t left = 0;
+    pthread_mutex_lock(&clock->lock);
+    for (size_t i = 0; i < clock->members.n; i++)
+        left += clock->members.items[i].left;
+    policy_print(text, &clock->policy);
+    str_printf(text, " version %" PRId64 ", %zu workers, %" PRId64 " left", clock->version,
+               clock->members.n, left);
+    pthread_mutex_unlock(&clock->lock);
 }

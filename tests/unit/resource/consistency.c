@@ -8,7 +8,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "exec/state/aggregate.h"
+#include "resource/clock.h"
 
 #define W 4
 

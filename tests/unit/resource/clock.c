@@ -2,7 +2,9 @@
  *
  * Clocks and aggregators as resources: what they decide, count, say, and keep over a restart.
  */
-#include "exec/state/aggregate.h"
+#include "resource/clock.h"
+#include "resource/aggregator.h"
+#include "resource/kinds.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -248,15 +250,13 @@ static void take_and_check(struct bench *b, struct push_id id, float value)
     assert_true(bytes == 0 && pushes == 0);
 }
 
-static const struct resource_kind *const kinds[] = {&clock_kind, &aggregator_kind, NULL};
-
 /* What was saved, into a store that has nothing yet or a clock. */
 static void load_all(struct store *store, struct variable_store *into)
 {
     struct error err = ERROR_INIT;
     for (size_t i = 0; i < store->parts.n; i++) {
         struct part *part = &store->parts.items[i];
-        if (resource_load(into, kinds, part->container, part->name, &part->value, &err))
+        if (resource_restore(into, resource_kinds, part->container, part->name, &part->value, &err))
             fail_msg("%s", err.text);
         tensor_release(&part->value);
         mem_free(part->container);
@@ -296,9 +296,9 @@ static void what_was_pushed_survives_a_restart(void **state)
     assert_int_equal(apply_round(&after), 212);
     assert_true(again.answers == 1 && again.result.seq == 2);
     take_and_check(&after, id, 2.5F);
-    unit_assert_error(
-        resource_load(after.store, kinds, "default", "queue:q/x", &(struct tensor){0}, &err), err,
-        ERR_DATA, "'queue:q/x' is no part of a resource");
+    unit_assert_error(resource_restore(after.store, resource_kinds, "default", "queue:q/x",
+                                       &(struct tensor){0}, &err),
+                      err, ERR_DATA, "'queue:q/x' is no part of a resource");
     bench_close(&after);
 }
 

@@ -2,12 +2,13 @@
  *
  * An aggregator: a list of what is staged. It is short: about one push of each worker.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/state/aggregate.h"
+#include "resource/aggregator.h"
 
 struct push {
     struct push_id id;
@@ -41,7 +42,7 @@ static struct push *find(struct aggregator *a, const struct push_id *id)
     return NULL;
 }
 
-static void *aggregator_make(const char *name)
+static void *aggregator_create(const char *name)
 {
     struct aggregator *a = mem_alloc(sizeof *a);
     a->name = name;
@@ -201,8 +202,8 @@ static int load_ids(struct aggregator *a, const struct tensor *value, struct err
     return 0;
 }
 
-static int aggregator_load(void *object, const char *part, const struct tensor *value,
-                           struct error *err)
+static int aggregator_restore(void *object, const char *part, const struct tensor *value,
+                              struct error *err)
 {
     struct aggregator *a = object;
     size_t index;
@@ -222,5 +223,24 @@ static int aggregator_load(void *object, const char *part, const struct tensor *
     return code;
 }
 
-const struct resource_kind aggregator_kind = {"aggregator", aggregator_make, aggregator_free,
-                                              aggregator_save, aggregator_load};
+static void aggregator_measure(void *object, struct resource_size *size)
+{
+    aggregator_size(object, &size->bytes, &size->items);
+}
+
+static void aggregator_describe(void *object, struct str *text)
+{
+    int64_t bytes, pushes;
+    aggregator_size(object, &bytes, &pushes);
+    str_printf(text, "%" PRId64 " pushes, %" PRId64 " bytes", pushes, bytes);
+}
+
+const struct resource_kind aggregator_kind = {
+    .name = "aggregator",
+    .create = aggregator_create,
+    .free = aggregator_free,
+    .save = aggregator_save,
+    .restore = aggregator_restore,
+    .describe = aggregator_describe,
+    .size = aggregator_measure,
+};

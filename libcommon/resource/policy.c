@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resource/policy.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define POLICY(name) extern const struct policy_kind policy_##name;
+#include "resource/policies.def"
+#undef POLICY
+
+const struct policy_kind *const policy_kinds[] = {
+#define POLICY(name) &policy_##name,
+#include "resource/policies.def"
+#undef POLICY
+    NULL,
+};
+
+static bool read_number(const char *text, const char *option, int64_t *number)
+{
+    size_t n = strlen(option);
+    return !strncmp(text, option, n) && text[n] == '=' && str_to_int64(text + n + 1, number) &&
+           *number >= 0 && *number <= INT32_MAX;
+}
+
+static bool parse_as(const struct policy_kind *kind, const char *text, struct policy *policy)
+{
+    size_t n = strlen(kind->name);
+    *policy = (struct policy){kind, 0};
+    if (strncmp(text, kind->name, n) != 0)
+        return false;
+    if (!text[n])
+        return !kind->needs_option;
+    return text[n] == ',' && kind->option &&
+           read_number(text + n + 1, kind->option, &policy->number);
+}
+
+int policy_parse(struct policy *policy, const char *text, struct error *err)
+{
+    struct str usages = STR_INIT;
+    for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
+        if (parse_as(*kind, text, policy))
+            return 0;
+    *policy = (struct policy){0};
+    policy_print_usages(&usages);
+    error_set(err, ERR_DATA, "policy '%s' is none of %s", text, str_text(&usages));
+    str_release(&usages);
+    return err->code;
+}
+
+void policy_print(struct str *out, const struct policy *policy)
+{
+    str_append(out, policy->kind ? policy->kind->name : "none");
+    if (policy->kind && policy->kind->option && (policy->kind->needs_option || policy->number))
+        str_printf(out, ",%s=%" PRId64, policy->kind->option, policy->number);
+}
+
+bool policy_equal(const struct policy *a, const struct policy *b)
+{
+    return a->kind == b->kind && a->number == b->number;
+}
+
+void policy_print_usages(struct str *out)
+{
+    for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
+        str_printf(out, "%s%s", kind == policy_kinds ? "" : "; ", (*kind)->usage);
+}

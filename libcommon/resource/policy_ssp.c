@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stale synchronous parallel (Ho et al., "More Effective Distributed ML via a Stale Synchronous
+ * Parallel Parameter Server", 2013): every push is a round; no worker starts its step c before all
+ * have finished step c - S - 1 and those rounds are over. S = 0 is bulk synchronous. The order
+ * within a clock is by rank.
+ */
+#include "resource/clock_private.h"
+
+/* The least clock of those who are there: of pushes that came, or that are applied. */
+static int64_t least_clock(const struct clock *clock, bool applied)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < clock->members.n; i++) {
+        const struct member *member = &clock->members.items[i];
+        int64_t at = member->clock + (!applied && member->state != PUSH_NONE);
+        if (!member->left && at < least)
+            least = at;
+    }
+    return least;
+}
+
+/* A push is applied when its worker could go on after it, by clock and rank. */
+static bool choose(struct clock *clock)
+{
+    int64_t least = least_clock(clock, false);
+    struct member *first = NULL;
+    for (size_t i = 0; i < clock->members.n; i++) {
+        struct member *member = &clock->members.items[i];
+        if (member->state == PUSH_WAITS && member->clock + 1 - clock->policy.number <= least &&
+            (!first || member->clock < first->clock))
+            first = member;
+    }
+    if (first)
+        first->state = PUSH_CHOSEN;
+    return first != NULL;
+}
+
+static bool may_go_on(const struct clock *clock, const struct member *member)
+{
+    return least_clock(clock, true) >= member->clock - clock->policy.number;
+}
+
+static bool misses(const struct clock *clock, const struct member *member)
+{
+    return member->state == PUSH_NONE && member->clock == least_clock(clock, true);
+}
+
+const struct policy_kind policy_ssp = {
+    .name = "ssp",
+    .option = "bound",
+    .needs_option = true,
+    .usage = "ssp,bound=S",
+    .doc = "nobody reads a value staler than S clocks",
+    .choose = choose,
+    .may_go_on = may_go_on,
+    .misses = misses,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Synchronous: a round is made of one fresh push of each worker, of all that are expected, or have
+ * come, and have not left. With backup workers (Chen et al., "Revisiting Distributed Synchronous
+ * SGD", 2016) so many fewer suffice: the first ones count, the others are late.
+ */
+#include "resource/clock_private.h"
+
+static bool is_late(const struct clock *clock, const struct member *member)
+{
+    return member->version < clock->version;
+}
+
+static bool choose(struct clock *clock)
+{
+    int64_t wanted = -clock->policy.number, fresh = 0;
+    for (size_t i = 0; i < clock->members.n; i++) {
+        wanted += !clock->members.items[i].left;
+        fresh += clock_is_fresh(clock, &clock->members.items[i]);
+    }
+    wanted = wanted > 1 ? wanted : 1;
+    if (fresh < wanted)
+        return false;
+    while (wanted-- > 0)
+        clock_first_fresh(clock)->state = PUSH_CHOSEN;
+    return true;
+}
+
+static bool may_go_on(const struct clock *clock, const struct member *member)
+{
+    (void)member;
+    return !clock->under_way; /* variables change now */
+}
+
+static bool misses(const struct clock *clock, const struct member *member)
+{
+    (void)clock;
+    return member->state == PUSH_NONE;
+}
+
+const struct policy_kind policy_sync = {
+    .name = "sync",
+    .option = "backup",
+    .usage = "sync; sync,backup=B",
+    .doc = "every worker counts in every step (same seed, same bits), or all but the last B",
+    .choose = choose,
+    .is_late = is_late,
+    .may_go_on = may_go_on,
+    .misses = misses,
+};

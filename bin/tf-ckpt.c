@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"
 
@@ -82,19 +83,12 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
-static double now(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool watch(void *context, uint64_t done, uint64_t total)
 {
     struct ckpt_work *job = context;
     job->progress.total = (int64_t)total;
     progress_update(&job->progress, (int64_t)done, "");
-    bool is_over = job->max_runtime > 0 && now(CLOCK_MONOTONIC) - job->began > job->max_runtime;
+    bool is_over = job->max_runtime > 0 && time_now() - job->began > job->max_runtime;
     return !tool_signal() && !is_over;
 }
 
@@ -240,8 +234,8 @@ static int write_metrics(struct ckpt_work *job, int status, struct error *err)
     struct output *output;
     int fd;
     m->status = status;
-    m->time = (int64_t)(now(CLOCK_REALTIME) * 1e6);
-    m->seconds = now(CLOCK_MONOTONIC) - job->began;
+    m->time = (int64_t)(time_wall() * 1e6);
+    m->seconds = time_now() - job->began;
     text_metrics(&text, m);
     if (!output_open(metrics_path, &output, &fd, err)) {
         if (dprintf(fd, "%s", text.data) == (int)text.n) {
@@ -283,8 +277,7 @@ static int finish(struct ckpt_work *job, struct error *err)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct ckpt_work job = {
-        .tool = tool, .began = now(CLOCK_MONOTONIC), .max_runtime = max_runtime};
+    struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
     const struct verb *verb = NULL;
     if (find_verb(n, operands, &verb, err) || check_operands(verb, operands, err) ||
         check_numbers(err) || fill_command(&job, verb, operands, err))

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ops/ops.h"
@@ -77,17 +78,10 @@ struct follower {
     struct str detail;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void print_line(struct follower *f)
 {
     struct str line = STR_INIT;
-    f->printed = now();
+    f->printed = time_now();
     progress_format(&f->progress, f->done, f->printed - f->began, str_text(&f->detail), &line);
     fprintf(show.out, "%s\n", str_text(&line));
     fflush(show.out);
@@ -102,14 +96,14 @@ static void follow_record(struct follower *f, const struct record *record, int64
     if (f->began == 0) {
         progress_start(&f->progress, f->terminal, show.out, "step", step - 1,
                        expected < 0 ? -1 : step - 1 + expected);
-        f->began = f->printed = now();
+        f->began = f->printed = time_now();
     }
     f->done = step;
     str_clear(&f->detail);
     show_scalars(&show, &f->detail, record);
     if (f->terminal)
         progress_update(&f->progress, f->done, str_text(&f->detail));
-    else if (now() - f->printed >= FOLLOW_EVERY_SECONDS)
+    else if (time_now() - f->printed >= FOLLOW_EVERY_SECONDS)
         print_line(f);
 }
 

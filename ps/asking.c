@@ -7,8 +7,9 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 
-#define LOOK_NANOSECONDS 50000000
+#define LOOK_SECONDS 0.05
 
 struct asked {
     struct call call; /* first: what the hub gives back */
@@ -105,7 +106,6 @@ struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
                             const struct request *request)
 {
     struct asking *asking = mem_alloc(sizeof *asking);
-    pthread_condattr_t monotonic;
     asking->hub = hub;
     asking->request = *request;
     asking->about = mem_strdup(request->about ? request->about : "");
@@ -113,10 +113,7 @@ struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
     asking->holders = n + 1;
     asking->asked = mem_array((size_t)n, sizeof *asking->asked);
     pthread_mutex_init(&asking->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&asking->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    time_cond_init(&asking->changed);
     for (int i = 0; i < n; i++) {
         struct error err = ERROR_INIT;
         struct asked *asked = &asking->asked[i];
@@ -145,14 +142,10 @@ static bool is_cancelled(const struct asking *asking)
 /* Looks every now and then whether it was cancelled. */
 static void wait_for_others(struct asking *asking, double seconds)
 {
-    double end = loop_now() + seconds;
+    double end = time_now() + seconds;
     pthread_mutex_lock(&asking->lock);
-    while (asking->n_done < asking->n && loop_now() < end && !is_cancelled(asking)) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_NANOSECONDS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+    while (asking->n_done < asking->n && time_now() < end && !is_cancelled(asking)) {
+        struct timespec until = time_after(LOOK_SECONDS);
         pthread_cond_timedwait(&asking->changed, &asking->lock, &until);
     }
     pthread_mutex_unlock(&asking->lock);

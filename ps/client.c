@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
+#include "base/time.h"
 
 #define TIMEOUT_SECONDS 30.0
 #define LOOK_NS 20000000
@@ -50,12 +51,12 @@ static const struct cluster_task *find_unknown(const struct client *client, cons
 /* A job that starts: its tasks say in the cluster file which ports they got. */
 static int await_ports(struct client *client, struct error *err)
 {
-    double now = loop_now(), told = now, end = now + client->options.timeout;
+    double now = time_now(), told = now, end = now + client->options.timeout;
     const struct cluster_task *task;
     const char *why = NULL;
     while ((task = find_unknown(client, &why))) {
         char text[256];
-        now = loop_now();
+        now = time_now();
         if (now >= end)
             return error_set(err, ERR_UNAVAILABLE, "%s:%d: %s", task->job, task->index, why);
         snprintf(text, sizeof text, "waiting for %.40s:%d: %s, %.0f s left", task->job, task->index,

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps/containers.h"
+#include "base/time.h"
 
 #include <string.h>
 #include <time.h>
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int hold(struct variable *variable, bool write, double end, struct error *err)
 {
-    double left = end - now();
+    double left = end - time_now();
     if (variable_hold_until(variable, write, left > 0 ? left : 0))
         return 0;
     return error_set(err, ERR_RETRY, "variable '%s' is in use by steps that do not end",
@@ -31,7 +25,7 @@ static bool matches(const struct variable *variable, const char *container, cons
 int containers_list(struct variable_store *store, const char *container, const char *name,
                     double seconds, struct container_list *list, struct error *err)
 {
-    double end = now() + seconds;
+    double end = time_now() + seconds;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, name))
             continue;
@@ -72,7 +66,7 @@ int containers_get(struct variable_store *store, const char *container, const ch
     struct variable *variable;
     int code = find(store, container, name, &variable, err);
     if (!code)
-        code = hold(variable, false, now() + seconds, err);
+        code = hold(variable, false, time_now() + seconds, err);
     if (code)
         return code;
     code = variable_copy_out(variable, value, err);
@@ -91,7 +85,7 @@ int containers_put(struct variable_store *store, const char *container, const ch
         return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", name,
                          shape_text_typed(variable->type, &variable->shape),
                          shape_text_typed(value->type, &value->shape));
-    code = hold(variable, true, now() + seconds, err);
+    code = hold(variable, true, time_now() + seconds, err);
     if (code)
         return code;
     code = variable_copy_in(variable, value, err);
@@ -104,7 +98,7 @@ int containers_put(struct variable_store *store, const char *container, const ch
 int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *held, struct error *err)
 {
-    double end = now() + seconds;
+    double end = time_now() + seconds;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, NULL))
             continue;

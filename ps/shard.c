@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "ps/shard_private.h"
 
 #define FORGET_SECONDS 30.0 /* between two looks at cuts that are fetched */
@@ -184,7 +185,7 @@ struct shard *shard_new(const struct shard_options *options)
     if (shard->options.keep <= 0)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = -1;
-    shard->began = loop_now();
+    shard->began = time_now();
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);
     pthread_mutex_init(&shard->claims_lock, NULL);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/time.h"
 #include "ps/shard_private.h"
 
 #define WAIT_SECONDS 0.3 /* then others have their turn */
@@ -65,13 +66,13 @@ static int pause_once(struct clock *clock, int64_t from, double timeout, int64_t
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err)
 {
-    double end = loop_now() + timeout, left;
+    double end = time_now() + timeout, left;
     do {
         error_clear(err);
-        left = end - loop_now();
+        left = end - time_now();
         pause_once(shard_clock(shard), from, left < WAIT_SECONDS ? left : WAIT_SECONDS, version,
                    err);
-    } while (err->code == ERR_RETRY && end - loop_now() > 0.001 && !atomic_load(&shard->ends));
+    } while (err->code == ERR_RETRY && end - time_now() > 0.001 && !atomic_load(&shard->ends));
     return err->code;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
@@ -48,7 +49,7 @@ static int take_held(struct shard *shard, struct shard_cut *cut, double seconds,
 int shard_cut_take(struct shard *shard, const char *name, int64_t step, double seconds,
                    struct error *err)
 {
-    struct shard_cut cut = {.step = step, .used = loop_now()};
+    struct shard_cut cut = {.step = step, .used = time_now()};
     error_clear(err);
     shard_claims_shut(shard); /* what a graph has claimed is in memory; others may come later */
     pthread_mutex_lock(&shard->cuts_lock);
@@ -73,7 +74,7 @@ static struct shard_cut *find(struct shard *shard, const char *name, struct erro
         error_set(err, ERR_RETRY, "another save began meanwhile");
         return NULL;
     }
-    cut->used = loop_now();
+    cut->used = time_now();
     return collect(cut, err) ? NULL : cut;
 }
 
@@ -106,7 +107,7 @@ void shard_cuts_forget(struct shard *shard)
     struct shard_cut *cut = &shard->cuts[1];
     if (pthread_mutex_trylock(&shard->cuts_lock))
         return; /* it is in use */
-    if (cut->name && loop_now() - cut->used > FORGOTTEN_SECONDS)
+    if (cut->name && time_now() - cut->used > FORGOTTEN_SECONDS)
         clear(cut);
     pthread_mutex_unlock(&shard->cuts_lock);
 }

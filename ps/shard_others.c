@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "ps/shard_private.h"
 
 /* Who waits may give up before the loop comes to the call: the last of the two frees it. */
@@ -59,7 +60,7 @@ static bool goes_on(struct shard *shard, struct dial *d, double end)
     if (atomic_load(&shard->ends))
         return false;
     return !atomic_load(&d->done) ||
-           (!d->err.code && !is_linked(d->hub, d->task) && loop_now() < end);
+           (!d->err.code && !is_linked(d->hub, d->task) && time_now() < end);
 }
 
 /* Given up only when the shard ends: whose loop then runs on for a while, or not at all. */
@@ -68,7 +69,7 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
 {
     const struct timespec pause = {0, 2000000};
     struct hub *hub = shard->options.hub;
-    double end = loop_now() + seconds;
+    double end = time_now() + seconds;
     if (is_linked(hub, task))
         return 0;
     struct dial *d = dial_new(hub, task, address, seconds);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "checkpoint/variables/restore.h"
 #include "ps/claims.h"
@@ -112,8 +113,7 @@ static void unlock_claims(struct shard *shard)
 static int variable_made(struct variable_watcher *watcher, struct variable *variable,
                          struct error *err)
 {
-    struct shard *shard =
-        (struct shard *)((char *)watcher - offsetof(struct shard, variable_watcher));
+    struct shard *shard = CONTAINER_OF(watcher, struct shard, variable_watcher);
     pthread_mutex_lock(&shard->claims_lock);
     int code = shard->claims ? claims_variable(shard->claims, variable, err) : 0;
     unlock_claims(shard);

@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "base/time.h"
 #include "ps/shard_private.h"
 
 static void pack_int(msgpack_packer *packer, const char *key, int64_t value)
@@ -43,7 +44,7 @@ void shard_status(struct shard *shard, const struct query *query)
     pack_key(packer, "incarnation");
     msgpack_pack_uint64(packer, self->incarnation);
     pack_int(packer, "pid", getpid());
-    pack_float(packer, "seconds", loop_now() - shard->began);
+    pack_float(packer, "seconds", time_now() - shard->began);
     pack_int(packer, "version", clock ? clock_version(clock) : -1);
     pack_int(packer, "workers", count_joined(clock));
     pack_key(packer, "failed");
@@ -185,7 +186,7 @@ void shard_stats(struct shard *shard, const struct query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 11);
     if (packer) {
         pack_traffic(packer, &traffic);
-        pack_float(packer, "seconds", loop_now() - shard->began);
+        pack_float(packer, "seconds", time_now() - shard->began);
         pack_int(packer, "version", clock ? clock_version(clock) : -1);
         pack_int(packer, "staged", staged.items);
         pack_int(packer, "staged_bytes", staged.bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "ps/watch_private.h"
 
 #define LEASE_SECONDS 3.0
@@ -61,10 +62,10 @@ static void see_process(struct watch *watch, struct watched *task)
         see_end(watch, task, again ? &before : &now);
     task->process = now;
     if (now.listens && !task->ready && !before.listens)
-        task->heard = loop_now(); /* from here on an answer is due */
+        task->heard = time_now(); /* from here on an answer is due */
     if (!now.alive || (before.alive && !again))
         return;
-    task->heard = loop_now();
+    task->heard = time_now();
     task->ready = task->silent = false;
     watch->anyone = true;
     say_of(watch, "up", task);
@@ -82,7 +83,7 @@ static bool is_due(const struct watched *task)
 static bool is_overdue(const struct watched *task)
 {
     const struct watch *watch = task->watch;
-    double lease = watch->options.lease, missed = loop_now() - task->heard;
+    double lease = watch->options.lease, missed = time_now() - task->heard;
     if (!task->is_worker)
         return missed > lease;
     return watch->answered - task->heard > lease * 7 / 8 || missed > 2 * lease;
@@ -101,7 +102,7 @@ static void see_answers(struct watch *watch, struct watched *task, double before
     }
     if (!heard && is_due(task) && !task->silent && is_overdue(task)) {
         watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64,
-                  task->name, loop_now() - task->heard, (long)task->process.pid,
+                  task->name, time_now() - task->heard, (long)task->process.pid,
                   task->process.incarnation, step_of(watch));
         task->silent = true;
     }
@@ -226,7 +227,7 @@ static void say_who_is_missing(const struct watch *watch)
 
 static void speak(struct watch *watch)
 {
-    double now = loop_now();
+    double now = time_now();
     update_state(watch);
     if (now - watch->said >= watch->options.interval) {
         say_who_is_missing(watch);
@@ -288,7 +289,7 @@ static void close_watch(struct watch *watch)
 
 int watch_job(const struct watch_options *options, struct error *err)
 {
-    struct watch watch = {.options = *options, .said_step = -1, .said = loop_now()};
+    struct watch watch = {.options = *options, .said_step = -1, .said = time_now()};
     if (watch.options.lease <= 0)
         watch.options.lease = LEASE_SECONDS;
     if (watch.options.interval <= 0)

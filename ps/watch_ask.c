@@ -2,6 +2,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/container_of.h"
+#include "base/time.h"
 #include "ps/watch_private.h"
 
 bool watch_is_linked(struct watch *watch, const struct watched *task)
@@ -33,7 +35,7 @@ void watch_link(struct watch *watch, struct watched *task, const char *address)
 /* A shard says when it last heard of a worker. */
 static void hear_of_peers(struct watch *watch, const msgpack_object *peers)
 {
-    double now = loop_now(), silence;
+    double now = time_now(), silence;
     for (size_t i = 0; peers && i < watch->tasks.n; i++) {
         struct watched *task = watch->tasks.items[i];
         if (task->is_worker && record_get_float(peers, task->name, &silence) &&
@@ -65,11 +67,11 @@ static void add_workers(struct watched *task, const msgpack_object *workers)
 
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
-    struct watched *task = (struct watched *)((char *)call - offsetof(struct watched, call));
+    struct watched *task = CONTAINER_OF(call, struct watched, call);
     task->asking = false;
     if (failure || task->watch->hub_is_over)
         return;
-    task->heard = loop_now();
+    task->heard = time_now();
     task->version = -1;
     record_get_int(&reply->header, "version", &task->version);
     task->has_clock = task->version >= 0;
@@ -82,11 +84,11 @@ void watch_ask(struct watch *watch, struct watched *task)
     struct error ignored = ERROR_INIT;
     struct peer *peer;
     double pause = watch->options.lease / 6; /* a lease is several answers long */
-    if (task->asking || loop_now() - task->asked < pause)
+    if (task->asking || time_now() - task->asked < pause)
         return;
     if (!(peer = hub_peer(watch->hub, task->name)))
         return;
-    task->asked = loop_now();
+    task->asked = time_now();
     task->call.replied = replied;
     if (hub_call_begin(watch->hub, peer, "stats", 0, &task->call, &ignored))
         task->asking = !hub_call(watch->hub, &task->call, NULL, 0, &ignored);

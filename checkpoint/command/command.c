@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "show/show.h"
 
 void command_release(struct command *command)
@@ -153,10 +154,8 @@ int command_verify(struct command *c, struct error *err)
 {
     struct store *store;
     struct verify_report report;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     struct verify_request request = {
-        .fraction = c->fraction, .seed = (uint64_t)now.tv_sec, .watch = &c->watch};
+        .fraction = c->fraction, .seed = (uint64_t)time_wall(), .watch = &c->watch};
     if (store_open(c->operands[0], NULL, &store, err)) {
         c->metrics.problems = err->code == ERR_DATA;
         return err->code = err->code == ERR_DATA ? ERR_NEGATIVE : err->code;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "checkpoint/variables/cut.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
@@ -42,13 +43,6 @@ struct autosave {
     double longest;
     int64_t begun;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
 {
@@ -225,7 +219,7 @@ static void start(struct autosave *a, int64_t step)
     a->job = job_new(a, step);
     a->job->in_background = true;
     a->last_begun = step;
-    a->last_time = now();
+    a->last_time = time_now();
     a->begun++;
     atomic_store(&a->done, false);
     sigset_t all, before; /* signals are for the thread that runs steps */
@@ -248,17 +242,17 @@ static bool is_due(struct autosave *a, int64_t step)
         return true;
     }
     return (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
-           (o->every_seconds > 0 && now() - a->last_time >= o->every_seconds);
+           (o->every_seconds > 0 && time_now() - a->last_time >= o->every_seconds);
 }
 
 void autosave_step(struct autosave *a, int64_t step)
 {
-    double began = now();
+    double began = time_now();
     if (a->job && atomic_load(&a->done))
         join_and_tell(a);
     if (!a->job && is_due(a, step))
         start(a, step);
-    double took = now() - began;
+    double took = time_now() - began;
     if (took > a->longest)
         a->longest = took;
 }
@@ -309,7 +303,7 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->saved = options->step > 0 ? options->step : -1;
     a->last_begun = options->step;
     a->best = NAN;
-    a->last_time = now();
+    a->last_time = time_now();
     if (find_best(a, err)) {
         mem_free(a);
         return err->code;

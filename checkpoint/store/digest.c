@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "checkpoint/store/digest_lanes.h"
@@ -121,8 +122,7 @@ static void *work(void *context)
 struct digest_pool *digest_pool_new(struct digest_item *items, size_t n, int threads)
 {
     struct digest_pool *pool = mem_alloc(sizeof *pool);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int wanted = threads > 0 ? threads : (int)cores;
+    int wanted = threads > 0 ? threads : cores_usable();
     if (wanted > THREADS_MAX)
         wanted = THREADS_MAX;
     pool->items = items;

@@ -10,16 +10,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/time.h"
 
 #define PAUSE_SECONDS 0.02
 #define OWNER_BYTES 128
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void say_owner(int fd, const char *owner)
 {
@@ -47,7 +41,7 @@ static int is_taken(int fd, double waited, struct error *err)
 int lock_take(const char *path, const char *owner, double seconds, int *fd, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
-    double deadline = now() + seconds;
+    double deadline = time_now() + seconds;
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return error_set_errno(
@@ -57,7 +51,7 @@ int lock_take(const char *path, const char *owner, double seconds, int *fd, stru
         int code = 0;
         if (errno != EWOULDBLOCK && errno != EINTR)
             code = error_set_errno(err, ERR_IO, "locking");
-        else if (seconds >= 0 && now() >= deadline)
+        else if (seconds >= 0 && time_now() >= deadline)
             code = is_taken(*fd, seconds, err);
         if (code) {
             close(*fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/store/parallel.h"
+#include "base/cores.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,7 +43,7 @@ int checkpoint_parallel(int threads, uint64_t n,
     struct team team = {
         .n = n, .work = work, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER, .err = err};
     pthread_t others[THREADS_MAX];
-    long wanted = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = threads > 0 ? threads : cores_usable();
     int helpers = 0;
     while (helpers < THREADS_MAX - 1 && helpers < wanted - 1 && (uint64_t)helpers + 1 < n &&
            !pthread_create(&others[helpers], NULL, run, &team))

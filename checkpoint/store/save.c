@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "checkpoint/store/pages_private.h"
 #include "exec/state/resource.h"
 
@@ -39,13 +40,6 @@ struct save {
     uint64_t shards_new; /* bytes that the shards had to write */
     double started;
 };
-
-static double now(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- first pass: what may be new ---- */
 
@@ -134,8 +128,7 @@ static int report(struct save *s, size_t n, struct error *err)
         return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
                          s->store->name, request->step);
     if (request->bytes_per_second > 0) {
-        double ahead =
-            s->started + (double)s->done / request->bytes_per_second - now(CLOCK_MONOTONIC);
+        double ahead = s->started + (double)s->done / request->bytes_per_second - time_now();
         struct timespec pause = {.tv_sec = (time_t)ahead,
                                  .tv_nsec = (long)((ahead - (double)(time_t)ahead) * 1e9)};
         if (ahead > 0)
@@ -300,7 +293,7 @@ static int describe(struct save *s, struct error *err)
     struct ckpt_manifest *m = s->manifest;
     const struct save_request *request = s->request;
     m->step = request->step;
-    m->time = request->time ? request->time : (int64_t)(now(CLOCK_REALTIME) * 1e6);
+    m->time = request->time ? request->time : (int64_t)(time_wall() * 1e6);
     m->producer = request->producer;
     for (size_t i = 0; i < request->n_scalars; i++)
         vec_push(&m->scalars, request->scalars[i]);
@@ -318,7 +311,7 @@ int store_save(struct store *store, const struct save_request *request, struct c
 {
     struct ckpt_manifest manifest = {0};
     struct save s = {
-        .store = store, .request = request, .manifest = &manifest, .started = now(CLOCK_MONOTONIC)};
+        .store = store, .request = request, .manifest = &manifest, .started = time_now()};
     error_clear(err);
     BUG_ON(!store->writes || request->step < 0);
     if (!find_newest(&s, err) && !describe(&s, err)) {

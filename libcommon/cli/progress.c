@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
+#include "base/time.h"
 
 #include <inttypes.h>
 #include <sys/ioctl.h>
@@ -13,18 +14,14 @@
 /* The terminal that holds an unfinished line. One process draws one. */
 static FILE *line_on;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void progress_start(struct progress *progress, bool shown, FILE *out, const char *unit,
                     int64_t first, int64_t total)
 {
-    *progress = (struct progress){
-        .unit = unit, .total = total, .out = shown ? out : NULL, .began = now(), .first = first};
+    *progress = (struct progress){.unit = unit,
+                                  .total = total,
+                                  .out = shown ? out : NULL,
+                                  .began = time_now(),
+                                  .first = first};
 }
 
 static void append_left(struct str *line, double seconds)
@@ -66,18 +63,18 @@ static size_t terminal_width(FILE *out)
 static void draw(struct progress *progress, int64_t done, const char *detail)
 {
     struct str line = STR_INIT;
-    progress_format(progress, done, now() - progress->began, detail, &line);
+    progress_format(progress, done, time_now() - progress->began, detail, &line);
     size_t width = terminal_width(progress->out) - 1;
     fprintf(progress->out, "\r%.*s\033[K", (int)(line.n < width ? line.n : width), str_text(&line));
     fflush(progress->out);
     str_release(&line);
     line_on = progress->out;
-    progress->drawn = now();
+    progress->drawn = time_now();
 }
 
 void progress_update(struct progress *progress, int64_t done, const char *detail)
 {
-    if (progress->out && now() - progress->drawn >= DRAW_EVERY_SECONDS)
+    if (progress->out && time_now() - progress->drawn >= DRAW_EVERY_SECONDS)
         draw(progress, done, detail);
 }
 

@@ -5,28 +5,17 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "resource/clock_private.h"
-
-double clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
-    pthread_condattr_t monotonic;
     clock->name = name;
     pthread_mutex_init(&clock->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&clock->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    time_cond_init(&clock->changed);
     return clock;
 }
 
@@ -143,7 +132,7 @@ static void answer(const struct clock *clock, struct clock_waiter *waiter, struc
         .counted = member->last_seq > waiter->id.seq || member->last_counted,
     };
     if (waiter->what == WAIT_PUSH)
-        member->waited += clock_now() - waiter->since;
+        member->waited += time_now() - waiter->since;
 }
 
 static struct push_list list_of(const push_vec *pushes)
@@ -222,7 +211,7 @@ void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wai
         end = &(*end)->next;
     *end = waiter;
     waiter->what = (int)what;
-    waiter->since = clock_now();
+    waiter->since = time_now();
     waiter->next = NULL;
     if (waiter->timeout > 0)
         clock_timer_start(clock);
@@ -279,7 +268,7 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
     member->incarnation = id->incarnation;
     member->joined = true;
     member->left = member->returns = false;
-    member->seen = clock_now();
+    member->seen = time_now();
     waiter->id = *id;
     clock_wait(clock, waiter, WAIT_JOIN);
     if (older)
@@ -330,7 +319,7 @@ static int check_push(struct clock *clock, const struct push_id *id, int64_t ver
 static void take_push(struct clock *clock, const struct push_id *id, int64_t version)
 {
     struct member *member = clock_member(clock, id->worker, false);
-    member->seen = clock_now();
+    member->seen = time_now();
     if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
         member->duplicate++;
         if (id->seq <= member->last_seq)
@@ -368,7 +357,7 @@ void clock_leave(struct clock *clock, const struct push_id *id)
     struct member *member = clock_member(clock, id->worker, false);
     if (member && member->incarnation == id->incarnation) {
         member->left = true;
-        member->seen = clock_now();
+        member->seen = time_now();
     }
     clock_unlock(clock);
 }

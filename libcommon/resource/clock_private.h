@@ -6,6 +6,7 @@
 #ifndef TF_RESOURCE_CLOCK_PRIVATE_H
 #define TF_RESOURCE_CLOCK_PRIVATE_H
 
+#include "base/time.h"
 #include "base/vec.h"
 #include "resource/clock.h"
 #include "resource/policy.h"
@@ -57,8 +58,6 @@ struct clock {
     pthread_t timer;
     bool has_timer, ends;
 };
-
-double clock_now(void); /* monotonic, seconds */
 
 /* clock_policy.c: what the clock's policy says. Without one nothing is chosen, and nobody waits. */
 bool clock_choose(struct clock *clock);

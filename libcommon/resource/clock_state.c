@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "resource/clock_private.h"
 
 /* ---- saving ----
@@ -49,7 +50,7 @@ static void from_row(struct clock *clock, const int64_t *row)
                          .counted = row[13],
                          .late = row[14],
                          .dropped = row[15],
-                         .seen = clock_now()};
+                         .seen = time_now()};
 }
 
 static int put_table(struct resource_sink *sink, const char *part, int64_t *values, size_t rows,
@@ -167,7 +168,7 @@ void clock_print_missing(const struct clock *clock, struct str *text)
             continue;
         str_printf(text, "%sworker:%" PRId64, text->n == before ? "" : ", ", member->worker);
         if (member->joined)
-            str_printf(text, " (last seen %.1f s ago)", clock_now() - member->seen);
+            str_printf(text, " (last seen %.1f s ago)", time_now() - member->seen);
         else
             str_append(text, " (has not come yet)");
     }
@@ -204,7 +205,7 @@ int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
                                            .dropped = m->dropped,
                                            .duplicate = m->duplicate,
                                            .waited = m->waited,
-                                           .seen = m->joined ? clock_now() - m->seen : 0};
+                                           .seen = m->joined ? time_now() - m->seen : 0};
     }
     pthread_mutex_unlock(&clock->lock);
     return n;

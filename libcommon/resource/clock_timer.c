@@ -4,16 +4,16 @@
  * looks at most ten times a second, so that starting a wait costs nothing.
  */
 #include <signal.h>
-#include <time.h>
 
+#include "base/time.h"
 #include "resource/clock_private.h"
 
-#define LOOK_NS 100000000
+#define LOOK_SECONDS 0.1
 
 static struct clock_waiter *remove_overdue(struct clock *clock)
 {
     struct clock_waiter *overdue = NULL;
-    double now = clock_now();
+    double now = time_now();
     for (struct clock_waiter **at = &clock->waiters; *at;) {
         struct clock_waiter *waiter = *at;
         if (waiter->timeout > 0 && now - waiter->since >= waiter->timeout) {
@@ -51,11 +51,7 @@ static void *look(void *argument)
             pthread_mutex_lock(&clock->lock);
             overdue = next;
         }
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = time_after(LOOK_SECONDS);
         if (!clock->ends)
             pthread_cond_timedwait(&clock->changed, &clock->lock, &until);
     }

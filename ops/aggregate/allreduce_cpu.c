@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/step/collective.h"
 #include "ops/aggregate/pending_cpu.h"
@@ -68,7 +69,7 @@ static int take(struct kernel_call *call, const struct tensor *values, int membe
 static void answered(struct collective_waiter *waiter, const struct tensor *values, int members,
                      const struct error *failure)
 {
-    struct reducing *r = (struct reducing *)((char *)waiter - offsetof(struct reducing, waiter));
+    struct reducing *r = CONTAINER_OF(waiter, struct reducing, waiter);
     struct kernel_call *call = r->pending.call;
     if (failure)
         *call->err = *failure;

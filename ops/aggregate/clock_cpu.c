@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "ops/aggregate/ids_cpu.h"
 #include "ops/aggregate/pending_cpu.h"
@@ -41,7 +42,7 @@ struct waiting {
 static void answered(struct clock_waiter *waiter, const struct clock_result *result,
                      const struct error *failure)
 {
-    struct waiting *w = (struct waiting *)((char *)waiter - offsetof(struct waiting, waiter));
+    struct waiting *w = CONTAINER_OF(waiter, struct waiting, waiter);
     if (failure)
         *w->pending.call->err = *failure;
     pending_end(&w->pending, failure ? failure->code : w->answer(w, result));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "ops/device/cpu.h"
 
 #define KERNEL(op, device, code, types, flags, host_inputs, host_outputs) DECLARE_##device(code)
@@ -154,12 +155,11 @@ static struct device *device_new(int index, const struct device_options *options
     pthread_mutex_init(&context->lock, NULL);
     for (int i = 0; codes[i].name; i++)
         map_put(&context->codes, codes[i].name, i);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct device *device = &context->device;
     device->type = "CPU";
     device->index = index;
     device->is_host = true;
-    device->threads = options->threads > 0 ? options->threads : cores > 0 ? (int)cores : 1;
+    device->threads = options->threads > 0 ? options->threads : cores_usable();
     device->deterministic = options->deterministic;
     device->context = context;
     snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s libm=%04x", ISA,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/collective/collective.h"
 
 #define RANKS_MAX 16
@@ -106,9 +107,9 @@ static struct took reduce(struct collective *collective, struct tensor *value, i
     meet(collective, 2 * step);
     struct took took;
     took.processor = -processor_seconds();
-    took.seconds = -loop_now();
+    took.seconds = -time_now();
     sum_up(collective, "bench", step, value);
-    took.seconds += loop_now();
+    took.seconds += time_now();
     took.processor += processor_seconds();
     meet(collective, 2 * step + 1);
     const float *first = value->data, expected = (float)(n_ranks * (n_ranks + 1) / 2);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "checkpoint/store/checkpoint.h"
 #include "checkpoint/store/maintain.h"
 #include "checkpoint/store/save.h"
@@ -29,13 +30,6 @@ struct bench {
     int64_t step;
     uint64_t random;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void must(int code, const struct error *err)
 {
@@ -73,9 +67,9 @@ static double save(struct bench *b, struct store *store)
     struct ckpt_manifest saved;
     struct save_request request = {
         .step = ++b->step, .producer = "bench", .tensors = b->tensors, .n_tensors = TENSORS};
-    double began = now();
+    double began = time_now();
     must(store_save(store, &request, &saved, &err), &err);
-    double took = now() - began;
+    double took = time_now() - began;
     b->new_bytes = saved.new_bytes;
     ckpt_manifest_release(&saved);
     return took;
@@ -132,13 +126,13 @@ static double read_back(struct bench *b)
     struct tensor value;
     struct error err = ERROR_INIT;
     must(store_open(b->store, NULL, &store, &err), &err);
-    double began = now();
+    double began = time_now();
     must(checkpoint_open(store, CHECKPOINT_NEWEST, &c, NULL, &err), &err);
     for (int i = 0; i < TENSORS; i++) {
         must(checkpoint_read(c, i, &value, &err), &err);
         tensor_release(&value);
     }
-    double took = now() - began;
+    double took = time_now() - began;
     checkpoint_close(c);
     store_close(store);
     return took;
@@ -146,7 +140,7 @@ static double read_back(struct bench *b)
 
 static double write_file(struct bench *b, int flags)
 {
-    double began = now();
+    double began = time_now();
     int fd = open(b->file, O_WRONLY | O_CREAT | O_TRUNC | flags, 0666);
     bool good = fd >= 0;
     for (int i = 0; i < TENSORS; i++)
@@ -155,7 +149,7 @@ static double write_file(struct bench *b, int flags)
             good = write(fd, (char *)b->tensors[i].value.data + at, n) == (ssize_t)n;
         }
     good = good && !fdatasync(fd) && !close(fd);
-    double took = now() - began;
+    double took = time_now() - began;
     unlink(b->file);
     return good ? took : -1;
 }

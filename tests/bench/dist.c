@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "base/time.h"
 #include "graph/join.h"
 #include "lib/raw_socket.h"
 #include "ops/ops.h"
@@ -53,10 +54,10 @@ static double measure_raw(struct raw *raw, void (*once)(struct raw *raw), double
 {
     struct times times = {0};
     once(raw);
-    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
-        double start = loop_now();
+    for (double end = time_now() + seconds; time_now() < end || times.seconds.n < 5;) {
+        double start = time_now();
         once(raw);
-        vec_push(&times.seconds, loop_now() - start);
+        vec_push(&times.seconds, time_now() - start);
     }
     double median = quantile(&times, 5);
     vec_release(&times.seconds);
@@ -91,10 +92,10 @@ static double measure_ring(double seconds)
     while (!child)
         move_all(&ring, buffer, false);
     move_all(&ring, buffer, true);
-    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
-        double start = loop_now();
+    for (double end = time_now() + seconds; time_now() < end || times.seconds.n < 5;) {
+        double start = time_now();
         move_all(&ring, buffer, true);
-        vec_push(&times.seconds, loop_now() - start);
+        vec_push(&times.seconds, time_now() - start);
     }
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -163,10 +164,10 @@ static void measure(struct worker *worker, struct driver *driver, double seconds
     fflush(stdout);
     while (getchar() != EOF)
         ;
-    for (double end = loop_now() + seconds; loop_now() < end || times.seconds.n < 5;) {
-        double start = loop_now();
+    for (double end = time_now() + seconds; time_now() < end || times.seconds.n < 5;) {
+        double start = time_now();
         step(driver);
-        vec_push(&times.seconds, loop_now() - start);
+        vec_push(&times.seconds, time_now() - start);
     }
     printf("%.1f %.1f %.1f\n", quantile(&times, 5), quantile(&times, 1), quantile(&times, 9));
     vec_release(&times.seconds);

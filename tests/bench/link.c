@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 
+#include "base/time.h"
 #include "lib/raw_socket.h"
 #include "transport/link/peers.h"
 
@@ -182,17 +183,17 @@ static void compete(const struct contest *contest, const struct named_tensor *te
     raw_open(&raw, contest->kind, contest->spin, stream);
     samples[0].n = samples[1].n = 0;
     int turn = stream ? 1 : TURN;
-    for (double stop = loop_now() + 2 * budget; loop_now() < stop || samples[0].n < 5;) {
+    for (double stop = time_now() + 2 * budget; time_now() < stop || samples[0].n < 5;) {
         for (int i = 0; i < 2 * turn && samples[1].n < SAMPLES_MAX; i++) {
             struct samples *mine = &samples[i >= turn];
-            double start = loop_now();
+            double start = time_now();
             if (i >= turn)
                 link_trip(contest->peers, contest->end, tensor);
             else if (stream)
                 raw_stream(&raw);
             else
                 raw_trip(&raw);
-            mine->values[mine->n++] = loop_now() - start;
+            mine->values[mine->n++] = time_now() - start;
         }
     }
     raw_close(&raw);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/container_of.h"
+#include "base/time.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
 #include "ops/ops.h"
@@ -106,8 +108,8 @@ static void start(void)
 /* Both loops are of this thread: each in turn. */
 static bool pump(struct hub *peer, bool (*until)(void *context), void *context)
 {
-    double end = loop_now() + PATIENCE;
-    while (!until(context) && loop_now() < end) {
+    double end = time_now() + PATIENCE;
+    while (!until(context) && time_now() < end) {
         loop_run_until(hub_loop(shard.hub), until, context, 0);
         if (peer)
             loop_run_until(hub_loop(peer), until, context, 0);
@@ -240,20 +242,20 @@ struct talk {
 
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
-    struct talk *talk = (struct talk *)((char *)watcher - offsetof(struct talk, watcher));
+    struct talk *talk = CONTAINER_OF(watcher, struct talk, watcher);
     talk->peer = peer_retain(peer);
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
-    struct talk *talk = (struct talk *)((char *)watcher - offsetof(struct talk, watcher));
+    struct talk *talk = CONTAINER_OF(watcher, struct talk, watcher);
     (void)peer, (void)why;
     talk->lost = true;
 }
 
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
-    struct talk *talk = (struct talk *)((char *)call - offsetof(struct talk, call));
+    struct talk *talk = CONTAINER_OF(call, struct talk, call);
     (void)reply, (void)failure;
     talk->answered = true;
 }

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/time.h"
 #include "transport/channel/address.h"
 
 #define CONNECTIONS_MAX 64
@@ -73,13 +74,6 @@ static void die(const char *what)
 {
     fprintf(stderr, "proxy: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static void parse(struct address *address, const char *text)
@@ -156,7 +150,7 @@ static void put_piece(struct direction *d, const unsigned char *bytes, size_t n)
     struct piece *piece = malloc(sizeof *piece + n);
     if (!piece)
         die("memory");
-    *piece = (struct piece){.n = n, .due = now() + (is_harmed(d) ? faults.delay : 0)};
+    *piece = (struct piece){.n = n, .due = time_now() + (is_harmed(d) ? faults.delay : 0)};
     memcpy(piece->bytes, bytes, n);
     if (d->last)
         d->last->next = piece;
@@ -216,14 +210,14 @@ static void drop_first(struct direction *d)
 
 static bool write_pieces(struct direction *d)
 {
-    while (d->first && due(d) <= now()) {
+    while (d->first && due(d) <= time_now()) {
         struct piece *piece = d->first;
         size_t n = trickles(d) ? 1 : piece->n - piece->done;
         ssize_t written = send(d->to, piece->bytes + piece->done, n, MSG_NOSIGNAL);
         if (written < 0)
             return errno == EAGAIN || errno == EINTR;
         piece->done += (size_t)written;
-        d->next = now() + TRICKLE_SECONDS;
+        d->next = time_now() + TRICKLE_SECONDS;
         if (piece->done == piece->n)
             drop_first(d);
     }
@@ -234,14 +228,14 @@ static bool write_pieces(struct direction *d)
 
 static short events(const struct direction *in, const struct direction *out)
 {
-    bool ready = out->first && due(out) <= now();
+    bool ready = out->first && due(out) <= time_now();
     return (short)((may_read(in) ? POLLIN : 0) | (ready ? POLLOUT : 0));
 }
 
 /* Milliseconds until a piece is due. */
 static int patience(void)
 {
-    double least = 1e9, t = now();
+    double least = 1e9, t = time_now();
     for (int i = 0; i < n_connections; i++) {
         double up = due(&connections[i].up), down = due(&connections[i].down);
         least = up > t && up - t < least ? up - t : least;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/channel/channel.h"
 #include "transport/link/peers_private.h"
 
@@ -58,12 +59,12 @@ static inline void make_pair(enum kind kind, int pair[2])
 static inline void wait_readable(int epoll, double spin)
 {
     struct epoll_event event;
-    double end = loop_now() + spin;
+    double end = time_now() + spin;
     if (spin > 0)
         do
             if (epoll_wait(epoll, &event, 1, 0) == 1)
                 return;
-        while (loop_now() < end);
+        while (time_now() < end);
     while (epoll_wait(epoll, &event, 1, -1) < 0)
         ;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
@@ -15,7 +16,7 @@
 
 static struct process_group *group_of(struct hub_watcher *watcher)
 {
-    return (struct process_group *)((char *)watcher - offsetof(struct process_group, watcher));
+    return CONTAINER_OF(watcher, struct process_group, watcher);
 }
 
 /* ---- failing ---- */

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/time.h"
 #include "transport/collective/collective_private.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether to give up */
@@ -58,12 +59,12 @@ int collective_links_join(struct collective *collective, const struct collective
                           struct error *err)
 {
     struct process_group *group = (struct process_group *)collective;
-    double end = loop_now() + meet->seconds, told = loop_now();
+    double end = time_now() + meet->seconds, told = time_now();
     if (dial(group, meet, err))
         return err->code;
     while (!loop_run_until(hub_loop(group->hub), has_met, group, LOOK_SECONDS)) {
         int missing = find_missing(group);
-        double left = end - loop_now();
+        double left = end - time_now();
         if (missing < 0)
             break;
         if (meet->given_up && meet->given_up(meet->context))
@@ -72,9 +73,9 @@ int collective_links_join(struct collective *collective, const struct collective
         if (left < 0)
             return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
                              group->tasks[missing], meet->seconds);
-        if (missing < collective->rank && loop_now() - told >= 1) {
+        if (missing < collective->rank && time_now() - told >= 1) {
             say(meet, group->tasks[missing], left);
-            told = loop_now();
+            told = time_now();
         }
     }
     struct error why = failure_of(group);

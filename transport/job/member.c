@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "graph/cluster_config.h"
 
 static double timeout_of(const struct member *member)
@@ -148,17 +149,17 @@ static const char *lacks(const struct member *member, const char *const *tasks, 
 
 int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err)
 {
-    double start = loop_now(), told = start - 0.5, left;
+    double start = time_now(), told = start - 0.5, left;
     const char *why, *which;
     if (!member->job.folder || member->options.cluster_path)
         return 0;
     while ((why = lacks(member, tasks, n, &which)) &&
-           (left = start + timeout_of(member) - loop_now()) > 0) {
+           (left = start + timeout_of(member) - time_now()) > 0) {
         char text[512];
         snprintf(text, sizeof text, "waiting for %s: %s, %.0f s left", which, why, left);
-        if (member->options.waiting && loop_now() - told >= 1) {
+        if (member->options.waiting && time_now() - told >= 1) {
             member->options.waiting(member->options.context, text);
-            told = loop_now();
+            told = time_now();
         }
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
         if (member->options.given_up && member->options.given_up(member->options.context))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/link/peers_private.h"
 
 #define PAUSE_MIN 0.05
@@ -86,7 +87,7 @@ static bool may_pass(const struct error *why)
 /* Later, or not at all. `why` starts with the task and the address. */
 static void failed(struct dial *dial, const struct error *why)
 {
-    double now = loop_now();
+    double now = time_now();
     dial->last = *why;
     if (!may_pass(why)) {
         give_up(dial, &dial->last);
@@ -143,7 +144,7 @@ static void wait_for_connect(struct dial *dial)
     dial->event = event_new(dial->peers->loop->base, dial->fd, EV_WRITE, connect_ready, dial);
     if (!dial->event || event_add(dial->event, NULL))
         mem_exhausted(0);
-    loop_timer_set(dial->timer, fmax(dial->deadline - loop_now(), 0));
+    loop_timer_set(dial->timer, fmax(dial->deadline - time_now(), 0));
 }
 
 static void attempt(struct dial *dial)
@@ -203,7 +204,7 @@ int peers_connect(struct peers *peers, const char *task, const char *text, doubl
                           .pause = PAUSE_MIN,
                           .fd = -1,
                           .next = peers->dials};
-    dial->started = dial->said = loop_now();
+    dial->started = dial->said = time_now();
     dial->deadline = dial->started + seconds;
     dial->timer = loop_timer_new(peers->loop, timed, dial);
     loop_timer_set(dial->timer, 0);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/link/link_private.h"
 
 #define BUFFER_BYTES ((size_t)64 << 10)
@@ -164,7 +165,7 @@ void link_close(struct link *link, const struct error *why)
 /* With as many bytes as have come. */
 static double silence_of(const struct link *link, uint64_t bytes)
 {
-    double passed = loop_now() - link->checked, most = 2 * link->config->lease / LEASE_CHECKS;
+    double passed = time_now() - link->checked, most = 2 * link->config->lease / LEASE_CHECKS;
     return bytes != link->heard ? 0 : link->silence + (passed < most ? passed : most);
 }
 
@@ -180,7 +181,7 @@ static bool is_silent(struct link *link)
     uint64_t bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
     link->silence = silence_of(link, bytes);
     link->heard = bytes;
-    link->checked = loop_now();
+    link->checked = time_now();
     return link->silence >= lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3;
 }
 
@@ -302,7 +303,7 @@ void link_is_open(struct link *link)
     double period = link->config->lease < link->peer_lease ? link->config->lease : link->peer_lease;
     link->state = LINK_OPEN;
     link->was_open = true;
-    link->checked = link->kept_at = loop_now();
+    link->checked = link->kept_at = time_now();
     link->ping_seconds = period / PINGS;
     link->keeper = (struct keeper_task){.call = link_keep_alive, .context = link};
     keeper_add(link->loop, &link->keeper, link->ping_seconds / 4);

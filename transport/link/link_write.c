@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/failpoint.h"
+#include "base/time.h"
 #include "transport/link/link_private.h"
 
 #define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
@@ -193,7 +194,7 @@ void link_keep_alive(void *context)
 {
     struct link *link = context;
     uint64_t bytes = atomic_load_explicit(&link->bytes_out, memory_order_relaxed);
-    double now = loop_now();
+    double now = time_now();
     if (bytes != link->kept_out) {
         link->kept_out = bytes;
         link->kept_at = now;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/loop/loop.h"
 
 #define LEAST_BYTES ((size_t)64 << 10) /* below, the allocator itself reuses memory */
@@ -88,7 +89,7 @@ static void give_back(struct buffer *buffer)
     struct block *block = (struct block *)buffer; /* its first member */
     struct recycle *recycle = buffer->owner;
     pthread_mutex_lock(&recycle->lock);
-    block->freed = loop_now();
+    block->freed = time_now();
     block->next = recycle->kept;
     recycle->kept = block;
     recycle->bytes += block->capacity;
@@ -150,7 +151,7 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
 void recycle_trim(struct recycle *recycle, double seconds)
 {
     pthread_mutex_lock(&recycle->lock);
-    struct block *rest = cut(recycle, recycle->limit, loop_now() - seconds);
+    struct block *rest = cut(recycle, recycle->limit, time_now() - seconds);
     pthread_mutex_unlock(&recycle->lock);
     free_blocks(rest);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/loop/loop_private.h"
 
 struct keeper {
@@ -18,11 +19,7 @@ struct keeper {
 
 static void wait_for_tick(struct keeper *keeper)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    double nanoseconds = (double)until.tv_nsec + keeper->period * 1e9;
-    until.tv_sec += (time_t)(nanoseconds / 1e9);
-    until.tv_nsec = (long)nanoseconds % 1000000000;
+    struct timespec until = time_after(keeper->period);
     pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
 }
 
@@ -45,13 +42,9 @@ static void *keep(void *argument)
 static struct keeper *keeper_new(void)
 {
     struct keeper *keeper = mem_alloc(sizeof *keeper);
-    pthread_condattr_t attributes;
     sigset_t all, before;
     pthread_mutex_init(&keeper->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&keeper->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    time_cond_init(&keeper->changed);
     keeper->period = 1;
     sigfillset(&all); /* signals are for the program's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "base/vec.h"
 #include "transport/loop/keeper.h"
 
@@ -29,13 +30,6 @@ struct loop_watch {
 
 /* Its address tells threads apart. */
 static _Thread_local char this_thread;
-
-double loop_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void woken(evutil_socket_t fd, short what, void *context)
 {
@@ -238,11 +232,11 @@ static int wait_once(struct loop *loop)
     int failed;
     if (look(loop, &failed) || failed)
         return failed;
-    double start = loop_now();
+    double start = time_now();
     if (spin_is_worth(&loop->spin, start)) {
         double end = start + loop->spin.limit;
         bool found = false;
-        while (!found && !failed && loop_now() < end)
+        while (!found && !failed && time_now() < end)
             found = look(loop, &failed) || atomic_load(&loop->stopped);
         spin_ended(&loop->spin, found);
         if (found || failed)

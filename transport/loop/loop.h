@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/time.h"
 
 struct loop;
 struct loop_timer;
@@ -48,9 +49,6 @@ void loop_post(struct loop *loop, void (*call)(void *argument), void *argument);
 bool loop_is_current(const struct loop *loop);
 /* Whether another thread runs it. If not, whoever is about to looks at all conditions first. */
 bool loop_is_elsewhere(const struct loop *loop);
-
-/* Seconds of CLOCK_MONOTONIC. */
-double loop_now(void);
 
 /* How the loop waits: microseconds that it asks for events before it sleeps; 0: it sleeps at once;
  * < 0: the default, 50 where there are two cores or more. Before the loop runs. */

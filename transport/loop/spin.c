@@ -8,22 +8,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "transport/loop/loop_private.h"
 
 #define DEFAULT_SECONDS 50e-6
 #define CHECK_SECONDS 2e-3 /* how long it is taken for granted that cores are free */
 #define PENALTY_MAX 64u
 
-static int count_cores(void)
-{
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-}
-
 void spin_init(struct loop_spin *spin)
 {
     spin->n_cores = sysconf(_SC_NPROCESSORS_ONLN); /* what /proc/loadavg is about */
-    spin->limit = count_cores() > 1 ? DEFAULT_SECONDS : 0;
+    spin->limit = cores_usable() > 1 ? DEFAULT_SECONDS : 0;
     spin->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 }
 

@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "transport/session/driver_private.h"
 
 static struct driver_session *session_of(struct hub_watcher *watcher)
 {
-    return (struct driver_session *)((char *)watcher - offsetof(struct driver_session, watcher));
+    return CONTAINER_OF(watcher, struct driver_session, watcher);
 }
 
 static struct remote_task *find_task(struct driver_session *session, const char *name)

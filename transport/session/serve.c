@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/failpoint.h"
 #include "exec/device/device_set.h"
 #include "exec/state/variable.h"
@@ -28,8 +29,8 @@ static int open_devices(struct serving *s, struct error *err)
     const struct cluster_task *self = cluster_find(cluster, s->member.job_name, s->member.index);
     struct device_options options = {.threads = s->options->threads,
                                      .deterministic = s->options->deterministic};
-    long cores = options.threads > 0 ? options.threads : sysconf(_SC_NPROCESSORS_ONLN);
-    options.threads = (int)(cores / self->n_devices);
+    int cores = options.threads > 0 ? options.threads : cores_usable();
+    options.threads = cores / self->n_devices;
     if (options.threads < 1)
         options.threads = 1;
     for (int i = 0; i < self->n_devices; i++) {

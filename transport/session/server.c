@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 
 struct served *server_find(struct server *server, const struct query *query)
@@ -41,7 +42,7 @@ static void verb_info(void *context, const struct query *query)
 
 static struct server *server_of(struct hub_watcher *watcher)
 {
-    return (struct server *)((char *)watcher - offsetof(struct server, watcher));
+    return CONTAINER_OF(watcher, struct server, watcher);
 }
 
 static void opened(struct hub_watcher *watcher, struct peer *peer)

@@ -7,6 +7,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "graph/task.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
@@ -235,22 +236,22 @@ static int not_ready(struct worker *worker, double seconds, struct error *err)
 static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
 {
     const struct member_options *options = &worker->member.options;
-    double seconds = options->timeout > 0 ? options->timeout : 30, start = loop_now(), told = start;
+    double seconds = options->timeout > 0 ? options->timeout : 30, start = time_now(), told = start;
     bool ready = !graph_entry(driver->graph, "ready");
     int code = 0;
     while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
-        double left = start + seconds - loop_now();
+        double left = start + seconds - time_now();
         if (options->given_up && options->given_up(options->context))
             return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
                              worker->member.task);
         if (left <= 0)
             return not_ready(worker, seconds, err);
-        if (options->waiting && loop_now() - told >= 1) {
+        if (options->waiting && time_now() - told >= 1) {
             char text[256];
             snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
                      worker->member.job_name, left);
             options->waiting(options->context, text);
-            told = loop_now();
+            told = time_now();
         }
         nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
     }

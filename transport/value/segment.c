@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "transport/channel/memfd.h"
 #include "transport/loop/loop.h"
 
@@ -152,7 +153,7 @@ static bool is_idle(const struct segment *segment)
 static struct segment *hold(struct segment *segment)
 {
     atomic_fetch_add(&segment->holders, 1);
-    segment->used = loop_now();
+    segment->used = time_now();
     return segment;
 }
 
@@ -360,7 +361,7 @@ enum segment_answer segments_map(struct segments *segments, const struct shared_
 
 void segments_trim(struct segments *segments, double seconds)
 {
-    double now = loop_now();
+    double now = time_now();
     pthread_mutex_lock(&segments->lock);
     for (int i = segments->n - 1; i >= 0; i--) {
         struct segment *segment = segments->all[i];

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/memory.h"
 
 /* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit. Left
@@ -114,7 +115,7 @@ static int check_address_space(struct error *err)
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return 0;
-    long threads = sysconf(_SC_NPROCESSORS_ONLN);
+    long threads = cores_usable();
     const char *asked = getenv("OMP_NUM_THREADS");
     if (asked && atol(asked) > 0 && atol(asked) < threads)
         threads = atol(asked);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "graph/device_name.h"
 
 struct names {
@@ -41,10 +42,10 @@ int device_set_open(struct device_set *set, const struct graph *graph,
 {
     struct names names = {0};
     struct device_options each = *options;
-    long cores = options->threads > 0 ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = options->threads > 0 ? options->threads : cores_usable();
     int code = find_names(&names, graph, err);
     if (names.names.n)
-        each.threads = (int)(cores / (long)names.names.n);
+        each.threads = cores / (int)names.names.n;
     each.threads = each.threads > 0 ? each.threads : 1;
     for (size_t i = 0; !code && i < names.names.n; i++) {
         const struct device_name *name = &names.names.items[i];

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "base/container_of.h"
 #include "exec/step/workers.h"
 
 /* ---- the queue ---- */
@@ -238,8 +239,7 @@ static void help(void *argument)
 
 static void take_up(struct deferred_work *deferred)
 {
-    struct activation *a =
-        (struct activation *)((char *)deferred - offsetof(struct activation, deferred));
+    struct activation *a = CONTAINER_OF(deferred, struct activation, deferred);
     struct activation *mine = NULL;
     struct run *run = a->run;
     enter(run);
@@ -258,8 +258,7 @@ void run_resume(struct activation *a)
 
 static void async_over(struct deferred_work *deferred)
 {
-    struct activation *a =
-        (struct activation *)((char *)deferred - offsetof(struct activation, deferred));
+    struct activation *a = CONTAINER_OF(deferred, struct activation, deferred);
     struct activation *mine = NULL;
     struct launch *launch = a->launch;
     struct run *run = a->run;

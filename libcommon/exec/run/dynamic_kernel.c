@@ -4,7 +4,9 @@
  */
 #include <stddef.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "exec/run/dynamic.h"
 #include "exec/step/trace.h"
 
@@ -12,8 +14,7 @@
 
 static void resume(struct variable_waiter *waiter)
 {
-    struct activation *a =
-        (struct activation *)((char *)waiter - offsetof(struct activation, waiter));
+    struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
     a->n_held++;
     run_resume(a);
 }
@@ -174,7 +175,7 @@ int kernel_run(struct run *run, struct launch *launch)
                              item->scratch_bytes);
         launch->call.scratch = launch->scratch->data;
     }
-    launch->start = run->step->trace ? trace_now() : 0;
+    launch->start = run->step->trace ? time_now_ns() : 0;
     int result = item->code->run(&launch->call);
     if (result == KERNEL_PENDING) /* it may be done, and the step over */
         return result;

@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 
@@ -149,14 +150,14 @@ int dynamic_run(struct plan *plan, struct execution *execution, struct error *er
 
 static void resume(struct variable_waiter *waiter)
 {
-    struct run *run = (struct run *)((char *)waiter - offsetof(struct run, waiter));
+    struct run *run = CONTAINER_OF(waiter, struct run, waiter);
     run->n_kept++;
     deferred_run(&run->deferred);
 }
 
 static void begin(struct deferred_work *deferred)
 {
-    struct run *run = (struct run *)((char *)deferred - offsetof(struct run, deferred));
+    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
     const struct dynamic *d = run->plan->dynamic;
     for (; run->n_kept < d->kept.n; run->n_kept++) {
         run->waiter.resume = resume;

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "exec/device/pool.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/trace.h"
@@ -217,7 +218,7 @@ void item_trace(const struct item *item, const struct step *step, int64_t start)
                                      .kernel = item->kernel,
                                      .op = item->node ? item->node->op->def->name : item->kernel,
                                      .start = start,
-                                     .end = trace_now()});
+                                     .end = time_now_ns()});
 }
 
 int item_check_variables(const struct item *item, struct error *err)

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/deferred.h"
 #include "exec/step/trace.h"
@@ -236,7 +238,7 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
     if (item_check_variables(item, c->call.err))
         return c->call.err->code;
     c->call.step = step;
-    int64_t start = step->trace ? trace_now() : 0;
+    int64_t start = step->trace ? time_now_ns() : 0;
     int result = item->code->run(&c->call);
     item_trace(item, step, start);
     if (result > 0)
@@ -335,8 +337,7 @@ static void report(struct plan *plan, struct instance *instance, struct executio
 /* The instance may belong to another step as soon as an item was put aside or the end reported. */
 static void go_on(struct deferred_work *deferred)
 {
-    struct instance *instance =
-        (struct instance *)((char *)deferred - offsetof(struct instance, deferred));
+    struct instance *instance = CONTAINER_OF(deferred, struct instance, deferred);
     struct plan *plan = instance->plan;
     struct error err = ERROR_INIT;
     if (!plan->is_cheap)
@@ -366,8 +367,7 @@ static void proceed(struct instance *instance, bool computes)
 
 static void resume(struct variable_waiter *waiter)
 {
-    struct instance *instance =
-        (struct instance *)((char *)waiter - offsetof(struct instance, waiter));
+    struct instance *instance = CONTAINER_OF(waiter, struct instance, waiter);
     instance->n_taken++;
     proceed(instance, false);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "exec/plan/plan_io.h"
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name)
@@ -157,12 +158,12 @@ int driver_run_step(struct driver *driver, struct error *err)
     driver->at_hand.trace = driver->trace;
     struct session_call call = make_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
-    int64_t start = driver->trace ? trace_now() : 0;
+    int64_t start = driver->trace ? time_now_ns() : 0;
     int code = run_call(driver, &call, values, err);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {
-        trace_step(driver->trace, driver->step, start, trace_now());
+        trace_step(driver->trace, driver->step, start, time_now_ns());
         code = trace_flush(driver->trace, driver->trace_writer, err);
     }
     if (!code && driver->request.fetches.n && driver->writer)

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "base/vec.h"
 #include "exec/run/plan_set.h"
@@ -212,8 +213,7 @@ int session_run(struct session *session, const struct session_call *call, struct
 
 static void started_over(struct step_done *done, int code, const struct error *err)
 {
-    struct session_done *d =
-        (struct session_done *)((char *)done - offsetof(struct session_done, done));
+    struct session_done *d = CONTAINER_OF(done, struct session_done, done);
     give_back(d->plans);
     d->over(d, code, err);
 }

@@ -5,14 +5,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/rendezvous.h"
 
 /* Those who wait for a value learn by the rendezvous that the step stops. */
 static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
 {
-    struct execution *execution =
-        (struct execution *)((char *)waiter - offsetof(struct execution, waiter));
+    struct execution *execution = CONTAINER_OF(waiter, struct execution, waiter);
     struct rendezvous *rendezvous = execution->step->rendezvous;
     rendezvous->abort(rendezvous, reason);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/time.h"
 #include "exec/device/device.h"
 #include "exec/state/mark.h"
 #include "exec/step/deferred.h"
@@ -150,11 +151,7 @@ void variable_hold_wait(struct variable *variable, bool write)
 
 bool variable_hold_until(struct variable *variable, bool write, double seconds)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    int64_t ns = end.tv_nsec + (int64_t)(seconds * 1e9);
-    end.tv_sec += ns / 1000000000;
-    end.tv_nsec = ns % 1000000000;
+    struct timespec end = time_after(seconds);
     return hold_blocking(variable, write, &end);
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "base/vec.h"
 
 struct event {
@@ -33,13 +34,6 @@ void trace_free(struct trace *trace)
     vec_release(&trace->events);
     pthread_mutex_destroy(&trace->lock);
     mem_free(trace);
-}
-
-int64_t trace_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* Small numbers for threads, in the order in which they first trace something. */

@@ -10,14 +10,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "wire/record.h"
 
 struct trace;
 
 struct trace *trace_new(void);
 void trace_free(struct trace *trace);
-
-int64_t trace_now(void);
 
 /* That a kernel ran. The texts are borrowed: they must outlive the next flush. */
 struct trace_run {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/vec.h"
 
 struct task {
@@ -66,10 +67,7 @@ static void compact(void)
 /* As many as were asked for; as there are cores if all are busy: several plans may be at work. */
 static bool is_lacking(int threads)
 {
-    static long cores;
-    if (!cores)
-        cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return n_workers < threads || (n_workers < cores && (size_t)n_idle <= tasks.n - first);
+    return n_workers < threads || (n_workers < cores_usable() && (size_t)n_idle <= tasks.n - first);
 }
 
 bool workers_submit(int threads, void (*function)(void *argument), void *argument)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "exec/state/variable.h"
 #include "resource/clock.h"
 
@@ -47,13 +48,6 @@ struct sleeper {
     int64_t worker;
     pthread_t thread;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static uint64_t seed_of(const struct race *race, int64_t worker)
 {
@@ -139,13 +133,13 @@ static void *run_race(void *argument)
             abort();
     }
     pthread_barrier_wait(&race->start);
-    race->ends[0] = now();
+    race->ends[0] = time_now();
     for (int64_t round = 1; round <= race->rounds; round++) {
         begin(&w);
         clock_round(race->clock, &w.waiter);
         race->wrong |= !end(&w) || w.members != NEEDED || w.version != round;
         race->wrong |= clock_advance(race->clock, round, &err) != 0;
-        race->ends[round] = now();
+        race->ends[round] = time_now();
     }
     error_set(&err, ERR_CANCELLED, "the race is over");
     clock_fail(race->clock, &err);

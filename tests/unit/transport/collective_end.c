@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "base/time.h"
 #include "lib/reductions.h"
 
 static void test_cancelled(void **state)
@@ -33,10 +34,10 @@ static void test_cancelled(void **state)
 static void check_last(const struct members *all, int64_t expected)
 {
     for (int k = 0; k < all->n; k++) {
-        double end = loop_now() + 20;
+        double end = time_now() + 20;
         int64_t step = -1;
         while (!collective_links_last_step(all->ends[k].collective, &step) || step != expected) {
-            assert_true(loop_now() < end);
+            assert_true(time_now() < end);
             nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
         }
     }

@@ -2,6 +2,7 @@
  *
  * Two tasks that dial each other at the same moment: one link stays, and it is the same for both.
  */
+#include "base/time.h"
 #include "lib/links.h"
 #include "lib/unit.h"
 #include "transport/link/peers_private.h"
@@ -48,12 +49,12 @@ static bool are_linked(struct end ends[2])
 /* Whoever is next to do something is left to chance. True: it has stayed so for a while. */
 static bool settle(struct end ends[2], uint64_t *random)
 {
-    double end = loop_now() + SECONDS;
-    for (int linked = 0; linked < 50 && loop_now() < end;) {
+    double end = time_now() + SECONDS;
+    for (int linked = 0; linked < 50 && time_now() < end;) {
         end_pump(&ends[unit_random(random) & 1], never, 0, 0);
         linked = are_linked(ends) ? linked + 1 : 0;
     }
-    return loop_now() < end;
+    return time_now() < end;
 }
 
 static void one_of_two_links_stays(void **unused)

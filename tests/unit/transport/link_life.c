@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/time.h"
 #include "lib/links.h"
 #include "transport/link/link_private.h"
 
@@ -200,10 +201,10 @@ static double notice(const char *address, int number, struct error *why)
     end_connect(&client, &server, "ps:0");
     end_pump(&client, end_has_closed, 1, 0.05);
     assert_int_equal(client.n_closed, 0);
-    double start = loop_now();
+    double start = time_now();
     kill(child, number);
     assert_true(end_pump(&client, end_has_closed, 1, 5));
-    double seconds = loop_now() - start;
+    double seconds = time_now() - start;
     *why = client.why;
     end_stop(&client);
     kill(child, SIGKILL);
@@ -358,10 +359,10 @@ static void test_loop(void **state)
     for (int i = 0; i < 3; i++)
         loop_post(loop, posted, &n);
     assert_true(loop_run_until(loop, is_three, &n, 1));
-    double start = loop_now();
+    double start = time_now();
     n = 0;
     assert_false(loop_run_until(loop, is_three, &n, 0.05));
-    assert_true(loop_now() - start >= 0.049 && loop_now() - start < 0.5);
+    assert_true(time_now() - start >= 0.049 && time_now() - start < 0.5);
     struct loop_timer *timer = loop_timer_new(loop, posted, &n);
     n = 2;
     loop_timer_set(timer, 0.01);
@@ -408,9 +409,9 @@ static void test_stop(void **state)
     struct loop *loop = loop_new(&err);
     int n = 0;
     loop_stop(loop);
-    double start = loop_now();
+    double start = time_now();
     assert_false(loop_run_until(loop, is_three, &n, 5));
-    assert_true(loop_now() - start < 1);
+    assert_true(time_now() - start < 1);
     for (int i = 0; i < 3; i++)
         loop_post(loop, posted, &n);
     assert_true(loop_run_until(loop, is_three, &n, 5));

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/time.h"
 #include "lib/links.h"
 
 #define LEASE 0.6
@@ -184,10 +185,10 @@ static void test_cut(void **state)
     struct named_tensor x;
     assert_int_equal(scene_start(&scene, "-c -a 300000", false, 5), 0);
     make_large(&x);
-    double start = loop_now();
+    double start = time_now();
     end_request(&scene.client, 1, &x, 1);
     assert_true(end_pump(&scene.client, end_has_closed, 1, 5));
-    assert_true(loop_now() - start < 0.4);
+    assert_true(time_now() - start < 0.4);
     assert_int_equal(scene.client.why.code, ERR_UNAVAILABLE);
     assert_true(strstr(scene.client.why.text, ": connection closed") ||
                 strstr(scene.client.why.text, ": connection reset") ||
@@ -204,9 +205,9 @@ static void test_no_hello(void **state)
     static const char *const options[] = {"-t", "-d down -t", "-n", "-d down -n"};
     for (int i = 0; i < 4; i++) {
         struct scene scene;
-        double start = loop_now();
+        double start = time_now();
         assert_int_equal(scene_start(&scene, options[i], i % 2, 0.9), ERR_UNAVAILABLE);
-        assert_true(loop_now() - start < 2.5);
+        assert_true(time_now() - start < 2.5);
         assert_non_null(strstr(scene.client.why.text, "gave up after 0.9 s"));
         assert_int_equal(scene.client.n_opened, 0);
         scene_stop(&scene);
@@ -220,11 +221,11 @@ static void starve(const char *options)
     struct named_tensor x;
     assert_int_equal(scene_start(&scene, options, false, 5), 0);
     make_large(&x);
-    double start = loop_now();
+    double start = time_now();
     for (int i = 0; i < 20; i++) /* more than buffers hold is not needed: pings stop too */
         end_request(&scene.client, i, &x, 1);
     assert_true(end_pump(&scene.client, end_has_closed, 1, 5));
-    assert_true(loop_now() - start < 3 * LEASE + 2); /* the other side's may come first */
+    assert_true(time_now() - start < 3 * LEASE + 2); /* the other side's may come first */
     assert_int_equal(scene.client.why.code, ERR_UNAVAILABLE);
     scene_stop(&scene);
     assert_int_equal(scene.server.n_closed, 1);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "base/time.h"
 #include "lib/links.h"
 
 static char folder[64];
@@ -194,13 +195,13 @@ static double close_after(const struct end *server, const void *bytes, size_t n)
 {
     char sink[4096];
     int fd = dial_raw(server);
-    double start = loop_now();
+    double start = time_now();
     assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), (ssize_t)n);
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     while (poll(&readable, 1, 5000) == 1 && read(fd, sink, sizeof sink) > 0)
         ;
     close(fd);
-    return loop_now() - start;
+    return time_now() - start;
 }
 
 static uint64_t all_refused(const struct peers_refused *r)

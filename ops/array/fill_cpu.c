@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "ops/array/args.h"
 #include "ops/array/range.h"
 #include "ops/array/reshape.h"
 #include "ops/array/strided.h"
+#include "ops/math/parallel_cpu.h"
 
 /* ---- Fill, ZerosLike, OnesLike ---- */
 
@@ -37,7 +36,8 @@ static int zeros_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out)
         return call->err->code;
-    memset(out->data, 0, tensor_bytes(out));
+    const uint64_t zero = 0;
+    fill(call, out, &zero);
     return KERNEL_DONE;
 }
 
@@ -61,18 +61,33 @@ const struct kernel_code kernel_ones_like = {.run = ones_run};
 
 /* Element i is start + i * delta, not a running sum: errors do not add up. Integers wrap around. */
 #define RANGE(name, type, unit)                                                                    \
-    static void name(struct tensor *out, const void *start, const void *delta)                     \
+    static int name(void *context, int64_t begin, int64_t end)                                     \
     {                                                                                              \
-        type *y = out->data, from = *(const type *)start, step = *(const type *)delta;             \
-        int64_t n = tensor_count(out);                                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        const struct progression *p = context;                                                     \
+        type *y = p->out, from = *(const type *)p->start, step = *(const type *)p->delta;          \
+        for (int64_t i = begin; i < end; i++)                                                      \
             y[i] = from + (unit)i * step;                                                          \
+        return 0;                                                                                  \
     }
+
+struct progression {
+    const void *start, *delta;
+    void *out;
+};
 
 RANGE(range_float32, float, float)
 RANGE(range_float64, double, double)
 RANGE(range_int32, uint32_t, uint32_t)
 RANGE(range_int64, uint64_t, uint64_t)
+
+static parallel_body *range_loop(enum dtype type)
+{
+    if (type == FLOAT32)
+        return range_float32;
+    if (type == FLOAT64)
+        return range_float64;
+    return type == INT32 ? range_int32 : range_int64;
+}
 
 static int range_run(struct kernel_call *call)
 {
@@ -87,15 +102,8 @@ static int range_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    const void *start = call->in[0]->data, *delta = call->in[2]->data;
-    if (out->type == FLOAT32)
-        range_float32(out, start, delta);
-    else if (out->type == FLOAT64)
-        range_float64(out, start, delta);
-    else if (out->type == INT32)
-        range_int32(out, start, delta);
-    else
-        range_int64(out, start, delta);
+    struct progression p = {call->in[0]->data, call->in[2]->data, out->data};
+    parallel_for(call->threads, n, PARALLEL_GRAIN_MOVE, range_loop(out->type), &p);
     return KERNEL_DONE;
 }
 

@@ -166,3 +166,20 @@ each_op() { # COMMAND...: for element-wise ops and reductions
         [[ $(tf-op Sum dw.npy '[0,1,2,3]' | tf-show) == "float32[]  "* ]]
     done
 }
+
+# 400 MB once, not also a copy of them, and by a team: two billion elements take as long as their
+# memory does.
+@test "a long result is written where it is fetched from" {
+    local bytes
+    bytes=$(
+        export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+        ulimit -v 850000
+        tf-op --threads 1 Range 0 100000000 1 | wc -c
+    )
+    [ "$bytes" -gt 400000000 ]
+    for type in float32 float64 int32 int64; do
+        tf-op --threads 1 -o one.npy Range Tidx=$type -- -7 999999 3
+        tf-op --threads 3 -o three.npy Range Tidx=$type -- -7 999999 3
+        cmp one.npy three.npy
+    done
+}

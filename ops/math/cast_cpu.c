@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Cast: by way of a wide type (float64, int64, uint64) that holds every value of the source, block
- * by block; frequent pairs directly.
+ * by block; frequent pairs directly. Floats of 16 bits are converted to and from float32 by
+ * vectors.
  */
 #include <math.h>
 
 #include "exec/device/kernel.h"
+#include "exec/device/narrow_private.h"
 #include "ops/math/parallel_cpu.h"
 
 #define CAST_BLOCK 512
@@ -41,8 +43,17 @@ typedef void cast_loop(int64_t n, const void *x, void *out);
 CAST_TYPES(X)
 #undef X
 CONVERT(load_BOOL, uint8_t, int64_t, x)
-CONVERT(load_FLOAT16, uint16_t, double, float16_to_float32(x))
-CONVERT(load_BFLOAT16, uint16_t, double, bfloat16_to_float32(x))
+
+/* At most CAST_BLOCK elements. */
+#define LOAD_HALF(type)                                                                            \
+    static void load_##type(int64_t n, const void *x, void *out)                                   \
+    {                                                                                              \
+        float wide[CAST_BLOCK];                                                                    \
+        widen_array(type, x, wide, n);                                                             \
+        load_FLOAT32(n, wide, out);                                                                \
+    }
+LOAD_HALF(FLOAT16)
+LOAD_HALF(BFLOAT16)
 
 /* Stores from whole numbers wrap around or round, as C does. */
 #define X(type, c, wide) CONVERT(store_int_##type, int64_t, c, x)
@@ -51,10 +62,19 @@ CAST_TYPES(X)
 CAST_TYPES(Y)
 #undef X
 #undef Y
-CONVERT(store_int_FLOAT16, int64_t, uint16_t, float32_to_float16((float)x))
-CONVERT(store_int_BFLOAT16, int64_t, uint16_t, float32_to_bfloat16((float)x))
-CONVERT(store_uint_FLOAT16, uint64_t, uint16_t, float32_to_float16((float)x))
-CONVERT(store_uint_BFLOAT16, uint64_t, uint16_t, float32_to_bfloat16((float)x))
+
+/* Stores to 16 bits of at most CAST_BLOCK elements, by way of what `single` makes of them. */
+#define STORE_HALF(name, type, single)                                                             \
+    static void name(int64_t n, const void *x, void *out)                                          \
+    {                                                                                              \
+        float narrow[CAST_BLOCK];                                                                  \
+        single(n, x, narrow);                                                                      \
+        narrow_array(type, narrow, out, n);                                                        \
+    }
+STORE_HALF(store_int_FLOAT16, FLOAT16, store_int_FLOAT32)
+STORE_HALF(store_int_BFLOAT16, BFLOAT16, store_int_FLOAT32)
+STORE_HALF(store_uint_FLOAT16, FLOAT16, store_uint_FLOAT32)
+STORE_HALF(store_uint_BFLOAT16, BFLOAT16, store_uint_FLOAT32)
 CONVERT(int_is_true, int64_t, uint8_t, x != 0)
 CONVERT(uint_is_true, uint64_t, uint8_t, x != 0)
 
@@ -77,24 +97,24 @@ CONVERT(store_float_INT64, double, int64_t,
                        : (int64_t)x)
 CONVERT(store_float_UINT64, double, uint64_t, !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x)
 
-/* By way of float32, but rounded once: an inexact float32 is made odd in its last bit, which keeps
- * the second rounding from mistaking it for a tie. */
-static float to_odd(double x)
+/* To float32, so that a second rounding to 16 bits does not mistake it for a tie: one that is
+ * inexact is cut toward zero and made odd in its last bit. */
+static void to_odd(int64_t n, const void *px, void *po)
 {
-    float y = (float)x;
-    if ((double)y == x || x != x || isinf(y))
-        return y;
-    if (fabs((double)y) > fabs(x))
-        y = nextafterf(y, 0);
-    union {
-        float f;
-        uint32_t bits;
-    } odd = {y};
-    odd.bits |= 1;
-    return odd.f;
+    const double *xs = px;
+    uint32_t *out = po;
+    for (int64_t i = 0; i < n; i++) {
+        union {
+            float f;
+            uint32_t bits;
+        } y = {(float)xs[i]};
+        double x = xs[i] < 0 ? -xs[i] : xs[i], rounded = y.f < 0 ? -y.f : y.f;
+        bool inexact = rounded != x && x == x && rounded < (double)INFINITY;
+        out[i] = inexact ? (y.bits - (rounded > x)) | 1 : y.bits;
+    }
 }
-CONVERT(store_float_FLOAT16, double, uint16_t, float32_to_float16(to_odd(x)))
-CONVERT(store_float_BFLOAT16, double, uint16_t, float32_to_bfloat16(to_odd(x)))
+STORE_HALF(store_float_FLOAT16, FLOAT16, to_odd)
+STORE_HALF(store_float_BFLOAT16, BFLOAT16, to_odd)
 
 enum wide { WIDE_FLOAT, WIDE_INT, WIDE_UINT };
 
@@ -135,14 +155,39 @@ CONVERT(uint8_to_float32, uint8_t, float, x)
 CONVERT(int32_to_int64, int32_t, int64_t, x)
 CONVERT(int64_to_int32, int64_t, int32_t, x)
 
+/* A signalling NaN becomes a quiet one, as by any arithmetic. */
+static void quiet_nans(int64_t n, uint32_t *bits)
+{
+    for (int64_t i = 0; i < n; i++)
+        bits[i] |= (bits[i] & 0x7fffffff) > 0x7f800000 ? 0x400000 : 0;
+}
+
+#define HALF_LOOPS(type)                                                                           \
+    static void type##_to_float32(int64_t n, const void *x, void *out)                             \
+    {                                                                                              \
+        for (int64_t at = 0; at < n; at += CAST_BLOCK) {                                           \
+            int64_t m = n - at < CAST_BLOCK ? n - at : CAST_BLOCK;                                 \
+            widen_array(type, (const uint16_t *)x + at, (float *)out + at, m);                     \
+            quiet_nans(m, (uint32_t *)out + at);                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void float32_to_##type(int64_t n, const void *x, void *out)                             \
+    {                                                                                              \
+        narrow_array(type, x, out, n);                                                             \
+    }
+HALF_LOOPS(FLOAT16)
+HALF_LOOPS(BFLOAT16)
+
 static const struct direct_row {
     enum dtype from, to;
     cast_loop *loop;
 } direct[] = {
-    {FLOAT32, FLOAT64, float32_to_float64}, {FLOAT64, FLOAT32, float64_to_float32},
-    {INT32, FLOAT32, int32_to_float32},     {UINT8, FLOAT32, uint8_to_float32},
-    {BOOL, FLOAT32, uint8_to_float32},      {INT32, INT64, int32_to_int64},
-    {INT64, INT32, int64_to_int32},
+    {FLOAT32, FLOAT64, float32_to_float64},   {FLOAT64, FLOAT32, float64_to_float32},
+    {INT32, FLOAT32, int32_to_float32},       {UINT8, FLOAT32, uint8_to_float32},
+    {BOOL, FLOAT32, uint8_to_float32},        {INT32, INT64, int32_to_int64},
+    {INT64, INT32, int64_to_int32},           {FLOAT16, FLOAT32, FLOAT16_to_float32},
+    {BFLOAT16, FLOAT32, BFLOAT16_to_float32}, {FLOAT32, FLOAT16, float32_to_FLOAT16},
+    {FLOAT32, BFLOAT16, float32_to_BFLOAT16},
 };
 
 static const struct cast_row *find_row(enum dtype type)

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "exec/device/kernel.h"
 #include "ops/device/cpu.h"
+#include "ops/device/form_cpu.h"
 
 void sgetrf_(const int *, const int *, float *, const int *, int *, int *);
 void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
@@ -163,12 +164,12 @@ static bool flag(const struct node *node, const char *name)
 
 static int prepare(struct kernel_setup *setup)
 {
+    const struct form *form = FORM_FIND(setup, forms);
+    if (!form)
+        return setup->err->code;
     struct state *state = mem_alloc(sizeof *state);
-    size_t i = 0;
-    while (strcmp(forms[i].op, setup->node->op->def->name))
-        i++;
-    state->form = &forms[i];
-    state->solve = setup->in_types[0].type == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    state->form = form;
+    state->solve = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
     state->adjoint = flag(setup->node, "adjoint");
     state->lower = flag(setup->node, "lower");
     state->deterministic = setup->deterministic;

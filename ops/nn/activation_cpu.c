@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/device/chain_cpu.h"
+#include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 
@@ -128,13 +129,13 @@ static void release(void *pointer)
 
 static int prepare(struct kernel_setup *setup)
 {
+    const struct activation *activation = FORM_FIND(setup, activations);
+    if (!activation)
+        return setup->err->code;
     struct state *state = mem_alloc(sizeof *state);
-    size_t i = 0;
-    while (strcmp(activations[i].op, setup->node->op->def->name))
-        i++;
     enum dtype type = setup->in_types[0].type;
-    state->loop = find_loop(&activations[i], type);
-    state->grain = activations[i].grain;
+    state->loop = find_loop(activation, type);
+    state->grain = activation->grain;
     state->item_bytes = dtype_bytes(type);
     if (prepare_layout(setup, state)) {
         release(state);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/device/chain_cpu.h"
+#include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/window.h"
 
@@ -182,12 +183,12 @@ static int prepare_layouts(struct kernel_setup *setup, struct pool *state)
 
 static int prepare(struct kernel_setup *setup)
 {
+    const struct form *form = FORM_FIND(setup, forms);
+    if (!form)
+        return setup->err->code;
     struct pool *state = mem_alloc(sizeof *state);
-    size_t i = 0;
-    while (strcmp(forms[i].op, setup->node->op->def->name))
-        i++;
-    state->form = &forms[i];
-    state->loop = node_type(setup->node, "T") == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    state->form = form;
+    state->loop = node_type(setup->node, "T") == FLOAT32 ? form->float32 : form->float64;
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err) ||
         prepare_layouts(setup, state)) {

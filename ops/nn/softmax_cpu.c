@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/kernel.h"
+#include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 
@@ -126,11 +126,11 @@ struct state {
 
 static int prepare(struct kernel_setup *setup)
 {
+    const struct form *form = FORM_FIND(setup, forms);
+    if (!form)
+        return setup->err->code;
     struct state *state = mem_alloc(sizeof *state);
-    size_t i = 0;
-    while (strcmp(forms[i].op, setup->node->op->def->name))
-        i++;
-    state->loop = setup->in_types[0].type == FLOAT32 ? forms[i].float32 : forms[i].float64;
+    state->loop = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
     setup->state = state;
     return 0;
 }

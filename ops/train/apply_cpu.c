@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/kernel.h"
 #include "exec/state/variable.h"
+#include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
+#define SLOTS_MAX 2
 #define SCALARS_MAX 6
 
-/* The argument order of each op is a list of kinds: r a reference, s a scalar, g the gradient. */
 struct update {
-    char *w, *slot[2];
+    char *w, *slot[SLOTS_MAX];
     const char *g;
     double s[SCALARS_MAX]; /* in declared order */
     bool nesterov;
@@ -24,7 +24,7 @@ struct update {
 typedef void update_loop(const struct update *u, int64_t begin, int64_t end);
 
 struct rule {
-    const char *op, *arguments;
+    const char *op;
     update_loop *float32, *float64;
 };
 
@@ -62,26 +62,49 @@ struct rule {
 
 #define RULE(rule) rule##_float32, rule##_float64
 static const struct rule rules[] = {
-    {"ApplyGradientDescent", "rsg", RULE(descent)}, {"ApplyMomentum", "rrsgs", RULE(momentum)},
-    {"ApplyAdagrad", "rrsg", RULE(adagrad)},        {"ApplyAdadelta", "rrrsssg", RULE(adadelta)},
-    {"ApplyRMSProp", "rrrssssg", RULE(rmsprop)},    {"ApplyAdam", "rrrssssssg", RULE(adam)},
-    {"ApplyFtrl", "rrrgssss", RULE(ftrl)},
+    {"ApplyGradientDescent", RULE(descent)},
+    {"ApplyMomentum", RULE(momentum)},
+    {"ApplyAdagrad", RULE(adagrad)},
+    {"ApplyAdadelta", RULE(adadelta)},
+    {"ApplyRMSProp", RULE(rmsprop)},
+    {"ApplyAdam", RULE(adam)},
+    {"ApplyFtrl", RULE(ftrl)},
 };
 
 struct apply {
-    const struct rule *rule;
     update_loop *loop;
     bool nesterov;
 };
 
+/* An argument of a rule is a reference (the variable, then its slots), the gradient, or a scalar.
+ */
+static bool is_gradient(const struct op_arg *arg)
+{
+    return !strcmp(arg->name, "grad") || !strcmp(arg->name, "delta");
+}
+
+/* That the arguments have room in a struct update. */
+static int check_arguments(struct kernel_setup *setup)
+{
+    const struct op *op = setup->node->op;
+    int n_refs = 0, n_scalars = 0;
+    for (int i = 0; i < op->n_inputs; i++) {
+        n_refs += op->inputs[i].is_ref;
+        n_scalars += !op->inputs[i].is_ref && !is_gradient(&op->inputs[i]);
+    }
+    if (n_refs < 1 || n_refs > 1 + SLOTS_MAX || n_scalars > SCALARS_MAX)
+        return kernel_setup_fail(setup, "%s has %d references and %d scalars, more than %d and %d",
+                                 op->def->name, n_refs, n_scalars, 1 + SLOTS_MAX, SCALARS_MAX);
+    return 0;
+}
+
 static int prepare(struct kernel_setup *setup)
 {
+    const struct rule *rule = FORM_FIND(setup, rules);
+    if (!rule || check_arguments(setup))
+        return setup->err->code;
     struct apply *state = mem_alloc(sizeof *state);
-    size_t i = 0;
-    while (strcmp(rules[i].op, setup->node->op->def->name))
-        i++;
-    state->rule = &rules[i];
-    state->loop = setup->in_types[0].type == FLOAT32 ? rules[i].float32 : rules[i].float64;
+    state->loop = setup->in_types[0].type == FLOAT32 ? rule->float32 : rule->float64;
     state->nesterov =
         node_is(setup->node, "ApplyMomentum") && node_bool(setup->node, "use_nesterov");
     setup->state = state;
@@ -99,21 +122,22 @@ static int same_shape(struct kernel_call *call, int i)
 
 /* Sorts the inputs by kind. References are opened for writing, so that a snapshot keeps its values.
  */
-static int collect(struct kernel_call *call, const char *arguments, struct update *u)
+static int collect(struct kernel_call *call, struct update *u)
 {
     int n_refs = 0, n_scalars = 0;
-    for (int i = 0; arguments[i]; i++) {
+    for (int i = 0; i < call->n_in; i++) {
+        const struct op_arg *arg = &call->node->op->inputs[i];
         struct tensor *in = call->in[i];
-        if (arguments[i] == 's') {
+        if (!arg->is_ref && !is_gradient(arg)) {
             if (tensor_count(in) != 1)
-                return kernel_fail(call, "%s must be a scalar, not %s",
-                                   call->node->op->inputs[i].name, shape_text(&in->shape));
+                return kernel_fail(call, "%s must be a scalar, not %s", arg->name,
+                                   shape_text(&in->shape));
             u->s[n_scalars++] = tensor_get_float64(in, 0);
             continue;
         }
         if (same_shape(call, i))
             return call->err->code;
-        if (arguments[i] == 'g') {
+        if (!arg->is_ref) {
             u->g = in->data;
             continue;
         }
@@ -145,12 +169,13 @@ static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
     struct update update = {.nesterov = state->nesterov};
-    if (collect(call, state->rule->arguments, &update))
+    if (collect(call, &update))
         return call->err->code;
     struct part part = {&update, state->loop};
     parallel_for(call->threads, tensor_count(call->in[0]), PARALLEL_GRAIN_MOVE, run_part, &part);
-    for (int i = 0; state->rule->arguments[i] == 'r'; i++)
-        variable_written(call->refs[i]);
+    for (int i = 0; i < call->n_in; i++)
+        if (call->refs[i])
+            variable_written(call->refs[i]);
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }
 

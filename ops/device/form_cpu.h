@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels of several ops that differ in an entry of a table.
+ */
+#ifndef TF_OPS_DEVICE_FORM_CPU_H
+#define TF_OPS_DEVICE_FORM_CPU_H
+
+#include "exec/device/kernel.h"
+
+/* The entry for the node's op in an array whose elements begin with the op's name, a const char *.
+ * NULL with the error set: the op has a row in kernels.def and no entry. */
+#define FORM_FIND(setup, forms)                                                                    \
+    form_find(setup, forms, sizeof(forms) / sizeof *(forms), sizeof *(forms))
+const void *form_find(struct kernel_setup *setup, const void *forms, size_t n, size_t bytes);
+
+#endif

@@ -9,8 +9,13 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/format.h"
 
-/* Channels that a thread of BiasAddGrad takes at a time; sums do not depend on it. */
+/* Channels that a thread of BiasAddGrad takes at least, and those that it sums at a time; sums do
+ * not depend on either. */
 #define SLICE 16
+#define SIDE_BY_SIDE 1024
+/* Elements, and rows, that are added in their own type before a wide sum is touched. */
+#define RUN 512
+#define ROWS 32
 
 typedef void bias_loop(const struct channels *c, int64_t row, const void *x, const void *bias,
                        void *out);
@@ -52,10 +57,11 @@ ADD_LOOP(double)
 ADD_LOOP(uint32_t)
 ADD_LOOP(uint64_t)
 
-/* Sums of channels [begin, end) in a fixed order: for blocks of one channel along the row in eight
- * lanes, else row by row. */
-#define SUM_LOOP(type)                                                                             \
-    static type sum_row_##type(const type *x, int64_t n)                                           \
+/* Sums of channels [begin, end), which are SIDE_BY_SIDE at most, in a fixed order. Few elements are
+ * added in their own type, for blocks of one channel along the row in eight lanes, else row by row;
+ * their sums in a wide one. */
+#define SUM_LOOP(type, wide)                                                                       \
+    static type sum_run_##type(const type *x, int64_t n)                                           \
     {                                                                                              \
         type lanes[8] = {0}, rest = 0;                                                             \
         int64_t i = 0;                                                                             \
@@ -68,32 +74,58 @@ ADD_LOOP(uint64_t)
             rest += lanes[j];                                                                      \
         return rest;                                                                               \
     }                                                                                              \
-    static void sum_##type(const struct channels *c, int64_t begin, int64_t end, const void *px,   \
-                           void *psums)                                                            \
+    /* Of channel b, where a block is one. */                                                      \
+    static type sum_channel_##type(const struct channels *c, int64_t b, const type *x)             \
     {                                                                                              \
-        type *sums = psums;                                                                        \
-        for (int64_t i = begin; i < end; i++)                                                      \
-            sums[i] = 0;                                                                           \
-        for (int64_t o = 0; o < c->outer; o++)                                                     \
-            for (int64_t b = begin / c->block; b * c->block < end; b++) {                          \
-                const type *x = (const type *)px + (o * c->blocks + b) * c->inner * c->block;      \
-                int64_t first = b * c->block;                                                      \
-                int64_t from = first > begin ? first : begin;                                      \
-                int64_t to = first + c->block < end ? first + c->block : end;                      \
-                if (c->block == 1) {                                                               \
-                    sums[b] += sum_row_##type(x, c->inner);                                        \
+        wide sum = 0;                                                                              \
+        for (int64_t o = 0; o < c->outer; o++) {                                                   \
+            const type *row = x + (o * c->blocks + b) * c->inner;                                  \
+            for (int64_t i = 0; i < c->inner; i += RUN)                                            \
+                sum += sum_run_##type(row + i, c->inner - i < RUN ? c->inner - i : RUN);           \
+        }                                                                                          \
+        return (type)sum;                                                                          \
+    }                                                                                              \
+    /* Of n <= SIDE_BY_SIDE channels of block b, from one of them on. */                           \
+    static void sum_block_##type(const struct channels *c, int64_t b, int64_t from, int64_t n,     \
+                                 const type *x, type *sums)                                        \
+    {                                                                                              \
+        wide total[SIDE_BY_SIDE] = {0};                                                            \
+        type part[SIDE_BY_SIDE] = {0};                                                             \
+        int64_t rows = 0;                                                                          \
+        for (int64_t o = 0; o < c->outer; o++) {                                                   \
+            const type *row = x + (o * c->blocks + b) * c->inner * c->block + from;                \
+            for (int64_t i = 0; i < c->inner; i++, row += c->block) {                              \
+                for (int64_t j = 0; j < n; j++)                                                    \
+                    part[j] += row[j];                                                             \
+                if (++rows % ROWS)                                                                 \
                     continue;                                                                      \
+                for (int64_t j = 0; j < n; j++) {                                                  \
+                    total[j] += part[j];                                                           \
+                    part[j] = 0;                                                                   \
                 }                                                                                  \
-                for (int64_t i = 0; i < c->inner; i++, x += c->block)                              \
-                    for (int64_t j = from; j < to; j++)                                            \
-                        sums[j] += x[j - first];                                                   \
             }                                                                                      \
+        }                                                                                          \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            sums[j] = (type)(total[j] + part[j]);                                                  \
+    }                                                                                              \
+    static void sum_##type(const struct channels *c, int64_t begin, int64_t end, const void *x,    \
+                           void *sums)                                                             \
+    {                                                                                              \
+        for (int64_t b = begin / c->block; b * c->block < end; b++) {                              \
+            int64_t first = b * c->block, from = first > begin ? first : begin;                    \
+            int64_t to = first + c->block < end ? first + c->block : end;                          \
+            type *out = (type *)sums + from;                                                       \
+            if (c->block == 1)                                                                     \
+                *out = sum_channel_##type(c, b, x);                                                \
+            else                                                                                   \
+                sum_block_##type(c, b, from - first, to - from, x, out);                           \
+        }                                                                                          \
     }
 
-SUM_LOOP(float)
-SUM_LOOP(double)
-SUM_LOOP(uint32_t)
-SUM_LOOP(uint64_t)
+SUM_LOOP(float, double)
+SUM_LOOP(double, double)
+SUM_LOOP(uint32_t, uint32_t)
+SUM_LOOP(uint64_t, uint64_t)
 
 static void set_loops(struct bias *state, enum dtype type)
 {
@@ -199,7 +231,9 @@ static int sum_part(void *context, int64_t begin, int64_t end)
 {
     const struct part *part = context;
     int64_t last = end * SLICE < part->channels->n ? end * SLICE : part->channels->n;
-    part->state->sum(part->channels, begin * SLICE, last, part->x, part->out);
+    for (int64_t i = begin * SLICE; i < last; i += SIDE_BY_SIDE)
+        part->state->sum(part->channels, i, i + SIDE_BY_SIDE < last ? i + SIDE_BY_SIDE : last,
+                         part->x, part->out);
     return 0;
 }
 

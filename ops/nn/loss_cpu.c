@@ -7,6 +7,7 @@
 
 #define CHUNK 16384
 #define LANES 16
+#define RUN 512 /* elements added in their own type before a sum in double is touched */
 
 struct work {
     const void *x;
@@ -16,7 +17,7 @@ struct work {
 };
 
 #define SQUARES(type)                                                                              \
-    static double squares_##type(const type *x, int64_t n)                                         \
+    static double squares_run_##type(const type *x, int64_t n)                                     \
     {                                                                                              \
         type lanes[LANES] = {0};                                                                   \
         double sum = 0;                                                                            \
@@ -28,6 +29,13 @@ struct work {
             sum += (double)x[i] * x[i];                                                            \
         for (int j = 0; j < LANES; j++)                                                            \
             sum += lanes[j];                                                                       \
+        return sum;                                                                                \
+    }                                                                                              \
+    static double squares_##type(const type *x, int64_t n)                                         \
+    {                                                                                              \
+        double sum = 0;                                                                            \
+        for (int64_t i = 0; i < n; i += RUN)                                                       \
+            sum += squares_run_##type(x + i, n - i < RUN ? n - i : RUN);                           \
         return sum;                                                                                \
     }
 

@@ -105,15 +105,17 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
             type *out = (type *)plane->result + OUTPUT_AT;                                         \
             type count = (type)((ky1 - ky0) * (kx1 - kx0));                                        \
             int64_t n = SLICE_END;                                                                 \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] = 0;                                                                        \
-            EACH_CELL                                                                              \
-            {                                                                                      \
-                const type *x = (const type *)plane->image + CELL_AT;                              \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) out[i] += x[i];                \
+            double sum[SLICE] = {0}; /* of the sums of the window's rows */                        \
+            for (int64_t ky = ky0; ky < ky1; ky++) {                                               \
+                type row[SLICE] = {0};                                                             \
+                for (int64_t kx = kx0; kx < kx1; kx++) {                                           \
+                    const type *x = (const type *)plane->image + CELL_AT;                          \
+                    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) row[i] += x[i];            \
+                }                                                                                  \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) sum[i] += row[i];              \
             }                                                                                      \
             for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] /= count;                                                                   \
+                out[i] = (type)sum[i] / count;                                                     \
         }                                                                                          \
     }                                                                                              \
     static void avg_grad_##type(const struct planes *p, const struct plane *plane)                 \

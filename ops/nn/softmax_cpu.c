@@ -12,6 +12,7 @@
 #include "ops/math/vmath.h"
 
 #define LANES 16
+#define RUN 1024 /* elements added in their own type before a sum in double is touched */
 
 /* Rows of n elements; labels as a distribution, or as class numbers. */
 struct rows {
@@ -40,7 +41,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
             max = lanes[j] > max ? lanes[j] : max;                                                 \
         return max;                                                                                \
     }                                                                                              \
-    static type add_##type(const type *x, int64_t n)                                               \
+    static type add_run_##type(const type *x, int64_t n)                                           \
     {                                                                                              \
         type lanes[LANES] = {0}, sum = 0;                                                          \
         int64_t i = 0;                                                                             \
@@ -52,6 +53,13 @@ typedef void row_loop(const struct rows *rows, int64_t i);
         for (int j = 0; j < LANES; j++)                                                            \
             sum += lanes[j];                                                                       \
         return sum;                                                                                \
+    }                                                                                              \
+    static type add_##type(const type *x, int64_t n)                                               \
+    {                                                                                              \
+        double sum = 0;                                                                            \
+        for (int64_t i = 0; i < n; i += RUN)                                                       \
+            sum += add_run_##type(x + i, n - i < RUN ? n - i : RUN);                               \
+        return (type)sum;                                                                          \
     }                                                                                              \
     /* y = exp(x - max), and its sum */                                                            \
     static type exponentials_##type(const type *x, type *y, type max, int64_t n)                   \
@@ -71,10 +79,11 @@ typedef void row_loop(const struct rows *rows, int64_t i);
     static void log_softmax_##type(const struct rows *r, int64_t i)                                \
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
-        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), sum = 0, part[64];           \
+        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), part[64];                    \
+        double sum = 0;                                                                            \
         for (int64_t j = 0; j < r->n; j += 64)                                                     \
             sum += exponentials_##type(x + j, part, max, r->n - j < 64 ? r->n - j : 64);           \
-        type ln = LOG(sum);                                                                        \
+        type ln = LOG((type)sum);                                                                  \
         for (int64_t j = 0; j < r->n; j++)                                                         \
             y[j] = x[j] - max - ln;                                                                \
     }                                                                                              \
@@ -82,7 +91,8 @@ typedef void row_loop(const struct rows *rows, int64_t i);
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
         const type *labels = (const type *)r->labels + i * r->n;                                   \
-        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), loss = 0;                    \
+        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n);                              \
+        double loss = 0;                                                                           \
         type sum = exponentials_##type(x, y, max, r->n), ln = LOG(sum);                            \
         for (int64_t j = 0; j < r->n; j++) {                                                       \
             type term = labels[j] * (ln - (x[j] - max));                                           \
@@ -90,7 +100,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
         }                                                                                          \
         for (int64_t j = 0; j < r->n; j++)                                                         \
             y[j] = y[j] / sum - labels[j];                                                         \
-        ((type *)r->loss)[i] = loss;                                                               \
+        ((type *)r->loss)[i] = (type)loss;                                                         \
     }                                                                                              \
     static void sparse_entropy_##type(const struct rows *r, int64_t i)                             \
     {                                                                                              \

@@ -90,13 +90,14 @@ static int backprop_filter_shape(struct infer *infer)
 static struct edge related(struct grad *g, const char *op, struct edge a, struct edge b,
                            struct edge c)
 {
-    const char *const names[] = {"strides", "padding", "explicit_paddings", "data_format",
-                                 "use_cudnn_on_gpu"};
-    struct attr attrs[5];
-    for (int i = 0; i < 5; i++)
+    const char *const names[] = {"strides",     "padding",          "explicit_paddings",
+                                 "data_format", "use_cudnn_on_gpu", "dilations"};
+    enum { N = sizeof names / sizeof *names };
+    struct attr attrs[N];
+    for (int i = 0; i < N; i++)
         attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
     struct edge inputs[] = {a, b, c};
-    return build_op(&g->b, op, inputs, edge_exists(c) ? 3 : 2, attrs, 5);
+    return build_op(&g->b, op, inputs, edge_exists(c) ? 3 : 2, attrs, N);
 }
 
 static struct edge shape_of_input(struct grad *g, int i)
@@ -130,7 +131,7 @@ static int backprop_filter_gradient(struct grad *g)
 
 #define CONV_ATTRS                                                                                 \
     "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR                                    \
-    ", use_cudnn_on_gpu: bool = true, T: floating"
+    ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
 
 const struct op_def op_Conv2D = {
     .name = "Conv2D",
@@ -143,7 +144,11 @@ const struct op_def op_Conv2D = {
         "not flipped (a cross-correlation). strides has one number per axis of the images, 1\n"
         "for batch and channels. padding SAME: ceil(in / stride) outputs, the odd cell of\n"
         "padding at the bottom and right; VALID: none; EXPLICIT: explicit_paddings, two\n"
-        "numbers per axis. use_cudnn_on_gpu is accepted and ignored.",
+        "numbers per axis. dilations, like strides, says how far apart the cells of a window\n"
+        "are, which then spans (size - 1) * dilation + 1. Without padding there are\n"
+        "(in - span + stride) / stride outputs, cut toward zero: none for a window somewhat\n"
+        "larger than the image, and an error if they were negative. use_cudnn_on_gpu is\n"
+        "accepted and ignored.",
     .shape = conv_shape,
     .gradient = conv_gradient,
 };

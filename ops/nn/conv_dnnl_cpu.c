@@ -44,15 +44,16 @@ static dnnl_memory_desc_t with_tag(int64_t a, int64_t b, int64_t height, int64_t
 }
 
 struct descs {
-    dnnl_memory_desc_t image, filter, output; /* in any layout */
-    dnnl_memory_desc_t filter_plain;          /* as TensorFlow has it */
-    dnnl_dims_t strides, before, after;
+    dnnl_memory_desc_t image, filter, output;    /* in any layout */
+    dnnl_memory_desc_t filter_plain;             /* as TensorFlow has it */
+    dnnl_dims_t strides, dilates, before, after; /* dilates: cells left out */
 };
 
 static struct descs describe(const struct conv *c)
 {
     const struct window *w = &c->window;
     struct descs d = {.strides = {w->y.stride, w->x.stride},
+                      .dilates = {w->y.dilation - 1, w->x.dilation - 1},
                       .before = {w->y.before, w->x.before},
                       .after = {w->y.after, w->x.after}};
     int64_t i = c->in_channels, o = c->out_channels, h = w->y.size, v = w->x.size;
@@ -67,9 +68,9 @@ static dnnl_primitive_desc_t forward_desc(struct chain *chain, const struct desc
                                           dnnl_alg_kind_t algorithm)
 {
     dnnl_convolution_desc_t op;
-    dnnl_status_t status = dnnl_convolution_forward_desc_init(
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
         &op, dnnl_forward_training, algorithm, &d->image, &d->filter, NULL, &d->output, d->strides,
-        d->before, d->after);
+        d->dilates, d->before, d->after);
     return status ? NULL : chain_try(chain, &op, NULL);
 }
 
@@ -80,13 +81,13 @@ static dnnl_primitive_desc_t backward_desc(struct chain *chain, enum conv_direct
     dnnl_convolution_desc_t op;
     if (!forward)
         return NULL;
-    dnnl_status_t status =
-        direction == CONV_IMAGE
-            ? dnnl_convolution_backward_data_desc_init(&op, algorithm, &d->image, &d->filter,
-                                                       &d->output, d->strides, d->before, d->after)
-            : dnnl_convolution_backward_weights_desc_init(&op, algorithm, &d->image, &d->filter,
-                                                          NULL, &d->output, d->strides, d->before,
-                                                          d->after);
+    dnnl_status_t status = direction == CONV_IMAGE
+                               ? dnnl_dilated_convolution_backward_data_desc_init(
+                                     &op, algorithm, &d->image, &d->filter, &d->output, d->strides,
+                                     d->dilates, d->before, d->after)
+                               : dnnl_dilated_convolution_backward_weights_desc_init(
+                                     &op, algorithm, &d->image, &d->filter, NULL, &d->output,
+                                     d->strides, d->dilates, d->before, d->after);
     if (!status)
         desc = chain_try(chain, &op, forward);
     dnnl_primitive_desc_destroy(forward);
@@ -108,7 +109,8 @@ static bool winograd_pays(const struct conv *c, bool deterministic)
     const struct window *w = &c->window;
     const char *wanted = getenv("TF_CPU_CONV");
     if (deterministic || (wanted && !strcmp(wanted, "direct")) || w->y.size != 3 ||
-        w->x.size != 3 || w->y.stride != 1 || w->x.stride != 1)
+        w->x.size != 3 || w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 ||
+        w->x.dilation != 1)
         return false;
     if (wanted && !strcmp(wanted, "winograd"))
         return true;

@@ -38,7 +38,7 @@ static struct unroll unroll_of(const struct conv *c)
         type *row = matrix + position * u->row;                                                    \
         for (int64_t ky = 0; ky < w->y.size; ky++)                                                 \
             for (int64_t kx = 0; kx < w->x.size; kx++, row += channels) {                          \
-                int64_t y = y0 + ky, x = x0 + kx;                                                  \
+                int64_t y = y0 + ky * w->y.dilation, x = x0 + kx * w->x.dilation;                  \
                 bool inside = y >= 0 && y < w->y.in && x >= 0 && x < w->x.in;                      \
                 type *cell = inside ? image + y * u->stride_y + x * u->stride_x : NULL;            \
                 for (int64_t c = 0; c < channels; c++)                                             \

@@ -5,6 +5,8 @@
 
 #include "ops/nn/format.h"
 
+#define WINDOW_MAX INT32_MAX
+
 /* A list of four with 1 for batch and channels. */
 static int read_quadruple(const struct window *w, const struct node *node, const char *name,
                           int64_t *y, int64_t *x, struct error *err)
@@ -32,6 +34,10 @@ int window_init(struct window *w, const struct node *node, struct error *err)
     w->height = w->nchw ? 2 : 1;
     w->width = w->nchw ? 3 : 2;
     w->channels = w->nchw ? 1 : 3;
+    w->y.dilation = w->x.dilation = 1;
+    if (node_attr(node, "dilations") &&
+        read_quadruple(w, node, "dilations", &w->y.dilation, &w->x.dilation, err))
+        return err->code;
     return read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err);
 }
 
@@ -43,7 +49,7 @@ int window_from_ksize(struct window *w, const struct node *node, struct error *e
 static int solve_same(struct window_axis *a)
 {
     a->out = (a->in + a->stride - 1) / a->stride;
-    int64_t total = (a->out - 1) * a->stride + a->size - a->in;
+    int64_t total = (a->out - 1) * a->stride + window_span(a) - a->in;
     total = total > 0 && a->out > 0 ? total : 0;
     a->before = total / 2;
     a->after = total - a->before;
@@ -52,11 +58,12 @@ static int solve_same(struct window_axis *a)
 
 static int solve_padded(struct window_axis *a, const char *name, struct error *err)
 {
-    int64_t room = a->in + a->before + a->after - a->size;
-    if (room < 0)
-        return error_set(err, ERR_DATA, "window of %s %lld does not fit into %lld", name,
-                         (long long)a->size, (long long)(a->in + a->before + a->after));
-    a->out = room / a->stride + 1;
+    int64_t in = a->in + a->before + a->after, span = window_span(a);
+    a->out = (in - span + a->stride) / a->stride;
+    if (a->out < 0)
+        return error_set(err, ERR_DATA,
+                         "window of %s %lld does not fit into %lld: the output would have %lld",
+                         name, (long long)span, (long long)in, (long long)a->out);
     return 0;
 }
 
@@ -86,6 +93,8 @@ static int solve_axis(struct window_axis *a, bool same, const char *name, struct
         return 0;
     if (a->size < 1)
         return error_set(err, ERR_DATA, "window of %s %lld", name, (long long)a->size);
+    if (a->size > WINDOW_MAX) /* so that a span never overflows */
+        return error_set(err, ERR_DATA, "window of %s %lld is too large", name, (long long)a->size);
     return same ? solve_same(a) : solve_padded(a, name, err);
 }
 

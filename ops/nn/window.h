@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows that slide over images: sizes, strides and padding of convolution and pooling.
+ * Windows that slide over images: sizes, strides, dilations and padding of convolution and pooling.
  *
- * VALID: out = floor((in - size + stride) / stride), no padding. SAME: out = ceil(in / stride), and
- * the padding that this takes, the odd cell behind. EXPLICIT: as the attribute explicit_paddings
- * says.
+ * A window of `size` cells, `dilation` apart, spans (size - 1) * dilation + 1. VALID: no padding,
+ * out = (in - span + stride) / stride, cut toward zero: a window that is a little larger than the
+ * image has no output, and where out would be negative it is an error. SAME: out = ceil(in /
+ * stride), and the padding that this takes, the odd cell behind. EXPLICIT: as VALID, with the cells
+ * of the attribute explicit_paddings around the image.
  */
 #ifndef TF_OPS_NN_WINDOW_H
 #define TF_OPS_NN_WINDOW_H
@@ -15,7 +17,7 @@
     "padding: {\"SAME\",\"VALID\",\"EXPLICIT\"}, explicit_paddings: list(int) = []"
 
 struct window_axis { /* an unknown size is -1 */
-    int64_t in, size, stride, before, after, out;
+    int64_t in, size, stride, dilation, before, after, out;
 };
 
 struct window {
@@ -24,11 +26,18 @@ struct window {
     struct window_axis y, x;
 };
 
-/* Reads strides, padding and data_format of a node. ERR_DATA when they make no sense. */
+/* Reads strides, dilations if it has any, padding and data_format of a node. ERR_DATA when they
+ * make no sense. */
 int window_init(struct window *window, const struct node *node, struct error *err);
 
 /* Sets window sizes from the attribute ksize (pooling). */
 int window_from_ksize(struct window *window, const struct node *node, struct error *err);
+
+/* From the first cell of a window to its last, both counted. */
+static inline int64_t window_span(const struct window_axis *axis)
+{
+    return (axis->size - 1) * axis->dilation + 1;
+}
 
 /* Solves for an image, given y.size and x.size; what is unknown stays so. ERR_DATA when the window
  * does not fit. */

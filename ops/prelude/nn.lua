@@ -42,7 +42,7 @@ end
 -- x [n, height, width, channels] (or layout "NCHW") -> filters channels
 function nn.conv2d(x, filters, size, o)
   o = tf.options("nn.conv2d", o,
-                 "name stride padding layout activation bias init bias_init trainable")
+                 "name stride dilation padding layout activation bias init bias_init trainable")
   tf.number("nn.conv2d: filters", filters)
   tf.rank("nn.conv2d", x, 4)
   local layout = o.layout or "NHWC"
@@ -53,6 +53,7 @@ function nn.conv2d(x, filters, size, o)
                        dtype = x.dtype, init = o.init or init.glorot_uniform(),
                        trainable = o.trainable}
     local y = Conv2D(x, w, {strides = window("nn.conv2d: stride", o.stride or 1, layout),
+                            dilations = window("nn.conv2d: dilation", o.dilation or 1, layout),
                             padding = o.padding or "SAME", data_format = layout})
     if o.bias ~= false then
       local b = variable{name = "b", shape = {filters}, dtype = x.dtype, init = o.bias_init,

@@ -221,3 +221,11 @@ differ: float32[?,128] x float32[1,1]" ]
     run -64 tf-graph --time-limit 0 -e 'x = 1'
     [ -z "$(compgen -G '.*.tmp')" ]
 }
+
+@test "a convolution's window may have holes" {
+    local script='x = Fill(Const{value = {1, 9, 8, 1}, dtype = int32}, 1.0)
+        y = nn.conv2d(x, 2, 3, {dilation = {2, 3}, padding = "VALID"})
+        entry.check = Shape(y)'
+    run -0 bash -c 'tf-graph -e "$1" | tf-exec --run check | tf-show --json' bash "$script"
+    [[ $output == *"[1,5,2,2]"* ]]
+}

@@ -27,11 +27,13 @@ def padding_of(size, window, stride, padding):
 class Windows:
     """Windows over NHWC images: positions and the cells inside."""
 
-    def __init__(self, shape, window, strides, padding, explicit=None):
-        self.shape, self.window, self.strides = shape, window, strides
-        pads = explicit or [padding_of(shape[1 + i], window[i], strides[i], padding) for i in (0, 1)]
+    def __init__(self, shape, window, strides, padding, explicit=None, dilations=(1, 1)):
+        self.shape, self.window, self.strides, self.dilations = shape, window, strides, dilations
+        self.span = [(window[i] - 1) * dilations[i] + 1 for i in (0, 1)]
+        pads = explicit or [padding_of(shape[1 + i], self.span[i], strides[i], padding) for i in (0, 1)]
         self.pads = pads
-        self.out = [(shape[1 + i] + sum(pads[i]) - window[i]) // strides[i] + 1 for i in (0, 1)]
+        self.out = [int((shape[1 + i] + sum(pads[i]) - self.span[i] + strides[i]) / strides[i])
+                    for i in (0, 1)]
 
     def padded(self, x, value=0.0):
         return np.pad(x, [(0, 0), self.pads[0], self.pads[1], (0, 0)], constant_values=value)
@@ -43,7 +45,8 @@ class Windows:
     def each(self):
         for y, x in itertools.product(range(self.out[0]), range(self.out[1])):
             sy, sx = y * self.strides[0], x * self.strides[1]
-            yield y, x, (slice(None), slice(sy, sy + self.window[0]), slice(sx, sx + self.window[1]))
+            yield y, x, (slice(None), slice(sy, sy + self.span[0], self.dilations[0]),
+                         slice(sx, sx + self.span[1], self.dilations[1]))
 
 
 def conv(w, x, f):
@@ -113,9 +116,11 @@ def listed(values):
     return "[" + ",".join(map(str, values)) + "]"
 
 
-def attributes(layout, strides, padding, ksize=None, explicit=None):
+def attributes(layout, strides, padding, ksize=None, explicit=None, dilations=None):
     attrs = {"strides": listed(four(*strides, layout)), "padding": f'"{padding}"',
              "data_format": f'"{layout}"'}
+    if dilations:
+        attrs["dilations"] = listed(four(*dilations, layout))
     if ksize:
         attrs["ksize"] = listed(four(*ksize, layout))
     if explicit:
@@ -164,7 +169,7 @@ def convolutions(g):
     x, f, a = np.ones((1, 4, 4, 2)), np.ones((3, 3, 2, 1)), attributes("NHWC", (1, 1), "VALID")
     g.error("Conv2D/channels", "Conv2D", [x, np.ones((3, 3, 3, 1))], "input has 2 channels", a)
     g.error("Conv2D/rank", "Conv2D", [np.ones((4, 4, 2)), f], "rank 4", a)
-    g.error("Conv2D/window", "Conv2D", [x, np.ones((5, 3, 2, 1))], "does not fit", a)
+    g.error("Conv2D/window", "Conv2D", [x, np.ones((6, 3, 2, 1))], "does not fit", a)
     g.error("Conv2D/strides", "Conv2D", [x, f], "strides", dict(a, strides="[1,1,1]"))
     g.error("Conv2D/batch-stride", "Conv2D", [x, f], "batch and channels must be 1", dict(a, strides="[2,1,1,1]"))
     g.error("Conv2D/zero-stride", "Conv2D", [x, f], "positive", dict(a, strides="[1,0,1,1]"))
@@ -187,6 +192,70 @@ def convolutions(g):
             [x, np.array(f.shape, np.int32), np.ones((1, 3, 3, 1))], "out_backprop must be", a)
     g.error("Conv2DBackpropFilter/sizes", "Conv2DBackpropFilter",
             [x, np.array([3, 3, 2], np.int32), np.ones((1, 2, 2, 1))], "sizes must", a)
+
+
+# image, filter, strides, dilations
+DILATED = [((2, 7, 6, 2), (3, 2, 2, 3), (1, 1), (2, 3)), ((1, 6, 7, 1), (2, 3, 1, 2), (2, 1), (3, 2)),
+           ((2, 4, 5, 2), (3, 3, 2, 2), (1, 1), (1, 1)), ((1, 3, 4, 17), (3, 3, 17, 16), (1, 1), (2, 1))]
+
+
+def dilated(g):
+    own = np.random.default_rng(41)
+
+    def fresh(shape):
+        return np.round(own.standard_normal(shape), 2)
+
+    for dtype, layout, padding in itertools.product(FLOATS, ("NHWC", "NCHW"), ("SAME", "VALID", "EXPLICIT")):
+        for shape, f_shape, strides, dilations in DILATED:
+            if f_shape[2] > 2 and (padding != "SAME" or dtype == "float64"):
+                continue  # blocks of channels: of float32 only
+            explicit = [(2, 1), (0, 3)] if padding == "EXPLICIT" else None
+            w = Windows(shape, f_shape[:2], strides, padding, explicit, dilations)
+            x, f = fresh(shape).astype(dtype), fresh(f_shape).astype(dtype)
+            d = fresh((shape[0], *w.out, f_shape[3])).astype(dtype)
+            attrs = attributes(layout, strides, padding, explicit=explicit, dilations=dilations)
+            name, tol = f"{dtype}/{layout}-{padding}-dilated", TOL[dtype]
+            image = to_format(x, layout)
+            exact = [a.astype(np.float64) for a in (x, f, d)]
+            g.op(f"Conv2D/{name}", "Conv2D", [image, f],
+                 [to_format(conv(w, *exact[:2]).astype(dtype), layout)], attrs, tol, grad2=True)
+            g.op(f"Conv2DBackpropInput/{name}", "Conv2DBackpropInput",
+                 [np.array(image.shape, np.int32), f, to_format(d, layout)],
+                 [to_format(conv_input(w, *exact[1:]).astype(dtype), layout)], attrs, tol)
+            g.op(f"Conv2DBackpropFilter/{name}", "Conv2DBackpropFilter",
+                 [image, np.array(f_shape, np.int32), to_format(d, layout)],
+                 [conv_filter(w, exact[0], exact[2], f_shape).astype(dtype)], attrs, tol)
+    x, f = np.ones((1, 4, 4, 2)), np.ones((3, 3, 2, 1))
+    a = attributes("NHWC", (1, 1), "VALID")
+    for name, dilations, message in (("count", "[1,1]", "dilations must have 4"), ("batch", "[2,1,1,1]", "must be 1"),
+                                     ("zero", "[1,0,1,1]", "positive"), ("large", "[1,2147483648,1,1]", "too large"),
+                                     ("span", "[1,3,1,1]", "height 7 does not fit into 4")):
+        g.error(f"Conv2D/dilations-{name}", "Conv2D", [x, f], message, dict(a, dilations=dilations))
+
+
+def larger_than_image(g):
+    """out = (in - span + stride) / stride, cut toward zero: 0, or an error if it is negative."""
+    for dtype, layout in itertools.product(FLOATS, ("NHWC", "NCHW")):
+        for size, stride in ((5, 1), (6, 2), (7, 2), (9, 3)):
+            attrs = attributes(layout, (stride, 1), "VALID")
+            x, f = np.ones((1, 4, 4, 2), dtype), np.ones((size, 2, 2, 3), dtype)
+            none, pooled = np.zeros((1, 0, 3, 3), dtype), np.zeros((1, 0, 3, 2), dtype)
+            image, name = to_format(x, layout), f"{dtype}/{layout}-larger"
+            g.op(f"Conv2D/{name}", "Conv2D", [image, f], [to_format(none, layout)], attrs, grad="")
+            g.op(f"Conv2DBackpropInput/{name}", "Conv2DBackpropInput",
+                 [np.array(image.shape, np.int32), f, to_format(none, layout)], [image * 0], attrs, grad="")
+            g.op(f"Conv2DBackpropFilter/{name}", "Conv2DBackpropFilter",
+                 [image, np.array(f.shape, np.int32), to_format(none, layout)], [f * 0], attrs, grad="")
+            attrs = attributes(layout, (stride, 1), "VALID", (size, 2))
+            empty = to_format(pooled, layout)
+            g.op(f"MaxPool/{name}", "MaxPool", [image], [empty], attrs, grad="")
+            g.op(f"MaxPoolGrad/{name}", "MaxPoolGrad", [image, empty, empty], [image * 0], attrs, grad="")
+            g.op(f"AvgPool/{name}", "AvgPool", [image], [empty], attrs, grad="")
+            g.op(f"AvgPoolGrad/{name}", "AvgPoolGrad", [np.array(image.shape, np.int32), empty], [image * 0],
+                 attrs, grad="")
+    for size, stride in ((6, 1), (8, 2), (10, 3)):
+        g.error("Conv2D/much-larger", "Conv2D", [np.ones((1, 4, 4, 2)), np.ones((size, 2, 2, 3))], "does not fit",
+                attributes("NHWC", (stride, 1), "VALID"))
 
 
 POOLS = [((2, 5, 4, 2), (2, 2), (2, 2)), ((1, 5, 4, 2), (3, 2), (1, 1)), ((1, 4, 4, 1), (1, 1), (2, 2)),
@@ -232,7 +301,7 @@ def pools(g):
         g.error(f"{op}/rank", op, [np.ones((4, 4, 2))], "rank 4", a)
         g.error(f"{op}/ksize", op, [x], "ksize", dict(a, ksize="[1,2,2]"))
         g.error(f"{op}/depth", op, [x], "batch and channels must be 1", dict(a, ksize="[1,1,1,2]"))
-        g.error(f"{op}/window", op, [x], "does not fit", dict(a, ksize="[1,5,1,1]"))
+        g.error(f"{op}/window", op, [x], "does not fit", dict(a, ksize="[1,6,1,1]"))
     g.error("MaxPoolGrad/output", "MaxPoolGrad", [x, x, y], "orig_output must be", a)
     g.error("MaxPoolGrad/grad", "MaxPoolGrad", [x, y, x], "grad must be", a)
     g.error("AvgPoolGrad/grad", "AvgPoolGrad", [np.array(x.shape, np.int32), x], "grad must be", a)
@@ -303,6 +372,9 @@ def normalizations(g):
 
 with Golden("nn_conv") as golden:
     convolutions(golden)
+with Golden("nn_conv_dilated") as golden:
+    dilated(golden)
+    larger_than_image(golden)
 with Golden("nn_pool") as golden:
     pools(golden)
 with Golden("nn_norm") as golden:

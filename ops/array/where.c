@@ -13,9 +13,11 @@ static int where_shape(struct infer *infer)
 
 const struct op_def op_Where = {
     .name = "Where",
-    .inputs = "input: bool",
+    .inputs = "input: T",
     .outputs = "index: int64",
-    .doc = "The coordinates of the true elements, one row each, in row-major order.",
+    .attrs = "T: numeric|bool = bool",
+    .doc = "The coordinates of the elements that are true, one row each, in row-major order.",
+    .detail = "Of numbers, those that are not 0, NaN among them.",
     .flags = OP_NO_GRADIENT,
     .shape = where_shape,
 };

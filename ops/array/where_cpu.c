@@ -7,28 +7,99 @@
 
 /* ---- Where ---- */
 
-static void put_coordinates(int64_t *row, int64_t index, const struct shape *shape)
-{
-    for (int d = shape->rank - 1; d >= 0; d--) {
-        row[d] = index % shape->dims[d];
-        index /= shape->dims[d];
+#define WHERE_BLOCK 4096
+
+/* Whether each element is anything but 0. */
+#define NONZERO(name, type, ...)                                                                   \
+    static void name(const void *px, int64_t n, uint8_t *flags)                                    \
+    {                                                                                              \
+        const type *x = px;                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            flags[i] = (__VA_ARGS__);                                                              \
     }
+
+NONZERO(nonzero_float32, float, x[i] != 0)
+NONZERO(nonzero_float64, double, x[i] != 0)
+NONZERO(nonzero_half, uint16_t, (x[i] & 0x7fff) != 0) /* float16 and bfloat16: -0.0 is 0 */
+NONZERO(nonzero_complex64, float, x[2 * i] != 0 || x[2 * i + 1] != 0)
+NONZERO(nonzero_8, uint8_t, x[i] != 0)
+NONZERO(nonzero_16, uint16_t, x[i] != 0)
+NONZERO(nonzero_32, uint32_t, x[i] != 0)
+NONZERO(nonzero_64, uint64_t, x[i] != 0)
+
+typedef void nonzero_loop(const void *x, int64_t n, uint8_t *flags);
+
+static nonzero_loop *find_nonzero(enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return nonzero_float32;
+    case FLOAT64:
+        return nonzero_float64;
+    case FLOAT16:
+    case BFLOAT16:
+        return nonzero_half;
+    case COMPLEX64:
+        return nonzero_complex64;
+    default:
+        switch (dtype_bytes(type)) {
+        case 1:
+            return nonzero_8;
+        case 2:
+            return nonzero_16;
+        case 4:
+            return nonzero_32;
+        default:
+            return nonzero_64;
+        }
+    }
+}
+
+/* The elements block by block: the flags of n of them from `first` on, 0 at the end. */
+static int64_t next_flags(const struct tensor *in, int64_t first, uint8_t flags[WHERE_BLOCK])
+{
+    int64_t n = tensor_count(in) - first;
+    n = n < WHERE_BLOCK ? n : WHERE_BLOCK;
+    find_nonzero(in->type)((const char *)in->data + (size_t)first * dtype_bytes(in->type), n,
+                           flags);
+    return n;
+}
+
+static int64_t count_nonzero(const struct tensor *in)
+{
+    uint8_t flags[WHERE_BLOCK];
+    int64_t found = 0;
+    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
+        for (int64_t i = 0; i < n; i++)
+            found += flags[i];
+    return found;
+}
+
+/* To the next element in row-major order. */
+static void advance(int64_t index[SHAPE_RANK_MAX], const struct shape *shape)
+{
+    for (int d = shape->rank - 1; d >= 0 && ++index[d] == shape->dims[d]; d--)
+        index[d] = 0;
+}
+
+static void put_coordinates(const struct tensor *in, int64_t *row)
+{
+    uint8_t flags[WHERE_BLOCK];
+    int64_t index[SHAPE_RANK_MAX] = {0};
+    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
+        for (int64_t i = 0; i < n; i++, advance(index, &in->shape))
+            for (int d = 0; flags[i] && d < in->shape.rank; d++)
+                *row++ = index[d];
 }
 
 static int where_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    const uint8_t *flags = in->data;
-    int64_t n = tensor_count(in), found = 0, row = 0;
-    for (int64_t i = 0; i < n; i++)
-        found += flags[i] != 0;
-    struct shape shape = shape_matrix(found, in->shape.rank);
+    struct shape shape = shape_matrix(count_nonzero(in), in->shape.rank);
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    for (int64_t i = 0; i < n; i++)
-        if (flags[i])
-            put_coordinates((int64_t *)out->data + row++ * in->shape.rank, i, &in->shape);
+    put_coordinates(in, out->data);
     return KERNEL_DONE;
 }
 

@@ -47,11 +47,14 @@ static int log_softmax_gradient(struct grad *g)
 
 static int cross_entropy_shape(struct infer *infer)
 {
-    struct shape merged;
-    if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2) || infer_merge(infer, 0, 1, &merged))
-        return infer->err->code;
-    infer->out[0] = shape_vector(merged.rank == 2 ? merged.dims[0] : SHAPE_UNKNOWN);
-    infer->out[1] = merged;
+    const struct shape *features = infer_shape(infer, 0), *labels = infer_shape(infer, 1);
+    struct shape both = {2, {SHAPE_UNKNOWN, SHAPE_UNKNOWN}};
+    if (features->rank >= 0 && labels->rank >= 0 &&
+        (!shape_broadcast(features, labels, &both) || both.rank != 2))
+        return infer_fail(infer, "features and labels must broadcast to a matrix, not %s and %s",
+                          shape_text(features), shape_text(labels));
+    infer->out[0] = shape_vector(both.dims[0]);
+    infer->out[1] = both;
     return 0;
 }
 
@@ -77,30 +80,39 @@ static struct edge scale_rows(struct grad *g)
     return build_binary(&g->b, "Mul", column, grad_output(g, 1));
 }
 
-/* Output 1 is softmax - labels: what flows back through it adds a second-order term. */
-static int cross_entropy_gradient(struct grad *g)
+/* What flows back to features of output 1's shape. Output 1 is softmax - labels: through it comes a
+ * second-order term. */
+static struct edge through_entropy(struct grad *g, struct edge features)
 {
     struct build *b = &g->b;
     struct edge total = EDGE_NONE;
     if (edge_exists(g->out[0]))
         total = scale_rows(g);
     if (edge_exists(g->out[1])) {
-        struct edge y = build_unary(b, "Softmax", grad_input(g, 0));
+        struct edge y = build_unary(b, "Softmax", features);
         struct edge second = through_softmax(b, g->out[1], y);
         total = edge_exists(total) ? build_binary(b, "Add", total, second) : second;
     }
-    g->in[0] = total;
+    return total;
+}
+
+static int cross_entropy_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge features = grad_input(g, 0);
+    if (edge_exists(g->out[1]) &&
+        !(shape_is_known(build_shape(b, features)) &&
+          shape_equal(build_shape(b, features), build_shape(b, grad_output(g, 1))))) {
+        struct edge zeros = build_unary(b, "ZerosLike", grad_output(g, 1));
+        features = build_binary(b, "Add", features, zeros); /* broadcasts them */
+    }
+    g->in[0] = grad_unbroadcast(g, through_entropy(g, features), 0, 1);
     return grad_finish(g);
 }
 
 static int sparse_cross_entropy_gradient(struct grad *g)
 {
-    if (edge_exists(g->out[1]))
-        return error_set(g->b.err, ERR_DATA,
-                         "%s: the second derivative is not available; use "
-                         "SoftmaxCrossEntropyWithLogits",
-                         node_text(g->node));
-    g->in[0] = scale_rows(g);
+    g->in[0] = through_entropy(g, grad_input(g, 0));
     return grad_finish(g);
 }
 
@@ -131,7 +143,8 @@ const struct op_def op_SoftmaxCrossEntropyWithLogits = {
     .attrs = "T: floating",
     .doc = "Cross entropy between label distributions and the softmax of logits, one per row.",
     .detail = "loss = -sum(labels * logsoftmax(features)); backprop = softmax(features) - labels,\n"
-              "which is the gradient of the loss. There is no gradient to the labels.",
+              "which is the gradient of the loss. features and labels broadcast to a matrix: a\n"
+              "row of one belongs to all rows of the other. There is no gradient to the labels.",
     .shape = cross_entropy_shape,
     .gradient = cross_entropy_gradient,
 };
@@ -142,7 +155,7 @@ const struct op_def op_SparseSoftmaxCrossEntropyWithLogits = {
     .outputs = "loss: T, backprop: T",
     .attrs = "T: floating, Tlabels: int32|int64 = int64",
     .doc = "Cross entropy between class numbers and the softmax of logits, one per row.",
-    .detail = "A label outside [0, classes) is an error. The second derivative is not available.",
+    .detail = "A label outside [0, classes) is an error.",
     .shape = sparse_cross_entropy_shape,
     .gradient = sparse_cross_entropy_gradient,
 };

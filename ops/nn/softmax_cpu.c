@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/array/strided.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
@@ -185,9 +186,9 @@ static int softmax_run(struct kernel_call *call)
     return run_rows(call, &rows, rows.n ? shape_count(shape) / rows.n : 0);
 }
 
-static int cross_entropy_outputs(struct kernel_call *call, struct rows *rows)
+static int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape,
+                                 struct rows *rows)
 {
-    const struct shape *shape = &call->in[0]->shape;
     struct shape losses = shape_vector(shape->dims[0]);
     struct tensor *loss = kernel_alloc_output(call, 0, &losses);
     struct tensor *backprop = loss ? kernel_alloc_output(call, 1, shape) : NULL;
@@ -198,19 +199,42 @@ static int cross_entropy_outputs(struct kernel_call *call, struct rows *rows)
     return 0;
 }
 
+/* The input as a matrix of that shape: itself, or rows and columns repeated. NULL without memory.
+ */
+static const void *broadcast_to(struct kernel_call *call, int input, const struct shape *shape)
+{
+    const struct tensor *in = call->in[input];
+    const struct shape *has = &in->shape;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    if (shape_equal(has, shape) || !shape_count(shape))
+        return in->data;
+    void *matrix = kernel_temporary(call, (size_t)(shape_count(shape) * item));
+    if (!matrix)
+        return NULL;
+    bool repeats_rows = has->rank < 2 || has->dims[0] == 1;
+    int64_t columns = has->rank ? has->dims[has->rank - 1] : 1;
+    struct strided s = {.item_bytes = (size_t)item};
+    strided_add(&s, shape->dims[0], shape->dims[1] * item, repeats_rows ? 0 : columns * item);
+    strided_add(&s, shape->dims[1], item, columns == 1 ? 0 : item);
+    strided_copy(&s, matrix, in->data, call->threads);
+    return matrix;
+}
+
 static int cross_entropy_run(struct kernel_call *call)
 {
-    const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
+    const struct shape *features = &call->in[0]->shape, *labels = &call->in[1]->shape;
+    struct shape shape;
     struct rows rows;
-    if (shape->rank != 2 || !shape_equal(shape, labels))
-        return kernel_fail(call,
-                           "features and labels must be matrices of the same shape, not %s "
-                           "and %s",
-                           shape_text(shape), shape_text(labels));
-    if (cross_entropy_outputs(call, &rows))
+    if (!shape_broadcast(features, labels, &shape) || shape.rank != 2)
+        return kernel_fail(call, "features and labels must broadcast to a matrix, not %s and %s",
+                           shape_text(features), shape_text(labels));
+    if (cross_entropy_outputs(call, &shape, &rows))
         return call->err->code;
-    rows.labels = call->in[1]->data;
-    return run_rows(call, &rows, shape->dims[0]);
+    rows.x = broadcast_to(call, 0, &shape);
+    rows.labels = broadcast_to(call, 1, &shape);
+    if (shape_count(&shape) && (!rows.x || !rows.labels))
+        return call->err->code;
+    return run_rows(call, &rows, shape.dims[0]);
 }
 
 /* Class numbers as int64, checked. */
@@ -238,7 +262,7 @@ static int sparse_cross_entropy_run(struct kernel_call *call)
                            "and %s",
                            shape_text(shape), shape_text(labels));
     int64_t *classes = read_classes(call, shape->dims[0], shape->dims[1]);
-    if (!classes || cross_entropy_outputs(call, &rows))
+    if (!classes || cross_entropy_outputs(call, shape, &rows))
         return call->err->code;
     rows.classes = classes;
     return run_rows(call, &rows, shape->dims[0]);

@@ -280,7 +280,9 @@ const char *str_nearest(const char *text, const char *const *names)
     int least = limit + 1;
     for (; *names; names++) {
         int d = distance(text, *names);
-        if (d < least) {
+        bool is_nearer = d < least || (d == least && best && best[0] != text[0] &&
+                                       (*names)[0] == text[0]); /* a first letter is seldom wrong */
+        if (is_nearer) {
             least = d;
             best = *names;
         }

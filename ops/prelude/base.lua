@@ -2,21 +2,54 @@
 -- What the rest of the prelude is written in. `tf` holds internals that scripts do not see.
 local tf = ...
 
--- The same order in every run: a graph must not depend on where Lua's strings happen to lie.
-local rank = {number = 1, string = 2}
+nn = {}
+
+-- The same order in every run: a graph must not depend on where Lua's objects happen to lie, nor on
+-- the seed of its hashes. Tensors come in the order in which they were made.
+local raw_next, rank = next, {boolean = 1, number = 2, string = 3, userdata = 4}
+local order = {function(a, b) return not a and b end,
+               function(a, b) return a < b end,
+               function(a, b) return a < b end,
+               function(a, b) return tf.number_of(a) < tf.number_of(b) end}
 local function before(a, b)
-  local ra, rb = rank[type(a)] or 3, rank[type(b)] or 3
+  local ra, rb = rank[type(a)] or 5, rank[type(b)] or 5
   if ra ~= rb then return ra < rb end
-  return ra < 3 and a < b
+  if ra == 5 then
+    tf.fail("keys that are tables or functions have no order: go through a list of them instead")
+  end
+  return order[ra](a, b)
+end
+
+local function sorted_keys(t)
+  local keys, n = {}, 0
+  for key in raw_next, t do n = n + 1; keys[n] = key end
+  if n > 1 then table.sort(keys, before) end
+  return keys
+end
+
+-- The keys of tables that next() goes through, with their places.
+local walks = setmetatable({}, {__mode = "k"})
+
+function next(t, key)
+  if raw_next(t) == nil then return nil end
+  local walk = walks[t]
+  if key == nil or not walk or not walk.places[key] then
+    walk = {keys = sorted_keys(t), places = {}}
+    for i, k in ipairs(walk.keys) do walk.places[k] = i end
+    walks[t] = walk
+  end
+  local i = 0
+  if key ~= nil then
+    i = walk.places[key] or tf.fail("next: the table has no key '%s'", key)
+  end
+  repeat i = i + 1 until walk.keys[i] == nil or rawget(t, walk.keys[i]) ~= nil
+  if walk.keys[i] ~= nil then return walk.keys[i], rawget(t, walk.keys[i]) end
 end
 
 function pairs(t)
   local meta = getmetatable(t)
   if type(meta) == "table" and meta.__pairs then return meta.__pairs(t) end
-  local keys, n = {}, 0
-  for key in next, t do n = n + 1; keys[n] = key end
-  table.sort(keys, before)
-  local i = 0
+  local keys, i = sorted_keys(t), 0
   return function()
     repeat i = i + 1 until keys[i] == nil or t[keys[i]] ~= nil
     if keys[i] ~= nil then return keys[i], t[keys[i]] end
@@ -25,14 +58,30 @@ end
 
 function tf.is_tensor(x) return type(x) == "userdata" end
 
--- Options of a function: a table with none but the known names ("name activation").
+-- true, false or nothing
+function tf.flag(where, name, value)
+  if value ~= nil and type(value) ~= "boolean" then
+    tf.fail("%s: %s must be true or false, not %s", where, name, tostring(value))
+  end
+end
+
+-- Options of a function: a table with none but the known names ("name activation bias?"); one with
+-- a question mark is true or false.
 function tf.options(where, o, known)
   if o == nil then return {} end
   if type(o) ~= "table" then tf.fail("%s: options are a table, not a %s", where, type(o)) end
-  for key in pairs(o) do
-    if not (" " .. known .. " "):find(" " .. tostring(key) .. " ", 1, true) then
-      tf.fail("%s has no option '%s' (it has: %s)", where, tostring(key), (known:gsub(" ", ", ")))
+  local names, is_flag = {}, {}
+  for name, mark in known:gmatch("([%w_]+)(%??)") do
+    names[#names + 1] = name
+    is_flag[name] = mark == "?"
+  end
+  for key, value in pairs(o) do
+    if is_flag[key] == nil then
+      local text = tostring(key)
+      tf.fail("%s has no option '%s' (it has: %s)%s", where, text, table.concat(names, ", "),
+              tf.nearest(text, names))
     end
+    if is_flag[key] then tf.flag(where, key, value) end
   end
   return o
 end

@@ -4,8 +4,6 @@
 -- used.
 local tf = ...
 
-nn = nn or {}
-
 -- The average's update, marked so that minimize() finds it, in a graph that was read, too.
 local function track(average, value, decay)
   return AssignSub(average, (average - value) * (1 - decay), {_update = true})
@@ -49,12 +47,13 @@ local function composed(x, v, training, o)
 end
 
 function nn.batch_norm(x, o)
-  o = tf.options("nn.batch_norm", o, "name training decay epsilon layout scale offset trainable")
+  o = tf.options("nn.batch_norm", o, "name training decay epsilon layout scale? offset? trainable?")
   if not x.rank then tf.fail("nn.batch_norm: the rank of %s must be known", tostring(x)) end
   local training = o.training ~= false
   if tf.is_tensor(o.training) then
     tf.fail("nn.batch_norm: training is true or false; build the net twice with share()")
   end
+  tf.flag("nn.batch_norm", "training", o.training)
   local layout = o.layout or "NHWC"
   local channels = tf.dim("nn.batch_norm", x, layout == "NCHW" and x.rank == 4 and 2 or x.rank)
   return scope(o.name or "batch_norm", function()

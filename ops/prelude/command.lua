@@ -5,10 +5,11 @@ local tf = ...
 -- "adam,rate=0.001" -> optim.adam{rate = 0.001}
 local function optimizer_of(text)
   local name, rest = text:match("^([^,]*),?(.*)$")
-  if type(optim[name]) ~= "function" then
+  if type(rawget(optim, name)) ~= "function" then
     local names = {}
     for key in pairs(optim) do names[#names + 1] = key end
-    tf.fail("there is no optimizer '%s' (there are: %s)", name, table.concat(names, ", "))
+    tf.fail("there is no optimizer '%s' (there are: %s)%s", name, table.concat(names, ", "),
+            tf.nearest(name, names))
   end
   local o = {}
   for part in rest:gmatch("[^,]+") do

@@ -131,7 +131,7 @@ end
 -- variables; returns them. Options: shapes (what of a variable's shape stays, by position),
 -- parallel_iterations, back_prop = false (no gradient through the loop), name.
 function while_loop(condition, body, vars, o)
-  o = tf.options("while_loop", o, "name parallel_iterations back_prop shapes")
+  o = tf.options("while_loop", o, "name parallel_iterations back_prop? shapes")
   if type(condition) ~= "function" or type(body) ~= "function" or type(vars) ~= "table" or
      #vars == 0 then
     tf.fail("while_loop takes two functions and a list of loop variables")

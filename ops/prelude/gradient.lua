@@ -7,7 +7,7 @@ local marked = updates
 -- xs. Row-wise gradients (of Gather) are made dense. A path that is cut is an error that names the
 -- node, unless allow_missing, when the gradient is false.
 function gradients(ys, xs, o)
-  o = tf.options("gradients", o, "grad_ys allow_missing colocate")
+  o = tf.options("gradients", o, "grad_ys allow_missing? colocate?")
   local list = tf.gradients(ys, xs, o.grad_ys,
                             {allow_missing = o.allow_missing, colocate = o.colocate})
   if tf.is_tensor(xs) then return list[1] end

@@ -51,10 +51,14 @@ end
 -- Variance scale / fan, fan being that of the inputs ("in"), the outputs ("out") or their mean
 -- ("average"); uniform, or normal cut at two standard deviations.
 function init.variance_scaling(o)
-  o = tf.options("init.variance_scaling", o, "scale fan uniform seed")
+  o = tf.options("init.variance_scaling", o, "scale fan uniform? seed")
+  local fan = o.fan or "in"
+  if fan ~= "in" and fan ~= "out" and fan ~= "average" then
+    tf.fail("init.variance_scaling: fan must be in, out or average, not %s", tostring(fan))
+  end
   return function(shape, dtype)
     local n_in, n_out = fans(shape)
-    local n = o.fan == "out" and n_out or o.fan == "average" and (n_in + n_out) / 2 or n_in
+    local n = fan == "out" and n_out or fan == "average" and (n_in + n_out) / 2 or n_in
     local variance = (o.scale or 1) / math.max(n, 1)
     if o.uniform then
       local limit = math.sqrt(3 * variance)
@@ -64,17 +68,16 @@ function init.variance_scaling(o)
   end
 end
 
+local function scaled(name, scale, fan, uniform)
+  init[name] = function(o)
+    o = tf.options("init." .. name, o, "seed")
+    return init.variance_scaling{scale = scale, fan = fan, uniform = uniform, seed = o.seed}
+  end
+end
+
 -- Glorot & Bengio 2010; He et al. 2015.
-function init.glorot_uniform(o)
-  return init.variance_scaling{fan = "average", uniform = true, seed = o and o.seed}
-end
-function init.glorot_normal(o)
-  return init.variance_scaling{fan = "average", seed = o and o.seed}
-end
-function init.he_uniform(o)
-  return init.variance_scaling{scale = 2, uniform = true, seed = o and o.seed}
-end
-function init.he_normal(o)
-  return init.variance_scaling{scale = 2, seed = o and o.seed}
-end
+scaled("glorot_uniform", 1, "average", true)
+scaled("glorot_normal", 1, "average", false)
+scaled("he_uniform", 2, "in", true)
+scaled("he_normal", 2, "in", false)
 init.xavier = init.glorot_uniform

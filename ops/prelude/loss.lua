@@ -2,8 +2,6 @@
 -- Losses (scalars, means over the batch) and metrics.
 local tf = ...
 
-nn = nn or {}
-
 local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
 
 -- Weights of rank 1 are of rows, whatever the rank of what they weigh.

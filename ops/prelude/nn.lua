@@ -2,13 +2,18 @@
 -- Layers. Each makes its variables and nodes in a scope of its name.
 local tf = ...
 
-nn = nn or {}
-
-local function activate(x, activation) return activation and activation(x) or x end
+local function activate(where, x, activation)
+  if not activation then return x end
+  if type(activation) ~= "function" then
+    tf.fail("%s: activation must be a function of a tensor, as Relu, not %s", where,
+            tostring(activation))
+  end
+  return activation(x)
+end
 
 -- x [n, inputs] -> [n, units]: activation(x W + b)
 function nn.dense(x, units, o)
-  o = tf.options("nn.dense", o, "name activation bias init bias_init trainable")
+  o = tf.options("nn.dense", o, "name activation bias? init bias_init trainable?")
   units = tf.number("nn.dense: units", units)
   tf.rank("nn.dense", x, 2)
   local inputs = tf.dim("nn.dense", x, 2)
@@ -21,7 +26,7 @@ function nn.dense(x, units, o)
                          trainable = o.trainable}
       y = BiasAdd(y, b)
     end
-    return activate(y, o.activation)
+    return activate("nn.dense", y, o.activation)
   end)
 end
 
@@ -42,7 +47,7 @@ end
 -- x [n, height, width, channels] (or layout "NCHW") -> filters channels
 function nn.conv2d(x, filters, size, o)
   o = tf.options("nn.conv2d", o,
-                 "name stride dilation padding layout activation bias init bias_init trainable")
+                 "name stride dilation padding layout activation bias? init bias_init trainable?")
   tf.number("nn.conv2d: filters", filters)
   tf.rank("nn.conv2d", x, 4)
   local layout = o.layout or "NHWC"
@@ -60,7 +65,7 @@ function nn.conv2d(x, filters, size, o)
                          trainable = o.trainable}
       y = BiasAdd(y, b, {data_format = layout})
     end
-    return activate(y, o.activation)
+    return activate("nn.conv2d", y, o.activation)
   end)
 end
 
@@ -91,6 +96,9 @@ end
 -- a bool tensor decides at run time.
 function nn.dropout(x, keep, o)
   o = tf.options("nn.dropout", o, "name training seed")
+  if type(o.training) ~= "boolean" and o.training ~= nil and not tf.is_tensor(o.training) then
+    tf.fail("nn.dropout: training must be true or false or a tensor, not %s", tostring(o.training))
+  end
   if o.training == false or keep == 1 then return x end
   if type(keep) == "number" and not (keep > 0 and keep <= 1) then
     tf.fail("nn.dropout: keep must be in (0, 1], not %s", tostring(keep))
@@ -109,7 +117,7 @@ end
 
 -- ids -> rows of a table [n, size], which may be cut into partitions
 function nn.embedding(ids, n, size, o)
-  o = tf.options("nn.embedding", o, "name init dtype trainable partitions")
+  o = tf.options("nn.embedding", o, "name init dtype trainable? partitions")
   tf.number("nn.embedding: n", n)
   tf.number("nn.embedding: size", size)
   return scope(o.name or "embedding", function()

@@ -49,7 +49,7 @@ end
 
 -- a = momentum a + g; w -= rate a; Nesterov's: w -= rate (g + momentum a)
 function optim.momentum(o)
-  local p, _, given = parameters("momentum", o, {{"rate", 0.01}, {"momentum", 0.9}}, "nesterov")
+  local p, _, given = parameters("momentum", o, {{"rate", 0.01}, {"momentum", 0.9}}, "nesterov?")
   return {update = function(w, g)
     return ApplyMomentum(w, slot(w, "momentum", 0), p.rate(w.dtype), g, p.momentum(w.dtype),
                          {use_nesterov = given.nesterov})

@@ -27,23 +27,23 @@ local function progress(o, step)
 end
 
 -- rate decay^(step / steps)
-define("exponential", "rate steps decay staircase", function(o, step)
+define("exponential", "rate steps decay staircase?", function(o, step)
   return o.rate * Pow(Const(o.decay, {dtype = float32}), progress(o, step))
 end)
 
 -- rate exp(-decay step / steps)
-define("natural_exp", "rate steps decay staircase", function(o, step)
+define("natural_exp", "rate steps decay staircase?", function(o, step)
   return o.rate * Exp(progress(o, step) * -o.decay)
 end)
 
 -- rate / (1 + decay step / steps)
-define("inverse_time", "rate steps decay staircase", function(o, step)
+define("inverse_time", "rate steps decay staircase?", function(o, step)
   return o.rate / (1 + o.decay * progress(o, step))
 end)
 
 -- (rate - last) (1 - step / steps)^power + last; with cycle, steps is doubled, tripled, ...
 -- whenever it has passed
-define("polynomial", "rate steps last power cycle", function(o, step)
+define("polynomial", "rate steps last power cycle?", function(o, step)
   local last, steps = o.last or 1e-4, o.steps
   if o.cycle then
     steps = steps * Maximum(Ceil(step / steps), 1)

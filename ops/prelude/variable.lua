@@ -51,7 +51,7 @@ end
 -- tensor, or a function of shape and dtype (the initializers of `init`); 0 if there is none.
 -- partitions: slices of its rows that tf-place spreads over devices.
 function variable(o)
-  o = tf.options("variable", o, "shape dtype init name trainable partitions")
+  o = tf.options("variable", o, "shape dtype init name trainable? partitions")
   if o.partitions then tf.number("variable: partitions", o.partitions) end
   if sharing and sharing.filled then return reuse(o) end
   local v = tf.outside(true, function() return make(o) end)

@@ -13,7 +13,7 @@ struct wanted {
 _Noreturn static void refuse(lua_State *L, int index, const struct wanted *w, const char *kind)
 {
     place_error(L, "%s: attribute '%s' must be %s, not %s", w->op, w->name, kind,
-                luaL_tolstring(L, index, NULL));
+                text_of(L, index));
 }
 
 static int64_t to_int(lua_State *L, int index, const struct wanted *w)
@@ -46,11 +46,24 @@ static const char *to_text(lua_State *L, int index, const struct wanted *w)
     return arena_strdup(&script_of(L)->scratch, lua_tostring(L, index));
 }
 
+#define TYPES "a type (float32, int32, ...)"
+
+_Noreturn static void refuse_type(lua_State *L, const char *text, const struct wanted *w)
+{
+#define X(constant, type_name, number, bytes, npy) type_name,
+    static const char *const names[] = {DTYPE_LIST(X) NULL};
+#undef X
+    place_error(L, "%s: attribute '%s' must be %s, not %s%s", w->op, w->name, TYPES, text,
+                place_hint(str_nearest(text, names)));
+}
+
 static enum dtype to_type(lua_State *L, int index, const struct wanted *w)
 {
     enum dtype type;
-    if (lua_type(L, index) != LUA_TSTRING || !dtype_parse(lua_tostring(L, index), &type))
-        refuse(L, index, w, "a type (float32, int32, ...)");
+    if (lua_type(L, index) != LUA_TSTRING)
+        refuse(L, index, w, TYPES);
+    if (!dtype_parse(lua_tostring(L, index), &type))
+        refuse_type(L, lua_tostring(L, index), w);
     return type;
 }
 

@@ -68,6 +68,8 @@ static int assign_global(lua_State *L)
     lua_settop(L, 3);
     if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge))
         name_tensor(L, lua_tostring(L, 2), edge);
+    if (lua_isnil(L, 3) && !lua_isnil(L, 2))
+        missing_declare(L, 2);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_replace(L, 1);
     lua_rawset(L, 1);
@@ -104,11 +106,20 @@ static int assign_entry(lua_State *L)
     return 0;
 }
 
+static void note_asked(struct script *s, const char *name)
+{
+    for (size_t i = 0; i < s->asked.n; i++)
+        if (!strcmp(s->asked.items[i], name))
+            return;
+    vec_push(&s->asked, arena_strdup(&s->arena, name));
+}
+
 /* D.name: a parameter; nil when it was not given. */
 static int get_parameter(lua_State *L)
 {
     struct script *s = script_of(L);
     const char *name = luaL_checkstring(L, 2), *text = NULL;
+    note_asked(s, name);
     for (size_t i = 0; i < s->parameters.n; i++) {
         if (strcmp(s->parameters.items[i].name, name))
             continue;
@@ -137,12 +148,68 @@ static int add_alias(lua_State *L)
     return 0;
 }
 
+/* rawget(table, key), which asks for a name without an error when nobody set it. What _G and D hold
+ * lies elsewhere. Upvalues: _G, D, what the script assigned, the globals. */
+static int raw_get(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkany(L, 2);
+    lua_settop(L, 2);
+    if (lua_rawequal(L, 1, lua_upvalueindex(2))) {
+        lua_gettable(L, 1);
+        return 1;
+    }
+    bool is_environment = lua_rawequal(L, 1, lua_upvalueindex(1));
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, is_environment ? lua_upvalueindex(3) : 1) != LUA_TNIL || !is_environment)
+        return 1;
+    lua_pushvalue(L, 2);
+    lua_rawget(L, lua_upvalueindex(4));
+    return 1;
+}
+
+/* rawset(table, key, value); to _G, D and entry values are assigned. Upvalues: these. */
+static int raw_set(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkany(L, 2);
+    luaL_checkany(L, 3);
+    lua_settop(L, 3);
+    bool is_proxy = false;
+    for (int i = 1; i <= 3; i++)
+        is_proxy = is_proxy || lua_rawequal(L, 1, lua_upvalueindex(i));
+    if (is_proxy)
+        lua_settable(L, 1);
+    else
+        lua_rawset(L, 1);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static void open_raw(lua_State *L, int globals, int assigned, int environment)
+{
+    lua_pushvalue(L, environment);
+    lua_getfield(L, globals, "D");
+    lua_pushvalue(L, assigned);
+    lua_pushvalue(L, globals);
+    lua_pushcclosure(L, raw_get, 4);
+    lua_setfield(L, globals, "rawget");
+    lua_pushvalue(L, environment);
+    lua_getfield(L, globals, "D");
+    lua_getfield(L, globals, "entry");
+    lua_pushcclosure(L, raw_set, 3);
+    lua_setfield(L, globals, "rawset");
+}
+
 static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFunction set)
 {
     lua_newtable(L);
     lua_newtable(L);
     if (get)
-        set_function(L, "__index", get);
+        lua_pushcfunction(L, get);
+    else
+        missing_push_field(L, name);
+    lua_setfield(L, -2, "__index");
     set_function(L, "__newindex", set);
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
@@ -161,6 +228,8 @@ void globals_open(lua_State *L)
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, ASSIGNED);
 
     lua_newtable(L); /* the environment */
     lua_newtable(L);
@@ -174,6 +243,8 @@ void globals_open(lua_State *L)
     lua_setmetatable(L, -2);
     lua_pushvalue(L, -1);
     lua_setfield(L, -4, "_G");
+    int top = lua_gettop(L);
+    open_raw(L, top - 2, top - 1, top);
     lua_setfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
     lua_pop(L, 1);
 

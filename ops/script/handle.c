@@ -8,12 +8,18 @@
 #include "ops/script/internal.h"
 
 #define METATABLE "tensor"
+/* Numbered as they are made: as keys of a table they have an order. */
+struct handle {
+    struct edge edge;
+    int64_t number;
+};
+
 #define LISTS_DEPTH_MAX 100 /* of lists of ops; the stack must hold the recursion */
 
 void handle_push(lua_State *L, struct edge edge)
 {
-    struct edge *handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = edge;
+    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    *handle = (struct handle){edge, ++script_of(L)->handles_made};
     luaL_setmetatable(L, METATABLE);
 }
 
@@ -21,10 +27,10 @@ bool handle_test(lua_State *L, int index, struct edge *edge)
 {
     if (lua_type(L, index) != LUA_TUSERDATA)
         return false;
-    const struct edge *handle = luaL_testudata(L, index, METATABLE);
+    const struct handle *handle = luaL_testudata(L, index, METATABLE);
     if (!handle)
         return false;
-    *edge = *handle;
+    *edge = handle->edge;
     return true;
 }
 
@@ -267,6 +273,14 @@ static int handle_text(lua_State *L)
     return 1;
 }
 
+/* tf.number_of(tensor): in the order in which handles were made. */
+static int number_of(lua_State *L)
+{
+    const struct handle *handle = luaL_checkudata(L, 1, METATABLE);
+    lua_pushinteger(L, handle->number);
+    return 1;
+}
+
 void handle_open(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"__index", handle_index},
@@ -280,5 +294,7 @@ void handle_open(lua_State *L)
     luaL_setfuncs(L, methods, 0);
     lua_pushliteral(L, METATABLE);
     lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "number_of", number_of);
+    lua_pop(L, 2);
 }

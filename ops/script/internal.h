@@ -71,9 +71,11 @@ struct script {
     size_t memory_used;
     bool refused; /* of the last allocation that failed: the system had no more, not our limit */
     int64_t instructions_used;
-    struct arena arena;   /* lives as long as the script */
-    struct arena scratch; /* of the op call in progress */
-    const char *folder;   /* where `require` looks */
+    int64_t objects_named; /* text.c */
+    int64_t handles_made;  /* handle.c */
+    struct arena arena;    /* lives as long as the script */
+    struct arena scratch;  /* of the op call in progress */
+    const char *folder;    /* where `require` looks */
 
     VEC(struct note) notes; /* by node id */
     VEC(struct variable_note) variables;
@@ -95,6 +97,7 @@ struct script {
     VEC(struct named_edges) entries;
     VEC(struct named_edges) aliases;
     VEC(struct parameter) parameters;
+    VEC(const char *) asked; /* names of parameters that the script looked at */
 
     /* Of the op call in progress. There is never more than one: tables are read raw and finalizers
      * are refused (sandbox.c), so no code of the script runs inside of a call. */
@@ -117,6 +120,21 @@ int sandbox_protected(lua_State *L, int n_arguments);
 void sandbox_push_env(lua_State *L);
 /* Compiles text and runs it in the environment; leaves `n_results` on the stack. */
 void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results);
+
+/* ---- missing.c: names that nobody set ---- */
+
+void missing_open(lua_State *L);
+void missing_guard(lua_State *L);            /* from now on: globals and tables of the prelude */
+void missing_declare(lua_State *L, int key); /* a global that the script set to nil */
+/* Pushes __index for a table that `name` is: it has no such field. */
+void missing_push_field(lua_State *L, const char *name);
+
+/* ---- text.c, sort.c: with the globals on top of the stack ---- */
+
+void text_open(lua_State *L);
+/* Pushes what tostring() makes of a value: never an address. */
+const char *text_of(lua_State *L, int index);
+void sort_open(lua_State *L);
 
 /* ---- limits.c ---- */
 
@@ -248,5 +266,6 @@ static inline void set_function(lua_State *L, const char *name, lua_CFunction fu
 #define INTERNALS "tf-tools.internals"
 #define ENVIRONMENT "tf-tools.environment"
 #define GLOBALS "tf-tools.globals"
+#define ASSIGNED "tf-tools.assigned" /* what the script assigned to globals */
 
 #endif

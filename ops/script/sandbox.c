@@ -3,7 +3,7 @@
  * What a script may do: the pure part of Lua's library, modules beside it, within limits
  * (limits.c). Removed are: os, io, debug, package, coroutine, dofile, loadfile, collectgarbage,
  * string.dump; loading is of text only, finalizers are refused (they would run in the middle of our
- * C code), random numbers start from the script's seed.
+ * C code), random numbers start from the script's seed, no text holds an address (text.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int print(lua_State *L)
     for (int i = 1; i <= n; i++) {
         if (i > 1)
             luaL_addchar(&line, '\t');
-        luaL_tolstring(L, i, NULL);
+        text_of(L, i);
         luaL_addvalue(&line);
     }
     luaL_pushresult(&line);
@@ -156,7 +156,8 @@ static int require(lua_State *L)
     if (!lua_isnil(L, -1))
         return 1;
     lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
-    if (prelude_find(name) && lua_getfield(L, -1, name) == LUA_TTABLE)
+    lua_pushvalue(L, 1);
+    if (prelude_find(name) && lua_rawget(L, -2) == LUA_TTABLE)
         return 1;
     lua_settop(L, 2);
     lua_pushlightuserdata(L, script_of(L)); /* marks the one being loaded */
@@ -196,6 +197,16 @@ static void open_math(lua_State *L)
     lua_setfield(L, -2, LUA_MATHLIBNAME);
 }
 
+/* All texts have one metatable. */
+static void protect_texts(lua_State *L)
+{
+    lua_pushliteral(L, "");
+    lua_getmetatable(L, -1);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 2);
+}
+
 void sandbox_open(lua_State *L)
 {
     static const char *const pure[] = {
@@ -218,12 +229,15 @@ void sandbox_open(lua_State *L)
     luaL_requiref(L, LUA_UTF8LIBNAME, luaopen_utf8, 1);
     lua_setfield(L, -2, LUA_UTF8LIBNAME);
     open_math(L);
+    text_open(L);
+    sort_open(L);
+    protect_texts(L);
     set_function(L, "setmetatable", set_metatable);
     set_function(L, "load", load_text);
     set_function(L, "require", require);
     set_function(L, "print", print);
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
-    lua_getglobal(L, LUA_STRLIBNAME);
+    lua_getfield(L, -2, LUA_STRLIBNAME);
     lua_getfield(L, -1, "format");
     lua_pushcclosure(L, fail, 1);
     lua_setfield(L, -3, "fail");
@@ -233,27 +247,13 @@ void sandbox_open(lua_State *L)
     lua_pop(L, 2);
 }
 
-/* A call of nothing by a name in capitals is most likely a misspelt op. */
-static const char *suggest_op(lua_State *L, const char *message)
-{
-    static const char pattern[] = "attempt to call a nil value (global '";
-    const char *start = strstr(message, pattern);
-    char name[64];
-    if (!start || strstr(start, "; did you mean")) /* already said, as the error passed a scope */
-        return message;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(start + sizeof pattern - 1, "'"),
-             start + sizeof pattern - 1);
-    const char *nearest = registry_nearest(script_of(L)->graph->registry, name);
-    return lua_pushfstring(L, "%s%s", message, place_hint(nearest));
-}
-
 int sandbox_message(lua_State *L)
 {
     const char *file = "script", *message;
     int line = 0;
     bool has_place = place_find(L, &file, &line);
     if (lua_isstring(L, 1) || luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL)
-        message = suggest_op(L, luaL_tolstring(L, 1, NULL));
+        message = luaL_tolstring(L, 1, NULL);
     else
         message = lua_pushfstring(L, "%s:%d: error: a %s", file, line, luaL_typename(L, 1));
     if (has_place && str_starts(message, "[prelude] "))

@@ -14,6 +14,7 @@
 static int open_all(lua_State *L)
 {
     sandbox_open(L);
+    missing_open(L);
     handle_open(L);
     globals_open(L);
     call_open(L);
@@ -22,6 +23,7 @@ static int open_all(lua_State *L)
     variable_open(L);
     gradient_open(L);
     prelude_open(L);
+    missing_guard(L);
     return 0;
 }
 
@@ -113,6 +115,7 @@ void script_free(struct script *s)
     vec_release(&s->entries);
     vec_release(&s->aliases);
     vec_release(&s->parameters);
+    vec_release(&s->asked);
     vec_release(&s->edges);
     vec_release(&s->attrs);
     map_release(&s->scopes);
@@ -253,12 +256,14 @@ static int finish(lua_State *L)
     return 0;
 }
 
-static int check_parameters(const struct script *s, struct error *err)
+static int check_parameters(struct script *s, struct error *err)
 {
+    vec_push(&s->asked, NULL);
     for (size_t i = 0; i < s->parameters.n; i++)
         if (!s->parameters.items[i].used)
-            return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s",
-                             s->parameters.items[i].name, s->parameters.items[i].name);
+            return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s%s",
+                             s->parameters.items[i].name, s->parameters.items[i].name,
+                             place_hint(str_nearest(s->parameters.items[i].name, s->asked.items)));
     return 0;
 }
 

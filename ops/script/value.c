@@ -135,8 +135,7 @@ static void fill_number(lua_State *L, const struct filling *f)
         tensor_set_int64(f->tensor, f->next, value);
     if (!is_integer || tensor_get_int64(f->tensor, f->next) != value ||
         (type == UINT64 && value < 0))
-        place_error(L, "%s: %s is not a value of %s", f->what, luaL_tolstring(L, -1, NULL),
-                    dtype_name(type));
+        place_error(L, "%s: %s is not a value of %s", f->what, text_of(L, -1), dtype_name(type));
 }
 
 static void fill_leaf(lua_State *L, struct filling *f)

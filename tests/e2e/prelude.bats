@@ -52,6 +52,7 @@ functions() {
     (cd "$root/ops/prelude" && sed -n \
         -e 's/^function \([a-z_0-9]*\.*[a-z_0-9]*\)(.*/\1/p' \
         -e 's/^\([a-z]*\.[a-z_0-9]*\) = .*/\1/p' -e 's/^define("\([a-z_]*\)".*/schedule.\1/p' \
+        -e 's/^scaled("\([a-z_]*\)".*/init.\1/p' \
         ./*.lua | grep -v '^tf\.' | grep -v '^self\.')
 }
 
@@ -68,7 +69,7 @@ functions() {
 # The options that tf.options knows, of every function.
 @test "every option of a function of the prelude is in docs/language.md" {
     grep -hoE 'tf\.options\("[a-zA-Z_.]+", o, "[^"]*"' "$root"/ops/prelude/*.lua |
-        sed 's/.*, "\(.*\)"/\1/' | tr ' ' '\n' | sort -u | grep . >options
+        sed 's/.*, "\(.*\)"/\1/' | tr ' ' '\n' | tr -d '?' | sort -u | grep . >options
     [ "$(wc -l <options)" -gt 20 ]
     while read -r option; do
         grep -q "[^a-z_]${option}[^a-z_]" "$root/docs/language.md" || echo "$option"

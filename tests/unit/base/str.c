@@ -178,6 +178,9 @@ static void text_helpers(void **unused)
     static const char *const names[] = {"report", "restore", "resume", "run", NULL};
     assert_string_equal(str_nearest("reprot", names), "report");
     assert_string_equal(str_nearest("restor", names), "restore");
+    static const char *const rules[] = {"Elu", "Relu", "Relu6", NULL};
+    assert_string_equal(str_nearest("Rlu", rules), "Relu");
+    assert_string_equal(str_nearest("elu", rules), "Elu");
     assert_null(str_nearest("completely-different", names));
     char longer[300];
     memset(longer, 'r', sizeof longer - 1);

@@ -201,7 +201,8 @@ static void parameters_have_the_type_of_their_form(void **state)
     assert_non_null(g);
     graph_free(g);
     assert_null(scripts_try("local a = D.unit", parameters, NULL, &err));
-    unit_assert_error(err.code, err, ERR_USAGE, "-D units: the script does not look at D.units");
+    unit_assert_error(err.code, err, ERR_USAGE,
+                      "-D units: the script does not look at D.units; did you mean 'unit'");
     const char *const wrong[] = {"=3", NULL};
     assert_null(scripts_try("", wrong, NULL, &err));
     assert_int_equal(err.code, ERR_USAGE);
@@ -217,8 +218,7 @@ static void errors_name_the_line_and_the_op(void **state)
                     "end)",
                     "m.lua:4: node 'out/MatMul_1': MatMul: inner dimensions 3 and 2 differ: "
                     "float32[?,3] x float32[2,2]");
-    scripts_refused("Relux(1)",
-                    "m.lua:1: attempt to call a nil value (global 'Relux'); did you mean 'Relu'");
+    scripts_refused("Relux(1)", "m.lua:1: the global 'Relux' was never set; did you mean 'Relu'");
     scripts_refused("MatMul(Const{{1.0}}, Const{{1.0}}, {transpose_c = true})",
                     "m.lua:1: MatMul has no attribute 'transpose_c'; did you mean 'transpose_a'");
     scripts_refused("MatMul(Const{{1.0}})", "m.lua:1: MatMul takes 2 inputs (a, b) and a table of "
@@ -248,7 +248,8 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
                     "m.lua:2: nn.dense: tensor 'Const' float32[1] must have rank 2");
     scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is a nil, not a tensor");
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
-                                            "shape, dtype, init, name, trainable, partitions)");
+                                            "shape, dtype, init, name, trainable, partitions); "
+                                            "did you mean 'shape'");
 }
 
 static void seeds_follow_the_final_names(void **state)

@@ -12,13 +12,16 @@
 static void dangerous_libraries_are_absent(void **state)
 {
     (void)state;
-    const char *const absent[] = {"os",      "io",          "debug",           "package",
-                                  "dofile",  "loadfile",    "collectgarbage",  "coroutine",
-                                  "loadlib", "string.dump", "math.randomseed", "_G._ENV"};
+    static const struct {
+        const char *table, *name;
+    } absent[] = {{"_G", "os"},       {"_G", "io"},        {"_G", "debug"},
+                  {"_G", "package"},  {"_G", "dofile"},    {"_G", "loadfile"},
+                  {"_G", "loadlib"},  {"_G", "coroutine"}, {"_G", "collectgarbage"},
+                  {"string", "dump"}, {"_G", "_ENV"},      {"math", "randomseed"}};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         char text[128];
-        snprintf(text, sizeof text, "if %s ~= nil then error('%s is there', 0) end", absent[i],
-                 absent[i]);
+        snprintf(text, sizeof text, "if rawget(%s, '%s') ~= nil then error('%s is there', 0) end",
+                 absent[i].table, absent[i].name, absent[i].name);
         graph_free(scripts_build(text));
     }
 }
@@ -54,7 +57,7 @@ static void bytecode_is_not_loaded(void **state)
     graph_free(scripts_build("local f, why = load('\\27Lua', 'x', 'b')\n"
                              "assert(f == nil and why:find('binary'))\n"
                              "assert(load('return 1 + 1')() == 2)\n"
-                             "assert(load('return os')() == nil)\n"
+                             "assert(load('return rawget(_G, \"os\")')() == nil)\n"
                              "assert(load('return x', 'x', 't', {x = 5})() == 5)"));
 }
 

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names that nobody set. A misspelt global, or field of a library or of the prelude, would be nil,
+ * which an option takes for "not given": reading one is an error that names the nearest. A script
+ * that wants to know asks rawget(_G, "name"), or sets the global to nil first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/script/internal.h"
+
+#define DECLARED "tf-tools.declared" /* globals that were set to nil */
+
+/* What could have been meant; the texts belong to Lua. */
+struct names {
+    struct arena *arena;
+    const char **items; /* the last one is NULL */
+    size_t n, capacity;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    if (names->n + 1 >= names->capacity) {
+        names->capacity = names->capacity ? 2 * names->capacity : 64;
+        const char **items = arena_array(names->arena, names->capacity, sizeof *items);
+        if (names->n)
+            memcpy(items, names->items, names->n * sizeof *items);
+        names->items = items;
+    }
+    names->items[names->n++] = name;
+    names->items[names->n] = NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted, as of two names that are equally near the first is taken. */
+static void add_keys(lua_State *L, int table, struct names *names)
+{
+    size_t first = names->n;
+    table = lua_absindex(L, table);
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+        if (lua_type(L, -2) == LUA_TSTRING)
+            add_name(names, lua_tostring(L, -2));
+        lua_pop(L, 1);
+    }
+    if (names->n > first)
+        qsort(names->items + first, names->n - first, sizeof *names->items, compare_names);
+}
+
+/* Locals of the functions of scripts that are being called: the one that reads the name, and mostly
+ * those around it. */
+static void add_locals(lua_State *L, struct names *names)
+{
+    lua_Debug frame;
+    const char *name;
+    for (int level = 1; lua_getstack(L, level, &frame); level++) {
+        lua_getinfo(L, "S", &frame);
+        for (int i = 1; frame.source[0] == '@' && (name = lua_getlocal(L, &frame, i)); i++) {
+            lua_pop(L, 1);
+            if (name[0] != '(')
+                add_name(names, name);
+        }
+    }
+}
+
+static const char *hint(const char *key, const struct names *names)
+{
+    return place_hint(names->n ? str_nearest(key, names->items) : NULL);
+}
+
+/* __index of the globals, which are asked last. Upvalue: what the script assigned. */
+static int missing_global(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_getfield(L, LUA_REGISTRYINDEX, DECLARED);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, 3) != LUA_TNIL) {
+        lua_pushnil(L);
+        return 1;
+    }
+    struct names names = {.arena = &script_of(L)->scratch};
+    add_locals(L, &names);
+    add_keys(L, lua_upvalueindex(1), &names);
+    add_keys(L, 1, &names);
+    const char *key = text_of(L, 2);
+    place_error(L, "the global '%s' was never set%s", key, hint(key, &names));
+}
+
+/* __index of a library. Upvalue: its name. */
+static int missing_field(lua_State *L)
+{
+    struct names names = {.arena = &script_of(L)->scratch};
+    add_keys(L, 1, &names);
+    const char *key = text_of(L, 2);
+    place_error(L, "%s has no field '%s'%s", lua_tostring(L, lua_upvalueindex(1)), key,
+                hint(key, &names));
+}
+
+/* tf.nearest(word, list): "; did you mean 'x'", or "". */
+static int nearest(lua_State *L)
+{
+    struct names names = {.arena = &script_of(L)->scratch};
+    const char *word = luaL_checkstring(L, 1);
+    lua_Integer n = luaL_len(L, 2);
+    luaL_checkstack(L, 1, NULL);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, 2, i);
+        add_name(&names, arena_strdup(names.arena, luaL_checkstring(L, -1)));
+        lua_pop(L, 1);
+    }
+    lua_pushstring(L, hint(word, &names));
+    return 1;
+}
+
+void missing_declare(lua_State *L, int key)
+{
+    key = lua_absindex(L, key);
+    lua_getfield(L, LUA_REGISTRYINDEX, DECLARED);
+    lua_pushvalue(L, key);
+    lua_pushboolean(L, true);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+void missing_push_field(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_pushcclosure(L, missing_field, 1);
+}
+
+void missing_open(lua_State *L)
+{
+    lua_newtable(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, DECLARED);
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "nearest", nearest);
+    lua_pop(L, 1);
+}
+
+/* A metatable of its own for each library; what has one (D, entry, _G) answers for itself. */
+static void guard_fields(lua_State *L, int globals)
+{
+    lua_pushnil(L);
+    while (lua_next(L, globals)) {
+        if (lua_type(L, -2) == LUA_TSTRING && lua_istable(L, -1) && !lua_getmetatable(L, -1)) {
+            lua_newtable(L);
+            missing_push_field(L, lua_tostring(L, -3));
+            lua_setfield(L, -2, "__index");
+            lua_pushboolean(L, false);
+            lua_setfield(L, -2, "__metatable");
+            lua_setmetatable(L, -2);
+            lua_pop(L, 1);
+        } else {
+            lua_settop(L, globals + 1);
+        }
+    }
+}
+
+void missing_guard(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    guard_fields(L, lua_gettop(L));
+    lua_newtable(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, ASSIGNED);
+    lua_pushcclosure(L, missing_global, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pop(L, 1);
+}

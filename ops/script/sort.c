@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table.sort, stable: Lua's own asks the clock where to cut a long list, so that items which are
+ * equal end in an order that differs from run to run. A merge sort of the items' places.
+ */
+#include "ops/script/internal.h"
+
+enum { LIST = 1, ORDER, ITEMS }; /* on the stack */
+
+/* Whether item a must come before item b. */
+static bool is_before(lua_State *L, lua_Unsigned a, lua_Unsigned b)
+{
+    bool has_order = !lua_isnil(L, ORDER), before;
+    if (has_order)
+        lua_pushvalue(L, ORDER);
+    lua_rawgeti(L, ITEMS, (lua_Integer)a);
+    lua_rawgeti(L, ITEMS, (lua_Integer)b);
+    if (has_order) {
+        lua_call(L, 2, 1);
+        before = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    } else {
+        before = lua_compare(L, -2, -1, LUA_OPLT);
+        lua_pop(L, 2);
+    }
+    return before;
+}
+
+/* The runs [first, middle) and [middle, end) of `from` as one of `to`. */
+static void merge(lua_State *L, const lua_Unsigned *from, size_t first, size_t middle, size_t end,
+                  lua_Unsigned *to)
+{
+    size_t left = first, right = middle;
+    for (size_t i = first; i < end; i++) {
+        bool takes_right = left == middle || (right < end && is_before(L, from[right], from[left]));
+        to[i] = takes_right ? from[right++] : from[left++];
+    }
+}
+
+/* The places of the items in their order, in one of two arrays of n. */
+static lua_Unsigned *sort_places(lua_State *L, lua_Unsigned *places, size_t n)
+{
+    lua_Unsigned *from = places, *to = places + n;
+    for (size_t i = 0; i < n; i++)
+        from[i] = i + 1;
+    for (size_t run = 1; run < n; run *= 2) {
+        for (size_t first = 0; first < n; first += 2 * run) {
+            size_t middle = first + run < n ? first + run : n;
+            size_t end = middle + run < n ? middle + run : n;
+            merge(L, from, first, middle, end, to);
+        }
+        lua_Unsigned *other = from;
+        from = to;
+        to = other;
+    }
+    return from;
+}
+
+/* table.sort(list [, order]) */
+static int sort(lua_State *L)
+{
+    luaL_checktype(L, LIST, LUA_TTABLE);
+    if (!lua_isnoneornil(L, ORDER))
+        luaL_checktype(L, ORDER, LUA_TFUNCTION);
+    lua_settop(L, ORDER);
+    size_t n = lua_rawlen(L, LIST);
+    if (n > INT32_MAX)
+        return luaL_argerror(L, LIST, "array too big");
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 1; i <= n; i++) {
+        lua_geti(L, LIST, (lua_Integer)i);
+        lua_rawseti(L, ITEMS, (lua_Integer)i);
+    }
+    lua_Unsigned *places = lua_newuserdatauv(L, (2 * n + 1) * sizeof *places, 0);
+    const lua_Unsigned *sorted = sort_places(L, places, n);
+    for (size_t i = 1; i <= n; i++) {
+        lua_rawgeti(L, ITEMS, (lua_Integer)sorted[i - 1]);
+        lua_seti(L, LIST, (lua_Integer)i);
+    }
+    return 0;
+}
+
+void sort_open(lua_State *L)
+{
+    lua_getfield(L, -1, LUA_TABLIBNAME);
+    set_function(L, "sort", sort);
+    lua_pop(L, 1);
+}

@@ -2,15 +2,19 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "bin/prep_file.h"
+#include "cli/output.h"
 #include "cli/tool.h"
 #include "data/open.h"
 
 static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1}};
 static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
-static const char *header_text = "auto";
+static const char *header_text = "auto", *fit_path, *prep_path;
+static struct prep prep; /* read from --prep, or to be written by --fit */
 
 static const struct option_row rows[] = {
     {'b', "batch", OPTION_INT, &request.feeding.batch, "N", "rows in a record (1)"},
@@ -35,6 +39,9 @@ static const struct option_row rows[] = {
     {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "csv: begins lines to pass over (#)"},
     {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
      "csv: put in place of empty fields, NA, N/A and ?"},
+    {0, "fit", OPTION_TEXT, &fit_path, "FILE",
+     "write what standardize finds: mean and deviation of the rows selected"},
+    {0, "prep", OPTION_TEXT, &prep_path, "FILE", "standardize by what --fit wrote"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -51,12 +58,17 @@ static const struct option_table table = {
         "PART is a type (without one float32 for text, otherwise what the file has), scale=S and "
         "offset=O (value * S + offset), standardize (mean 0 and deviation 1 over the rows "
         "selected, each column by itself), onehot=N, or shape=8x8x1 (of one row).\n"
+        "What is fitted to data is fitted once: --fit keeps mean and deviation of the rows that a "
+        "model is trained on, as JSON, with the header's names; --prep standardizes all that come "
+        "after by them, also a single row, or rows without the header.\n"
         "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
-        "--epochs or standardize need all of it first.\n"
+        "--epochs or standardize without --prep need all of it first.\n"
         "An order follows from seed and epoch alone; the shards of one order never overlap.",
     .examples =
         "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
-        "tf-data csv d.csv x=age,bmi:float64:standardize y=target:float64 --batch 442\n"
+        "tf-data csv d.csv x=age,bmi:standardize y=target --rows 1-400 --fit prep.json > "
+        "train.rec\n"
+        "tail -1 d.csv | tf-data csv - x=age,bmi:standardize --prep prep.json\n"
         "tf-data idx x=images.gz:float32:scale=0.0039215686 y=labels.gz:int32 --batch 128\n"
         "tail -f new.csv | tf-data csv - x=1-64 --batch 1",
     .rows = rows,
@@ -122,6 +134,31 @@ static int parse_csv_format(struct csv_format *csv, struct error *err)
     return code ? code : parse_character("--comment", comment_text, &csv->comment, err);
 }
 
+static const struct data_column *first_standardized(void)
+{
+    for (int i = 0; i < request.n_columns; i++)
+        if (request.columns[i].standardize)
+            return &request.columns[i];
+    return NULL;
+}
+
+static int open_prep(struct data_column *columns, struct error *err)
+{
+    const char *option = fit_path ? "--fit" : "--prep";
+    if (!fit_path && !prep_path)
+        return 0;
+    if (fit_path && prep_path)
+        return error_set(err, ERR_USAGE, "--fit writes what --prep reads: give one of them");
+    if (!first_standardized())
+        return error_set(err, ERR_USAGE, "%s: no column is to be standardized", option);
+    prep.path = fit_path;
+    if (prep_path && prep_read(&prep, prep_path, err))
+        return err->code;
+    request.csv.prep = prep_path ? &prep : NULL;
+    request.csv.fit = fit_path ? &prep : NULL;
+    return data_columns_bind(columns, request.n_columns, request.csv.prep, request.csv.fit, err);
+}
+
 /* FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
@@ -140,8 +177,38 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     struct data_column *columns =
         arena_array(arena, (size_t)request.n_columns + 1, sizeof *columns);
     request.columns = columns;
-    return data_columns_parse(columns, (const char *const *)operands + first, request.n_columns,
-                              !has_path, arena, err);
+    int code = data_columns_parse(columns, (const char *const *)operands + first, request.n_columns,
+                                  !has_path, arena, err);
+    return code ? code : open_prep(columns, err);
+}
+
+/* Scaled by themselves, rows that are tested or answered mean something else than those that a
+ * model was trained on. */
+static void say_what_is_fitted(const struct tool *tool)
+{
+    const struct data_column *column = first_standardized();
+    bool is_selection = rows_text || (request.path && !strcmp(request.path, "-"));
+    if (column && !prep.path && is_selection)
+        tool_say(tool,
+                 "'%s' is standardized by the rows selected alone; for other rows to be scaled "
+                 "alike, --fit FILE keeps mean and deviation and --prep FILE uses them",
+                 column->name);
+}
+
+/* All rows were read when the source is open. */
+static int write_fit(struct error *err)
+{
+    struct output *output;
+    int fd;
+    if (!fit_path)
+        return 0;
+    if (output_open(fit_path, &output, &fd, err))
+        return err->code;
+    int code = prep_write(&prep, fd, err);
+    if (!code)
+        return output_commit(output, err);
+    output_discard(output);
+    return code;
 }
 
 static int parse_request(int n, char **operands, struct arena *arena, struct error *err)
@@ -187,9 +254,14 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!code)
         code = data_open(&request, &batches, err);
     if (!code)
+        code = write_fit(err);
+    if (!code)
+        say_what_is_fitted(tool);
+    if (!code)
         code = feed(tool, batches, err);
     batches_free(batches);
     ranges_release(&request.rows);
+    prep_release(&prep);
     arena_release(&arena);
     return code;
 }

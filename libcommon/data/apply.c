@@ -6,54 +6,88 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "data/column.h"
 #include "data/convert.h"
 
 #define BLOCK 1024
 
-/* Mean and deviation of each of the `width` elements of a row. */
-struct moments {
-    double *mean, *deviation;
-    int64_t width;
-};
-
-/* Two passes, so that a large mean does not eat the deviation. A constant column keeps deviation 1:
- * it becomes 0. */
-static void moments_take(struct moments *moments, const struct tensor *raw, int64_t width)
+/* Two passes, so that a large mean does not eat the deviation. */
+static void add_row(struct fitted *f, double *row, int64_t r, bool is_second)
 {
-    int64_t rows = raw->shape.dims[0];
-    double *row = mem_array((size_t)width, sizeof *row);
-    moments->width = width;
-    moments->mean = mem_array((size_t)width, sizeof *moments->mean);
-    moments->deviation = mem_array((size_t)width, sizeof *moments->deviation);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t r = 0; r < rows; r++) {
-            convert_load(raw, r * width, width, row);
-            for (int64_t i = 0; i < width; i++) {
-                double from_mean = row[i] - moments->mean[i];
-                if (pass)
-                    moments->deviation[i] += from_mean * from_mean / (double)rows;
-                else
-                    row[i] = moments->mean[i] + from_mean / (double)(r + 1);
-            }
-            if (!pass)
-                memcpy(moments->mean, row, (size_t)width * sizeof *row);
-        }
+    for (int64_t i = 0; i < f->width; i++) {
+        double from_mean = row[i] - f->mean[i];
+        if (is_second)
+            f->deviation[i] += from_mean * from_mean / (double)f->rows;
+        else
+            row[i] = f->mean[i] + from_mean / (double)(r + 1);
     }
-    for (int64_t i = 0; i < width; i++)
-        moments->deviation[i] = moments->deviation[i] > 0 ? sqrt(moments->deviation[i]) : 1;
-    mem_free(row);
+    if (!is_second)
+        memcpy(f->mean, row, (size_t)f->width * sizeof *row);
 }
 
-static void moments_release(struct moments *moments)
+static int check_row(const struct fitted *f, const double *row, int64_t r, struct error *err)
 {
-    mem_free(moments->mean);
-    mem_free(moments->deviation);
+    for (int64_t i = 0; i < f->width; i++)
+        if (!isfinite(row[i]))
+            return error_set(err, ERR_DATA,
+                             "row %" PRId64 " of the rows selected is %g, which has no mean", r + 1,
+                             row[i]);
+    return 0;
+}
+
+/* Mean and deviation of each element of a row; the memory is the arena's. A constant column keeps
+ * deviation 1: it becomes 0. */
+static int fit(struct fitted *f, const struct tensor *raw, struct arena *arena, struct error *err)
+{
+    f->rows = raw->shape.dims[0];
+    f->width = tensor_count(raw) / f->rows;
+    size_t n = (size_t)f->width;
+    double *row = arena_array(arena, n, sizeof *row);
+    f->mean = arena_array(arena, n, sizeof *f->mean);
+    f->deviation = arena_array(arena, n, sizeof *f->deviation);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t r = 0; r < f->rows; r++) {
+            convert_load(raw, r * f->width, f->width, row);
+            if (!pass && check_row(f, row, r, err))
+                return err->code;
+            add_row(f, row, r, pass);
+        }
+    }
+    for (int64_t i = 0; i < f->width; i++)
+        f->deviation[i] = f->deviation[i] > 0 ? sqrt(f->deviation[i]) : 1;
+    return 0;
+}
+
+static int check_width(const struct fitted *f, const struct tensor *raw, struct error *err)
+{
+    int64_t width = tensor_count(raw) / raw->shape.dims[0];
+    if (width == f->width)
+        return 0;
+    return error_set(err, ERR_DATA,
+                     "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
+                     f->prep->path, f->width, width);
+}
+
+/* By what the column is standardized: what was fitted before, or is fitted now. *f is NULL if it is
+ * not. */
+static int find_moments(const struct data_column *column, const struct tensor *raw,
+                        struct fitted *own, struct arena *arena, const struct fitted **f,
+                        struct error *err)
+{
+    *f = NULL;
+    if (!column->standardize || !raw->shape.dims[0])
+        return 0;
+    if (column->prep) {
+        *f = column->prep;
+        return check_width(*f, raw, err);
+    }
+    struct fitted *to = column->fit ? column->fit : own;
+    *f = to;
+    return fit(to, raw, column->fit ? &to->prep->arena : arena, err);
 }
 
 static int convert_all(const struct data_column *column, const struct tensor *raw,
-                       const struct moments *moments, struct tensor *fed, struct error *err)
+                       const struct fitted *f, struct tensor *fed, struct error *err)
 {
     double values[BLOCK];
     int64_t count = tensor_count(raw),
@@ -61,9 +95,9 @@ static int convert_all(const struct data_column *column, const struct tensor *ra
     for (int64_t first = 0; first < count; first += BLOCK) {
         int64_t n = count - first < BLOCK ? count - first : BLOCK, bad;
         convert_load(raw, first, n, values);
-        for (int64_t i = 0; i < n && moments->width; i++) {
-            int64_t k = (first + i) % moments->width;
-            values[i] = (values[i] - moments->mean[k]) / moments->deviation[k];
+        for (int64_t i = 0; f && i < n; i++) {
+            int64_t k = (first + i) % f->width;
+            values[i] = (values[i] - f->mean[k]) / f->deviation[k];
         }
         if (column->scale != 1 || column->offset != 0)
             for (int64_t i = 0; i < n; i++)
@@ -89,12 +123,13 @@ static int cast(const struct data_column *column, struct tensor *raw, enum dtype
     int code = tensor_alloc(fed, type, &raw->shape, err);
     if (code)
         return code;
-    struct moments moments = {0};
-    int64_t rows = raw->shape.dims[0];
-    if (column->standardize && rows)
-        moments_take(&moments, raw, tensor_count(raw) / rows);
-    code = convert_all(column, raw, &moments, fed, err);
-    moments_release(&moments);
+    struct arena arena = ARENA_INIT;
+    struct fitted own = {0};
+    const struct fitted *f;
+    code = find_moments(column, raw, &own, &arena, &f, err);
+    if (!code)
+        code = convert_all(column, raw, f, fed, err);
+    arena_release(&arena);
     return code;
 }
 

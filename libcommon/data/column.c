@@ -112,6 +112,19 @@ int data_columns_parse(struct data_column *columns, const char *const *texts, in
     return 0;
 }
 
+int data_columns_bind(struct data_column *columns, int n, struct prep *prep, struct prep *fit,
+                      struct error *err)
+{
+    int code = 0;
+    for (int i = 0; i < n && !code; i++) {
+        if (columns[i].standardize && prep)
+            code = prep_find(prep, columns[i].name, &columns[i].prep, err);
+        if (columns[i].standardize && fit)
+            columns[i].fit = prep_add(fit, columns[i].name);
+    }
+    return code;
+}
+
 bool data_column_computes(const struct data_column *column)
 {
     return column->onehot || column->standardize || column->scale != 1 || column->offset != 0;

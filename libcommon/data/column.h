@@ -5,7 +5,8 @@
  *   a type          of what is fed
  *   scale=S         value * S + offset
  *   offset=O
- *   standardize     mean 0 and deviation 1 over the rows selected, before scale and offset
+ *   standardize     mean 0 and deviation 1 over the rows selected, or by what was fitted to
+ *                   others, before scale and offset
  *   onehot=N        a whole number in [0, N) becomes N zeros with a one among them
  *   shape=8x8x1     how the elements of a row are arranged
  */
@@ -16,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "data/prep.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -25,8 +27,10 @@ struct data_column {
     enum dtype type;   /* DTYPE_INVALID: what the source has, float32 for text and one-hot */
     double scale, offset;
     bool standardize;
-    int64_t onehot;     /* 0: no */
-    struct shape shape; /* of one row; unknown rank: as the source has it */
+    const struct fitted *prep; /* standardizes by this; NULL: by the rows themselves, ... */
+    struct fitted *fit;        /* ... and this, if there is one, gets what they have */
+    int64_t onehot;            /* 0: no */
+    struct shape shape;        /* of one row; unknown rank: as the source has it */
 };
 
 /* `where_is_path`: WHERE may hold colons. Texts are copied into the arena. ERR_USAGE. */
@@ -39,6 +43,11 @@ int data_columns_parse(struct data_column *columns, const char *const *texts, in
 
 /* Whether values are changed by more than a cast. */
 bool data_column_computes(const struct data_column *column);
+
+/* Pointers `prep` and `fit` of columns that standardize: what was fitted is looked up in `prep`, or
+ * `fit` is to get what is fitted; either may be NULL. ERR_DATA if nothing was fitted to a name. */
+int data_columns_bind(struct data_column *columns, int n, struct prep *prep, struct prep *fit,
+                      struct error *err);
 
 /* Turns rows as they were read, [rows, ...], into what is fed. `raw` is released, also on failure.
  * ERR_DATA: a value that the type or the one-hot does not have, a shape that does not fit. */

@@ -179,21 +179,136 @@ static int bind_column(struct csv_columns *columns, struct field_column *to, str
     return 0;
 }
 
+static bool names_column(const struct csv_row *row, const char *name, size_t n)
+{
+    for (size_t i = 0; i < row->n_fields; i++)
+        if (row->fields[i].n == n && !memcmp(row->fields[i].text, name, n))
+            return true;
+    return false;
+}
+
+/* Whether all columns that are asked for by name are in the row. */
+static bool has_names(const struct csv_columns *columns, const struct csv_row *row)
+{
+    for (int i = 0; i < columns->n; i++)
+        for (const char *at = columns->columns[i].column.where; *at; at += *at == ',') {
+            size_t n = strcspn(at, ",");
+            struct range range;
+            if (!range_parse(at, n, &range) && !names_column(row, at, n))
+                return false;
+            at += n;
+        }
+    return true;
+}
+
+/* Rows without a header may be of a file whose header is known. */
+static int take_names(struct csv_columns *columns, const struct csv_row *row, struct error *err)
+{
+    const struct prep *prep = columns->format.prep;
+    if (!prep || !prep->header)
+        return 0;
+    if (prep->n_header != row->n_fields)
+        return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but %s was fitted to %zu",
+                         gzfile_name(columns->file), row->line, row->n_fields, prep->path,
+                         prep->n_header);
+    columns->names = prep->header;
+    return 0;
+}
+
+static bool is_header(const struct csv_columns *columns, const struct csv_row *row)
+{
+    const struct prep *prep = columns->format.prep;
+    if (columns->format.header != CSV_HEADER_AUTO)
+        return columns->format.header == CSV_HEADER_YES;
+    if (!asks_by_name(columns))
+        return looks_like_header(row);
+    return !prep || !prep->header || has_names(columns, row);
+}
+
+/* ---- the columns that were fitted to ---- */
+
+static const char *label(const struct csv_columns *columns, int64_t index, struct arena *arena)
+{
+    if (columns->names)
+        return columns->names[index];
+    return arena_printf(arena, "%" PRId64, index + 1);
+}
+
+static void keep_labels(struct csv_columns *columns, struct field_column *of)
+{
+    struct fitted *fit = of->column.fit;
+    struct arena *arena = &fit->prep->arena;
+    fit->n_columns = of->fields.n;
+    fit->columns = arena_array(arena, of->fields.n, sizeof *fit->columns);
+    for (size_t i = 0; i < of->fields.n; i++)
+        fit->columns[i] = arena_strdup(arena, label(columns, of->fields.items[i], arena));
+}
+
+static const char *join(const char *const *texts, size_t n, struct arena *arena)
+{
+    const char *all = "";
+    for (size_t i = 0; i < n; i++)
+        all = arena_printf(arena, "%s%s%s", all, i ? "," : "", texts[i]);
+    return all;
+}
+
+static int check_labels(struct csv_columns *columns, const struct field_column *of,
+                        struct error *err)
+{
+    const struct fitted *prep = of->column.prep;
+    struct arena *arena = &columns->arena;
+    const char **labels = arena_array(arena, of->fields.n, sizeof *labels);
+    bool same = !prep->columns || prep->n_columns == of->fields.n;
+    for (size_t i = 0; i < of->fields.n; i++) {
+        bool by_position = prep->columns && !prep->prep->header;
+        labels[i] = by_position ? arena_printf(arena, "%" PRId64, of->fields.items[i] + 1)
+                                : label(columns, of->fields.items[i], arena);
+        same = same && (!prep->columns || !strcmp(labels[i], prep->columns[i]));
+    }
+    if (same)
+        return 0;
+    return error_set(err, ERR_DATA, "%s: '%s' was fitted to columns %s, not to %s",
+                     prep->prep->path, of->column.name, join(prep->columns, prep->n_columns, arena),
+                     join(labels, of->fields.n, arena));
+}
+
+static void keep_header(struct csv_columns *columns)
+{
+    struct prep *fit = columns->format.fit;
+    if (!fit || !columns->names)
+        return;
+    fit->n_header = columns->n_fields;
+    fit->header = arena_array(&fit->arena, fit->n_header, sizeof *fit->header);
+    for (size_t i = 0; i < fit->n_header; i++)
+        fit->header[i] = arena_strdup(&fit->arena, columns->names[i]);
+}
+
+static int bind_fitted(struct csv_columns *columns, struct field_column *of, struct error *err)
+{
+    if (of->column.fit)
+        keep_labels(columns, of);
+    return of->column.prep ? check_labels(columns, of, err) : 0;
+}
+
 /* Sets *header if the first row is one. */
 static int start(struct csv_columns *columns, const struct csv_row *row, bool *header,
                  struct error *err)
 {
-    enum csv_header want = columns->format.header;
-    *header = want == CSV_HEADER_YES ||
-              (want == CSV_HEADER_AUTO && (asks_by_name(columns) || looks_like_header(row)));
+    int code = 0;
+    *header = is_header(columns, row);
     columns->started = true;
     columns->n_fields = row->n_fields;
     columns->first_line = row->line;
     if (*header)
         keep_names(columns, row);
-    int code = 0;
-    for (int i = 0; i < columns->n && !code; i++)
+    else
+        code = take_names(columns, row, err);
+    keep_header(columns);
+    for (int i = 0; i < columns->n && !code; i++) {
         code = bind_column(columns, &columns->columns[i], err);
+        if (!code)
+            code = bind_fitted(columns, &columns->columns[i], err);
+    }
     return code;
 }
 

@@ -21,6 +21,8 @@ struct csv_format {
                                 * none of its fields is a number or empty */
     const char *missing;       /* stands for empty fields, "NA", "N/A" and "?"; NULL: an error */
     const struct ranges *rows; /* which rows, headers and comments not counted */
+    struct prep *prep;         /* what the columns are standardized by, knows their names */
+    struct prep *fit;          /* gets their names */
 };
 
 struct csv_columns;

@@ -104,7 +104,7 @@ static bool needs_all(const struct data_request *r)
 {
     bool standardizes = false;
     for (int i = 0; i < r->n_columns; i++)
-        standardizes |= r->columns[i].standardize;
+        standardizes |= r->columns[i].standardize && !r->columns[i].prep;
     return standardizes || r->feeding.shuffle || r->feeding.epochs != 1;
 }
 

@@ -20,7 +20,7 @@ struct data_request {
     const struct data_column *columns;
     int n_columns;
     struct ranges rows;
-    struct csv_format csv; /* `rows` in it is set by data_open */
+    struct csv_format csv; /* `rows` in it is set by data_open, `prep` and `fit` are the columns' */
     struct feeding feeding;
     int prefetch; /* batches made ahead by a thread; 0: none */
     /* Called before a wait for input or for the thread; may be NULL. */
@@ -29,8 +29,8 @@ struct data_request {
 };
 
 /* CSV from stdin is fed as it arrives, unless the request needs all of it first: a shuffle, several
- * epochs, standardizing. The request must outlive the batches. ERR_USAGE for what does not go
- * together, and the errors of the sources. */
+ * epochs, standardizing by what these rows have. The request must outlive the batches. ERR_USAGE
+ * for what does not go together, and the errors of the sources. */
 int data_open(struct data_request *request, struct batches **batches, struct error *err);
 
 #endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The file of what was fitted (data/prep.h), in JSON:
+ *
+ *     {"tf-data prep": 1,
+ *      "header": ["age", "sex", "bmi"],
+ *      "standardize": {"x": {"columns": ["age", "bmi"], "rows": 400,
+ *                            "mean": [48.5, 26.4], "deviation": [13.1, 4.4]}}}
+ *
+ * `header` names the columns of the CSV file that was fitted to, if it named them; `columns` says
+ * which of them these are, by name or, without a header, by position. Neither is there for arrays.
+ */
+#ifndef TF_BIN_PREP_FILE_H
+#define TF_BIN_PREP_FILE_H
+
+#include "data/prep.h"
+
+/* ERR_NOINPUT, ERR_IO, ERR_DATA. Release `prep` also after a failure. */
+int prep_read(struct prep *prep, const char *path, struct error *err);
+/* To an open file. */
+int prep_write(const struct prep *prep, int fd, struct error *err);
+
+#endif

@@ -48,8 +48,11 @@ local function fans(shape)
   return window * n_in, window * (shape[#shape] or 1)
 end
 
+-- What is left of the deviation of a normal distribution that is cut at two deviations.
+local CUT_DEVIATION = 0.87962566103423978
+
 -- Variance scale / fan, fan being that of the inputs ("in"), the outputs ("out") or their mean
--- ("average"); uniform, or normal cut at two standard deviations.
+-- ("average"); uniform, or normal cut at two standard deviations of what was not cut yet.
 function init.variance_scaling(o)
   o = tf.options("init.variance_scaling", o, "scale fan uniform? seed")
   local fan = o.fan or "in"
@@ -64,7 +67,8 @@ function init.variance_scaling(o)
       local limit = math.sqrt(3 * variance)
       return init.uniform{min = -limit, max = limit, seed = o.seed}(shape, dtype)
     end
-    return init.truncated_normal{stddev = math.sqrt(variance), seed = o.seed}(shape, dtype)
+    local stddev = math.sqrt(variance) / CUT_DEVIATION
+    return init.truncated_normal{stddev = stddev, seed = o.seed}(shape, dtype)
   end
 end
 

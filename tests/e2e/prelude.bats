@@ -47,6 +47,26 @@ compare() { # GRAPH
     compare g
 }
 
+@test "initializers have the deviation that their names say, cut or not" {
+    tf-graph -o g -e '
+        local function look(name, f, shape)
+          local w = variable{name = name, shape = shape, init = f}
+          entry[name .. "_v"] = Identity(Mean(Square(w), {0, 1}), {name = name .. "_v"})
+          entry[name .. "_m"] = Identity(Max(Abs(w), {0, 1}), {name = name .. "_m"})
+        end
+        look("he", init.he_normal(), {500, 400})
+        look("glorot", init.glorot_normal(), {500, 300})
+        look("scaled", init.variance_scaling{scale = 3, fan = "out"}, {500, 300})
+        look("uniform", init.he_uniform(), {500, 400})
+        look("cut", init.truncated_normal{stddev = 1}, {500, 400})'
+    tf-exec -g g --fetch he_v,glorot_v,scaled_v,uniform_v,cut_v,he_m,cut_m -q | tf-show --json > got
+    # 200,000 values: the variance is known to 0.3 %; TensorFlow cuts at 2 / 0.8796 deviations.
+    jq -e 'def near(a; b): ((a - b) / b | fabs) < 0.015;
+           near(.he_v; 2 / 500) and near(.glorot_v; 1 / 400) and near(.scaled_v; 3 / 300) and
+           near(.uniform_v; 2 / 500) and near(.cut_v; 0.87962566103423978 * 0.87962566103423978) and
+           near(.he_m; 2 / 0.87962566103423978 * (2 / 500 | sqrt)) and near(.cut_m; 2)' got
+}
+
 # Names in "nn", "clip" and so on, and global functions, as the sources define them.
 functions() {
     (cd "$root/ops/prelude" && sed -n \

@@ -46,7 +46,8 @@ static const struct option_table table = {
         "runs their updates. SIGTERM ends it.\n"
         "\n"
         "The others ask all shards of the cluster of -c or the job of --job, or the one of --task. "
-        "list: their variables. get: the value of one, as a record. put: gives it the value in a "
+        "list: their variables. get: the value of one, as a record, or with -o FILE.npy in NumPy's "
+        "format. put: gives it the value in a "
         ".npy file or of a record. reset: all variables of a container have no value any more. "
         "stats: what happened. status: a line for each. save: a checkpoint of all in the store "
         "DIR. restore: takes all back to one. stop: ends them.\n"
@@ -263,10 +264,14 @@ static int get(struct tool *tool, struct client *client, char **operands, struct
 {
     struct variable_place place = {container, operands[0]};
     struct named_tensor named = {operands[0], TENSOR_INIT};
+    bool is_npy = tool_output && str_ends(tool_output, ".npy");
+    FILE *out;
     int code = verbs_get(client, &place, &named.tensor, err);
     if (!code)
-        code = tool_open_writer(tool, 1, err);
-    if (!code) {
+        code = is_npy ? tool_open_text(tool, &out, err) : tool_open_writer(tool, 1, err);
+    if (!code && is_npy) {
+        code = npy_write(out, &named.tensor, err);
+    } else if (!code) {
         stream_begin(tool->writer, RECORD_TENSOR, 0);
         code = stream_write(tool->writer, &named, 1, err);
     }

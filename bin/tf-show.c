@@ -3,12 +3,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/time.h"
+#include "bin/show_arrays.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ops/ops.h"
 #include "show/show.h"
-#include "wire/npy.h"
 
 #define FOLLOW_EVERY_SECONDS 1.0 /* without a terminal */
 
@@ -17,7 +18,8 @@ static struct show show;
 
 static const struct option_row rows[] = {
     {'f', "follow", OPTION_FLAG, &follow, NULL,
-     "one live line with rate and time left; without a terminal a line a second"},
+     "one live line with rate and time left; without a terminal a line a second; waits\n"
+     "for a FILE that is still being written"},
     {0, "json", OPTION_FLAG, &show.json, NULL, "an object a line, numbers exact"},
     {0, "text", OPTION_FLAG, &show.text, NULL, "a graph, a node a line; tf-graph --text reads it"},
     {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
@@ -25,7 +27,8 @@ static const struct option_row rows[] = {
     {0, "elide", OPTION_FLAG, &show.elide, NULL, "cut long constants of a graph"},
     {0, "costs", OPTION_FLAG, &show.costs, NULL,
      "a trace, the time of each node and op, for tf-place --costs"},
-    {0, "npy", OPTION_FLAG, &npy, NULL, "the first tensor NAME, in NumPy's format"},
+    {0, "npy", OPTION_FLAG, &npy, NULL,
+     "the tensor NAME in NumPy's format: rows of all records, numbers as a vector"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -36,7 +39,7 @@ static const struct option_table table = {
     .operands = "[FILE [NAME]...]",
     .description =
         "Without an option each record is a line or a few: types, ranges, values where there are "
-        "few. NAMEs select tensors. -v shows all elements.",
+        "few. NAMEs select tensors. -v shows all elements. FILE may also be a .npy or a .npz.",
     .examples = "tf-show train.rec\n"
                 "tf-show --text digits.tfg | grep MatMul\n"
                 "tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg\n"
@@ -47,25 +50,37 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
+/* ---- input ---- */
+
+/* What comes first: a record of the stream, or the arrays of a .npy or .npz file. */
+struct source {
+    struct stream_reader *reader;
+    bool is_array, array_read;
+};
+
+static int next_record(struct source *from, struct record *record, bool *more, struct error *err)
+{
+    if (!from->is_array)
+        return stream_read(from->reader, record, more, err);
+    *more = !from->array_read;
+    from->array_read = true;
+    return 0;
+}
+
 /* ---- --npy ---- */
 
-static int write_npy(struct stream_reader *reader, const char *name, struct error *err)
+static int write_npy(struct source *from, struct record *record, const char *name,
+                     struct error *err)
 {
-    struct record record = {0};
-    bool more = true, found = false;
+    struct gathering gathering = {.source = stream_reader_name(from->reader), .wanted = name};
+    bool more = true;
     int code = 0;
-    while (!code && !found && !(code = stream_read(reader, &record, &more, err)) && more)
-        for (int i = 0; i < record.n_tensors && !found && !code; i++) {
-            found = !name || strcmp(record.tensors[i].name, name) == 0;
-            if (found)
-                code = npy_write(show.out, &record.tensors[i].tensor, err);
-        }
-    record_release(&record);
-    if (code || found)
-        return code;
-    if (!name)
-        return error_set(err, ERR_DATA, "%s: no tensor", stream_reader_name(reader));
-    return error_set(err, ERR_DATA, "%s: no tensor '%s'", stream_reader_name(reader), name);
+    while (!code && !(code = next_record(from, record, &more, err)) && more)
+        code = gathering_add(&gathering, record, err);
+    if (!code)
+        code = gathering_write(&gathering, show.out, err);
+    gathering_release(&gathering);
+    return code;
 }
 
 /* ---- --follow ---- */
@@ -74,7 +89,7 @@ struct follower {
     struct progress progress;
     bool terminal;
     double began, printed; /* seconds */
-    int64_t done;
+    int64_t done, done_printed;
     struct str detail;
 };
 
@@ -82,6 +97,7 @@ static void print_line(struct follower *f)
 {
     struct str line = STR_INIT;
     f->printed = time_now();
+    f->done_printed = f->done;
     progress_format(&f->progress, f->done, f->printed - f->began, str_text(&f->detail), &line);
     fprintf(show.out, "%s\n", str_text(&line));
     fflush(show.out);
@@ -107,21 +123,32 @@ static void follow_record(struct follower *f, const struct record *record, int64
         print_line(f);
 }
 
-static int follow_all(struct stream_reader *reader, struct error *err)
+/* While a file does not grow: the line of the last second. */
+static void idle(void *context)
+{
+    struct follower *f = context;
+    if (!f->terminal && f->done != f->done_printed && now() - f->printed >= FOLLOW_EVERY_SECONDS)
+        print_line(f);
+}
+
+static int follow_all(struct source *from, struct record *record, struct error *err)
 {
     struct follower f = {.terminal = isatty(fileno(show.out))};
-    struct record record = {0};
     bool more = true;
     int code;
-    while (!(code = stream_read(reader, &record, &more, err)) && more)
-        if (record.kind == RECORD_FETCH || record.kind == RECORD_FEED)
-            follow_record(&f, &record, stream_reader_expected(reader));
+    tool_follow(from->reader, idle, &f);
+    while (!(code = next_record(from, record, &more, err)) && more)
+        if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED)
+            follow_record(&f, record, stream_reader_expected(from->reader));
     if (f.began != 0 && f.terminal)
         progress_end(&f.progress, f.done, str_text(&f.detail));
-    else if (f.began != 0)
+    else if (f.began != 0 && f.done != f.done_printed)
         print_line(&f);
     str_release(&f.detail);
-    record_release(&record);
+    if (code == ERR_CANCELLED && tool_signal()) { /* who follows ends it so */
+        error_clear(err);
+        code = 0;
+    }
     return code;
 }
 
@@ -132,45 +159,105 @@ static const char *output_name(void)
     return tool_output && strcmp(tool_output, "-") ? tool_output : "stdout";
 }
 
-static int show_all(struct stream_reader *reader, struct error *err)
+/* Whether there was what the options are about. */
+static int check_shown(const char *source, bool has_graph, bool has_trace, struct error *err)
 {
-    struct record record = {0};
-    bool more = true;
+    if ((show.text || show.dot) && !has_graph)
+        return error_set(err, ERR_DATA, "%s: no graph, which %s shows", source,
+                         show.text ? "--text" : "--dot");
+    if (show.costs && !has_trace)
+        return error_set(err, ERR_DATA, "%s: no trace, as tf-exec --trace writes, for --costs",
+                         source);
+    return 0;
+}
+
+static int show_all(struct source *from, struct record *record, struct error *err)
+{
+    const char *name = stream_reader_name(from->reader);
+    bool more = true, has_graph = false, has_trace = false;
     int code;
-    while (!(code = stream_read(reader, &record, &more, err)) && more) {
-        if ((code = show_record(&show, &record, err))) {
-            error_prefix(err, "%s: ", code == ERR_IO ? output_name() : stream_reader_name(reader));
-            break;
-        }
+    while (!(code = next_record(from, record, &more, err)) && more) {
+        if ((code = show_record(&show, record, err)))
+            return error_prefix(err, "%s: ", code == ERR_IO ? output_name() : name);
+        has_graph |= record->kind == RECORD_GRAPH;
+        has_trace |= record->kind == RECORD_TRACE;
     }
-    record_release(&record);
-    if (code || !show_end(&show, err))
+    if (code)
         return code;
-    return error_prefix(err, "%s: ", output_name());
+    if (show_end(&show, err))
+        return error_prefix(err, "%s: ", output_name());
+    return check_shown(name, has_graph, has_trace, err);
+}
+
+static int check_names(const char *source, struct error *err)
+{
+    for (int i = 0; i < show.n_names; i++)
+        if (!show.found[i])
+            return error_set(err, ERR_DATA, "%s: no tensor '%s'", source, show.names[i]);
+    return 0;
+}
+
+static int show_source(struct source *from, struct record *record, struct error *err)
+{
+    if (npy)
+        return write_npy(from, record, show.n_names ? show.names[0] : NULL, err);
+    int code = follow ? follow_all(from, record, err) : show_all(from, record, err);
+    return code || tool_signal() ? code : check_names(stream_reader_name(from->reader), err);
+}
+
+static int check_options(struct error *err)
+{
+    static const struct {
+        const char *name;
+        const bool *given;
+    } forms[] = {{"--follow", &follow}, {"--npy", &npy},        {"--text", &show.text},
+                 {"--dot", &show.dot},  {"--json", &show.json}, {"--costs", &show.costs}};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (*forms[i].given && first)
+            return error_set(err, ERR_USAGE, "%s and %s do not go together", first, forms[i].name);
+        first = *forms[i].given ? forms[i].name : first;
+    }
+    if (show.depth && !show.dot)
+        return error_set(err, ERR_USAGE, "--depth goes with --dot");
+    if (npy && show.n_names > 1)
+        return error_set(err, ERR_USAGE, "--npy writes one tensor");
+    return 0;
+}
+
+static int open_source(struct tool *tool, const char *path, struct source *from,
+                       struct record *record, struct error *err)
+{
+    if (follow && path && strcmp(path, "-"))
+        tool_catch_signals();
+    int code = tool_open_reader(tool, path, &from->reader, err);
+    return code || follow ? code : arrays_read(from->reader, record, &from->is_array, err);
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct stream_reader *reader;
-    show.trace = trace_summary_new();
+    struct source from = {NULL};
+    struct record record = {0};
     show.registry = ops_registry();
     show.verbose = tool->verbose;
     show.names = (const char *const *)operands + 1;
     show.n_names = n > 1 ? n - 1 : 0;
-    if (npy && show.n_names > 1)
-        return error_set(err, ERR_USAGE, "--npy writes one tensor");
+    if (check_options(err))
+        return err->code;
     int code = tool_open_text(tool, &show.out, err);
     if (!code && npy && isatty(fileno(show.out)))
         code = error_set(err, ERR_USAGE, "will not write .npy to a terminal");
-    if (!code)
-        code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
     if (code)
         return code;
-    if (npy)
-        code = write_npy(reader, show.n_names ? show.names[0] : NULL, err);
-    else
-        code = follow ? follow_all(reader, err) : show_all(reader, err);
-    tool_close_reader(reader);
+    show.trace = trace_summary_new();
+    show.found = mem_array((size_t)show.n_names + 1, sizeof *show.found);
+    code = open_source(tool, n ? operands[0] : NULL, &from, &record, err);
+    if (!code)
+        code = show_source(&from, &record, err);
+    record_release(&record);
+    if (from.reader)
+        tool_close_reader(from.reader);
+    mem_free(show.found);
     trace_summary_free(show.trace);
     return code;
 }

@@ -13,7 +13,9 @@ int record_file_open(struct record_file *file, const struct tool *tool, const ch
                      struct error *err)
 {
     *file = (struct record_file){0};
-    int fd, code = output_open(path, &file->output, &fd, err);
+    int fd, code = tool_check_stream_path(path, err);
+    if (!code)
+        code = output_open(path, &file->output, &fd, err);
     if (!code)
         file->writer = stream_writer_new(fd, path, tool_provenance(tool), -1);
     return code;
@@ -48,7 +50,9 @@ int record_file_probe(const char *path, struct error *err)
     /* opened and closed, a named pipe would have ended for its reader */
     if (!stat(path, &old) && S_ISFIFO(old.st_mode))
         return 0;
-    int code = output_open(path, &output, &fd, err);
+    int code = tool_check_stream_path(path, err);
+    if (!code)
+        code = output_open(path, &output, &fd, err);
     if (!code)
         output_discard(output);
     return code;

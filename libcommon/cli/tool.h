@@ -57,10 +57,18 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
                      struct error *err);
 void tool_close_reader(struct stream_reader *reader);
 
+/* As tail -f: where a regular file ends without a trailer the reader waits for more, until a signal
+ * comes, when it fails with ERR_CANCELLED; after tool_catch_signals. `idle` is called meanwhile,
+ * some times a second. Nothing happens for other kinds of input. */
+void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context);
+
 /* The tool's binary output: -o FILE through a temporary name that tool_main renames on success, or
  * stdout, which must not be a terminal (ERR_USAGE with "try: ... | tf-show"). Kept in tool->writer;
  * finished by tool_main. */
 int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
+
+/* ERR_USAGE for the path of a stream that is named as an array of NumPy's. */
+int tool_check_stream_path(const char *path, struct error *err);
 
 /* As above for text output; FILE is finished by tool_main. */
 int tool_open_text(struct tool *tool, FILE **out, struct error *err);

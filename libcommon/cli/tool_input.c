@@ -10,12 +10,15 @@
 #include "base/vec.h"
 #include "cli/tool_private.h"
 
-#define LOOK_MILLISECONDS 50 /* between two questions whether a wait is over */
+#define LOOK_MILLISECONDS 50    /* between two questions whether a wait is over */
+#define FOLLOW_MILLISECONDS 100 /* between two looks whether a file has grown */
 
 struct input {
     struct stream_reader *reader;
     struct tool *tool;
     int fd;
+    void (*idle)(void *context); /* while a file does not grow */
+    void *idle_context;
 };
 
 /* The open readers; a tool has one to three. */
@@ -108,6 +111,32 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
     vec_push(&inputs, input);
     *reader = input->reader;
     return 0;
+}
+
+static int until_it_grows(void *context, struct error *err)
+{
+    struct input *input = context;
+    struct pollfd fd = {.fd = tool_signal_fd, .events = POLLIN};
+    if (tool_flush_output(input->tool, &output_failure)) {
+        *err = output_failure;
+        return err->code;
+    }
+    input->idle(input->idle_context);
+    poll(&fd, 1, FOLLOW_MILLISECONDS);
+    return tool_signal() ? error_set(err, ERR_CANCELLED, "interrupted while following a file") : 0;
+}
+
+void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context)
+{
+    struct stat status;
+    for (size_t i = 0; i < inputs.n; i++) {
+        struct input *input = inputs.items[i];
+        if (input->reader != reader || fstat(input->fd, &status) || !S_ISREG(status.st_mode))
+            continue;
+        input->idle = idle;
+        input->idle_context = context;
+        stream_reader_on_end(reader, until_it_grows, input);
+    }
 }
 
 void tool_close_reader(struct stream_reader *reader)

@@ -28,12 +28,22 @@ static int refuse_terminal(const struct tool *tool, struct error *err)
                      tool->table->tool, arguments ? arguments : "");
 }
 
+int tool_check_stream_path(const char *path, struct error *err)
+{
+    if (!str_ends(path, ".npy") && !str_ends(path, ".npz"))
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "%s: this would be a stream of records, not an array: name it .rec, then "
+                     "tf-show --npy FILE NAME makes an array of it",
+                     path);
+}
+
 int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
 {
     BUG_ON(tool->writer || text_out);
     int fd = STDOUT_FILENO;
     if (to_file()) {
-        if (output_open(tool_output, &output, &fd, err))
+        if (tool_check_stream_path(tool_output, err) || output_open(tool_output, &output, &fd, err))
             return err->code;
     } else if (isatty(STDOUT_FILENO)) {
         return refuse_terminal(tool, err);

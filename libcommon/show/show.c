@@ -37,7 +37,10 @@ int show_end(const struct show *show, struct error *err)
 bool show_wants(const struct show *show, const char *name)
 {
     for (int i = 0; i < show->n_names; i++)
-        if (strcmp(show->names[i], name) == 0)
+        if (strcmp(show->names[i], name) == 0) {
+            if (show->found)
+                show->found[i] = true;
             return true;
+        }
     return show->n_names == 0;
 }

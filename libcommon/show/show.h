@@ -24,6 +24,7 @@ struct show {
     int verbose;              /* all elements of every tensor */
     const char *const *names; /* only these tensors; n_names 0: all */
     int n_names;
+    bool *found;                     /* of each name: whether there was such a tensor; or NULL */
     bool text, dot;                  /* graphs: all of it, as text or for Graphviz */
     bool costs;                      /* traces: times for the placer */
     bool elide;                      /* graphs: cut long constants */

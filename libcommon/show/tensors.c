@@ -24,6 +24,15 @@ static int64_t step_of(const struct record *record)
     return step;
 }
 
+/* Of a record that has nothing of what the user wants to see nothing is shown. */
+static bool has_wanted(const struct show *show, const struct record *record)
+{
+    bool has = !show->n_names;
+    for (int i = 0; i < record->n_tensors && !has; i++)
+        has = show_wants(show, record->tensors[i].name);
+    return has;
+}
+
 /* {"step":1,"accuracy":0.97}; `key` NULL: only the tensors. */
 static void write_json(const struct show *show, const struct record *record, const char *key)
 {
@@ -59,6 +68,8 @@ static void append_content(const struct show *show, struct str *line, const stru
 int show_feed(const struct show *show, const struct record *record, struct error *err)
 {
     (void)err;
+    if (!has_wanted(show, record))
+        return 0;
     if (show->json) {
         write_json(show, record, "feed");
         return 0;
@@ -81,6 +92,8 @@ int show_feed(const struct show *show, const struct record *record, struct error
 int show_fetch(const struct show *show, const struct record *record, struct error *err)
 {
     (void)err;
+    if (!has_wanted(show, record))
+        return 0;
     if (show->json) {
         write_json(show, record, "step");
         return 0;
@@ -105,6 +118,8 @@ int show_fetch(const struct show *show, const struct record *record, struct erro
 int show_tensor(const struct show *show, const struct record *record, struct error *err)
 {
     (void)err;
+    if (!has_wanted(show, record))
+        return 0;
     if (show->json) {
         write_json(show, record, NULL);
         return 0;

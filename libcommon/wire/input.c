@@ -43,6 +43,12 @@ static int read_vectors(struct input *in, struct iovec *vectors, int n, size_t *
     }
     for (;;) {
         ssize_t result = readv(in->fd, vectors, n);
+        if (!result && in->grow) {
+            if (!in->grow(in->grow_context, err))
+                continue;
+            in->wait_failed = true;
+            return err->code;
+        }
         if (result >= 0) {
             *got = (size_t)result;
             in->ended = !result;
@@ -114,5 +120,7 @@ bool input_may_have(const struct input *in, size_t n)
     size_t ready = in->end - in->start;
     if (in->ended || n <= ready)
         return n <= ready;
+    if (in->grow)
+        return true;
     return input_fd_may_have(in->fd, n - ready);
 }

@@ -18,9 +18,12 @@ struct input {
     size_t start, end;   /* what is buffered and not consumed */
     uint64_t offset;     /* bytes consumed */
     bool ended;
-    bool wait_failed; /* an error is that of `wait`, not of the input */
+    bool wait_failed; /* an error is that of `wait` or `grow`, not of the input */
     int (*wait)(void *context, struct error *);
     void *context;
+    /* Where the input ends: returns 0 to look again, as the file grows. NULL: it ended. */
+    int (*grow)(void *context, struct error *);
+    void *grow_context;
 };
 
 void input_init(struct input *in, int fd);

@@ -18,6 +18,7 @@ struct stream_reader {
     int64_t expected, count;
     VEC(int) files; /* ours to close */
     size_t next;    /* the file to be read after this one */
+    int (*grow)(void *context, struct error *);
 };
 
 /* A record behind the hello, before memory is taken for its tensors. */
@@ -88,6 +89,35 @@ void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *conte
 {
     reader->in.wait = wait;
     reader->in.context = context;
+}
+
+void stream_reader_on_end(struct stream_reader *reader, int (*grow)(void *context, struct error *),
+                          void *context)
+{
+    reader->grow = grow;
+    reader->in.grow_context = context;
+}
+
+int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size_t *got,
+                       struct error *err)
+{
+    BUG_ON(n > 64);
+    if (input_peek(&reader->in, n, got, err))
+        return error_prefix(err, "%s: ", reader->name);
+    memcpy(bytes, reader->in.data + reader->in.start, *got);
+    return 0;
+}
+
+int stream_reader_take_rest(struct stream_reader *reader, struct str *bytes, struct error *err)
+{
+    char block[16384];
+    size_t got;
+    do {
+        if (input_read(&reader->in, block, sizeof block, &got, err))
+            return error_prefix(err, "%s: ", reader->name);
+        str_append_bytes(bytes, block, got);
+    } while (got);
+    return 0;
 }
 
 int64_t stream_reader_expected(const struct stream_reader *reader)
@@ -168,6 +198,7 @@ static int check_start(struct stream_reader *reader, bool *more, struct error *e
 {
     struct input *in = &reader->in;
     size_t got;
+    in->grow = reader->in_stream || !reader->seen ? reader->grow : NULL;
     if (input_peek(in, HEADER_PREFIX_BYTES, &got, err))
         return err->code;
     *more = got > 0 || reader->in_stream;

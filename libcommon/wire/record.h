@@ -128,6 +128,18 @@ void stream_reader_free(struct stream_reader *reader);
 void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *context, struct error *),
                            void *context);
 
+/* For a file that is still being written: called where it ends before a trailer; 0: look again,
+ * anything else is what stream_read fails with. */
+void stream_reader_on_end(struct stream_reader *reader, int (*grow)(void *context, struct error *),
+                          void *context);
+
+/* The first bytes, up to n of 64, which stay to be read; *got is how many there are. */
+int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size_t *got,
+                       struct error *err);
+
+/* All that is left, appended, for input that is no stream. */
+int stream_reader_take_rest(struct stream_reader *reader, struct str *bytes, struct error *err);
+
 /* The next record, hello and end excluded. Returns 0 and sets *more; *more is false at the end of
  * the input. Streams that follow each other are read as one. Errors start with the
  * reader's name: ERR_DATA (truncated, damaged, beyond the limits, an unknown kind), ERR_PROTOCOL

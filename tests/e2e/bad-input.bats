@@ -63,6 +63,13 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
     fails 64 "tf-exec: *--steps*many*" tf-exec -g neg.tfg --run run --steps many
 }
 
+@test "a stream is not written under the name of an array" {
+    fails 64 "tf-exec: y.npy: this would be a stream of records, not an array*" \
+        tf-exec -g neg.tfg --fetch x --feed 'x=[1.0,2]' -o y.npy
+    fails 64 "tf-exec: m.npz: this would be a stream*" tf-exec -g digits.tfg --run init --save m.npz
+    fails 64 "tf-data: d.npy: this would be a stream*" tf-data npy x=x.npy -o d.npy
+}
+
 @test "an op or an attribute that does not exist" {
     script 65 "1: *'Matmul'*did you mean 'MatMul'" 'y = Matmul(1, 2)'
     script 65 "1: Placeholder has no attribute 'colour'" 'x = Placeholder{dtype = float32, colour = 3}'

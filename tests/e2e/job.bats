@@ -61,6 +61,8 @@ train() { # five steps
     tf-ps put output/b new.npy
     [ "$(tf-ps get output/b | tf-show)" = \
         "output/b  float32[10]  0.5 1 1.5 2 2.5 3 3.5 4 4.5 5" ]
+    tf-ps get output/b -o b.npy
+    cmp b.npy new.npy
     tf-ps get output/b >b.rec
     tf-ps put output/b - <b.rec
     run --separate-stderr tf-ps put output/W new.npy

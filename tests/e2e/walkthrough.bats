@@ -148,7 +148,7 @@ teardown() {
     tf-show --npy train.rec x > x.npy
     # the first row of the file
     sh_line 0 "/usr/bin/python3 -c 'import numpy; x = numpy.load(\"x.npy\"); print(x.dtype, x.shape, *x[0])'"
-    is "float32 (64, 64) $(zcat data/digits.csv.gz | grep -m 1 '^[0-9]' | cut -d, -f1-64 |
+    is "float32 (1437, 64) $(zcat data/digits.csv.gz | grep -m 1 '^[0-9]' | cut -d, -f1-64 |
         sed 's/\([0-9][0-9]*\)\(,\|$\)/\1.0 /g; s/ $//')" "$output"
 }
 

@@ -38,20 +38,113 @@ setup() {
         jq -e '.x[0] == "a\"b\\\n\u0001"'
 }
 
-@test "--npy writes the first tensor of the name" {
+@test "--npy writes the rows of all records" {
     tf-show --npy t.rec x > x.npy
     [ "$(head -c 6 x.npy | tail -c 5)" = NUMPY ]
-    tf-data npy x=x.npy -b 2 | tf-show --json | grep -qF '"x":[[1,-2],[3,4.5]]'
+    tf-data npy x=x.npy -b 3 | tf-show --json | grep -qF '"x":[[1,-2],[3,4.5],[0.1'
+    tf-show --npy t.rec y > y.npy
+    [ "$(tf-show --json y.npy)" = '{"value":[7,8,9]}' ]
     run -65 tf-show --npy t.rec z
-    [ "$output" = "tf-show: t.rec: no tensor 'z'" ]
+    [ "$output" = "tf-show: t.rec: no tensor 'z' (there is: x, y)" ]
+    run -64 tf-show --npy t.rec
+    [ "$output" = "tf-show: t.rec: --npy writes one tensor: name one of x, y" ]
+    printf '1,2\n' | tf-data csv - x=1-2 > wide.rec
+    printf '1\n' | tf-data csv - x=1:shape=1 | cat wide.rec - > mixed.rec
+    run --separate-stderr -65 tf-show --npy mixed.rec x
+    [ "$stderr" = "tf-show: mixed.rec: record 2: 'x' is float32[1,1], but in the first one \
+float32[1,2]: these are no rows of one array" ]
     run -64 tf-show --npy t.rec x y
     [ "$output" = "tf-show: --npy writes one tensor" ]
+}
+
+@test "--npy makes a vector of the numbers of steps, and takes one of several tensors by name" {
+    make_graph
+    seq 1 3 | tf-data csv - x=1 | tf-exec -g g.tfg --run up --fetch total,y > f.rec
+    tf-show --npy f.rec total > total.npy
+    [ "$(tf-show total.npy)" = "float32[3]  8 18 32" ]
+    tf-exec -g g.tfg --run up --steps 1 --save g.ckpt
+    cat g.ckpt g.ckpt > twice.rec
+    tf-show --npy g.ckpt > w.npy
+    [ "$(tf-show w.npy)" = "float32[2]  4 4" ]
+    run --separate-stderr -65 tf-show --npy twice.rec w
+    [ "$stderr" = "tf-show: twice.rec: there is more than one tensor 'w'" ]
+}
+
+@test ".npy and .npz are shown as tensors, from a file or a pipe" {
+    tf-show --npy t.rec y > y.npy
+    [ "$(tf-show y.npy)" = "int32[3]  7 8 9" ]
+    # shellcheck disable=SC2002  # a pipe is meant
+    [ "$(cat y.npy | tf-show)" = "int32[3]  7 8 9" ]
+    [ "$(tf-show - < y.npy)" = "int32[3]  7 8 9" ]
+    gzip -k y.npy
+    [ "$(tf-show y.npy.gz)" = "int32[3]  7 8 9" ]
+    (mkdir z && cp y.npy z/a.npy && cp y.npy z/b.npy && cd z && python3 -m zipfile -c ../z.npz a.npy b.npy)
+    [ "$(tf-show z.npz)" = $'a  int32[3]  7 8 9\nb  int32[3]  7 8 9' ]
+    [ "$(tf-show --json z.npz b)" = '{"b":[7,8,9]}' ]
+    tf-show --npy z.npz b | cmp - y.npy
+    run -64 tf-show --npy z.npz
+    head -c 100 y.npy > cut.npy
+    run -65 tf-show cut.npy
+    [[ $output == "tf-show: cut.npy: "* ]]
+    run -65 tf-show y.npy z
+    [ "$output" = "tf-show: y.npy: no tensor 'z'" ]
+}
+
+@test "a name that no record has is an error, and steps without it are not shown" {
+    run --separate-stderr -65 tf-show t.rec z
+    [ -z "$output" ]
+    [ "$stderr" = "tf-show: t.rec: no tensor 'z'" ]
+    run --separate-stderr -65 tf-show --json t.rec y z
+    [ "${#lines[@]}" -eq 2 ]
+    run --separate-stderr -65 tf-show --follow t.rec z
+    [ "$stderr" = "tf-show: t.rec: no tensor 'z'" ]
+    make_graph
+    run --separate-stderr -65 tf-show g.tfg w
+    [ "$stderr" = "tf-show: g.tfg: no tensor 'w'" ]
+}
+
+@test "options that contradict each other, or the input, say so" {
+    run -64 tf-show --json --npy t.rec x
+    [ "$output" = "tf-show: --npy and --json do not go together" ]
+    run -64 tf-show --depth 1 t.rec
+    [ "$output" = "tf-show: --depth goes with --dot" ]
+    run --separate-stderr -65 tf-show --costs t.rec
+    [ "$stderr" = "tf-show: t.rec: no trace, as tf-exec --trace writes, for --costs" ]
+    run --separate-stderr -65 tf-show --text t.rec
+    [ "$stderr" = "tf-show: t.rec: no graph, which --text shows" ]
 }
 
 @test "--follow without a terminal ends with the last step" {
     run -0 tf-show --follow t.rec
     [ "${#lines[@]}" -eq 1 ]
     [[ ${lines[0]} == "step 2/2"* ]]
+}
+
+@test "--follow waits for more of a file that is still being written" {
+    tf-data csv t.csv x=1 -b 1 > whole.rec
+    head -c 300 whole.rec > live.rec
+    tf-show --follow live.rec > shown 2> err &
+    local pid=$!
+    soon 10 grep -q '^step 1/3' shown
+    tail -c +301 whole.rec | head -c 100 >> live.rec
+    sleep 0.3
+    kill -0 $pid
+    tail -c +401 whole.rec >> live.rec
+    wait $pid
+    [[ $(tail -n 1 shown) == "step 3/3"* ]]
+    [ ! -s err ]
+    # from its first byte on, and until it is asked to end
+    : > empty.rec
+    tf-show --follow empty.rec > shown 2> err &
+    pid=$!
+    sleep 0.3
+    head -c 300 whole.rec >> empty.rec
+    soon 10 grep -q '^step 1/3' shown
+    kill -INT $pid
+    wait $pid
+    [ ! -s err ]
+    # without --follow it is what it was
+    run -65 tf-show empty.rec
 }
 
 @test "--follow on a terminal draws one line over itself" {
@@ -94,6 +187,7 @@ make_graph() {
     tf-graph -o g.tfg -e 'x = Placeholder{dtype = float32, shape = {-1}}
         local w = variable{name = "w", shape = {2}, init = 3}
         y = x * w + 1
+        total = Sum(y, {0})
         entry.up = AssignAdd(w, {1.0, 1.0})'
 }
 

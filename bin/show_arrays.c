@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/show_arrays.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/npy.h"
+#include "wire/npz.h"
+
+/* ---- reading ---- */
+
+static bool begins(const char *start, size_t n, const char *magic)
+{
+    return n >= strlen(magic) && !memcmp(start, magic, strlen(magic));
+}
+
+static void add_tensor(struct record *record, const char *name, struct tensor *t)
+{
+    struct named_tensor *to = &record->tensors[record->n_tensors++];
+    to->name = arena_strdup(&record->arena, name);
+    tensor_share(&to->tensor, t);
+}
+
+static int read_npy(const struct str *bytes, const char *name, struct record *record,
+                    struct error *err)
+{
+    struct tensor t = TENSOR_INIT;
+    if (npy_read_memory(bytes->data, bytes->n, name, &t, err))
+        return err->code;
+    record->tensors = mem_array(1, sizeof *record->tensors);
+    record->tensors_capacity = 1;
+    add_tensor(record, "", &t);
+    tensor_release(&t);
+    return 0;
+}
+
+static int read_npz(const struct str *bytes, const char *name, struct record *record,
+                    struct error *err)
+{
+    struct npz npz = {0};
+    if (npz_read_memory(bytes->data, bytes->n, name, &npz, err))
+        return err->code;
+    record->tensors = mem_array((size_t)npz.n + 1, sizeof *record->tensors);
+    record->tensors_capacity = npz.n + 1;
+    for (int i = 0; i < npz.n; i++)
+        add_tensor(record, npz.arrays[i].name, &npz.arrays[i].tensor);
+    npz_release(&npz);
+    return 0;
+}
+
+int arrays_read(struct stream_reader *reader, struct record *record, bool *is_array,
+                struct error *err)
+{
+    char start[8];
+    size_t n;
+    const char *name = stream_reader_name(reader);
+    if (stream_reader_peek(reader, start, sizeof start, &n, err))
+        return err->code;
+    bool is_npz = begins(start, n, "PK\x03\x04");
+    *is_array = is_npz || begins(start, n, "\x93NUMPY") ||
+                (begins(start, n, "\x1f\x8b") && str_ends(name, ".npy.gz"));
+    if (!*is_array)
+        return 0;
+    struct str bytes = STR_INIT;
+    record->kind = RECORD_TENSOR;
+    int code = stream_reader_take_rest(reader, &bytes, err);
+    if (!code)
+        code = is_npz ? read_npz(&bytes, name, record, err) : read_npy(&bytes, name, record, err);
+    str_release(&bytes);
+    return code;
+}
+
+/* ---- gathering ---- */
+
+static void note_name(struct gathering *g, const char *name)
+{
+    for (size_t i = 0; i < g->names.n; i++)
+        if (!strcmp(g->names.items[i], name))
+            return;
+    vec_push(&g->names, arena_strdup(&g->arena, name));
+}
+
+/* Whether b can lie behind a. */
+static bool goes_with(const struct tensor *a, const struct tensor *b)
+{
+    if (a->type != b->type || a->shape.rank != b->shape.rank)
+        return false;
+    for (int i = 1; i < a->shape.rank; i++)
+        if (a->shape.dims[i] != b->shape.dims[i])
+            return false;
+    return true;
+}
+
+static int add_part(struct gathering *g, enum record_kind kind, const struct named_tensor *named,
+                    struct error *err)
+{
+    struct tensor part = TENSOR_INIT;
+    const struct tensor *t = &named->tensor;
+    if (g->parts.n && kind == RECORD_TENSOR)
+        return error_set(err, ERR_DATA, "%s: there is more than one tensor '%s'", g->source,
+                         named->name);
+    if (g->parts.n && !goes_with(&g->parts.items[0], t)) {
+        const struct tensor *first = &g->parts.items[0];
+        struct str text = STR_INIT;
+        shape_print_typed(&text, first->type, &first->shape);
+        error_set(err, ERR_DATA,
+                  "%s: record %zu: '%s' is %s, but in the first one %s: these are no rows of one "
+                  "array",
+                  g->source, g->parts.n + 1, named->name, shape_text_typed(t->type, &t->shape),
+                  str_text(&text));
+        str_release(&text);
+        return err->code;
+    }
+    tensor_share(&part, t);
+    vec_push(&g->parts, part);
+    return 0;
+}
+
+int gathering_add(struct gathering *g, const struct record *record, struct error *err)
+{
+    int code = 0;
+    for (int i = 0; i < record->n_tensors && !code; i++) {
+        const struct named_tensor *named = &record->tensors[i];
+        note_name(g, named->name);
+        if (g->wanted ? !strcmp(g->wanted, named->name) : g->names.n == 1)
+            code = add_part(g, record->kind, named, err);
+    }
+    return code;
+}
+
+static struct tensor join(const struct gathering *g, struct error *err)
+{
+    const struct tensor *first = &g->parts.items[0];
+    struct shape shape = first->shape.rank ? first->shape : shape_vector(0);
+    struct tensor all = TENSOR_INIT;
+    shape.dims[0] = 0;
+    for (size_t i = 0; i < g->parts.n; i++)
+        shape.dims[0] += first->shape.rank ? g->parts.items[i].shape.dims[0] : 1;
+    if (tensor_alloc(&all, first->type, &shape, err))
+        return all;
+    char *to = all.data;
+    for (size_t i = 0; i < g->parts.n; i++) {
+        size_t bytes = tensor_bytes(&g->parts.items[i]);
+        if (bytes)
+            memcpy(to, g->parts.items[i].data, bytes);
+        to += bytes;
+    }
+    return all;
+}
+
+/* "x, y" */
+static void list_names(const struct gathering *g, struct str *list)
+{
+    for (size_t i = 0; i < g->names.n; i++)
+        str_printf(list, "%s%s", i ? ", " : "", g->names.items[i]);
+}
+
+static int check_found(const struct gathering *g, struct error *err)
+{
+    struct str names = STR_INIT;
+    list_names(g, &names);
+    if (!g->names.n)
+        error_set(err, ERR_DATA, "%s: no tensor", g->source);
+    else if (!g->wanted && g->names.n > 1)
+        error_set(err, ERR_USAGE, "%s: --npy writes one tensor: name one of %s", g->source,
+                  str_text(&names));
+    else if (!g->parts.n)
+        error_set(err, ERR_DATA, "%s: no tensor '%s' (there is: %s)", g->source, g->wanted,
+                  str_text(&names));
+    str_release(&names);
+    return err->code;
+}
+
+int gathering_write(struct gathering *g, FILE *out, struct error *err)
+{
+    if (check_found(g, err))
+        return err->code;
+    if (g->parts.n == 1)
+        return npy_write(out, &g->parts.items[0], err);
+    if (!dtype_npy(g->parts.items[0].type))
+        return error_set(err, ERR_DATA, ".npy has no type %s", dtype_name(g->parts.items[0].type));
+    struct tensor all = join(g, err);
+    if (!err->code)
+        npy_write(out, &all, err);
+    tensor_release(&all);
+    return err->code;
+}
+
+void gathering_release(struct gathering *g)
+{
+    for (size_t i = 0; i < g->parts.n; i++)
+        tensor_release(&g->parts.items[i]);
+    vec_release(&g->parts);
+    vec_release(&g->names);
+    arena_release(&g->arena);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors as NumPy has them, for tf-show: its files as records, and tensors of records as a file.
+ */
+#ifndef TF_BIN_SHOW_ARRAYS_H
+#define TF_BIN_SHOW_ARRAYS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/vec.h"
+#include "wire/record.h"
+
+/* If the input is a .npy or .npz file, *is_array is true, and `record` gets its tensors as those of
+ * a tensor record: that of a .npy file without a name. Otherwise nothing was read. */
+int arrays_read(struct stream_reader *reader, struct record *record, bool *is_array,
+                struct error *err);
+
+/* Tensors of one name, over all records that have it. */
+struct gathering {
+    const char *source; /* for messages */
+    const char *wanted; /* NULL: the only one that there is */
+    struct arena arena;
+    VEC(struct tensor) parts;
+    VEC(const char *) names; /* of all tensors, each once */
+};
+
+/* ERR_DATA when rows do not go together, or tensors that are no rows have the same name. */
+int gathering_add(struct gathering *gathering, const struct record *record, struct error *err);
+
+/* In NumPy's format: one tensor as it is, those of several feeds or fetches with their rows one
+ * behind the other, numbers as a vector. ERR_DATA when there is none, ERR_USAGE when there are
+ * several and no name was given. */
+int gathering_write(struct gathering *gathering, FILE *out, struct error *err);
+
+void gathering_release(struct gathering *gathering);
+
+#endif

@@ -63,8 +63,10 @@ static const struct option_table table = {
         "stdin unless -g names a file; feed records follow it there, or come from --feed.\n"
         "\n"
         "The entry init runs first, to give the variables their values, unless --restore reads "
-        "them. A step needs what its entries and fetches depend on, and only that runs; any tensor "
-        "of the graph can be fed and fetched. A step may take its feeds from several records.\n"
+        "them; a run that only reads them says so. A step needs what its entries and fetches "
+        "depend "
+        "on, and only that runs; any tensor of the graph can be fed and fetched. A step may take "
+        "its feeds from several records.\n"
         "\n"
         "The parts of a graph that tf-part has cut run together, each on its device of this "
         "process. SIGINT and SIGTERM end the run after the step at hand; --save still writes. A "
@@ -142,7 +144,15 @@ static int make_request(struct execution *job, struct error *err)
         return error_prefix(err, "%s: ", driver->name);
     driver->option = runs.n ? "--run" : "--fetch";
     driver->what = runs.n ? runs.items[0] : fetches.n ? fetches.items[0] : "";
-    return driver_ready(driver, err);
+    if (driver_ready(driver, err))
+        return err->code;
+    for (size_t i = 0; i < driver->feeds.edges.n; i++) {
+        int node = driver->feeds.edges.items[i].node;
+        if (!request_uses(&driver->request, node))
+            tool_say(job->tool, "%s: --feed %s: %s %s does not use it", driver->name,
+                     graph_node(driver->graph, node)->name, driver->option, driver->what);
+    }
+    return 0;
 }
 
 /* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
@@ -323,6 +333,22 @@ static int restore_from_reader(struct execution *job, struct error *err)
     return code;
 }
 
+/* What only reads variables answers by what they were trained to, which must come from somewhere.
+ */
+static int initialize(struct execution *job, struct error *err)
+{
+    const struct driver *driver = &job->driver;
+    int variable =
+        request_only_reads(&driver->request, driver->feeds.edges.items, (int)driver->feeds.edges.n);
+    if (variable >= 0)
+        tool_say(job->tool,
+                 "%s: %s %s reads '%s' as it is initialized; --restore reads what was "
+                 "trained",
+                 driver->name, driver->option, driver->what,
+                 graph_node(driver->graph, variable)->name);
+    return driver_initialize(&job->driver, err);
+}
+
 /* The variables get their values; the feeds of steps that were run already are passed over. */
 static int begin(struct execution *job, struct error *err)
 {
@@ -336,7 +362,7 @@ static int begin(struct execution *job, struct error *err)
     if (cluster_options.task)
         return start_worker(job, &origin, err);
     if (!origin.is_restored)
-        return driver_initialize(&job->driver, err);
+        return initialize(job, err);
     return job->saving.resumed ? saving_pass_over(&job->saving, job->saving.resumed, err) : 0;
 }
 
@@ -421,6 +447,9 @@ static int run_steps(struct execution *job, struct error *err)
     if (!code && dump_plan)
         code = driver_write_plan(driver, err);
     progress_end(&job->progress, driver->step, "");
+    if (!code && !more && driver->step < job->limit)
+        tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
+                 driver->step, job->limit);
     if (!code && more && cluster_options.task && !tool_signal() && is_over(job))
         tool_say(job->tool, "%s: ends after step %" PRId64 ", as another worker was asked to",
                  driver->name, driver->step);

@@ -48,7 +48,8 @@ static const struct option_table table = {
         "The others ask all shards of the cluster of -c or the job of --job, or the one of --task. "
         "list: their variables. get: the value of one, as a record, or with -o FILE.npy in NumPy's "
         "format. put: gives it the value in a "
-        ".npy file or of a record. reset: all variables of a container have no value any more. "
+        ".npy file or of a stream: of its only tensor, or of that of the same name. reset: all "
+        "variables of a container have no value any more. "
         "stats: what happened. status: a line for each. save: a checkpoint of all in the store "
         "DIR. restore: takes all back to one. stop: ends them.\n"
         "\n"
@@ -279,33 +280,53 @@ static int get(struct tool *tool, struct client *client, char **operands, struct
     return code;
 }
 
-/* A .npy file, or the first tensor of a stream. */
-static int read_value(struct tool *tool, const char *path, struct tensor *value, struct error *err)
+struct choice {
+    struct tensor value; /* the first one, or the first one of the name */
+    int n, n_named;
+};
+
+static void choose(struct choice *choice, const struct record *record, const char *name)
+{
+    for (int i = 0; i < record->n_tensors; i++) {
+        bool is_named = !strcmp(record->tensors[i].name, name);
+        if (choice->n++ == 0 || (is_named && !choice->n_named)) {
+            tensor_release(&choice->value);
+            tensor_share(&choice->value, &record->tensors[i].tensor);
+        }
+        choice->n_named += is_named;
+    }
+}
+
+/* A .npy file, or of a stream the only tensor, or that of the name. */
+static int read_value(struct tool *tool, const char *path, const char *name, struct tensor *value,
+                      struct error *err)
 {
     struct stream_reader *reader;
     struct record record = {0};
+    struct choice choice = {TENSOR_INIT, 0, 0};
     bool more = true;
     if (str_ends(path, ".npy") || str_ends(path, ".npy.gz"))
         return npy_read(path, value, err);
-    int code = tool_open_reader(tool, path, &reader, err);
-    if (code)
-        return code;
-    while (!code && more && !record.n_tensors)
-        code = stream_read(reader, &record, &more, err);
-    if (!code && !record.n_tensors)
-        code = error_set(err, ERR_DATA, "%s: no tensor", path);
-    if (!code)
-        tensor_share(value, &record.tensors[0].tensor);
+    if (tool_open_reader(tool, path, &reader, err))
+        return err->code;
+    while (!stream_read(reader, &record, &more, err) && more)
+        choose(&choice, &record, name);
     record_release(&record);
     tool_close_reader(reader);
-    return code;
+    *value = choice.value;
+    if (err->code || choice.n == 1 || choice.n_named == 1)
+        return err->code;
+    if (!choice.n)
+        return error_set(err, ERR_DATA, "%s: no tensor", path);
+    return error_set(err, ERR_DATA, "%s: which of its %d tensors? %s is called '%s'", path,
+                     choice.n, choice.n_named ? "more than one" : "none", name);
 }
 
 static int put(struct tool *tool, struct client *client, char **operands, struct error *err)
 {
     struct variable_place place = {container, operands[0]};
     struct tensor value = TENSOR_INIT;
-    int code = read_value(tool, operands[1], &value, err);
+    int code = read_value(tool, operands[1], operands[0], &value, err);
     if (!code)
         code = verbs_put(client, &place, &value, err);
     tensor_release(&value);

@@ -205,7 +205,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 @test "a full disk" {
     local line
     for line in 'tf-graph digits.lua' 'tf-opt digits.tfg' 'tf-place digits.tfg' './feed --batch 9' \
-        'tf-exec -g neg.tfg --run run --feed x=two.npy' 'tf-exec -g digits.tfg --run eval --feed train.rec' \
+        'tf-exec -g neg.tfg --run run --feed x=two.npy' 'tf-exec -g digits.tfg --run eval --feed train.rec -q' \
         'tf-op Neg 1.0' 'tf-show digits.tfg' 'tf-show --text digits.tfg' 'tf-op list'; do
         run --separate-stderr bash -c "$line > /dev/full"
         if [[ $status -ne 74 || $stderr != tf-*": stdout: "* || $stderr == *$'\n'* ]]; then

@@ -65,6 +65,11 @@ train() { # five steps
     cmp b.npy new.npy
     tf-ps get output/b >b.rec
     tf-ps put output/b - <b.rec
+    tf-op Identity 7.0 | cat - b.rec >several.rec
+    tf-ps put output/b several.rec
+    cmp b.rec <(tf-ps get output/b)
+    run --separate-stderr tf-ps put output/W several.rec
+    [ "$stderr" = "tf-ps: several.rec: which of its 2 tensors? none is called 'output/W'" ]
     run --separate-stderr tf-ps put output/W new.npy
     [ "$status" -eq 65 ]
     [[ $stderr == "tf-ps: ps:"?": variable 'output/W' is [128,10], the new value [10]" ]]

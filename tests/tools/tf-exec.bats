@@ -94,3 +94,42 @@ EOF
     [ "$status" -eq 130 ]
     [ "$(cat a.err)" = "tf-exec: cut.tfg: step 1 did not end within 0.3 s of signal 2: cancelled" ]
 }
+
+@test "a run that only reads variables says that nothing was restored" {
+    tf-graph -o net.tfg - <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 2}}
+y = nn.dense(x, 1, {name = "out"})
+calls = variable{name = "calls", shape = {}, trainable = false}
+loss = nn.mse(y, 0)
+entry.predict = y
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+entry.count = Identity(calls)
+LUA
+    run --separate-stderr -0 tf-exec -g net.tfg --run predict --feed 'x=[[1.0,2]]' -o y.rec
+    [ "$stderr" = "tf-exec: net.tfg: --run predict reads 'out/W' as it is initialized; --restore \
+reads what was trained" ]
+    run --separate-stderr -0 tf-exec -g net.tfg --run predict --feed 'x=[[1.0,2]]' -q -o y.rec
+    [ -z "$stderr" ]
+    run --separate-stderr -0 tf-exec -g net.tfg --run train --feed 'x=[[1.0,2]]' --save net.ckpt
+    [ -z "$stderr" ]
+    run --separate-stderr -0 tf-exec -g net.tfg --run predict --feed 'x=[[1.0,2]]' \
+        --restore net.ckpt -o y.rec
+    [ -z "$stderr" ]
+    run --separate-stderr -0 tf-exec -g net.tfg --run init
+    [ -z "$stderr" ]
+    run --separate-stderr -0 tf-exec -g net.tfg --run ready,count -o y.rec
+    [ -z "$stderr" ]
+}
+
+@test "fewer feeds than --steps, and a feed that nothing uses, are said" {
+    seq 3 | tf-data csv - x=1 --batch 1 >three.rec
+    run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 50 --save a.ckpt
+    [ "$stderr" = "tf-exec: sum.tfg: the feeds end after step 3 of 50" ]
+    saved a.ckpt 6
+    run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 3
+    [ -z "$stderr" ]
+    tf-graph -o two.tfg -e 'x = Placeholder{dtype = float32} z = Placeholder{dtype = float32}
+        y = -x'
+    run --separate-stderr -0 tf-exec -g two.tfg --fetch y --feed x=1.0 --feed z=2.0 -o y.rec
+    [ "$stderr" = "tf-exec: two.tfg: --feed z: --fetch y does not use it" ]
+}

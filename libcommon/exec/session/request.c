@@ -100,8 +100,8 @@ static void visit(struct search *s, struct edge edge)
     }
 }
 
-void request_needs(const struct request *request, const struct edge *fed, int n_fed,
-                   struct node_list *needs)
+/* A mark for each node that a step runs; the caller frees it. */
+static char *find_used(const struct request *request, const struct edge *fed, int n_fed)
 {
     struct search s = {.graph = request->graph, .fed = fed, .n_fed = n_fed};
     s.seen = mem_alloc(request->graph->nodes.n + 1);
@@ -119,11 +119,52 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
         if (send)
             visit(&s, (struct edge){send->id, CONTROL_SLOT});
     }
-    for (size_t i = 0; i < s.graph->nodes.n; i++)
-        if (s.seen[i] && node_has(graph_node(s.graph, (int)i), OP_SOURCE))
-            vec_push(needs, (int)i);
     vec_release(&s.todo);
-    mem_free(s.seen);
+    return s.seen;
+}
+
+void request_needs(const struct request *request, const struct edge *fed, int n_fed,
+                   struct node_list *needs)
+{
+    char *used = find_used(request, fed, n_fed);
+    for (size_t i = 0; i < request->graph->nodes.n; i++)
+        if (used[i] && node_has(graph_node(request->graph, (int)i), OP_SOURCE))
+            vec_push(needs, (int)i);
+    mem_free(used);
+}
+
+bool request_uses(const struct request *request, int node)
+{
+    char *used = find_used(request, NULL, 0);
+    bool uses = used[node];
+    mem_free(used);
+    return uses;
+}
+
+static bool is_trained(const struct node *node)
+{
+    const struct attr_value *mark = node_attr(node, "_trainable");
+    return node_is(node, "Variable") && dtype_is_floating(node->outputs[0].type) &&
+           !(mark && mark->kind == ATTR_BOOL && !mark->b);
+}
+
+int request_only_reads(const struct request *request, const struct edge *fed, int n_fed)
+{
+    char *used = find_used(request, fed, n_fed);
+    int first = -1;
+    bool writes = false;
+    for (size_t i = 0; i < request->graph->nodes.n; i++) {
+        const struct node *node = graph_node(request->graph, (int)i);
+        for (int k = 0; used[i] && k < node->n_inputs; k++) {
+            const struct op_arg *arg = k < node->op->n_inputs ? &node->op->inputs[k] : NULL;
+            const struct node *from = graph_node(request->graph, node->inputs[k].node);
+            writes |= arg && arg->is_ref;
+            if (first < 0 && !(arg && arg->is_ref) && is_trained(from))
+                first = from->id;
+        }
+    }
+    mem_free(used);
+    return writes ? -1 : first;
 }
 
 void request_print_needs(struct str *out, const struct graph *graph, const struct node_list *needs)

@@ -33,6 +33,13 @@ struct node_list {
 void request_needs(const struct request *request, const struct edge *fed, int n_fed,
                    struct node_list *needs);
 
+/* Whether a step of the request would use what the node gives if it were not fed. */
+bool request_uses(const struct request *request, int node);
+
+/* A trained variable whose value a step reads that changes no variable, so that it answers by what
+ * was restored; -1: there is none. */
+int request_only_reads(const struct request *request, const struct edge *fed, int n_fed);
+
 /* "x float32[?,64], y int32[?]" */
 void request_print_needs(struct str *out, const struct graph *graph, const struct node_list *needs);
 

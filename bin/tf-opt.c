@@ -51,7 +51,8 @@ static const struct option_table table = {
         "What stays keeps its name, its seeds and its device. When a node that was given a name "
         "goes, since another tensor equals it, the name becomes an alias and can still be "
         "fetched. A tensor that is to be fetched though no entry needs it, or to be fed though it "
-        "is not a Placeholder, must be named with --keep.",
+        "is not a Placeholder, must be named with --keep. The graph keeps the names that went, so "
+        "that who asks for one is told.",
     .examples = "tf-graph digits.lua | tf-opt | tf-place > digits.tfg\n"
                 "tf-opt --report -v digits.tfg -o small.tfg\n"
                 "tf-opt --passes prune --keep logits digits.tfg | tf-show",

@@ -29,6 +29,7 @@ void raw_graph_release(struct raw_graph *raw)
     vec_release(&raw->entries);
     vec_release(&raw->aliases);
     vec_release(&raw->made);
+    vec_release(&raw->removed);
     arena_release(&raw->arena);
 }
 
@@ -360,6 +361,15 @@ static int add_alias(struct assembly *a, const struct raw_name *name)
     return fail_name(a, "alias", name);
 }
 
+static int add_removed(struct assembly *a, const char *name)
+{
+    if (!graph_name_valid(name))
+        return error_set(a->err, ERR_DATA, "removed '%.100s': not a valid name", name);
+    if (!graph_find(a->graph, name)) /* it is there again */
+        graph_add_removed(a->graph, name);
+    return 0;
+}
+
 static int add_names(struct assembly *a)
 {
     int code = 0;
@@ -369,6 +379,8 @@ static int add_names(struct assembly *a)
         code = add_alias(a, &a->raw->aliases.items[i]);
     for (size_t i = 0; !code && i < a->raw->made.n; i++)
         graph_add_made(a->graph, a->raw->made.items[i]);
+    for (size_t i = 0; !code && i < a->raw->removed.n; i++)
+        code = add_removed(a, a->raw->removed.items[i]);
     return code;
 }
 

@@ -34,6 +34,7 @@ struct raw_graph {
     VEC(struct raw_name) entries;
     VEC(struct raw_name) aliases;
     VEC(const char *) made;
+    VEC(const char *) removed;
     int failed_line; /* text line that the error of graph_assemble belongs to; 0: none */
 };
 

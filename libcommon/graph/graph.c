@@ -23,6 +23,7 @@ void graph_free(struct graph *graph)
     vec_release(&graph->entries);
     vec_release(&graph->aliases);
     vec_release(&graph->made);
+    vec_release(&graph->removed);
     map_release(&graph->names);
     map_release(&graph->alias_names);
     map_release(&graph->entry_names);
@@ -147,6 +148,27 @@ void graph_add_made(struct graph *graph, const char *provenance)
     vec_push(&graph->made, arena_strdup(&graph->arena, provenance));
 }
 
+void graph_add_removed(struct graph *graph, const char *name)
+{
+    vec_push(&graph->removed, arena_strdup(&graph->arena, name));
+}
+
+bool graph_was_removed(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->removed.n; i++)
+        if (!strcmp(graph->removed.items[i], name))
+            return true;
+    return false;
+}
+
+void graph_add_history(struct graph *to, const struct graph *from)
+{
+    for (size_t i = 0; i < from->made.n; i++)
+        graph_add_made(to, from->made.items[i]);
+    for (size_t i = 0; i < from->removed.n; i++)
+        graph_add_removed(to, from->removed.items[i]);
+}
+
 /* ---- edges as text ---- */
 
 static const char *nearest_name(const struct graph *graph, const char *name)
@@ -164,6 +186,9 @@ static const char *nearest_name(const struct graph *graph, const char *name)
 
 static int no_such_node(const struct graph *graph, const char *name, struct error *err)
 {
+    if (graph_was_removed(graph, name))
+        return error_set(err, ERR_DATA, "tf-opt has removed '%s'; tf-opt --keep %s keeps it", name,
+                         name);
     const char *nearest = nearest_name(graph, name);
     if (nearest)
         return error_set(err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,

@@ -75,11 +75,12 @@ struct graph {
     VEC(struct node *) nodes; /* by id */
     VEC(struct entry) entries;
     VEC(struct alias) aliases;
-    VEC(const char *) made; /* provenance: "tf-graph 1.0 digits.lua", oldest first */
-    struct map names;       /* node name -> id */
-    struct map alias_names; /* -> index */
-    struct map entry_names; /* -> index */
-    struct map taken;       /* base name -> last suffix tried, for graph_unique_name */
+    VEC(const char *) made;    /* provenance: "tf-graph 1.0 digits.lua", oldest first */
+    VEC(const char *) removed; /* names of nodes that tf-opt has removed */
+    struct map names;          /* node name -> id */
+    struct map alias_names;    /* -> index */
+    struct map entry_names;    /* -> index */
+    struct map taken;          /* base name -> last suffix tried, for graph_unique_name */
 };
 
 struct graph *graph_new(const struct registry *registry);
@@ -144,8 +145,13 @@ void graph_add_entry(struct graph *graph, const char *name, const struct edge *e
 const struct entry *graph_entry(const struct graph *graph, const char *name); /* NULL: none */
 int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err);
 void graph_add_made(struct graph *graph, const char *provenance);
+void graph_add_removed(struct graph *graph, const char *name);
+bool graph_was_removed(const struct graph *graph, const char *name);
+/* What was done to `from` was done to `to` as well: provenance and removed names are added. */
+void graph_add_history(struct graph *to, const struct graph *from);
 
-/* "n", "n:1", "^n", or an alias. ERR_DATA with a "did you mean" when there is none. */
+/* "n", "n:1", "^n", or an alias. ERR_DATA when there is none, saying that it was removed, or what
+ * may have been meant. */
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
                      struct error *err);
 /* The canonical text: "n", "n:1", "^n". */

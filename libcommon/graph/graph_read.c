@@ -334,6 +334,19 @@ static int read_made(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
+static int read_removed(struct reading *r, const msgpack_object *object)
+{
+    if (object->type != MSGPACK_OBJECT_ARRAY)
+        return malformed(r, "'removed'");
+    for (size_t i = 0; i < object->via.array.size; i++) {
+        const char *name = read_text(r, &object->via.array.ptr[i], "'removed'");
+        if (!name)
+            return r->err->code;
+        vec_push(&r->raw.removed, name);
+    }
+    return 0;
+}
+
 static int read_header(struct reading *r)
 {
     static const struct {
@@ -342,7 +355,8 @@ static int read_header(struct reading *r)
     } fields[] = {{"nodes", read_nodes},
                   {"entries", read_entries},
                   {"aliases", read_aliases},
-                  {"made", read_made}};
+                  {"made", read_made},
+                  {"removed", read_removed}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const msgpack_object *object = record_field(&r->record->header, fields[i].name);
         if (object && fields[i].read(r, object))

@@ -160,6 +160,14 @@ static void pack_node(struct writing *w, const struct node *node)
     pack_number(w, "line", line);
 }
 
+static void pack_texts(struct writing *w, const char *key, const char *const *texts, size_t n)
+{
+    pack_key(w->packer, key);
+    msgpack_pack_array(w->packer, n);
+    for (size_t i = 0; i < n; i++)
+        pack_text(w->packer, texts[i]);
+}
+
 static void pack_entries(struct writing *w)
 {
     const struct graph *graph = w->graph;
@@ -182,11 +190,11 @@ static void pack_entries(struct writing *w)
 
 int graph_write(struct stream_writer *writer, const struct graph *graph, struct error *err)
 {
-    struct writing w = {.graph = graph, .packer = stream_begin(writer, RECORD_GRAPH, 4)};
-    pack_key(w.packer, "made");
-    msgpack_pack_array(w.packer, graph->made.n);
-    for (size_t i = 0; i < graph->made.n; i++)
-        pack_text(w.packer, graph->made.items[i]);
+    struct writing w = {.graph = graph,
+                        .packer = stream_begin(writer, RECORD_GRAPH, 4 + (graph->removed.n > 0))};
+    pack_texts(&w, "made", graph->made.items, graph->made.n);
+    if (graph->removed.n)
+        pack_texts(&w, "removed", graph->removed.items, graph->removed.n);
     pack_entries(&w);
     pack_key(w.packer, "nodes");
     msgpack_pack_array(w.packer, graph->nodes.n);

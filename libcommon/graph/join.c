@@ -97,6 +97,7 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
     int code = 0;
     for (int i = 0; !code && i < n; i++)
         code = add_part(graph, parts[i], err);
+    graph_add_history(graph, parts[0]);
     if (!code)
         code = check_pairs(graph, err);
     if (code) {

@@ -303,6 +303,15 @@ static int parse_made(struct parser *p)
     return 0;
 }
 
+static int parse_removed(struct parser *p)
+{
+    const char *name = take_name(p);
+    if (!*name)
+        return expected(p, "a name");
+    vec_push(&p->raw.removed, name);
+    return 0;
+}
+
 static int parse_version(struct parser *p)
 {
     int64_t version;
@@ -329,6 +338,8 @@ static int parse_line(struct parser *p)
         return parse_name(p, *word == 'a');
     if (!strcmp(word, "made"))
         return parse_made(p);
+    if (!strcmp(word, "removed"))
+        return parse_removed(p);
     if (!strcmp(word, "graph"))
         return parse_version(p);
     return expected(p, "'='");

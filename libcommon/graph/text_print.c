@@ -170,6 +170,8 @@ static void print_head(struct str *out, const struct graph *graph)
         print_rest(out, graph->made.items[i]);
         str_append_char(out, '\n');
     }
+    for (size_t i = 0; i < graph->removed.n; i++)
+        str_printf(out, "removed %s\n", graph->removed.items[i]);
     for (size_t i = 0; i < graph->entries.n; i++) {
         const struct entry *entry = &graph->entries.items[i];
         str_printf(out, "entry %s =", entry->name);

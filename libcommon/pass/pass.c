@@ -32,6 +32,26 @@ static int check_keep(const struct graph *graph, const struct pass_options *opti
     return 0;
 }
 
+static bool is_gone(const struct graph *graph, const char *name)
+{
+    return !graph_find(graph, name) && !map_get(&graph->alias_names, name, NULL);
+}
+
+/* Names that a user may ask for: the constants that stand for numbers in a script are none. */
+static void note_removed(const struct graph *source, struct graph *result)
+{
+    result->removed.n = 0; /* those of the source, which may be nodes again */
+    for (size_t i = 0; i < source->removed.n; i++)
+        if (is_gone(result, source->removed.items[i]))
+            graph_add_removed(result, source->removed.items[i]);
+    for (size_t i = 0; i < source->nodes.n; i++) {
+        const struct node *node = graph_node(source, (int)i);
+        bool is_number = node_is(node, "Const") && strchr(node->name, '/');
+        if (!is_number && is_gone(result, node->name) && !graph_was_removed(result, node->name))
+            graph_add_removed(result, node->name);
+    }
+}
+
 int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
                   const struct pass_options *options, struct optimized *result, struct error *err)
 {
@@ -54,6 +74,8 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
     }
     if (code)
         optimized_release(result);
+    else if (result->graph != source)
+        note_removed(source, result->graph);
     return code;
 }
 

@@ -348,8 +348,7 @@ static int copy_names(struct rewrite *r, struct error *err)
     for (size_t i = 0; i < r->lost.n; i++)
         if (graph_add_alias(r->to, r->lost.items[i].name, r->lost.items[i].edge, err))
             return err->code;
-    for (size_t i = 0; i < from->made.n; i++)
-        graph_add_made(r->to, from->made.items[i]);
+    graph_add_history(r->to, from);
     return 0;
 }
 

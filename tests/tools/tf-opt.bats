@@ -114,3 +114,37 @@ LUA
     grep -q '^step 10  loss ' "$BATS_TEST_TMPDIR/plain.txt"
     diff "$BATS_TEST_TMPDIR/plain.txt" "$BATS_TEST_TMPDIR/optimized.txt"
 }
+
+@test "who asks for what tf-opt removed is told so, and how to keep it" {
+    tf-graph -o g.tfg -e 'x = Placeholder{dtype = float32, shape = {-1}}
+        mean = Mean(x, 0)
+        bump = NoOp{name = "bump"}
+        y = Neg(x)
+        entry.predict = y'
+    says() { # LINE COMMAND...
+        local line=$1
+        shift
+        run --separate-stderr -65 "$@" -o out.rec
+        [ "$stderr" = "$line" ] || { echo "$stderr" >&2 && false; }
+    }
+    local said="tf-opt has removed 'mean'; tf-opt --keep mean keeps it"
+    tf-opt g.tfg > o.tfg
+    says "tf-exec: o.tfg: $said" tf-exec -g o.tfg --fetch mean --feed 'x=[1.0]'
+    says "tf-exec: o.tfg: $said" tf-exec -g o.tfg --fetch mean:0 --feed 'x=[1.0]'
+    says "tf-exec: o.tfg: tf-opt has removed 'bump'; tf-opt --keep bump keeps it" \
+        tf-exec -g o.tfg --run bump
+    # through all that follows, and as text
+    tf-opt o.tfg | tf-place | tf-show --text | tf-graph --text | tf-opt > later.tfg
+    says "tf-exec: later.tfg: $said" tf-exec -g later.tfg --fetch mean --feed 'x=[1.0]'
+    tf-show --text later.tfg | grep -qx 'removed mean'
+    tf-part later.tfg > parts.tfg
+    says "tf-exec: parts.tfg: $said" tf-exec -g parts.tfg --fetch mean --feed 'x=[1.0]'
+    says "tf-grad: o.tfg: $said" tf-grad --of mean --wrt x o.tfg
+    # what is there again, or was kept, or never was, is not
+    tf-opt --keep mean g.tfg | tf-exec --fetch mean --feed 'x=[1.0,3]' | tf-show | grep -qx 'step 1  mean 2'
+    { tf-show --text o.tfg; echo 'mean = Neg(y) {}'; } | tf-graph --text | tf-opt --keep mean > back.tfg
+    tf-exec -g back.tfg --fetch mean --feed 'x=[5.0]' | tf-show | grep -qx 'step 1  mean 5'
+    ! tf-show --text back.tfg | grep -q '^removed mean' || false
+    run --separate-stderr -65 tf-exec -g o.tfg --fetch maen --feed 'x=[1.0]'
+    [[ $stderr != *tf-opt* ]]
+}

@@ -51,6 +51,9 @@ int request_fetch(struct request *request, const char *name, struct error *err)
 
 static int no_entry(const struct graph *graph, const char *name, struct error *err)
 {
+    struct edge none;
+    if (graph_was_removed(graph, *name == '^' ? name + 1 : name))
+        return graph_parse_edge(graph, name, &none, err);
     struct str entries = STR_INIT;
     for (size_t i = 0; i < graph->entries.n; i++)
         str_printf(&entries, "%s%s", i ? ", " : "", graph->entries.items[i].name);

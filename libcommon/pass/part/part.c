@@ -327,8 +327,7 @@ static int copy_names(struct cutter *c)
             return c->err->code;
     }
     for (int part = 0; part < c->n; part++)
-        for (size_t i = 0; i < from->made.n; i++)
-            graph_add_made(part_at(c, part), from->made.items[i]);
+        graph_add_history(part_at(c, part), from);
     return 0;
 }
 

@@ -104,8 +104,7 @@ static int copy_names(struct replicator *r)
         if (graph_add_alias(r->to, from->aliases.items[i].name,
                             name_edge(r, from->aliases.items[i].edge), r->err))
             return r->err->code;
-    for (size_t i = 0; i < from->made.n; i++)
-        graph_add_made(r->to, from->made.items[i]);
+    graph_add_history(r->to, from);
     return 0;
 }
 

@@ -127,7 +127,8 @@ static void follow_record(struct follower *f, const struct record *record, int64
 static void idle(void *context)
 {
     struct follower *f = context;
-    if (!f->terminal && f->done != f->done_printed && now() - f->printed >= FOLLOW_EVERY_SECONDS)
+    if (!f->terminal && f->done != f->done_printed &&
+        time_now() - f->printed >= FOLLOW_EVERY_SECONDS)
         print_line(f);
 }
 

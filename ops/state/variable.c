@@ -28,7 +28,7 @@ const struct op_def op_IsVariableInitialized = {
     .outputs = "is_initialized: bool",
     .attrs = "dtype: any",
     .doc = "Whether a variable has been given a value.",
-    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_READS_REF | OP_NO_GRADIENT,
     .shape = infer_output_scalar,
 };
 

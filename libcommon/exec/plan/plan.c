@@ -24,9 +24,10 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_static)
         code = dynamic_new(plan, err);
+    if (!code)
+        code = plan_order_variables(plan, err);
     if (code)
         return code;
-    plan_order_variables(plan);
     plan_find_checks(plan);
     if (!plan->is_static)
         dynamic_connect(plan);
@@ -63,6 +64,7 @@ static void item_release(struct item *item)
             mem_free(item->state);
     }
     vec_release(&item->after);
+    vec_release(&item->follows);
     vec_release(&item->take);
     vec_release(&item->give);
 }

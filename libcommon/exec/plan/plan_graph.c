@@ -2,7 +2,8 @@
  *
  * The part of a graph that a request needs, as a graph of its own: everything that the fetches and
  * targets depend on, with each fed edge cut and a Placeholder in its place. Feeding cuts the data
- * edges of one output only; the node's other outputs and its control edges stay.
+ * edges of one output. When all outputs of a node are fed, its control edges are satisfied by the
+ * feeds, and it does not run unless it is a target.
  */
 #include <string.h>
 
@@ -39,6 +40,14 @@ static void need_edge(struct prune *p, struct edge edge)
         need(p, edge.node);
 }
 
+static bool is_fed(const struct plan *plan, const struct node *node)
+{
+    for (int i = 0; i < node->n_outputs; i++)
+        if (find_feed(plan, (struct edge){node->id, i}) < 0)
+            return false;
+    return node->n_outputs > 0;
+}
+
 static void mark(struct prune *p)
 {
     while (p->todo.n) {
@@ -46,7 +55,8 @@ static void mark(struct prune *p)
         for (int i = 0; i < node->n_inputs; i++)
             need_edge(p, node->inputs[i]);
         for (int i = 0; i < node->n_controls; i++)
-            need(p, node->controls[i]);
+            if (!is_fed(p->plan, graph_node(p->from, node->controls[i])))
+                need(p, node->controls[i]);
     }
 }
 
@@ -90,7 +100,8 @@ static void connect(struct prune *p, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++)
         copy->inputs[i] = map_edge(p, node->inputs[i]);
     for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
+        if (!is_fed(p->plan, graph_node(p->from, node->controls[i])))
+            graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
 }
 
 static int check_feeds(const struct plan *plan, struct error *err)

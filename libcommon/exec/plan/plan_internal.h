@@ -60,10 +60,13 @@ struct item {
     int64_t scratch_offset;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
-    int *in, *out;               /* values; in may be -1 (an input that is never given) */
-    struct variable **refs;      /* by input; NULL when there are none */
-    int *controls, n_controls;   /* items that must be over before; they pass on deadness */
-    VEC(int) after;              /* items that must be over before, dead or alive */
+    int *in, *out;             /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;    /* by input; NULL when there are none */
+    int *controls, n_controls; /* items that must be over before; they pass on deadness */
+    VEC(int) after;            /* items that must be over before, dead or alive */
+    VEC(int)
+    follows;                     /* those of them from which a path leads here that is not in the
+                                  * plan: through another device's */
     VEC(struct hold) take, give; /* static plans: before and after the item */
     bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
     struct variable **checked;   /* those variables, each once, if it reads any */
@@ -132,16 +135,17 @@ void plan_fold(struct plan *plan, struct item *item);
 /* plan_outgoing.c: marks what leaves the process. */
 void plan_find_outgoing(struct plan *plan);
 
-/* plan_order.c: orders reads and writes of variables. */
+/* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
+ * they contradict each other. */
 struct use {
     struct variable *variable;
     int item;
+    int input; /* of the item */
     bool write;
-    int alias; /* value that is the variable's memory, made by another item; -1 */
 };
 typedef VEC(struct use) use_vec;
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
-void plan_order_variables(struct plan *plan);
+int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
 

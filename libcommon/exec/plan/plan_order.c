@@ -1,107 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Within a step, reads of a variable precede its writes unless an edge of the graph says
- * otherwise, and writes follow each other in the order of the graph: the planner adds what edges
- * are missing. A read costs nothing (the value is the variable's memory), so whatever consumes it
- * is a read, too; where a consumer must come after a write, the value is copied before.
+ * Reads and writes of variables within a step, in the order that graph/access.h demands: items and
+ * what they wait for are given to it, and what it finds missing is added: edges, and copies of
+ * variables. In a static plan an alias of a variable is the variable's memory, and whoever has it
+ * is a user of the read. In a dynamic one such values are copies already (dynamic.h).
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
-
-struct order {
-    struct plan *plan;
-    const struct dynamic *frames; /* NULL: all items are in the root */
-    VEC(int) * after_of;          /* by item: items that wait for it */
-    char *reached;                /* by item: from the current writer */
-    VEC(int) stack;
-    VEC(int) touched;
-};
-
-typedef VEC(int) int_vec;
-
-static void add_successor(struct order *o, int from, int to)
-{
-    int_vec *v = (int_vec *)&o->after_of[from];
-    vec_push(v, to);
-}
-
-static void add_after(struct order *o, int before, int item)
-{
-    vec_push(&o->plan->items.items[item].after, before);
-    add_successor(o, before, item);
-}
-
-static void collect_edges(struct order *o)
-{
-    struct plan *plan = o->plan;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        if (item->removed)
-            continue;
-        for (int k = 0; k < item->n_in; k++) {
-            int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
-            if (from >= 0 && from < (int)i)
-                add_successor(o, from, (int)i);
-        }
-        for (int k = 0; k < item->n_controls; k++)
-            if (!plan->items.items[item->controls[k]].removed)
-                add_successor(o, item->controls[k], (int)i);
-    }
-}
-
-static void touch(struct order *o, int item)
-{
-    if (o->reached[item])
-        return;
-    o->reached[item] = 1;
-    vec_push(&o->touched, item);
-    vec_push(&o->stack, item);
-}
-
-static int frame_of(const struct order *o, int item)
-{
-    return o->frames ? o->frames->items[item].frame : 0;
-}
-
-/* All items of a loop and of the loops in it. */
-static void touch_loop(struct order *o, int frame)
-{
-    const struct dynamic *d = o->frames;
-    for (size_t f = (size_t)frame; f < d->frames.n; f++)
-        if (dynamic_common_frame(d, frame, (int)f) == frame)
-            for (size_t i = 0; i < d->frames.items[f].items.n; i++)
-                touch(o, d->frames.items[f].items.items[i]);
-}
-
-/* A loop within `frame` is reached as a whole; what is outside of `frame` is not followed. */
-static void touch_in(struct order *o, int frame, int item)
-{
-    int of = frame_of(o, item);
-    if (of == frame)
-        touch(o, item);
-    else if (dynamic_common_frame(o->frames, frame, of) == frame && !o->reached[item])
-        touch_loop(o, dynamic_frame_below(o->frames, frame, of));
-}
-
-/* Marks everything that comes after `item`, or after the loop that it is in, within `frame`. */
-static void reach(struct order *o, int frame, int item)
-{
-    for (size_t i = 0; i < o->touched.n; i++)
-        o->reached[o->touched.items[i]] = 0;
-    o->touched.n = 0;
-    if (frame_of(o, item) == frame)
-        vec_push(&o->stack, item);
-    else
-        touch_in(o, frame, item);
-    while (o->stack.n) {
-        int_vec *next = (int_vec *)&o->after_of[vec_pop(&o->stack)];
-        for (size_t i = 0; i < next->n; i++)
-            touch_in(o, frame, next->items[i]);
-    }
-}
+#include "graph/access.h"
 
 /* ---- uses of variables ---- */
 
@@ -116,37 +24,174 @@ void plan_collect_uses(const struct plan *plan, int id, use_vec *uses)
         if (value->kind != VALUE_VARIABLE)
             continue;
         bool write = item->refs && item->refs[k] && !node_has(item->node, OP_READS_REF);
-        struct use use = {value->variable, id, write, root == item->in[k] ? -1 : item->in[k]};
+        struct use use = {value->variable, id, k, write};
         vec_push(uses, use);
     }
 }
 
-static int by_variable(const void *a, const void *b)
+/* ---- what is to be ordered ---- */
+
+struct order {
+    struct plan *plan;
+    use_vec uses;
+    struct access_graph graph;
+    int *first_access; /* by item, and one more; accesses are sorted by item */
+    int *use_of;       /* by access: its first use */
+    struct arena memory;
+};
+
+static bool is_back(const struct plan *plan, int from, int to)
 {
-    const struct use *x = a, *y = b;
-    if (x->variable != y->variable)
-        return x->variable < y->variable ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
+    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
+    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
 }
 
-/* Replaces an aliased read by a copy made right behind it, for all its consumers. */
-static void copy_read(struct order *o, int alias, int writer)
+static void add_edge(struct order *o, int from, int to)
 {
-    struct plan *plan = o->plan;
-    const struct value from = plan->values.items[alias];
+    if (!o->plan->items.items[from].removed && !is_back(o->plan, from, to))
+        vec_push(&o->graph.edges, ((struct access_edge){from, to}));
+}
+
+static void add_edges(struct order *o, int id)
+{
+    const struct plan *plan = o->plan;
+    const struct item *item = &plan->items.items[id];
+    for (int k = 0; k < item->n_in; k++)
+        if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
+            add_edge(o, plan->values.items[item->in[k]].item, id);
+    for (int k = 0; k < item->n_controls; k++)
+        add_edge(o, item->controls[k], id);
+    for (size_t k = 0; k < item->follows.n; k++)
+        add_edge(o, item->follows.items[k], id);
+    for (size_t k = 0; k < item->after.n; k++)
+        vec_push(&o->graph.orders, ((struct access_edge){item->after.items[k], id}));
+}
+
+static bool is_of_alias(const struct plan *plan, const struct use *use)
+{
+    return plan->values.items[plan->items.items[use->item].in[use->input]].alias_of >= 0;
+}
+
+/* Of an item's uses of a variable itself; several reads are one. */
+static void add_access(struct order *o, int index)
+{
+    const struct use *use = &o->uses.items[index];
+    const struct item *item = &o->plan->items.items[use->item];
+    int frame = o->graph.frame ? o->graph.frame[use->item] : 0;
+    for (size_t i = o->graph.accesses.n; i-- > 0;) {
+        const struct access *known = &o->graph.accesses.items[i];
+        if (known->node != use->item)
+            break;
+        if (known->variable == use->variable->id && known->write == use->write)
+            return;
+    }
+    bool has_value = !item->refs || !item->refs[use->input];
+    struct access access = {use->variable->id, use->item, use->write, has_value && !frame};
+    o->use_of[o->graph.accesses.n] = index;
+    vec_push(&o->graph.accesses, access);
+}
+
+/* Of what another item has read. */
+static void add_user(struct order *o, const struct use *use)
+{
+    const struct plan *plan = o->plan;
+    const struct value *values = plan->values.items;
+    int alias = plan->items.items[use->item].in[use->input];
+    while (values[values[alias].alias_of].alias_of >= 0)
+        alias = values[alias].alias_of;
+    int reader = values[alias].item;
+    for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
+        const struct access *access = &o->graph.accesses.items[i];
+        if (!access->write && access->variable == use->variable->id)
+            vec_push(&o->graph.users, ((struct access_user){i, use->item}));
+    }
+}
+
+static void add_accesses(struct order *o)
+{
+    size_t n_items = o->plan->items.n, at = 0;
+    o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
+    o->use_of = arena_array(&o->memory, o->uses.n + 1, sizeof *o->use_of);
+    for (size_t item = 0; item < n_items; item++) {
+        o->first_access[item] = (int)o->graph.accesses.n;
+        for (; at < o->uses.n && o->uses.items[at].item == (int)item; at++)
+            if (!is_of_alias(o->plan, &o->uses.items[at]))
+                add_access(o, (int)at);
+    }
+    o->first_access[n_items] = (int)o->graph.accesses.n;
+    for (size_t i = 0; i < o->uses.n; i++)
+        if (is_of_alias(o->plan, &o->uses.items[i]))
+            add_user(o, &o->uses.items[i]);
+}
+
+static void add_frames(struct order *o)
+{
+    const struct dynamic *d = o->plan->dynamic;
+    size_t n = o->plan->items.n;
+    if (!d || d->frames.n < 2)
+        return;
+    int *frame = arena_array(&o->memory, n + 1, sizeof *frame);
+    int *parent = arena_array(&o->memory, d->frames.n, sizeof *parent);
+    for (size_t i = 0; i < n; i++)
+        frame[i] = d->items[i].frame;
+    for (size_t i = 0; i < d->frames.n; i++)
+        parent[i] = d->frames.items[i].parent;
+    o->graph.frame = frame;
+    o->graph.parent = parent;
+    o->graph.n_frames = (int)d->frames.n;
+}
+
+static void describe(struct order *o)
+{
+    size_t n = o->plan->items.n;
+    const char **names = arena_array(&o->memory, n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = o->plan->items.items[i].name;
+        if (!o->plan->items.items[i].removed)
+            add_edges(o, (int)i);
+    }
+    o->graph.n = (int)n;
+    o->graph.names = names;
+    add_frames(o);
+    add_accesses(o);
+}
+
+/* ---- what is to be added ---- */
+
+static void find_roots(struct plan *plan)
+{
+    for (size_t v = 0; v < plan->values.n; v++) {
+        int root = (int)v;
+        while (plan->values.items[root].alias_of >= 0)
+            root = plan->values.items[root].alias_of;
+        plan->values.items[v].root = root;
+    }
+}
+
+/* What the item reads of the variable, and shows of it to others, becomes the copy. */
+static void use_copy(struct plan *plan, const struct use *use, int copy)
+{
+    struct item *item = &plan->items.items[use->item];
+    for (int k = 0; k < item->n_in; k++) {
+        int v = item->in[k];
+        const struct value *value = v < 0 ? NULL : &plan->values.items[v];
+        if (!value || value->kind != VALUE_VARIABLE || value->variable != use->variable ||
+            (item->refs && item->refs[k]))
+            continue;
+        for (int i = 0; i < item->n_out; i++)
+            if (plan->values.items[item->out[i]].alias_of == v)
+                plan->values.items[item->out[i]].alias_of = copy;
+        item->in[k] = copy;
+    }
+}
+
+static void add_copy(struct plan *plan, const struct use *use, const struct access_copy *around)
+{
+    int v = plan->items.items[use->item].in[use->input];
+    const struct value from = plan->values.items[v];
     int copy = plan_add_value(plan, from.type, &from.shape);
     plan->values.items[copy].on_device = from.on_device;
-    for (size_t i = 0; i < plan->items.n; i++)
-        for (int k = 0; k < plan->items.items[i].n_in; k++)
-            if (plan->items.items[i].in[k] == alias)
-                plan->items.items[i].in[k] = copy;
-    for (size_t v = 0; v < plan->values.n; v++) {
-        struct value *value = &plan->values.items[v];
-        if (value->alias_of == alias)
-            value->alias_of = copy;
-        if (value->alias_of >= 0)
-            value->root = plan->values.items[value->alias_of].root;
-    }
+    use_copy(plan, use, copy);
     struct item item = {.code = &plan_copy_code,
                         .name = "copy",
                         .kernel = "copy",
@@ -155,106 +200,49 @@ static void copy_read(struct order *o, int alias, int writer)
                         .needs_initialized = true};
     item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
     item.out = item.in + 1;
-    item.in[0] = alias;
+    item.in[0] = v;
     item.out[0] = copy;
+    if (around->after >= 0)
+        vec_push(&item.after, around->after);
     int id = plan_add_item(plan, &item);
     plan->values.items[copy].item = id;
-    vec_push(&plan->items.items[writer].after, id);
+    vec_push(&plan->items.items[around->before].after, id);
+    if (plan->dynamic)
+        dynamic_add_item(plan, id);
 }
 
-/* Orders one use around a writer whose consequences are marked. True when a copy was made, so that
- * the uses must be collected anew. */
-static bool order_use(struct order *o, const struct use *use, int writer)
+static int order_all(struct order *o, struct error *err)
 {
-    if (!o->reached[use->item]) {
-        if (!use->write || use->item < writer)
-            add_after(o, use->item, writer);
-    } else if (!use->write && use->alias >= 0) {
-        int reader = o->plan->values.items[use->alias].item;
-        if (reader != writer && !o->reached[reader]) {
-            copy_read(o, use->alias, writer);
-            return true;
-        }
+    struct plan *plan = o->plan;
+    struct access_order found;
+    describe(o);
+    int code = access_order_find(&o->graph, &found, err);
+    for (size_t i = 0; !code && i < found.edges.n; i++)
+        vec_push(&plan->items.items[found.edges.items[i].to].after, found.edges.items[i].from);
+    for (size_t i = 0; !code && i < found.copies.n; i++) {
+        const struct access_copy *copy = &found.copies.items[i];
+        add_copy(plan, &o->uses.items[o->use_of[copy->access]], copy);
     }
-    return false;
+    if (!code && found.copies.n)
+        find_roots(plan);
+    access_order_release(&found);
+    access_graph_release(&o->graph);
+    arena_release(&o->memory);
+    return code;
 }
 
-/* Orders the uses of one variable around one of its writers: those in the same loop (or outside of
- * loops), then those in each enclosing one, for which the inner loop is one thing. */
-static bool order_writer(struct order *o, const struct use *uses, size_t n, int writer)
+int plan_order_variables(struct plan *plan, struct error *err)
 {
-    int own = frame_of(o, writer), frame = own;
-    while (frame >= 0) {
-        reach(o, frame, writer);
-        for (size_t i = 0; i < n; i++) {
-            int of = frame_of(o, uses[i].item);
-            bool here = !own || dynamic_common_frame(o->frames, own, of) == frame;
-            if (uses[i].item != writer && here && order_use(o, &uses[i], writer))
-                return true;
-        }
-        frame = frame ? o->frames->frames.items[frame].parent : -1;
-    }
-    return false;
-}
-
-static bool order_variable(struct order *o, const struct use *uses, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (uses[i].write && order_writer(o, uses, n, uses[i].item))
-            return true;
-    return false;
-}
-
-static void order_init(struct order *o, struct plan *plan)
-{
-    memset(o, 0, sizeof *o);
-    o->plan = plan;
-    o->frames = plan->dynamic;
-    o->after_of = mem_array(plan->items.n + 1, sizeof *o->after_of);
-    o->reached = mem_alloc(plan->items.n + 1);
-    collect_edges(o);
-    for (size_t i = 0; i < plan->items.n; i++)
-        for (size_t k = 0; k < plan->items.items[i].after.n; k++)
-            add_successor(o, plan->items.items[i].after.items[k], (int)i);
-}
-
-static void order_release(struct order *o, size_t n_items)
-{
-    for (size_t i = 0; i < n_items; i++)
-        vec_release((int_vec *)&o->after_of[i]);
-    mem_free(o->after_of);
-    mem_free(o->reached);
-    vec_release(&o->stack);
-    vec_release(&o->touched);
-}
-
-/* One round; true when a copy was made. */
-static bool order_once(struct plan *plan)
-{
-    use_vec uses = VEC_INIT;
+    struct order o = {.plan = plan, .memory = ARENA_INIT};
+    bool writes = false;
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &uses);
-    if (uses.n)
-        qsort(uses.items, uses.n, sizeof *uses.items, by_variable);
-    struct order o;
-    order_init(&o, plan);
-    size_t n_items = plan->items.n;
-    bool again = false;
-    for (size_t from = 0, to; from < uses.n && !again; from = to) {
-        for (to = from; to < uses.n && uses.items[to].variable == uses.items[from].variable; to++)
-            ;
-        again = order_variable(&o, uses.items + from, to - from);
-    }
-    order_release(&o, n_items);
-    vec_release(&uses);
-    return again;
-}
-
-void plan_order_variables(struct plan *plan)
-{
-    while (order_once(plan))
-        ;
+            plan_collect_uses(plan, (int)i, &o.uses);
+    for (size_t i = 0; i < o.uses.n; i++)
+        writes |= o.uses.items[i].write;
+    int code = writes ? order_all(&o, err) : 0;
+    vec_release(&o.uses);
+    return code;
 }
 
 /* ---- what must have a value ---- */

@@ -271,18 +271,55 @@ static void add_after(struct plan *plan, struct item *item, int before)
     }
 }
 
-/* `_after` names nodes that must be over before, dead or alive, if they are in the plan. */
+static void add_follows(struct plan *plan, struct item *item, int before)
+{
+    vec_push(&item->follows, before);
+    for (int i = 0; i < item->n_in; i++) {
+        int copy = plan_copy_for(plan, item, i);
+        if (copy >= 0)
+            vec_push(&plan->items.items[copy].follows, before);
+    }
+}
+
+static void bind_names(struct plan *plan, int id, const char *attr,
+                       void (*add)(struct plan *plan, struct item *item, int before))
+{
+    struct item *item = &plan->items.items[id];
+    const struct attr_value *names = item->node ? node_attr(item->node, attr) : NULL;
+    for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
+        const struct node *node = graph_find(plan->graph, names->strings[k]);
+        int before = node ? plan->item_of[node->id] : -1;
+        if (before >= 0 && before != id && !plan->items.items[before].removed)
+            add(plan, item, before);
+    }
+}
+
+/* A Variable has no item that could wait for its control inputs: who has it does. */
+static void follow_variable(struct plan *plan, int id, int node)
+{
+    const struct node *variable = graph_node(plan->graph, node);
+    for (int i = 0; node_is(variable, "Variable") && i < variable->n_controls; i++) {
+        int before = plan->item_of[variable->controls[i]];
+        if (before >= 0 && before != id && !plan->items.items[before].removed) {
+            add_after(plan, &plan->items.items[id], before);
+            add_follows(plan, &plan->items.items[id], before);
+        }
+    }
+}
+
+/* `_after` names nodes that must be over before, dead or alive, if they are in the plan; `_follows`
+ * those of which it is true because of a path through other parts. */
 static void bind_after(struct plan *plan)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
-        const struct attr_value *names = item->node ? node_attr(item->node, "_after") : NULL;
-        for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
-            const struct node *before = graph_find(plan->graph, names->strings[k]);
-            int id = before ? plan->item_of[before->id] : -1;
-            if (id >= 0 && id != (int)i && !plan->items.items[id].removed)
-                add_after(plan, item, id);
-        }
+        const struct node *node = plan->items.items[i].node;
+        bind_names(plan, (int)i, "_after", add_after);
+        bind_names(plan, (int)i, "_follows", add_after);
+        bind_names(plan, (int)i, "_follows", add_follows);
+        for (int k = 0; node && k < node->n_inputs; k++)
+            follow_variable(plan, (int)i, node->inputs[k].node);
+        for (int k = 0; node && k < node->n_controls; k++)
+            follow_variable(plan, (int)i, node->controls[k]);
     }
 }
 
@@ -305,7 +342,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         item.state = index;
         item.in = arena_alloc(&plan->memory, sizeof *item.in);
         item.in[0] = plan->fetch_values[i] = v;
-        plan_add_item(plan, &item);
+        follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
     }
     return 0;
 }

@@ -78,6 +78,7 @@ struct dynamic_frame {
 
 struct dynamic {
     struct dynamic_item *items;
+    int n_items;                      /* that there is memory for */
     VEC(struct dynamic_frame) frames; /* 0: the root */
     struct out_edge *edges;
     int threads;
@@ -184,10 +185,8 @@ struct run {
     struct error err;
 };
 
-/* dynamic_plan.c: frames as a tree. The innermost one that holds both; and the child of `outer`
- * that holds `frame` (outer itself if it is the same). */
-int dynamic_common_frame(const struct dynamic *d, int a, int b);
-int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+/* dynamic_plan.c: adds what the planner has made to what runs outside of loops. */
+void dynamic_add_item(struct plan *plan, int item);
 
 /* dynamic.c; without run->lock, between deferred_begin and deferred_end. */
 

@@ -116,7 +116,7 @@ static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
         d->frames.items[di->child_frame].n_enters++;
 }
 
-int dynamic_common_frame(const struct dynamic *d, int a, int b)
+static int common_frame(const struct dynamic *d, int a, int b)
 {
     while (a != b) { /* parents come before children */
         if (a > b)
@@ -127,7 +127,7 @@ int dynamic_common_frame(const struct dynamic *d, int a, int b)
     return a;
 }
 
-int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
+static int frame_below(const struct dynamic *d, int outer, int frame)
 {
     while (frame > outer && d->frames.items[frame].parent != outer)
         frame = d->frames.items[frame].parent;
@@ -163,9 +163,9 @@ static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, i
  * everything that enters the loop waits. */
 static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int id)
 {
-    int common = dynamic_common_frame(d, d->items[before].frame, d->items[id].frame);
-    int from = dynamic_frame_below(d, common, d->items[before].frame);
-    int to = dynamic_frame_below(d, common, d->items[id].frame);
+    int common = common_frame(d, d->items[before].frame, d->items[id].frame);
+    int from = frame_below(d, common, d->items[before].frame);
+    int to = frame_below(d, common, d->items[id].frame);
     for (size_t i = 0; i < plan->items.n; i++) {
         bool waits = to == common ? (int)i == id
                                   : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
@@ -319,11 +319,29 @@ void dynamic_connect(struct plan *plan)
         keep_holds(d, plan);
 }
 
+static void make_room(struct dynamic *d, struct plan *plan, int n)
+{
+    struct dynamic_item *items = arena_array(&plan->memory, (size_t)n + 1, sizeof *items);
+    if (d->n_items)
+        memcpy(items, d->items, (size_t)d->n_items * sizeof *items);
+    d->items = items;
+    d->n_items = n;
+}
+
+void dynamic_add_item(struct plan *plan, int item)
+{
+    struct dynamic *d = plan->dynamic;
+    if (item >= d->n_items)
+        make_room(d, plan, 2 * item + 1);
+    d->items[item].is_cheap = item_is_cheap(plan, &plan->items.items[item]);
+    place_in_frame(d, plan, item);
+}
+
 int dynamic_new(struct plan *plan, struct error *err)
 {
     struct dynamic *d = mem_alloc(sizeof *d);
     plan->dynamic = d;
-    d->items = arena_array(&plan->memory, plan->items.n + 1, sizeof *d->items);
+    make_room(d, plan, (int)plan->items.n);
     d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
     d->pool = pool_new(plan->options.device, true);
     if (!plan->options.device->is_host)

@@ -130,7 +130,9 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
 
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 {
-    if (!call->in[i]->buffer)
+    const struct call_host *host = call->executor;
+    bool is_variable = host->plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
+    if (!call->in[i]->buffer || is_variable)
         return copy_input(call, i, kept);
     tensor_share(kept, call->in[i]);
     return 0;
@@ -313,11 +315,12 @@ static int fetch_run(struct kernel_call *call)
 
 const struct kernel_code plan_fetch_code = {.run = fetch_run};
 
-/* Static plans only. */
 static int copy_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    struct tensor *out = call->out[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
     return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
 }
 

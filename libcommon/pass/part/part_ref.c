@@ -13,9 +13,6 @@ bool part_is_variable(const struct graph *graph, struct edge edge)
 bool part_takes_ref(const struct node *node, int input)
 {
     int at = 0;
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].is_ref) /* it hands the variable on */
-            return true;
     for (int i = 0; i < node->op->n_inputs && at <= input; i++) {
         const struct op_arg *arg = &node->op->inputs[i];
         if (arg->type_list_attr >= 0)

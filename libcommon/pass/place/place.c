@@ -62,11 +62,6 @@ static void join_references(struct placer *p, const struct node *node)
             place_join(p, node->inputs[at + k].node, node->id);
         at += n;
     }
-    /* What hands a reference on (a Switch of a variable) stays with it, too. */
-    for (int i = 0; i < node->n_outputs; i++)
-        for (int k = 0; node->outputs[i].is_ref && k < node->n_inputs; k++)
-            if (graph_node(p->graph, node->inputs[k].node)->outputs[node->inputs[k].slot].is_ref)
-                place_join(p, node->inputs[k].node, node->id);
 }
 
 static void join_classes(struct placer *p, const struct node *node)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The order of reads and writes of variables within a step.
+ *
+ * Each read R of a variable has a point c(R) before it, at which it sees the variable. The writes
+ * of the variable from which a path of the graph leads to R come before c(R), and c(R) comes before
+ * all others. The rule can be satisfied if and only if that is acyclic together with the graph.
+ *
+ * Values that are the variable's own memory (an Identity in a plan with planned memory) make their
+ * consumers look at the variable, too: they are *users* of the read. The users of a read, and R
+ * itself, run before the write that follows c(R) where that closes no cycle; where it would, the
+ * read is given a copy that is made at c(R).
+ *
+ * Everything else is decided by a topological order in which a write comes only when nothing else
+ * can, and of several writes the one whose name is first. So the result depends on nodes, edges and
+ * names of writes alone, never on the order in which they are listed.
+ *
+ * A loop is one node for what is outside of it: it sees variables while it runs, and no point of
+ * its own comes before it. In a loop the same is true of each read.
+ */
+#ifndef TF_GRAPH_ACCESS_H
+#define TF_GRAPH_ACCESS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct access_edge {
+    int from, to;
+};
+
+struct access {
+    int variable; /* equal if and only if the variable is the same */
+    int node;
+    bool write;
+    bool copies; /* a read outside of loops: a copy of the value would do */
+};
+
+struct access_user {
+    int access; /* a read */
+    int node;   /* that looks at the same memory, besides the read's own */
+};
+
+typedef VEC(struct access_edge) access_edge_vec;
+
+/* What is to be ordered. Nodes are numbers below n. */
+struct access_graph {
+    int n;
+    const char *const *names; /* by node */
+    const int *frame;         /* by node: the loop that it runs in; NULL: there are no loops */
+    const int *parent;        /* by frame; -1 of frame 0, the root; parents come first */
+    int n_frames;
+    access_edge_vec edges;  /* data and control, without those from an iteration to the next */
+    access_edge_vec orders; /* hold as well, but are no part of a path */
+    VEC(struct access) accesses;
+    VEC(struct access_user) users;
+};
+
+struct access_copy {
+    int access;        /* the read that is given it */
+    int after, before; /* nodes that write: the ones around the point; after may be -1 */
+};
+
+/* What makes any order of running right. */
+struct access_order {
+    access_edge_vec edges; /* to be added; a loop is meant as a whole where the other is outside */
+    VEC(struct access_copy) copies;
+};
+
+/* ERR_DATA, naming the nodes, if the rule cannot be satisfied. The caller releases both. */
+int access_order_find(const struct access_graph *graph, struct access_order *order,
+                      struct error *err);
+void access_graph_release(struct access_graph *graph);
+void access_order_release(struct access_order *order);
+
+/* The innermost loop that holds both; and the child of `outer` that holds `frame`, or outer. */
+int access_common_frame(const int *parent, int a, int b);
+int access_frame_below(const int *parent, int outer, int frame);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/access_private.h"
+
+int access_common_frame(const int *parent, int a, int b)
+{
+    while (a != b) { /* parents come before children */
+        if (a > b)
+            a = parent[a];
+        else
+            b = parent[b];
+    }
+    return a;
+}
+
+int access_frame_below(const int *parent, int outer, int frame)
+{
+    while (frame > outer && parent[frame] != outer)
+        frame = parent[frame];
+    return frame;
+}
+
+static int frame_of(const struct access_graph *graph, int node)
+{
+    return graph->frame ? graph->frame[node] : 0;
+}
+
+/* The frame below the level's that the node is in, or the level's own; -1: it is outside. */
+static int place_of(const struct access_level *level, int node)
+{
+    const struct access_graph *graph = level->graph;
+    int of = frame_of(graph, node);
+    if (of == level->frame)
+        return of;
+    if (access_common_frame(graph->parent, level->frame, of) != level->frame)
+        return -1;
+    return access_frame_below(graph->parent, level->frame, of);
+}
+
+static void find_vertices(struct access_level *level)
+{
+    const struct access_graph *graph = level->graph;
+    int n_frames = graph->frame ? graph->n_frames : 1;
+    int *loop = arena_array(&level->memory, (size_t)n_frames + 1, sizeof *loop);
+    level->vertex = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->vertex);
+    level->node = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->node);
+    memset(loop, -1, (size_t)n_frames * sizeof *loop);
+    for (int i = 0; i < graph->n; i++) {
+        int place = place_of(level, i);
+        if (place < 0) {
+            level->vertex[i] = -1;
+        } else if (place == level->frame) {
+            level->node[level->n] = i;
+            level->vertex[i] = level->n++;
+        } else {
+            if (loop[place] < 0) {
+                level->node[level->n] = i;
+                loop[place] = level->n++;
+            }
+            level->vertex[i] = loop[place];
+        }
+    }
+}
+
+static void map_edges(const struct access_level *level, const access_edge_vec *from,
+                      access_edge_vec *to)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        struct access_edge edge = {level->vertex[from->items[i].from],
+                                   level->vertex[from->items[i].to]};
+        if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
+            vec_push(to, edge);
+    }
+}
+
+/* Turns the list of edges into one by producer: those of vertex v are first[v] to first[v + 1]. */
+static void by_producer(struct access_level *level)
+{
+    size_t n = (size_t)level->n, n_edges = level->edges.n;
+    access_edge_vec sorted = VEC_INIT;
+    level->first = arena_array(&level->memory, n + 2, sizeof *level->first);
+    for (size_t i = 0; i < n_edges; i++)
+        level->first[level->edges.items[i].from + 2]++;
+    for (size_t v = 2; v <= n; v++)
+        level->first[v] += level->first[v - 1];
+    vec_reserve(&sorted, n_edges + 1);
+    sorted.n = n_edges;
+    for (size_t i = 0; i < n_edges; i++)
+        sorted.items[level->first[level->edges.items[i].from + 1]++] = level->edges.items[i];
+    vec_release(&level->edges);
+    level->edges = sorted;
+}
+
+static void find_order(struct access_level *level)
+{
+    int n = level->n, done = 0, last = n;
+    int *pending = mem_array((size_t)n + 1, sizeof *pending);
+    level->order = arena_array(&level->memory, (size_t)n + 1, sizeof *level->order);
+    for (size_t i = 0; i < level->edges.n; i++)
+        pending[level->edges.items[i].to]++;
+    for (int v = 0; v < n; v++)
+        if (!pending[v])
+            level->order[done++] = v;
+    for (int at = 0; at < done; at++)
+        for (int e = level->first[level->order[at]]; e < level->first[level->order[at] + 1]; e++)
+            if (!--pending[level->edges.items[e].to])
+                level->order[done++] = level->edges.items[e].to;
+    for (int v = 0; v < n; v++)
+        if (pending[v])
+            level->order[--last] = v;
+    mem_free(pending);
+}
+
+void access_level_init(struct access_level *level, const struct access_graph *graph, int frame)
+{
+    *level = (struct access_level){.graph = graph, .frame = frame, .memory = ARENA_INIT};
+    find_vertices(level);
+    map_edges(level, &graph->edges, &level->edges);
+    map_edges(level, &graph->orders, &level->orders);
+    by_producer(level);
+    find_order(level);
+}
+
+void access_level_release(struct access_level *level)
+{
+    vec_release(&level->edges);
+    vec_release(&level->orders);
+    arena_release(&level->memory);
+}
+
+void access_level_reach(const struct access_level *level, const int *from, int n, uint64_t *reached)
+{
+    uint64_t *at = mem_array((size_t)level->n + 1, sizeof *at); /* and what starts there */
+    memset(reached, 0, (size_t)level->n * sizeof *reached);
+    for (int i = 0; i < n; i++)
+        at[from[i]] |= (uint64_t)1 << i;
+    for (int i = 0; i < level->n; i++) {
+        int v = level->order[i];
+        uint64_t mask = at[v] | reached[v];
+        if (!mask)
+            continue;
+        for (int e = level->first[v]; e < level->first[v + 1]; e++)
+            reached[level->edges.items[e].to] |= mask;
+    }
+    mem_free(at);
+}

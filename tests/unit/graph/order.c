@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The order of reads and writes of variables within a step, on random graphs that are compared with
+ * what tests/lib/order_model.h allows, however they are declared, whatever runs them. ORDERS is how
+ * many graphs (default 300), ORDERS_SEED the first one's seed.
+ */
+#include "lib/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "exec/session/evaluate.h"
+#include "lib/cut.h"
+#include "lib/order_model.h"
+#include "pass/pass.h"
+
+#define CALLS_MAX 8
+
+enum how { STATIC, DYNAMIC, PASSES, PARTS, N_HOW };
+static const char *const hows[] = {"static", "dynamic", "after passes", "in parts"};
+
+/* The names in another graph. */
+static void find_edges(const struct graph *graph, const struct model *m, bool fetched,
+                       struct edge *edges, int *n)
+{
+    struct error err = ERROR_INIT;
+    *n = 0;
+    for (int i = 0; i < m->n; i++) {
+        bool is_fetch = m->nodes[i].op == M_FETCH;
+        if (fetched ? !is_fetch : !m->nodes[i].is_target)
+            continue;
+        const char *name = m->nodes[is_fetch ? m->nodes[i].in[0] : i].name;
+        if (graph_parse_edge(graph, name, &edges[(*n)++], &err))
+            fail_msg("%s", err.text);
+    }
+}
+
+static int run_init(struct session *session, const struct graph *graph, struct error *err)
+{
+    int targets[MODEL_VARIABLES];
+    struct step step = {.number = 1};
+    struct tensor none;
+    for (int i = 0; i < MODEL_VARIABLES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "init%d", i);
+        targets[i] = graph_find(graph, name)->id;
+    }
+    struct session_call call = {.targets = targets, .n_targets = MODEL_VARIABLES};
+    return session_run(session, &call, &step, &none, err);
+}
+
+static int call(struct session *session, const struct graph *graph, const struct edge *fetches,
+                int n_fetches, const struct edge *targets, int n_targets, double *values,
+                struct error *err)
+{
+    double x = MODEL_FED;
+    int ids[CALLS_MAX];
+    struct tensor results[CALLS_MAX], fed = tensor_borrow(FLOAT64, &SHAPE_SCALAR, &x);
+    struct step step = {.number = 2};
+    struct edge feed = EDGE_NONE;
+    for (int i = 0; i < n_targets; i++)
+        ids[i] = targets[i].node;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (node_is(graph_node(graph, (int)i), "Placeholder"))
+            feed = (struct edge){(int)i, 0};
+    struct session_call call = {.feeds = &feed,
+                                .feed_values = &fed,
+                                .n_feeds = edge_exists(feed),
+                                .fetches = fetches,
+                                .n_fetches = n_fetches,
+                                .targets = ids,
+                                .n_targets = n_targets};
+    int code = session_run(session, &call, &step, results, err);
+    for (int i = 0; !code && i < n_fetches; i++) {
+        values[i] = tensor_get_float64(&results[i], 0);
+        tensor_release(&results[i]);
+    }
+    return code;
+}
+
+/* A step of the graph, and what the variables are then. */
+static int run_graph(const struct graph *graph, const struct model *m, enum how how,
+                     struct model_result *result, struct error *err)
+{
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = fixture_device(),
+                                               .threads = 1,
+                                               .dynamic = how == DYNAMIC},
+                                      .devices = how == PARTS ? cut_devices() : NULL,
+                                      .n_devices = how == PARTS ? CUT_DEVICES : 0};
+    struct session *session = session_new(graph, &options);
+    struct edge fetches[CALLS_MAX], targets[CALLS_MAX], variables[MODEL_VARIABLES];
+    int n_fetches, n_targets;
+    find_edges(graph, m, true, fetches, &n_fetches);
+    find_edges(graph, m, false, targets, &n_targets);
+    for (int i = 0; i < MODEL_VARIABLES; i++)
+        if (graph_parse_edge(graph, m->nodes[i].name, &variables[i], err))
+            fail_msg("%s", err->text);
+    result->n = m->n_fetches + MODEL_VARIABLES;
+    int code = run_init(session, graph, err);
+    assert_int_equal(code, 0);
+    code = call(session, graph, fetches, n_fetches, targets, n_targets, result->values, err);
+    if (!code)
+        code = call(session, graph, variables, MODEL_VARIABLES, NULL, 0,
+                    result->values + m->n_fetches, err);
+    session_free(session);
+    return code;
+}
+
+static int run_after_passes(struct graph *graph, const struct model *m, struct model_result *result,
+                            struct error *err)
+{
+    struct evaluator evaluator = {.kernels = ops_kernels(), .device = fixture_device()};
+    struct fold_evaluator fold = {evaluator_run, &evaluator};
+    struct pass_options options = {.evaluator = &fold};
+    const struct pass *passes[16];
+    struct optimized optimized;
+    struct edge kept[3 * CALLS_MAX];
+    int n_fetches, n_targets, n = 0;
+    find_edges(graph, m, true, kept, &n_fetches);
+    find_edges(graph, m, false, kept + n_fetches, &n_targets);
+    for (n = n_fetches; n < n_fetches + n_targets; n++)
+        kept[n].slot = CONTROL_SLOT;
+    for (int i = 0; i < MODEL_VARIABLES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "init%d", i);
+        kept[n++] = (struct edge){graph_find(graph, name)->id, CONTROL_SLOT};
+        if (graph_parse_edge(graph, m->nodes[i].name, &kept[n++], err))
+            fail_msg("%s", err->text);
+    }
+    graph_add_entry(graph, "e", kept, n);
+    for (int i = 0; i < pass_count; i++)
+        passes[i] = &pass_list[i];
+    if (pass_optimize(graph, passes, pass_count, &options, &optimized, err))
+        fail_msg("%s", err->text);
+    int code = run_graph(optimized.graph, m, PASSES, result, err);
+    optimized_release(&optimized);
+    return code;
+}
+
+/* What writes a variable is on its device. */
+static void place(struct graph *graph, uint64_t seed)
+{
+    uint64_t n_devices = 2 + seed % (CUT_DEVICES - 1);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        cut_assign(graph, node, (int)(unit_random(&seed) % n_devices));
+        if (node_is(node, "Assign") || node_is(node, "AssignAdd"))
+            graph_set_assigned(graph, node, graph_node(graph, node->inputs[0].node)->assigned);
+    }
+}
+
+static int run(struct graph *graph, const struct model *m, enum how how, uint64_t seed,
+               struct model_result *result, struct error *err)
+{
+    struct cut cut;
+    if (how == PASSES)
+        return run_after_passes(graph, m, result, err);
+    if (how != PARTS)
+        return run_graph(graph, m, how, result, err);
+    place(graph, seed);
+    cut_open(&cut, graph);
+    int code = run_graph(cut.joined, m, how, result, err);
+    cut_close(&cut);
+    return code;
+}
+
+/* Returns whether the step could be run. */
+static bool check(const struct model *m, uint64_t seed, uint64_t declared, enum how how,
+                  struct model_result *result)
+{
+    struct str text = STR_INIT;
+    struct graph *graph;
+    struct error err = ERROR_INIT;
+    model_print(m, declared, &text);
+    if (graph_parse_text(str_text(&text), text.n, "test", ops_registry(), &graph, &err))
+        fail_msg("%s", err.text);
+    int code = run(graph, m, how, seed, result, &err);
+    if (code && model_is_possible(m))
+        fail_msg("seed %llu, %s: %s\n%s", (unsigned long long)seed, hows[how], err.text,
+                 str_text(&text));
+    if (code && !strstr(err.text, "reads and writes of variables contradict each other: "))
+        fail_msg("seed %llu, %s: %s", (unsigned long long)seed, hows[how], err.text);
+    if (!code && !model_allows(m, result))
+        fail_msg("seed %llu, %s: wrong values\n%s", (unsigned long long)seed, hows[how],
+                 str_text(&text));
+    graph_free(graph);
+    str_release(&text);
+    return !code;
+}
+
+static void random_graphs_follow_the_rule(void **state)
+{
+    const char *count = getenv("ORDERS"), *first = getenv("ORDERS_SEED");
+    uint64_t start = first ? strtoull(first, NULL, 10) : 1,
+             n = count ? strtoull(count, NULL, 10) : 300;
+    uint64_t n_refused = 0;
+    (void)state;
+    for (uint64_t seed = start; seed < start + n; seed++) {
+        struct model m;
+        struct model_result result, other;
+        model_make(&m, seed);
+        for (int how = 0; how <= PASSES; how++) {
+            bool ran = check(&m, seed, 1, (enum how)how, &result);
+            n_refused += !ran;
+            for (uint64_t declared = 2; declared < 4; declared++) {
+                assert_int_equal(check(&m, seed, declared, (enum how)how, &other), ran);
+                size_t bytes = (size_t)result.n * sizeof *result.values;
+                if (ran && memcmp(other.values, result.values, bytes))
+                    fail_msg("seed %llu, %s: what is declared first matters",
+                             (unsigned long long)seed, hows[how]);
+            }
+        }
+    }
+    print_message("%llu graphs, %llu steps refused\n", (unsigned long long)n,
+                  (unsigned long long)n_refused);
+    assert_true(n < 100 || (n_refused > 0 && n_refused < n));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_follow_the_rule),
+    };
+    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
+}

@@ -120,6 +120,42 @@ static int cholesky_gradient(struct grad *g)
     return grad_finish(g);
 }
 
+static struct edge int64_scalar(struct build *b, int64_t value)
+{
+    struct tensor t = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
+    return build_const(b, &t);
+}
+
+/* Of the diagonals below the main one, all or `lower`; of those above, none. */
+static struct edge lower_band(struct build *b, struct edge x, int64_t lower)
+{
+    struct edge band[] = {x, int64_scalar(b, lower), int64_scalar(b, 0)};
+    return build_op(b, "MatrixBandPart", band, 3, NULL, 0);
+}
+
+/* S = (s + s^T) / 2 with s = L^-T phi(L^T G) L^-1, where phi takes the lower triangle with half the
+ * diagonal and is its own transpose. D flows back; with T = (D + D^T) / 2 L^-T and
+ * P = phi(L^-1 T): dG = L P and dL = G P^T - 2 S T, the lower triangles of both. */
+static int cholesky_grad_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge l = lower_band(b, grad_input(g, 0), -1), up = lower_band(b, grad_input(g, 1), -1);
+    struct edge inverse = build_unary(b, "MatrixInverse", l), d = g->out[0];
+    struct edge half = build_scalar_like(b, d, 0.5);
+    struct edge t = build_binary(b, "Mul", half,
+                                 build_binary(b, "Add", multiply(b, d, false, inverse, true),
+                                              multiply(b, d, true, inverse, true)));
+    struct edge e = multiply(b, inverse, false, t, false);
+    struct edge p = build_binary(b, "Sub", lower_band(b, e, -1),
+                                 build_binary(b, "Mul", half, lower_band(b, e, 0)));
+    struct edge twice = build_binary(b, "Mul", build_scalar_like(b, d, 2), grad_output(g, 0));
+    struct edge to_l = build_binary(b, "Sub", multiply(b, up, false, p, true),
+                                    multiply(b, twice, false, t, false));
+    g->in[0] = lower_band(b, to_l, -1);
+    g->in[1] = lower_band(b, multiply(b, l, false, p, false), -1);
+    return grad_finish(g);
+}
+
 /* With A X = B: dB = A^-T dX and dA = -dB X^T, transposed where A was. */
 static void solve_gradients(struct grad *g, const struct attr *attrs, int n_attrs)
 {
@@ -137,12 +173,6 @@ static int solve_gradient(struct grad *g)
     const struct attr flipped = {"adjoint", attr_bool(!node_bool(g->node, "adjoint"))};
     solve_gradients(g, &flipped, 1);
     return grad_finish(g);
-}
-
-static struct edge int64_scalar(struct build *b, int64_t value)
-{
-    struct tensor t = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
-    return build_const(b, &t);
 }
 
 static int triangular_solve_gradient(struct grad *g)
@@ -208,6 +238,7 @@ const struct op_def op_CholeskyGrad = {
     .doc = "Gradient of Cholesky from its output l: symmetric.",
     .detail = "Only the lower triangles are read.",
     .shape = cholesky_grad_shape,
+    .gradient = cholesky_grad_gradient,
 };
 
 const struct op_def op_MatrixSolve = {

@@ -1,39 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batch normalization and its gradient.
+ * Batch normalization.
  */
-#include "graph/infer.h"
-#include "graph/op.h"
-#include "ops/nn/format.h"
-#include "pass/gradient/grad.h"
-
-/* All vectors from input `first` on have one element per channel; `empty`: some have none. */
-static int per_channel(struct infer *infer, int image, int first, struct shape *channels)
-{
-    const struct shape *x = infer_shape(infer, image);
-    *channels = shape_vector(SHAPE_UNKNOWN);
-    if (infer_rank(infer, image, 4))
-        return infer->err->code;
-    if (x->rank == 4)
-        channels->dims[0] = x->dims[format_channel_axis(infer->node, 4)];
-    for (int i = first; i < infer->n_in; i++) {
-        const struct shape *v = infer_shape(infer, i);
-        bool empty = v->rank == 1 && v->dims[0] == 0;
-        struct shape known = *channels;
-        if (infer_vector(infer, i))
-            return infer->err->code;
-        if (!empty && !shape_merge(&known, v, channels))
-            return infer_fail(infer, "%s must have %lld elements, one per channel, not %lld",
-                              infer->node->op->inputs[i].name, (long long)known.dims[0],
-                              (long long)v->dims[0]);
-    }
-    return 0;
-}
+#include "ops/nn/batch_norm.h"
 
 static int norm_shape(struct infer *infer)
 {
     struct shape channels;
-    if (per_channel(infer, 0, 1, &channels))
+    if (norm_per_channel(infer, 0, 1, &channels))
         return infer->err->code;
     infer->out[0] = *infer_shape(infer, 0);
     for (int i = 1; i < 5; i++)
@@ -41,14 +15,37 @@ static int norm_shape(struct infer *infer)
     return 0;
 }
 
-static int norm_grad_shape(struct infer *infer)
+static struct edge sum_of(struct build *b, struct edge x, struct edge y)
 {
-    struct shape channels;
-    if (infer_merge(infer, 0, 1, &infer->out[0]) || per_channel(infer, 1, 2, &channels))
-        return infer->err->code;
-    infer->out[1] = infer->out[2] = channels;
-    infer->out[3] = infer->out[4] = shape_vector(0);
-    return 0;
+    if (!edge_exists(x) || !edge_exists(y))
+        return edge_exists(x) ? x : y;
+    return build_binary(b, "Add", x, y);
+}
+
+/* In training the other outputs are moments of x, too: with m the mean and N positions,
+ * dx = (d mean + 2 (x - m) d variance) / N, and the unbiased variance is N / (N - 1) of the other.
+ * Mean and variance that are given have no gradient. */
+static void moments_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    if (!node_bool(g->node, "is_training"))
+        return;
+    struct edge x = grad_input(g, 0), n = norm_count(g, x, grad_input(g, 1));
+    struct edge mean = sum_of(b, g->out[1], g->out[3]), variance = g->out[2], total = g->in[0];
+    if (edge_exists(variance)) {
+        struct edge less = build_binary(b, "Sub", n, build_scalar_like(b, n, 1));
+        less = build_binary(b, "Maximum", less, build_scalar_like(b, n, 1));
+        variance = grad_mul(g, variance, grad_div(g, n, less));
+    }
+    variance = sum_of(b, variance, g->out[4]);
+    if (edge_exists(mean))
+        total = sum_of(b, total, norm_spread(g, grad_div(g, mean, n), x));
+    if (edge_exists(variance)) {
+        struct edge centred = build_binary(b, "Sub", x, norm_wide(g, grad_output(g, 3)));
+        struct edge slope = norm_wide(g, grad_scale(g, 2, grad_div(g, variance, n)));
+        total = sum_of(b, total, grad_mul(g, centred, slope));
+    }
+    g->in[0] = total;
 }
 
 static int norm_gradient(struct grad *g)
@@ -57,17 +54,16 @@ static int norm_gradient(struct grad *g)
     struct attr attrs[3];
     for (int i = 0; i < 3; i++)
         attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
-    if (!edge_exists(g->out[0]))
-        return grad_finish(g);
-    struct edge inputs[] = {g->out[0], grad_input(g, 0), grad_input(g, 1), grad_output(g, 3),
-                            grad_output(g, 4)};
-    struct edge made = build_op(&g->b, "FusedBatchNormGrad", inputs, 5, attrs, 3);
-    for (int i = 0; i < 3; i++)
-        g->in[i] = build_slot(made, i);
+    if (edge_exists(g->out[0])) {
+        struct edge inputs[] = {g->out[0], grad_input(g, 0), grad_input(g, 1), grad_output(g, 3),
+                                grad_output(g, 4)};
+        struct edge made = build_op(&g->b, "FusedBatchNormGrad", inputs, 5, attrs, 3);
+        for (int i = 0; i < 3; i++)
+            g->in[i] = build_slot(made, i);
+    }
+    moments_gradient(g);
     return grad_finish(g);
 }
-
-#define NORM_ATTRS "epsilon: float = 0.0001, " FORMAT_ATTR ", is_training: bool = true, T: floating"
 
 const struct op_def op_FusedBatchNorm = {
     .name = "FusedBatchNorm",
@@ -79,19 +75,8 @@ const struct op_def op_FusedBatchNorm = {
         "In training mean and variance are those of the batch, per channel, and the inputs of\n"
         "that name are empty; else they are the inputs. The variance that normalizes, and\n"
         "reserve_space_2, is biased; batch_variance is that times N / (N - 1). The reserve\n"
-        "outputs are for the gradient.",
+        "outputs are for the gradient. In training all outputs have gradients; a mean and a\n"
+        "variance that are given have none.",
     .shape = norm_shape,
     .gradient = norm_gradient,
-};
-
-const struct op_def op_FusedBatchNormGrad = {
-    .name = "FusedBatchNormGrad",
-    .inputs = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T",
-    .outputs = "x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, "
-               "reserve_space_4: T",
-    .attrs = NORM_ATTRS,
-    .doc = "Gradients of FusedBatchNorm with respect to x, scale and offset.",
-    .detail =
-        "The reserve inputs are FusedBatchNorm's reserve outputs; the reserve outputs are empty.",
-    .shape = norm_grad_shape,
 };

@@ -4,7 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "pass/gradient/grad.h"
+#include "ops/math/gradients.h"
 
 static int lrn_shape(struct infer *infer)
 {
@@ -36,6 +36,50 @@ static int lrn_gradient(struct grad *g)
     return grad_finish(g);
 }
 
+/* Sums over channels c - depth_radius to c + depth_radius: a product with a band of ones. */
+static struct edge neighbours(struct grad *g, struct edge x)
+{
+    struct build *b = &g->b;
+    const int64_t last = 3, rest = -1;
+    int64_t radius = node_int(g->node, "depth_radius");
+    const struct tensor width = tensor_borrow(INT64, &SHAPE_SCALAR, &radius);
+    struct edge shape = build_unary(b, "Shape", x), axis = build_scalar(b, INT32, 0);
+    struct edge channels = build_binary(b, "Gather", shape, build_ints(b, &last, 1));
+    struct edge square[] = {axis, channels, channels};
+    struct edge rows[] = {axis, build_ints(b, &rest, 1), channels};
+    struct edge size = build_op(b, "Concat", square, 3, NULL, 0);
+    struct edge ones = build_binary(b, "Fill", size, build_scalar_like(b, x, 1));
+    struct edge band[] = {ones, build_const(b, &width), build_const(b, &width)};
+    struct edge matrix = build_op(b, "MatrixBandPart", band, 3, NULL, 0);
+    struct edge flat = build_binary(b, "Reshape", x, build_op(b, "Concat", rows, 3, NULL, 0));
+    return build_binary(b, "Reshape", build_binary(b, "MatMul", flat, matrix), shape);
+}
+
+/* z = g n^-beta - 2 alpha beta x W(g y / n), with n = bias + alpha W(x^2) and W the sum over
+ * neighbours, which is its own transpose. d flows back; u = 2 alpha beta W(d x). */
+static int lrn_grad_gradient(struct grad *g)
+{
+    struct build *b = &g->b;
+    struct edge gs = grad_input(g, 0), x = grad_input(g, 1), y = grad_input(g, 2), d = g->out[0];
+    double alpha = node_float(g->node, "alpha"), beta = node_float(g->node, "beta");
+    struct edge squares = neighbours(g, build_unary(b, "Square", x));
+    struct edge n = build_binary(b, "Add", grad_scale(g, alpha, squares),
+                                 build_scalar_like(b, x, node_float(g->node, "bias")));
+    struct edge power = build_binary(b, "Pow", n, build_scalar_like(b, n, -beta));
+    struct edge u = grad_scale(g, 2 * alpha * beta, neighbours(g, grad_mul(g, d, x)));
+    struct edge share = grad_div(g, u, n), q = grad_div(g, grad_mul(g, gs, y), n);
+    struct edge direct = grad_scale(g, -2 * alpha * beta, grad_mul(g, d, neighbours(g, q)));
+    /* to n: u g y / n^2 - beta d g n^(-beta - 1) */
+    struct edge to_n =
+        build_binary(b, "Sub", grad_mul(g, share, q),
+                     grad_scale(g, beta, grad_div(g, grad_mul(g, grad_mul(g, d, gs), power), n)));
+    struct edge through = grad_scale(g, 2 * alpha, grad_mul(g, x, neighbours(g, to_n)));
+    g->in[0] = build_binary(b, "Sub", grad_mul(g, d, power), grad_mul(g, share, y));
+    g->in[1] = build_binary(b, "Add", direct, through);
+    g->in[2] = grad_neg(g, grad_mul(g, share, gs));
+    return grad_finish(g);
+}
+
 #define LRN_ATTRS                                                                                  \
     "depth_radius: int = 5 >= 0, bias: float = 1, alpha: float = 1, beta: float = 0.5, "           \
     "T: floating = float32"
@@ -59,4 +103,5 @@ const struct op_def op_LRNGrad = {
     .attrs = LRN_ATTRS,
     .doc = "Gradient of LRN from its input and output.",
     .shape = lrn_grad_shape,
+    .gradient = lrn_grad_gradient,
 };

@@ -45,6 +45,18 @@ static int max_pool_grad_shape(struct infer *infer)
     return 0;
 }
 
+static int max_pool_grad_grad_shape(struct infer *infer)
+{
+    struct shape out;
+    const struct shape *image = infer_shape(infer, 0);
+    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
+        pooled(infer, image, &out) || check(infer, &out, 1, "orig_output") ||
+        check(infer, image, 2, "grad"))
+        return infer->err->code;
+    infer->out[0] = out;
+    return 0;
+}
+
 static int avg_pool_grad_shape(struct infer *infer)
 {
     struct shape image = {4, {-1, -1, -1, -1}}, out;
@@ -75,6 +87,21 @@ static int max_pool_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_output(g, 0), g->out[0]};
     g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
+    return grad_finish(g);
+}
+
+/* Which cell is the largest does not change a little beside where it is: linear in what flows. */
+static int max_pool_grad_gradient(struct grad *g)
+{
+    struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
+    g->in[2] = with_window(g, "MaxPoolGradGrad", inputs, 3);
+    return grad_finish(g);
+}
+
+static int max_pool_grad_grad_gradient(struct grad *g)
+{
+    struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
+    g->in[2] = with_window(g, "MaxPoolGrad", inputs, 3);
     return grad_finish(g);
 }
 
@@ -114,6 +141,20 @@ const struct op_def op_MaxPoolGrad = {
     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
     .detail = "Among equals the first one in row-major order gets it all.",
     .shape = max_pool_grad_shape,
+    .gradient = max_pool_grad_gradient,
+};
+
+const struct op_def op_MaxPoolGradGrad = {
+    .name = "MaxPoolGradGrad",
+    .inputs = "orig_input: T, orig_output: T, grad: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .doc = "What flows back through MaxPoolGrad: of each window, grad where its largest value is.",
+    .detail =
+        "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
+        "row-major order counts.",
+    .shape = max_pool_grad_grad_shape,
+    .gradient = max_pool_grad_grad_gradient,
 };
 
 const struct op_def op_AvgPool = {

@@ -98,6 +98,29 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
+    static void max_grad_grad_##type(const struct planes *p, const struct plane *plane)            \
+    {                                                                                              \
+        EACH_WINDOW(p)                                                                             \
+        {                                                                                          \
+            const type *y = (const type *)plane->output + OUTPUT_AT;                               \
+            type *out = (type *)plane->result + OUTPUT_AT;                                         \
+            int64_t n = SLICE_END;                                                                 \
+            bool found[SLICE] = {false};                                                           \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = 0;                                                                        \
+            EACH_CELL                                                                              \
+            {                                                                                      \
+                const type *x = (const type *)plane->image + CELL_AT;                              \
+                const type *g = (const type *)plane->gradient + CELL_AT;                           \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                \
+                {                                                                                  \
+                    bool here = !found[i] && (x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]));     \
+                    out[i] = here ? g[i] : out[i];                                                 \
+                    found[i] |= here;                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static void avg_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
         EACH_WINDOW(p)                                                                             \
@@ -140,16 +163,18 @@ POOL_LOOPS(double)
 
 struct form {
     const char *op;
-    int n_images; /* inputs that are images: the last ones */
-    bool backward;
+    int n_images;  /* inputs that are images: the last ones */
+    bool to_image; /* the result is one as large as the input, else as the output */
+    bool of_image; /* so is what flows back */
     plane_loop *float32, *float64;
 };
 
 static const struct form forms[] = {
-    {"MaxPool", 1, false, max_float, max_double},
-    {"MaxPoolGrad", 3, true, max_grad_float, max_grad_double},
-    {"AvgPool", 1, false, avg_float, avg_double},
-    {"AvgPoolGrad", 1, true, avg_grad_float, avg_grad_double},
+    {"MaxPool", 1, false, false, max_float, max_double},
+    {"MaxPoolGrad", 3, true, false, max_grad_float, max_grad_double},
+    {"MaxPoolGradGrad", 3, false, true, max_grad_grad_float, max_grad_grad_double},
+    {"AvgPool", 1, false, false, avg_float, avg_double},
+    {"AvgPoolGrad", 1, true, false, avg_grad_float, avg_grad_double},
 };
 
 struct pool {
@@ -213,25 +238,32 @@ struct work {
 static int run_planes(void *context, int64_t begin, int64_t end)
 {
     const struct work *work = context;
-    bool backward = work->state->form->backward;
+    const struct form *form = work->state->form;
     for (int64_t i = begin; i < end; i++) {
         size_t image = (size_t)i * work->image_bytes, output = (size_t)i * work->output_bytes;
+        size_t gradient = form->of_image ? image : output;
         struct plane plane = work->first;
         plane.image = plane.image ? (const char *)plane.image + image : NULL;
         plane.output = plane.output ? (const char *)plane.output + output : NULL;
-        plane.gradient = plane.gradient ? (const char *)plane.gradient + output : NULL;
-        plane.result = (char *)plane.result + (backward ? image : output);
+        plane.gradient = plane.gradient ? (const char *)plane.gradient + gradient : NULL;
+        plane.result = (char *)plane.result + (form->to_image ? image : output);
         work->state->loop(&work->planes, &plane);
     }
     return 0;
 }
 
-static int check_output(struct kernel_call *call, const struct shape *expected, int from)
+/* That the inputs behind the first are like the output, or what flows back like the image. */
+static int check_inputs(struct kernel_call *call, const struct shape *image,
+                        const struct shape *output)
 {
-    for (int i = from; i < call->n_in; i++)
+    const struct pool *state = call->state;
+    for (int i = 1; i < call->n_in; i++) {
+        bool is_image = state->form->of_image && i == call->n_in - 1;
+        const struct shape *expected = is_image ? image : output;
         if (!shape_equal(expected, &call->in[i]->shape))
             return kernel_fail(call, "%s must be %s, not %s", call->node->op->inputs[i].name,
                                shape_text(expected), shape_text(&call->in[i]->shape));
+    }
     return 0;
 }
 
@@ -283,15 +315,15 @@ static int run(struct kernel_call *call)
     if (image_shape(call, &image) || window_solve(w, call->node, &image, call->err))
         return call->err->code;
     output = window_output(w, &image, image.dims[w->channels]);
-    if (state->form->backward && check_output(call, &output, 1))
+    if (check_inputs(call, &image, &output))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, state->form->backward ? &image : &output);
+    struct tensor *out = kernel_alloc_output(call, 0, state->form->to_image ? &image : &output);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
     set_planes(&work, &image);
     work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
                                 .output = call->n_in == 3 ? data[1] : NULL,
-                                .gradient = state->form->backward ? data[call->n_in - 1] : NULL,
+                                .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
                                 .result = out->data};
     if (!shape_count(&image) || !work.planes.block)
         return KERNEL_DONE;

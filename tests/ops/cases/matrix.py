@@ -134,7 +134,7 @@ def cholesky(g):
             else:
                 x = a
             g.op(f"CholeskyGrad/{dtype}", "CholeskyGrad", [l.astype(dtype), d], [x.astype(dtype)],
-                 tol=tol * 10)
+                 tol=tol * 10, grad2=shape == (3, 3))
     # The derivative along a symmetric direction: f(a + t s) for f = sum(w * Cholesky(a)).
     r, s, w = regular("float64", 3, 3), draw("float64", 3, 3), draw("float64", 3, 3)
     a, s, t = r @ r.T, s + s.T, 1e-5
@@ -151,7 +151,7 @@ def cholesky(g):
         """, [("", {"a": a, "w": w, "s": s}, {"slope": np.float64(slope)})], ops="Cholesky CholeskyGrad",
             tol=1e-7)
     both = np.array([[4.0, 1, -0.5], [1, 3, 0.25], [-0.5, 0.25, 2]])
-    g.op("Cholesky/differences", "Cholesky", [both], [np.linalg.cholesky(both)], symmetric=True)
+    g.op("Cholesky/differences", "Cholesky", [both], [np.linalg.cholesky(both)], symmetric=True, grad2=True)
     g.error("Cholesky/indefinite", "Cholesky", [np.array([[1.0, 0], [2, 1]])],
             "matrix 0 is not positive definite: leading minor 2")
     g.error("Cholesky/square", "Cholesky", [np.ones((2, 3))], "square, not [2,3]")

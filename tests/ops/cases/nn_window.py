@@ -88,6 +88,16 @@ def max_pool_grad(w, x, d):
     return w.crop(out)
 
 
+def max_pool_grad_grad(w, x, e):
+    p, q = w.padded(x, -np.inf), w.padded(e)
+    out = np.zeros((x.shape[0], *w.out, x.shape[3]))
+    for i, j, at in w.each():
+        flat = (x.shape[0], w.window[0] * w.window[1], x.shape[3])
+        first = p[at].reshape(flat).argmax(1)
+        out[:, i, j] = np.take_along_axis(q[at].reshape(flat), first[:, None], 1)[:, 0]
+    return out
+
+
 def avg_pool(w, x):
     p, one = w.padded(x), w.padded(np.ones(x.shape))
     out = np.zeros((x.shape[0], *w.out, x.shape[3]))
@@ -263,6 +273,7 @@ POOLS = [((2, 5, 4, 2), (2, 2), (2, 2)), ((1, 5, 4, 2), (3, 2), (1, 1)), ((1, 4,
 
 
 def pools(g):
+    own = np.random.default_rng(42)
     for dtype, layout, padding in itertools.product(FLOATS, ("NHWC", "NCHW"), ("SAME", "VALID")):
         for shape, ksize, strides in POOLS:
             w = Windows(shape, ksize, strides, padding)
@@ -272,9 +283,13 @@ def pools(g):
             attrs = attributes(layout, strides, padding, ksize)
             name, tol = f"{dtype}/{layout}-{padding}", TOL[dtype]
             image, y = to_format(x, layout), max_pool(w, x).astype(dtype)
-            g.op(f"MaxPool/{name}", "MaxPool", [image], [to_format(y, layout)], attrs)
+            g.op(f"MaxPool/{name}", "MaxPool", [image], [to_format(y, layout)], attrs, grad2=True)
             g.op(f"MaxPoolGrad/{name}", "MaxPoolGrad", [image, to_format(y, layout), to_format(d, layout)],
-                 [to_format(max_pool_grad(w, x, d).astype(dtype), layout)], attrs, tol)
+                 [to_format(max_pool_grad(w, x, d).astype(dtype), layout)], attrs, tol, grad=[2], grad2=True)
+            e = own.standard_normal(shape).round(2).astype(dtype)
+            g.op(f"MaxPoolGradGrad/{name}", "MaxPoolGradGrad",
+                 [image, to_format(y, layout), to_format(e, layout)],
+                 [to_format(max_pool_grad_grad(w, x, e).astype(dtype), layout)], attrs, tol, grad=[2], grad2=True)
             g.op(f"AvgPool/{name}", "AvgPool", [image], [to_format(avg_pool(w, x).astype(dtype), layout)],
                  attrs, tol, grad2=True)
             g.op(f"AvgPoolGrad/{name}", "AvgPoolGrad", [np.array(image.shape, np.int32), to_format(d, layout)],
@@ -290,7 +305,9 @@ def pools(g):
         ties = np.array([[1, 1], [1, 0]], dtype).reshape(1, 2, 2, 1)
         one = np.full((1, 1, 1, 1), 1, dtype)
         g.op(f"MaxPoolGrad/{dtype}/ties", "MaxPoolGrad", [ties, one, one],
-             [np.array([[1, 0], [0, 0]], dtype).reshape(1, 2, 2, 1)], a)
+             [np.array([[1, 0], [0, 0]], dtype).reshape(1, 2, 2, 1)], a, grad=[2])
+        g.op(f"MaxPoolGradGrad/{dtype}/ties", "MaxPoolGradGrad",
+             [ties, one, np.array([[5, 6], [7, 8]], dtype).reshape(1, 2, 2, 1)], [one * 5], a, grad=[2])
         special = np.array([[1, np.nan], [np.inf, 0]], dtype).reshape(1, 2, 2, 1)
         g.op(f"MaxPool/{dtype}/nan", "MaxPool", [special], [one * np.nan], a, nograd="NaN")
         infinite = np.array([[-np.inf, -np.inf], [-np.inf, -np.inf]], dtype).reshape(1, 2, 2, 1)
@@ -304,6 +321,8 @@ def pools(g):
         g.error(f"{op}/window", op, [x], "does not fit", dict(a, ksize="[1,6,1,1]"))
     g.error("MaxPoolGrad/output", "MaxPoolGrad", [x, x, y], "orig_output must be", a)
     g.error("MaxPoolGrad/grad", "MaxPoolGrad", [x, y, x], "grad must be", a)
+    g.error("MaxPoolGradGrad/output", "MaxPoolGradGrad", [x, x, x], "orig_output must be", a)
+    g.error("MaxPoolGradGrad/grad", "MaxPoolGradGrad", [x, y, y], "grad must be", a)
     g.error("AvgPoolGrad/grad", "AvgPoolGrad", [np.array(x.shape, np.int32), x], "grad must be", a)
     g.error("AvgPoolGrad/shape", "AvgPoolGrad", [np.array([1, 4, 4], np.int32), y], "4 elements", a)
 
@@ -323,8 +342,9 @@ def normalizations(g):
             y, norm, near = lrn(exact, radius, bias, alpha, beta)
             dx = d * norm**-beta - 2 * alpha * beta * exact * np.einsum("nhwk,kc->nhwc", d * y / norm, near)
             attrs = {"depth_radius": radius, "bias": bias, "alpha": alpha, "beta": beta}
-            g.op(f"LRN/{dtype}", "LRN", [x], [y.astype(dtype)], attrs, TOL[dtype])
-            g.op(f"LRNGrad/{dtype}", "LRNGrad", [d, x, y.astype(dtype)], [dx.astype(dtype)], attrs, TOL[dtype])
+            g.op(f"LRN/{dtype}", "LRN", [x], [y.astype(dtype)], attrs, TOL[dtype], grad2=True)
+            g.op(f"LRNGrad/{dtype}", "LRNGrad", [d, x, y.astype(dtype)], [dx.astype(dtype)], attrs, TOL[dtype],
+                 grad2=shape == (2, 2, 3, 7))
     g.error("LRN/rank", "LRN", [np.ones((2, 3))], "rank 4")
     g.error("LRNGrad/shapes", "LRNGrad", [np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))],
             "must be")
@@ -350,9 +370,10 @@ def normalizations(g):
             image = to_format(x, layout)
             g.op(f"FusedBatchNorm/{name}", "FusedBatchNorm", [image, scale, offset, *given],
                  [to_format(y.astype(dtype), layout), *vectors], attrs, tol,
-                 nograd="gradients of y alone are checked in the next case")
+                 grad=[0, 1, 2], grad2=shape == (2, 3, 4, 3))
             g.op(f"FusedBatchNorm/{name}-y", "FusedBatchNorm", [image, scale, offset, *given],
-                 [to_format(y.astype(dtype), layout), None, None, None, None], attrs, tol, grad=[0, 1, 2])
+                 [to_format(y.astype(dtype), layout), None, None, None, None], attrs, tol, grad=[0, 1, 2],
+                 grad2=n > 1)
             if training:
                 dx = scale * r * (d - d.mean((0, 1, 2)) - xc * r**2 * (d * xc).mean((0, 1, 2)))
             else:
@@ -360,7 +381,8 @@ def normalizations(g):
             g.op(f"FusedBatchNormGrad/{name}", "FusedBatchNormGrad",
                  [to_format(d, layout), image, scale, vectors[2], vectors[3]],
                  [to_format(dx.astype(dtype), layout), (d * xc * r).sum((0, 1, 2)).astype(dtype),
-                  d.sum((0, 1, 2), dtype=np.float64).astype(dtype), None, None], attrs, tol * 4)
+                  d.sum((0, 1, 2), dtype=np.float64).astype(dtype), None, None], attrs, tol * 4,
+                 grad2=shape == (2, 3, 4, 3))
     x, v = np.ones((1, 2, 2, 3)), np.ones(3)
     g.error("FusedBatchNorm/scale", "FusedBatchNorm", [x, np.ones(2), v, v[:0], v[:0]], "one per channel")
     g.error("FusedBatchNorm/rank", "FusedBatchNorm", [np.ones((2, 3)), v, v, v[:0], v[:0]], "rank 4")

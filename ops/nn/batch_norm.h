@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the declarations of batch normalization and of its gradient share: images [.., channels ..]
+ * beside vectors of one element per channel.
+ */
+#ifndef TF_OPS_NN_BATCH_NORM_H
+#define TF_OPS_NN_BATCH_NORM_H
+
+#include "ops/math/gradients.h"
+#include "ops/nn/format.h"
+
+#define NORM_ATTRS "epsilon: float = 0.0001, " FORMAT_ATTR ", is_training: bool = true, T: floating"
+
+/* Checks that input `image` has rank 4, and that the inputs from `first` on have one element per
+ * channel, or none; `channels` is their shape. */
+int norm_per_channel(struct infer *infer, int image, int first, struct shape *channels);
+
+/* ---- for gradient functions ---- */
+
+/* A vector so that it broadcasts with images. */
+struct edge norm_wide(struct grad *g, struct edge vector);
+/* The same, of the shape of the image. */
+struct edge norm_spread(struct grad *g, struct edge vector, struct edge image);
+/* Sums or means ("Sum", "Mean") of an image per channel. */
+struct edge norm_reduce(struct grad *g, const char *op, struct edge image);
+/* Positions per channel, a scalar of the image's type. */
+struct edge norm_count(struct grad *g, struct edge image, struct edge vector);
+
+#endif

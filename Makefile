@@ -89,7 +89,7 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install clean
+.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install install-headers clean
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -200,7 +200,9 @@ fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, 1,000 saves under a policy.
-soak: all unit
+soak:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/checkpoint/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
@@ -213,8 +215,11 @@ bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 
 # Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.
-HEADERS := $(filter-out %_private.h,$(wildcard libcommon/*/*.h libcommon/*/*/*.h)) $(wildcard ops/*.h ops/*.def)
-install: all
+# One that includes a private one is private, too.
+ALL_HEADERS := $(filter-out %_private.h %internal.h,$(wildcard libcommon/*/*.h libcommon/*/*/*.h))
+HEADERS := $(filter-out $(shell grep -lsE '(_private|internal)\.h"' $(ALL_HEADERS)),$(ALL_HEADERS)) \
+	$(wildcard ops/*.h ops/*.def)
+install: all install-headers
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
 	install -m 644 $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
@@ -229,6 +234,7 @@ install: all
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
+install-headers:
 	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
 		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
 

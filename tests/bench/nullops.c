@@ -9,7 +9,7 @@
 
 #include "exec/plan/plan.h"
 #include "graph/build.h"
-#include "lib/unit.h"
+#include "lib/random.h"
 #include "ops/ops.h"
 
 #define REPEATS 21

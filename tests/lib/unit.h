@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What most unit tests need: cmocka with the headers it forgets, random numbers that are the same
- * in each run, and the assertion that a call failed as it should.
+ * What most unit tests need: cmocka with the headers it forgets, random numbers, and the assertion
+ * that a call failed as it should.
  */
 #ifndef TF_TESTS_LIB_UNIT_H
 #define TF_TESTS_LIB_UNIT_H
@@ -15,15 +15,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static inline uint64_t unit_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
+#include "lib/random.h"
 
 /* The code that came back, the one that was stored, and the whole message. */
 #define unit_assert_error(result, err, wanted, message)                                            \

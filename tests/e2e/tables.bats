@@ -104,13 +104,30 @@ stop() {
 }
 
 @test "a row that is not in the table is an error before anything is changed" {
-    graph -D n=4 | tf-place --devices CPU:0,CPU:1 | tf-part >p.tfg
+    local bad feeds
+    printf 'task ps:%d unix:p%d\n' 0 0 1 1 >c
+    echo 'task worker:0 unix:w0' >>c
+    graph -D n=4 -D opt=adagrad | tf-place -c c | tf-part >p.tfg
+    serve ps:0
+    serve ps:1
+    work 0 --run train --feed f.rec
+    work 0 --run whole --fetch v | tf-show --json >before
     for bad in -1 1001; do
-        run bash -c "tf-exec -g p.tfg --run train --feed 'ids=[$bad]' --feed 'pairs_=[[1,2]]' \
-            --feed 'y=[0]'"
-        [ "$status" -eq 65 ]
-        [[ $output == *DynamicPartition* ]]
+        for feeds in "ids=[$bad] pairs_=[[1,2]]" "ids=[3] pairs_=[[1,$bad]]"; do
+            run work 0 --run train --feed "${feeds% *}" --feed "${feeds#* }" --feed 'y=[0]'
+            [ "$status" -eq 65 ]
+            [[ $output == *DynamicPartition* ]]
+            work 0 --run whole --fetch v | tf-show --json | cmp before
+        done
     done
+    # The slots of the rows are as they were, too: the next step goes the way it would have gone.
+    work 0 --run train --fetch loss --feed f.rec | tf-show --json >after
+    stop
+    serve ps:0
+    serve ps:1
+    work 0 --run train --feed f.rec
+    work 0 --run train --fetch loss --feed f.rec | tf-show --json | cmp after
+    stop
 }
 
 @test "a table larger than the memory of any shard trains over two, as it does in one process" {

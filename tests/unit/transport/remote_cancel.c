@@ -60,7 +60,7 @@ static void *run_loop(void *loop)
 
 struct canceller {
     struct driver_session *session;
-    atomic_bool ends;
+    atomic_bool has_cancelled, ends;
 };
 
 static void *cancel_often(void *argument)
@@ -68,9 +68,31 @@ static void *cancel_often(void *argument)
     struct canceller *c = argument;
     struct error why = ERROR_INIT;
     error_set(&why, ERR_CANCELLED, "that was all");
-    while (!atomic_load(&c->ends))
+    while (!atomic_load(&c->ends)) {
         driver_session_cancel(c->session, &why);
+        atomic_store(&c->has_cancelled, true);
+    }
     return NULL;
+}
+
+/* A step that starts after a cancellation is cancelled, one that ends well has its value; only for
+ * the one during which the first cancellation comes it is open which. */
+static bool run_cancelled(struct canceller *c, const struct session_call *call, int number)
+{
+    struct step step = {.number = number};
+    struct tensor value = TENSOR_INIT;
+    struct error err = ERROR_INIT;
+    bool was_cancelled = atomic_load(&c->has_cancelled);
+    int code = driver_session_run(c->session, call, &step, &value, &err);
+    if (code) {
+        assert_int_equal(code, ERR_CANCELLED);
+        assert_string_equal(err.text, "that was all");
+    } else {
+        assert_false(was_cancelled);
+        assert_true(tensor_get_float64(&value, 0) == -3);
+        tensor_release(&value);
+    }
+    return code != 0;
 }
 
 /* Each step ends while another thread looks for one to cancel. */
@@ -88,15 +110,15 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     struct canceller canceller = {.session = test_session_of(&cluster, graph, false)};
     struct edge fetch = {graph_find(graph, "y")->id, 0};
     struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    assert_false(run_cancelled(&canceller, &call, 0));
     assert_int_equal(pthread_create(&cancels, NULL, cancel_often, &canceller), 0);
-    for (int i = 0; i < CANCELLED; i++) {
-        struct step step = {.number = i};
-        struct tensor value = TENSOR_INIT;
-        struct error err = ERROR_INIT;
-        int code = driver_session_run(canceller.session, &call, &step, &value, &err);
-        assert_true(!code || code == ERR_CANCELLED);
-        tensor_release(&value);
+    int n_cancelled = 0;
+    for (int i = 1; i <= CANCELLED || !n_cancelled; i++) {
+        bool is_cancelled = run_cancelled(&canceller, &call, i);
+        assert_true(is_cancelled || !n_cancelled); /* it stays so */
+        n_cancelled += is_cancelled;
     }
+    assert_true(run_cancelled(&canceller, &call, CANCELLED + 1));
     atomic_store(&canceller.ends, true);
     pthread_join(cancels, NULL);
     driver_session_close(canceller.session);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -195,6 +196,13 @@ static void say_what_is_fitted(const struct tool *tool)
                  column->name);
 }
 
+static void say_missing_rows(const struct tool *tool)
+{
+    int64_t last = rows_text ? ranges_last(&request.rows) : RANGE_OPEN;
+    if (last != RANGE_OPEN && request.last_row && request.last_row < last)
+        tool_say(tool, "--rows %s: there are only %" PRId64 " rows", rows_text, request.last_row);
+}
+
 /* All rows were read when the source is open. */
 static int write_fit(struct error *err)
 {
@@ -255,10 +263,11 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = data_open(&request, &batches, err);
     if (!code)
         code = write_fit(err);
-    if (!code)
+    if (!code) {
         say_what_is_fitted(tool);
-    if (!code)
+        say_missing_rows(tool);
         code = feed(tool, batches, err);
+    }
     batches_free(batches);
     ranges_release(&request.rows);
     prep_release(&prep);

@@ -140,6 +140,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return err->code;
     struct graph *graph = NULL;
     int code = is_text ? read_text(path, &graph, err) : build(tool, path, &graph, err);
+    if (!code && !graph->nodes.n)
+        tool_say(tool, "%s: makes no node: an empty graph", program ? "-e" : n ? path : "stdin");
     if (!code)
         code = graph_write(tool->writer, graph, err);
     graph_free(graph);

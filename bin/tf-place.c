@@ -158,6 +158,18 @@ static int find_devices(struct world *world, struct error *err)
     return 0;
 }
 
+/* Costs of another graph would leave everything to estimates. */
+static void say_unused_costs(const struct tool *tool, const struct world *world,
+                             const struct graph *graph)
+{
+    double ns;
+    bool is_used = !costs_file || !graph->nodes.n;
+    for (size_t i = 0; i < graph->nodes.n && !is_used; i++)
+        is_used = costs_find(&world->costs, graph_node(graph, (int)i), &ns);
+    if (!is_used)
+        tool_say(tool, "%s: measures no node of the graph", costs_file);
+}
+
 static int place(struct tool *tool, struct stream_reader *reader, const struct world *world,
                  struct error *err)
 {
@@ -182,6 +194,7 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
     if (code)
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
+        say_unused_costs(tool, world, graph);
         print_report(&r);
         if (reports && simulates)
             print_result(tool, &result);

@@ -27,11 +27,25 @@ static bool parse_finite(const char *text, double *value)
     return number_float64(text, strlen(text), value) == NUMBER_OK && *value - *value == 0;
 }
 
-enum part_status { PART_OK, PART_UNKNOWN, PART_BAD };
+enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
+
+/* Whether the part sets what another one has set. Parts are read from the last to the first. */
+static bool is_set(const struct data_column *column, const char *part)
+{
+    enum dtype type;
+    if (dtype_parse(part, &type))
+        return column->type != DTYPE_INVALID;
+    return (str_starts(part, "scale=") && column->scale != 1) ||
+           (str_starts(part, "offset=") && column->offset != 0) ||
+           (str_starts(part, "onehot=") && column->onehot) ||
+           (str_starts(part, "shape=") && column->shape.rank != SHAPE_UNKNOWN);
+}
 
 static enum part_status parse_part(struct data_column *column, const char *part)
 {
     bool ok = true;
+    if (is_set(column, part))
+        return PART_TWICE;
     if (dtype_parse(part, &column->type))
         ok = column->type != RESOURCE && column->type != COMPLEX64;
     else if (strcmp(part, "standardize") == 0)
@@ -63,6 +77,8 @@ static int take_last_part(struct data_column *column, char *where, bool where_is
         *more = false;
         return 0;
     }
+    if (status == PART_TWICE)
+        return error_set(err, ERR_USAGE, "'%s': another part says the same", colon + 1);
     if (status)
         return error_set(err, ERR_USAGE,
                          "'%s': not a type, nor scale=S, offset=O, standardize, onehot=N or "

@@ -82,6 +82,11 @@ int64_t csv_columns_rows(const struct csv_columns *columns)
     return columns->collected;
 }
 
+int64_t csv_columns_last(const struct csv_columns *columns)
+{
+    return columns->row;
+}
+
 /* ---- the first row ---- */
 
 static bool is_missing(const char *text, size_t n)

@@ -43,6 +43,7 @@ int csv_columns_read(struct csv_columns *columns, int64_t shard, int64_t n_shard
                      struct error *err);
 
 int64_t csv_columns_rows(const struct csv_columns *columns); /* collected */
+int64_t csv_columns_last(const struct csv_columns *columns); /* row that was looked at */
 
 /* Hands over what was collected, as data_column_apply made it, and starts anew. `tensors` has a
  * place per column. */

@@ -70,7 +70,7 @@ static int load(const struct data_request *r, struct table *table, struct error 
     return code;
 }
 
-static int open_table(const struct data_request *r, struct batches **batches, struct error *err)
+static int open_table(struct data_request *r, struct batches **batches, struct error *err)
 {
     struct loaded *loaded = mem_alloc(sizeof *loaded);
     int code = load(r, &loaded->table, err);
@@ -83,6 +83,7 @@ static int open_table(const struct data_request *r, struct batches **batches, st
     loaded->batches = (struct batches){
         .next = loaded_next, .free = loaded_free, .expected = loaded->inner->expected};
     *batches = &loaded->batches;
+    r->last_row = loaded->table.last_row;
     return 0;
 }
 

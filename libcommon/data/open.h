@@ -22,7 +22,8 @@ struct data_request {
     struct ranges rows;
     struct csv_format csv; /* `rows` in it is set by data_open, `prep` and `fit` are the columns' */
     struct feeding feeding;
-    int prefetch; /* batches made ahead by a thread; 0: none */
+    int prefetch;     /* batches made ahead by a thread; 0: none */
+    int64_t last_row; /* set by data_open: the last one looked at; 0: they are still to arrive */
     /* Called before a wait for input or for the thread; may be NULL. */
     int (*wait)(void *context, struct error *err);
     void *wait_context;

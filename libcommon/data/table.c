@@ -36,6 +36,7 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
     while (more && !code)
         code = csv_columns_read(from, 0, 1, &more, err);
     table->rows = csv_columns_rows(from);
+    table->last_row = csv_columns_last(from);
     if (!code && table->rows == 0)
         code = error_set(err, ERR_DATA, "%s: no rows", table->source);
     if (!code)
@@ -73,10 +74,12 @@ static int set_column(struct table *table, int i, const struct data_column *colu
 {
     table->columns[i].name = column->name;
     int code;
-    if (raw->shape.rank == 0)
+    if (raw->shape.rank == 0) {
         code = error_set(err, ERR_DATA, "a scalar has no rows");
-    else
+    } else {
+        table->last_row = raw->shape.dims[0];
         code = select_rows(raw, rows, err);
+    }
     if (code) {
         tensor_release(raw);
         return code;

@@ -12,6 +12,7 @@ struct table {
     struct named_tensor *columns;
     int n;
     int64_t rows;
+    int64_t last_row;   /* that was looked at in the files, selected or not */
     struct arena arena; /* names that came out of a file */
 };
 

@@ -14,6 +14,13 @@ values() { # SCRIPT [STEPS]
     tf-graph -e "$1" | tf-exec --run check --steps "${2:-1}" | tf-show
 }
 
+@test "a script that makes nothing says so" {
+    echo 'return function() end' > module.lua
+    run --separate-stderr -0 tf-graph module.lua -o g.tfg
+    # shellcheck disable=SC2154  # of run
+    [ "$stderr" = "tf-graph: module.lua: makes no node: an empty graph" ]
+}
+
 @test "a script gives the same bytes in every run" {
     cat > m.lua <<'LUA'
 local layers = {}

@@ -126,6 +126,9 @@ LUA
     tf-place --devices CPU:0,CPU:1 --costs k.costs --report k.tfg 2>report | tf-show --text >p.txt
     [ "$(grep -cE '^(left|right) .*@/job:localhost/task:0/device:CPU:1' p.txt)" -eq 1 ]
     grep -q '^tf-place: a step takes 50.*; on one device 100' report
+    echo 'node other 5' >other.costs
+    tf-place --devices CPU:0,CPU:1 --costs other.costs k.tfg 2>report >p.tfg
+    [ "$(cat report)" = "tf-place: other.costs: measures no node of the graph" ]
 }
 
 @test "wrong cluster files and costs" {

@@ -65,6 +65,21 @@ function tf.flag(where, name, value)
   end
 end
 
+-- A number in [least, most], or a tensor, of which nothing is known yet; nothing is left to others.
+function tf.within_bounds(where, value, least, most)
+  if value == nil or tf.is_tensor(value) then return end
+  if type(value) ~= "number" or not (value >= least and value <= most) then
+    tf.fail("%s must be between %g and %g, not %s", where, least, most, tostring(value))
+  end
+end
+
+function tf.positive(where, value)
+  if tf.is_tensor(value) then return end
+  if type(value) ~= "number" or not (value > 0) then
+    tf.fail("%s must be above 0, not %s", where, tostring(value))
+  end
+end
+
 -- Options of a function: a table with none but the known names ("name activation bias?"); one with
 -- a question mark is true or false.
 function tf.options(where, o, known)

@@ -7,6 +7,8 @@ local tf = ...
 -- apply(variables) returns the op that updates; average(w) is the average, a variable.
 function ema(decay, o)
   o = tf.options("ema", o, "steps")
+  if decay == nil then tf.fail("ema: the decay is nil") end
+  tf.within_bounds("ema: the decay", decay, 0, 1)
   local shadows = {}
   local self = {}
   function self.average(w)

@@ -61,11 +61,22 @@ function tf.dense(g, w)
   return UnsortedSegmentSum(g.values, g.indices, tf.dim("gradient", w, 1))
 end
 
+-- A function of an optimizer that is nearly called as one of those that are asked for.
+local function check_field(key, value)
+  local known = {"update", "rows", "finish"}
+  for _, name in ipairs(known) do if key == name then return end end
+  local hint = type(key) == "string" and type(value) == "function" and tf.nearest(key, known) or ""
+  if hint ~= "" then tf.fail("minimize: the optimizer has no use for '%s'%s", key, hint) end
+end
+
 -- The optimizer: a function of variable and gradient to an update, or a table with `update` (that
 -- function), and maybe `rows` (for row-wise gradients) and `finish` (after all updates).
 local function check_optimizer(o)
   if type(o) == "function" then return {update = o} end
-  if type(o) == "table" and type(o.update) == "function" then return o end
+  if type(o) == "table" and type(o.update) == "function" then
+    for key, value in pairs(o) do check_field(key, value) end
+    return o
+  end
   tf.fail("minimize: the optimizer must be one of optim, or a function of variable and gradient")
 end
 

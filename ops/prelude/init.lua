@@ -20,6 +20,9 @@ local function dims(shape) return Const(shape, {dtype = int32, name = "shape"}) 
 function init.uniform(o)
   o = tf.options("init.uniform", o, "min max seed")
   local min, max = o.min or -0.05, o.max or 0.05
+  if type(min) == "number" and type(max) == "number" and min > max then
+    tf.fail("init.uniform: min is %g, above max, which is %g", min, max)
+  end
   return function(shape, dtype)
     return RandomUniform(dims(shape), {dtype = dtype, seed = o.seed}) * (max - min) + min
   end

@@ -31,6 +31,7 @@ end
 -- logits [n, classes]; labels: classes as whole numbers [n], or distributions [n, classes].
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
+  tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)
   return scope(o.name or "cross_entropy", function()
     if is_integer(labels.dtype) and o.smoothing then
       labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2),

@@ -16,6 +16,7 @@ local function define(name, options, formula)
         tf.fail("schedule.%s: %s must be given", name, option)
       end
     end
+    if o.steps ~= nil then tf.positive("schedule." .. name .. ": steps", o.steps) end
     return scope(o.name or name, function() return formula(o, tf.cast(o.step, float32)) end)
   end
 end

@@ -78,6 +78,7 @@ static void collect(lua_State *L, int index, const char *what, int depth)
     if (depth == LISTS_DEPTH_MAX)
         place_error(L, "%s: lists are nested more than %d deep", what, LISTS_DEPTH_MAX);
     luaL_checkstack(L, 4, "lists are nested too deeply");
+    value_check_list(L, index, what);
     lua_Integer n = (lua_Integer)lua_rawlen(L, index);
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(L, index, i);

@@ -217,6 +217,9 @@ struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr
                              const char *op);
 struct attr_value value_free_attr(lua_State *L, int index, const char *name);
 
+/* A table is a list: no named fields, and no gaps. */
+void value_check_list(lua_State *L, int index, const char *what);
+
 /* ---- call.c: ops as functions ---- */
 
 void call_open(lua_State *L);

@@ -256,7 +256,8 @@ int sandbox_message(lua_State *L)
         message = luaL_tolstring(L, 1, NULL);
     else
         message = lua_pushfstring(L, "%s:%d: error: a %s", file, line, luaL_typename(L, 1));
-    if (has_place && str_starts(message, "[prelude] "))
+    /* those of C functions have no place of their own */
+    if (has_place && (str_starts(message, "[prelude] ") || str_starts(message, "attempt to ")))
         message = lua_pushfstring(L, "%s:%d: %s", file, line, message);
     luaL_gsub(L, message, "\n", " ");
     return 1;

@@ -92,6 +92,23 @@ enum dtype value_type(lua_State *L, int index)
     return type != DTYPE_INVALID ? type : find_type(L, index, 0);
 }
 
+void value_check_list(lua_State *L, int index, const char *what)
+{
+    index = lua_absindex(L, index);
+    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
+    luaL_checkstack(L, 3, "lists are nested too deeply");
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        if (lua_type(L, -2) != LUA_TNUMBER)
+            place_error(L, "%s: a list of values has no named fields", what);
+        lua_Integer i = lua_isinteger(L, -2) ? lua_tointeger(L, -2) : 0;
+        if (i < 1 || i > n)
+            place_error(L, "%s: a list of values has no gaps: after item %lld there is none", what,
+                        (long long)n);
+        lua_pop(L, 1);
+    }
+}
+
 /* Shape by the first item of each level. */
 static struct shape measure(lua_State *L, int index, const char *what)
 {
@@ -101,8 +118,7 @@ static struct shape measure(lua_State *L, int index, const char *what)
     while (lua_type(L, -1) == LUA_TTABLE) {
         check_depth(L, shape.rank + 1);
         size_t n = lua_rawlen(L, -1);
-        if (n == 0 && (lua_pushnil(L), lua_next(L, -2)))
-            place_error(L, "%s: a list of values has no named fields", what);
+        value_check_list(L, -1, what);
         shape.dims[shape.rank++] = (int64_t)n;
         if (n == 0)
             break;

@@ -101,13 +101,11 @@ differ: float32[?,128] x float32[1,1]" ]
     [ "$(cat text)" = "hello	tensor 'Const' int32[]" ]
 }
 
-@test "100,000 nodes are built in less than a second" {
+@test "100,000 nodes are built in less than a second of computing" {
     echo 'local x = Placeholder{dtype = float32} for i = 1, 1e5 do x = Neg(x) end' >big.lua
-    local before after
-    before=$(date +%s%N)
-    tf-graph big.lua -o big.tfg
-    after=$(date +%s%N)
-    ((after - before < 1000000000)) || [ -n "${SANITIZE:-}" ]
+    local TIMEFORMAT='%U %S'
+    { time tf-graph big.lua -o big.tfg; } 2>spent
+    awk '{ exit !($1 + $2 < 1) }' spent || [ -n "${SANITIZE:-}" ]
 }
 
 @test "cond takes one branch, with what it captures, and runs nothing of the other" {

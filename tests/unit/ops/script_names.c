@@ -107,6 +107,43 @@ static void a_value_of_an_option_that_means_nothing_is_an_error(void **state)
                     "relu");
 }
 
+static void numbers_that_make_no_sense_are_errors(void **state)
+{
+    (void)state;
+    scripts_refused("variable{shape = {2}, init = init.uniform{min = 1}}",
+                    "m.lua:1: init.uniform: min is 1, above max, which is 0.05");
+    scripts_refused("clip.by_norm(Const{1.0}, -5)",
+                    "m.lua:1: clip.by_norm: the bound must be above 0, not -5");
+    scripts_refused("local w = variable{shape = {2}}\n"
+                    "minimize(nn.l2(1, {w}), optim.sgd(), {clip = 0})",
+                    "m.lua:2: clip.by_global_norm: the bound must be above 0, not 0");
+    scripts_refused("schedule.exponential{step = global_step(), rate = 1, steps = 0, decay = 1}",
+                    "m.lua:1: schedule.exponential: steps must be above 0, not 0");
+    scripts_refused(X "nn.cross_entropy(x, Const{1}, {smoothing = 2})",
+                    "m.lua:2: nn.cross_entropy: smoothing must be between 0 and 1, not 2");
+    scripts_refused("ema(1.5)", "m.lua:1: ema: the decay must be between 0 and 1, not 1.5");
+    scripts_refused("local w = variable{shape = {2}}\n"
+                    "local o = {update = optim.sgd().update, finsh = function() end}\n"
+                    "minimize(nn.l2(1, {w}), o)",
+                    "m.lua:3: minimize: the optimizer has no use for 'finsh'; did you mean "
+                    "'finish'");
+}
+
+static void lists_have_no_named_fields_and_no_gaps(void **state)
+{
+    (void)state;
+    scripts_refused("group{a = Const(1)}",
+                    "m.lua:1: control: a list of values has no named fields");
+    scripts_refused("entry.e = {Const(1), also = Const(2)}",
+                    "m.lua:1: entry.e: a list of values has no named fields");
+    scripts_refused("Reshape(Const{1, 2}, {2, y = 1})",
+                    "m.lua:1: Reshape: input 'shape': a list of values has no named fields");
+    scripts_refused("local t = {Const(1)} t[3] = Const(2) group(t)",
+                    "m.lua:1: control: a list of values has no gaps: after item 1 there is none");
+    scripts_refused("for _, w in ipairs(trainable) do end",
+                    "m.lua:1: attempt to index a function value");
+}
+
 static void a_parameter_that_nobody_reads_says_what_was_meant(void **state)
 {
     (void)state;
@@ -126,6 +163,8 @@ int main(void)
         cmocka_unit_test(what_was_set_to_nil_may_be_read),
         cmocka_unit_test(a_misspelt_option_says_what_was_meant),
         cmocka_unit_test(a_value_of_an_option_that_means_nothing_is_an_error),
+        cmocka_unit_test(numbers_that_make_no_sense_are_errors),
+        cmocka_unit_test(lists_have_no_named_fields_and_no_gaps),
         cmocka_unit_test(a_parameter_that_nobody_reads_says_what_was_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

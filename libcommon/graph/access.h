@@ -15,6 +15,8 @@
  * can, and of several writes the one whose name is first. So the result depends on nodes, edges and
  * names of writes alone, never on the order in which they are listed.
  *
+ * What never runs in the same step, because conditions exclude each other, has no order.
+ *
  * A loop is one node for what is outside of it: it sees variables while it runs, and no point of
  * its own comes before it. In a loop the same is true of each read.
  */
@@ -22,6 +24,7 @@
 #define TF_GRAPH_ACCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/vec.h"
@@ -35,6 +38,13 @@ struct access {
     int node;
     bool write;
     bool copies; /* a read outside of loops: a copy of the value would do */
+    bool taken;  /* such a read, of which a copy is made in any case */
+};
+
+/* That a predicate has gone one way; predicates are numbers. */
+struct access_condition {
+    int predicate, branch;
+    int parent; /* another one, which holds as well; -1 */
 };
 
 struct access_user {
@@ -51,8 +61,11 @@ struct access_graph {
     const int *frame;         /* by node: the loop that it runs in; NULL: there are no loops */
     const int *parent;        /* by frame; -1 of frame 0, the root; parents come first */
     int n_frames;
+    const int *condition; /* by node: under which it runs, in its frame; -1: always; or NULL */
+    const int *frame_condition; /* by frame: under which the loop does, in its parent */
+    VEC(struct access_condition) conditions;
     access_edge_vec edges;  /* data and control, without those from an iteration to the next */
-    access_edge_vec orders; /* hold as well, but are no part of a path */
+    access_edge_vec wishes; /* no part of a path; followed where they close no cycle */
     VEC(struct access) accesses;
     VEC(struct access_user) users;
 };
@@ -66,6 +79,7 @@ struct access_copy {
 struct access_order {
     access_edge_vec edges; /* to be added; a loop is meant as a whole where the other is outside */
     VEC(struct access_copy) copies;
+    VEC(int) refused; /* wishes that are not followed */
 };
 
 /* ERR_DATA, naming the nodes, if the rule cannot be satisfied. The caller releases both. */
@@ -73,6 +87,26 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
                       struct error *err);
 void access_graph_release(struct access_graph *graph);
 void access_order_release(struct access_order *order);
+
+/* For a graph that is cut, any part of which may be run at a time: wishes, one for each two writes
+ * of a variable, that can be followed together whatever is run and however else the rule is kept;
+ * and reads that are to be given a copy, so that all others can come before the writes that follow
+ * their points. The caller releases both vectors. */
+struct access_advice {
+    access_edge_vec wishes;
+    VEC(int) copies; /* accesses */
+};
+void access_advise(const struct access_graph *graph, struct access_advice *advice);
+
+/* Adds a condition; returns its number. */
+int access_condition_add(struct access_graph *graph, int predicate, int branch, int parent);
+
+#define ACCESS_BATCH 64
+
+/* By node of the frame or of a loop in it: bit i is set if a path leads there from from[i], for
+ * which each such loop is one node. 0 elsewhere. n <= ACCESS_BATCH. */
+void access_reach(const struct access_graph *graph, int frame, const int *from, int n,
+                  uint64_t *reached);
 
 /* The innermost loop that holds both; and the child of `outer` that holds `frame`, or outer. */
 int access_common_frame(const int *parent, int a, int b);

@@ -39,6 +39,38 @@ static int place_of(const struct access_level *level, int node)
     return access_frame_below(graph->parent, level->frame, of);
 }
 
+/* ---- conditions ---- */
+
+int access_condition_add(struct access_graph *graph, int predicate, int branch, int parent)
+{
+    struct access_condition condition = {predicate, branch, parent};
+    vec_push(&graph->conditions, condition);
+    return (int)graph->conditions.n - 1;
+}
+
+static int condition_of(const struct access_level *level, int node)
+{
+    const struct access_graph *graph = level->graph;
+    int place = place_of(level, node);
+    return place == level->frame ? graph->condition[node] : graph->frame_condition[place];
+}
+
+bool access_level_excludes(const struct access_level *level, int a, int b)
+{
+    const struct access_graph *graph = level->graph;
+    const struct access_condition *all = graph->conditions.items;
+    if (!graph->condition)
+        return false;
+    int of_b = condition_of(level, b);
+    for (int x = condition_of(level, a); x >= 0; x = all[x].parent)
+        for (int y = of_b; y >= 0; y = all[y].parent)
+            if (all[x].predicate == all[y].predicate && all[x].branch != all[y].branch)
+                return true;
+    return false;
+}
+
+/* ---- vertices and edges ---- */
+
 static void find_vertices(struct access_level *level)
 {
     const struct access_graph *graph = level->graph;
@@ -64,14 +96,14 @@ static void find_vertices(struct access_level *level)
     }
 }
 
-static void map_edges(const struct access_level *level, const access_edge_vec *from,
-                      access_edge_vec *to)
+static void find_edges(struct access_level *level)
 {
-    for (size_t i = 0; i < from->n; i++) {
-        struct access_edge edge = {level->vertex[from->items[i].from],
-                                   level->vertex[from->items[i].to]};
+    const access_edge_vec *all = &level->graph->edges;
+    for (size_t i = 0; i < all->n; i++) {
+        struct access_edge edge = {level->vertex[all->items[i].from],
+                                   level->vertex[all->items[i].to]};
         if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
-            vec_push(to, edge);
+            vec_push(&level->edges, edge);
     }
 }
 
@@ -117,8 +149,7 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
 {
     *level = (struct access_level){.graph = graph, .frame = frame, .memory = ARENA_INIT};
     find_vertices(level);
-    map_edges(level, &graph->edges, &level->edges);
-    map_edges(level, &graph->orders, &level->orders);
+    find_edges(level);
     by_producer(level);
     find_order(level);
 }
@@ -126,7 +157,6 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
 void access_level_release(struct access_level *level)
 {
     vec_release(&level->edges);
-    vec_release(&level->orders);
     arena_release(&level->memory);
 }
 
@@ -145,4 +175,40 @@ void access_level_reach(const struct access_level *level, const int *from, int n
             reached[level->edges.items[e].to] |= mask;
     }
     mem_free(at);
+}
+
+void access_level_drop_implied(const struct access_level *level, access_edge_vec *edges,
+                               size_t first)
+{
+    uint64_t *reached = mem_array((size_t)level->n + 1, sizeof *reached);
+    size_t kept = first;
+    for (size_t at = first; at < edges->n; at += ACCESS_BATCH) {
+        int from[ACCESS_BATCH], n = 0;
+        for (; n < ACCESS_BATCH && at + (size_t)n < edges->n; n++)
+            from[n] = level->vertex[edges->items[at + (size_t)n].from];
+        access_level_reach(level, from, n, reached);
+        for (int i = 0; i < n; i++) {
+            struct access_edge edge = edges->items[at + (size_t)i];
+            if (!(reached[level->vertex[edge.to]] >> i & 1))
+                edges->items[kept++] = edge;
+        }
+    }
+    edges->n = kept;
+    mem_free(reached);
+}
+
+void access_reach(const struct access_graph *graph, int frame, const int *from, int n,
+                  uint64_t *reached)
+{
+    struct access_level level;
+    int vertices[ACCESS_BATCH];
+    access_level_init(&level, graph, frame);
+    uint64_t *by_vertex = mem_array((size_t)level.n + 1, sizeof *by_vertex);
+    for (int i = 0; i < n; i++)
+        vertices[i] = level.vertex[from[i]];
+    access_level_reach(&level, vertices, n, by_vertex);
+    for (int i = 0; i < graph->n; i++)
+        reached[i] = level.vertex[i] < 0 ? 0 : by_vertex[level.vertex[i]];
+    mem_free(by_vertex);
+    access_level_release(&level);
 }

@@ -5,8 +5,6 @@
 #include "base/memory.h"
 #include "graph/access_private.h"
 
-#define BATCH 64 /* writes whose paths are followed at once */
-
 typedef VEC(int) int_vec;
 
 struct maker {
@@ -16,6 +14,12 @@ struct maker {
     int *users;     /* by access, and one more: of graph->users sorted by access */
     int *user;
 };
+
+static void add_hard(struct access_rule *rule, int from, int to)
+{
+    struct rule_edge edge = {from, to, .access = -1, .wish = -1};
+    vec_push(&rule->edges, edge);
+}
 
 static int frame_of(const struct access_graph *graph, int node)
 {
@@ -128,7 +132,7 @@ static void add_points(struct maker *m)
             continue;
         rule->point[m->sorted.items[i]] = may_copy ? rule->n++ : vertex_at(m, i);
         if (may_copy)
-            vec_push(&rule->edges, ((struct rule_edge){rule->n - 1, vertex_at(m, i), -1}));
+            add_hard(rule, rule->n - 1, vertex_at(m, i));
     }
 }
 
@@ -141,24 +145,26 @@ static void put_user(struct maker *m, int access, int user, int write, bool is_r
     if (user == write || user < 0)
         return;
     rule->copied[access] |= is_reached;
+    struct rule_edge edge = {user, write, .optional = true, .access = access, .wish = -1};
     if (!is_reached)
-        vec_push(&rule->edges, ((struct rule_edge){user, write, access}));
+        vec_push(&rule->edges, edge);
 }
 
-static void put_read(struct maker *m, int access, int write, const uint64_t *reached, uint64_t bit)
+static void put_read(struct maker *m, int access, int writer, const uint64_t *reached, uint64_t bit)
 {
     struct access_rule *rule = m->rule;
     const int *vertex = rule->level.vertex;
-    int read = vertex[m->graph->accesses.items[access].node], point = rule->point[access];
-    if (read == write)
+    int reader = m->graph->accesses.items[access].node, point = rule->point[access];
+    int read = vertex[reader], write = vertex[writer];
+    if (read == write || access_level_excludes(&rule->level, reader, writer))
         return;
     if (reached[read] & bit) {
         if (point != read)
-            vec_push(&rule->edges, ((struct rule_edge){write, point, -1}));
+            add_hard(rule, write, point);
         return;
     }
-    vec_push(&rule->edges, ((struct rule_edge){point, write, -1}));
-    if (point == read)
+    add_hard(rule, point, write);
+    if (point == read || m->graph->accesses.items[access].taken)
         return;
     put_user(m, access, read, write, false);
     for (int i = m->users[access]; i < m->users[access + 1]; i++) {
@@ -170,7 +176,7 @@ static void put_read(struct maker *m, int access, int write, const uint64_t *rea
 /* Orders reads around some writes; all[i] is the place of a write in `sorted`. */
 static void put_batch(struct maker *m, const int *all, int n, uint64_t *reached)
 {
-    int from[BATCH] = {0};
+    int from[ACCESS_BATCH] = {0};
     for (int i = 0; i < n; i++)
         from[i] = vertex_at(m, (size_t)all[i]);
     access_level_reach(&m->rule->level, from, n, reached);
@@ -181,7 +187,8 @@ static void put_batch(struct maker *m, const int *all, int n, uint64_t *reached)
             at--;
         for (; at < m->sorted.n && access_at(m, at)->variable == variable; at++)
             if (!access_at(m, at)->write)
-                put_read(m, m->sorted.items[at], from[i], reached, (uint64_t)1 << i);
+                put_read(m, m->sorted.items[at], access_at(m, (size_t)all[i])->node, reached,
+                         (uint64_t)1 << i);
     }
 }
 
@@ -189,20 +196,32 @@ static void put_all(struct maker *m)
 {
     struct access_rule *rule = m->rule;
     uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
-    int batch[BATCH], n = 0;
+    int batch[ACCESS_BATCH], n = 0;
     rule->writes = arena_alloc(&rule->memory, (size_t)rule->n + 1);
     for (size_t i = 0; i < m->sorted.n; i++) {
         if (!access_at(m, i)->write)
             continue;
         rule->writes[vertex_at(m, i)] = true;
         batch[n++] = (int)i;
-        if (n == BATCH) {
+        if (n == ACCESS_BATCH) {
             put_batch(m, batch, n, reached);
             n = 0;
         }
     }
     put_batch(m, batch, n, reached);
     mem_free(reached);
+}
+
+static void put_wishes(struct maker *m)
+{
+    struct access_rule *rule = m->rule;
+    for (size_t i = 0; i < m->graph->wishes.n; i++) {
+        const struct access_edge *wish = &m->graph->wishes.items[i];
+        struct rule_edge edge = {rule->level.vertex[wish->from], rule->level.vertex[wish->to],
+                                 .optional = true, .access = -1, .wish = (int)i};
+        if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
+            vec_push(&rule->edges, edge);
+    }
 }
 
 /* ---- strongly connected vertices ---- */
@@ -221,8 +240,6 @@ static void each_edge(const struct access_rule *rule, int *count, int *to)
     const struct access_level *level = &rule->level;
     for (size_t i = 0; i < level->edges.n; i++)
         add_successor(count, &level->edges.items[i], to);
-    for (size_t i = 0; i < level->orders.n; i++)
-        add_successor(count, &level->orders.items[i], to);
     for (size_t i = 0; i < rule->edges.n; i++) {
         const struct rule_edge *edge = &rule->edges.items[i];
         if (access_rule_holds(rule, edge))
@@ -233,7 +250,7 @@ static void each_edge(const struct access_rule *rule, int *count, int *to)
 struct access_successors access_rule_successors(const struct access_rule *rule)
 {
     const struct access_level *level = &rule->level;
-    size_t n = (size_t)rule->n, n_edges = level->edges.n + level->orders.n + rule->edges.n;
+    size_t n = (size_t)rule->n, n_edges = level->edges.n + rule->edges.n;
     struct access_successors s = {.first = mem_array(n + 2, sizeof *s.first),
                                   .to = mem_array(n_edges + 1, sizeof *s.to)};
     each_edge(rule, s.first, NULL);
@@ -327,6 +344,7 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
         index_users(&m);
         add_points(&m);
         put_all(&m);
+        put_wishes(&m);
         find_components(rule);
     } else {
         access_rule_release(rule);

@@ -65,6 +65,7 @@ static void item_release(struct item *item)
     }
     vec_release(&item->after);
     vec_release(&item->follows);
+    vec_release(&item->wishes);
     vec_release(&item->take);
     vec_release(&item->give);
 }

@@ -60,13 +60,12 @@ struct item {
     int64_t scratch_offset;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
-    int *in, *out;             /* values; in may be -1 (an input that is never given) */
-    struct variable **refs;    /* by input; NULL when there are none */
-    int *controls, n_controls; /* items that must be over before; they pass on deadness */
-    VEC(int) after;            /* items that must be over before, dead or alive */
-    VEC(int)
-    follows;                     /* those of them from which a path leads here that is not in the
-                                  * plan: through another device's */
+    int *in, *out;               /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;      /* by input; NULL when there are none */
+    int *controls, n_controls;   /* items that must be over before; they pass on deadness */
+    VEC(int) after;              /* items that must be over before, dead or alive */
+    VEC(int) follows;            /* some of them: a path leads from there that is not in the plan */
+    VEC(int) wishes;             /* items that are to be over before if that closes no cycle */
     VEC(struct hold) take, give; /* static plans: before and after the item */
     bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
     struct variable **checked;   /* those variables, each once, if it reads any */
@@ -148,6 +147,12 @@ void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
+
+/* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: they
+ * are not known. */
+struct access_graph;
+const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
+                                struct arena *memory);
 
 /* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
 int plan_schedule(struct plan *plan, struct error *err);

@@ -63,8 +63,8 @@ static void add_edges(struct order *o, int id)
         add_edge(o, item->controls[k], id);
     for (size_t k = 0; k < item->follows.n; k++)
         add_edge(o, item->follows.items[k], id);
-    for (size_t k = 0; k < item->after.n; k++)
-        vec_push(&o->graph.orders, ((struct access_edge){item->after.items[k], id}));
+    for (size_t k = 0; k < item->wishes.n; k++)
+        vec_push(&o->graph.wishes, ((struct access_edge){item->wishes.items[k], id}));
 }
 
 static bool is_of_alias(const struct plan *plan, const struct use *use)
@@ -86,7 +86,10 @@ static void add_access(struct order *o, int index)
             return;
     }
     bool has_value = !item->refs || !item->refs[use->input];
-    struct access access = {use->variable->id, use->item, use->write, has_value && !frame};
+    struct access access = {.variable = use->variable->id,
+                            .node = use->item,
+                            .write = use->write,
+                            .copies = has_value && !frame};
     o->use_of[o->graph.accesses.n] = index;
     vec_push(&o->graph.accesses, access);
 }
@@ -141,6 +144,21 @@ static void add_frames(struct order *o)
     o->graph.n_frames = (int)d->frames.n;
 }
 
+static void add_conditions(struct order *o)
+{
+    const struct dynamic *d = o->plan->dynamic;
+    const int *condition = d ? plan_find_conditions(o->plan, &o->graph, &o->memory) : NULL;
+    if (!condition)
+        return;
+    int *of_frame = arena_array(&o->memory, d->frames.n + 1, sizeof *of_frame);
+    memset(of_frame, -1, d->frames.n * sizeof *of_frame);
+    for (size_t i = 0; i < o->plan->items.n; i++)
+        if (d->items[i].role == ROLE_ENTER && condition[i] >= 0)
+            of_frame[d->items[i].child_frame] = condition[i];
+    o->graph.condition = condition;
+    o->graph.frame_condition = of_frame;
+}
+
 static void describe(struct order *o)
 {
     size_t n = o->plan->items.n;
@@ -153,6 +171,7 @@ static void describe(struct order *o)
     o->graph.n = (int)n;
     o->graph.names = names;
     add_frames(o);
+    add_conditions(o);
     add_accesses(o);
 }
 
@@ -211,6 +230,20 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
         dynamic_add_item(plan, id);
 }
 
+/* Wishes that contradict nothing are followed. */
+static void add_wishes(struct plan *plan, const struct access_graph *graph,
+                       const struct access_order *found)
+{
+    char *refused = mem_alloc(graph->wishes.n + 1);
+    for (size_t i = 0; i < found->refused.n; i++)
+        refused[found->refused.items[i]] = 1;
+    for (size_t i = 0; i < graph->wishes.n; i++)
+        if (!refused[i])
+            vec_push(&plan->items.items[graph->wishes.items[i].to].after,
+                     graph->wishes.items[i].from);
+    mem_free(refused);
+}
+
 static int order_all(struct order *o, struct error *err)
 {
     struct plan *plan = o->plan;
@@ -225,6 +258,8 @@ static int order_all(struct order *o, struct error *err)
     }
     if (!code && found.copies.n)
         find_roots(plan);
+    if (!code)
+        add_wishes(plan, &o->graph, &found);
     access_order_release(&found);
     access_graph_release(&o->graph);
     arena_release(&o->memory);
@@ -234,13 +269,15 @@ static int order_all(struct order *o, struct error *err)
 int plan_order_variables(struct plan *plan, struct error *err)
 {
     struct order o = {.plan = plan, .memory = ARENA_INIT};
-    bool writes = false;
-    for (size_t i = 0; i < plan->items.n; i++)
+    bool any = false;
+    for (size_t i = 0; i < plan->items.n; i++) {
         if (!plan->items.items[i].removed)
             plan_collect_uses(plan, (int)i, &o.uses);
+        any |= plan->items.items[i].wishes.n > 0;
+    }
     for (size_t i = 0; i < o.uses.n; i++)
-        writes |= o.uses.items[i].write;
-    int code = writes ? order_all(&o, err) : 0;
+        any |= o.uses.items[i].write;
+    int code = any ? order_all(&o, err) : 0;
     vec_release(&o.uses);
     return code;
 }

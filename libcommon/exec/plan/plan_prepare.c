@@ -260,25 +260,27 @@ static int bind_back_edges(struct plan *plan, struct error *err)
     return 0;
 }
 
-/* Also of what is copied for the item, as a read of it. */
-static void add_after(struct plan *plan, struct item *item, int before)
-{
-    vec_push(&item->after, before);
-    for (int i = 0; i < item->n_in; i++) {
-        int copy = plan_copy_for(plan, item, i);
-        if (copy >= 0)
-            vec_push(&plan->items.items[copy].after, before);
-    }
-}
+/* ---- what is over before ---- */
 
+/* A path of the graph leads there, though not one of the plan. Also to what is copied for the item,
+ * as a read of it. */
 static void add_follows(struct plan *plan, struct item *item, int before)
 {
+    vec_push(&item->after, before);
     vec_push(&item->follows, before);
     for (int i = 0; i < item->n_in; i++) {
         int copy = plan_copy_for(plan, item, i);
-        if (copy >= 0)
-            vec_push(&plan->items.items[copy].follows, before);
+        if (copy < 0)
+            continue;
+        vec_push(&plan->items.items[copy].after, before);
+        vec_push(&plan->items.items[copy].follows, before);
     }
+}
+
+static void add_wish(struct plan *plan, struct item *item, int before)
+{
+    (void)plan;
+    vec_push(&item->wishes, before);
 }
 
 static void bind_names(struct plan *plan, int id, const char *attr,
@@ -300,21 +302,18 @@ static void follow_variable(struct plan *plan, int id, int node)
     const struct node *variable = graph_node(plan->graph, node);
     for (int i = 0; node_is(variable, "Variable") && i < variable->n_controls; i++) {
         int before = plan->item_of[variable->controls[i]];
-        if (before >= 0 && before != id && !plan->items.items[before].removed) {
-            add_after(plan, &plan->items.items[id], before);
+        if (before >= 0 && before != id && !plan->items.items[before].removed)
             add_follows(plan, &plan->items.items[id], before);
-        }
     }
 }
 
-/* `_after` names nodes that must be over before, dead or alive, if they are in the plan; `_follows`
- * those of which it is true because of a path through other parts. */
+/* Attributes name nodes that are to be over before, dead or alive, if they are in the plan:
+ * `_follows` because of a path through other parts, `_after` if nothing speaks against it. */
 static void bind_after(struct plan *plan)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct node *node = plan->items.items[i].node;
-        bind_names(plan, (int)i, "_after", add_after);
-        bind_names(plan, (int)i, "_follows", add_after);
+        bind_names(plan, (int)i, "_after", add_wish);
         bind_names(plan, (int)i, "_follows", add_follows);
         for (int k = 0; node && k < node->n_inputs; k++)
             follow_variable(plan, (int)i, node->inputs[k].node);

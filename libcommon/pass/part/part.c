@@ -77,9 +77,10 @@ static struct edge add_over(struct cutter *c, const struct part_crossing *crossi
 }
 
 /* A read of a variable where it is, when everything else that the reader needs is there. */
-static struct edge add_read(struct cutter *c, int part, struct edge variable, int reader)
+static struct edge add_read(struct cutter *c, int part, const struct part_crossing *crossing)
 {
-    const struct node *node = graph_node(c->from, reader);
+    const struct node *node = graph_node(c->from, crossing->reader);
+    struct edge variable = part_point(c, crossing->edge, node);
     int *after = mem_array((size_t)(node->n_inputs + node->n_controls) + 1, sizeof *after);
     struct node_spec spec = {.op = "Identity", .inputs = &variable, .n_inputs = 1};
     int n = node_is(node, "Merge") ? 0 : node->n_inputs + node->n_controls;
@@ -90,15 +91,20 @@ static struct edge add_read(struct cutter *c, int part, struct edge variable, in
                                 : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
         if (part_is_variable(c->from, other))
             continue;
+        if (part_variable(c, other) >= 0) /* its value is read for the reader, too */
+            other.slot = CONTROL_SLOT;
         struct edge here = part_edge(c, other, part, node);
         if (c->err->code)
             break;
         after[spec.n_controls++] = here.node;
     }
     struct edge read = EDGE_NONE;
-    if (!c->err->code)
-        read = (struct edge){part_add(c, part, graph_node(c->from, reader), &spec), 0};
+    if (!c->err->code && edge_exists(variable))
+        read = (struct edge){part_add(c, part, node, &spec), 0};
     mem_free(after);
+    if (edge_exists(read) &&
+        part_tell_condition(c, part, read.node, c->frames->condition[node->id]))
+        return EDGE_NONE;
     return read;
 }
 
@@ -110,7 +116,7 @@ static struct edge sent_value(struct cutter *c, const struct part_crossing *cros
     if (value.slot == CONTROL_SLOT)
         return add_over(c, crossing);
     if (crossing->reader >= 0)
-        return add_read(c, crossing->from, value, crossing->reader);
+        return add_read(c, crossing->from, crossing);
     return value;
 }
 
@@ -236,7 +242,8 @@ static struct edge receive(struct cutter *c, struct edge edge, int to, const str
     const struct node *node = graph_node(c->from, edge.node);
     int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
     bool variable = part_is_variable(c->from, edge);
-    bool alone = variable && (frame != FRAME_ROOT || c->late[reader->id]);
+    bool alone =
+        (variable && frame != FRAME_ROOT) || (part_variable(c, edge) >= 0 && c->late[reader->id]);
     const struct part_crossing *known = find_crossing(c, edge, to, alone ? reader->id : -1);
     if (known)
         return (struct edge){known->value, slot};
@@ -298,7 +305,9 @@ static int connect(struct cutter *c, const struct node *node)
             part_takes_ref(node, i))
             return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
                              node_text(node), from->name, from->assigned);
-        copy->inputs[i] = part_edge(c, node->inputs[i], part, node);
+        copy->inputs[i] = c->part[from->id] == part && !part_takes_ref(node, i)
+                              ? part_point(c, node->inputs[i], node)
+                              : part_edge(c, node->inputs[i], part, node);
         if (!edge_exists(copy->inputs[i]))
             return c->err->code;
     }
@@ -338,7 +347,7 @@ static int cut(struct cutter *c)
         return c->err->code;
     for (size_t i = 0; i < from->nodes.n; i++)
         copy_node(c, graph_node(from, (int)i));
-    part_find_late(c);
+    part_find_accesses(c);
     if (part_make_loops(c))
         return c->err->code;
     for (size_t i = 0; i < from->nodes.n; i++)
@@ -371,6 +380,7 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
     int code = frames_new(graph, &c.frames, err);
     if (!code) {
         code = cut(&c);
+        part_release_accesses(&c);
         frames_free(c.frames);
     }
     if (code)

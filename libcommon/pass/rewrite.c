@@ -176,13 +176,18 @@ struct node *rewrite_copy(struct rewrite *r, const struct node *node)
     return rewrite_add(r, node, &view);
 }
 
+bool rewrite_reads(const struct rewrite *r, struct edge edge)
+{
+    return edge.slot >= 0 && graph_node(r->to, edge.node)->outputs[edge.slot].is_ref;
+}
+
 bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by)
 {
     unsigned char flags = r->flags[node->id];
     const struct node *source = graph_node(r->to, by.node);
     if (flags & (REWRITE_KEPT | REWRITE_OPAQUE | REWRITE_STATEFUL | REWRITE_STEERING))
         return false;
-    if (node->n_controls || node->n_outputs != 1)
+    if (node->n_controls || node->n_outputs != 1 || rewrite_reads(r, by))
         return false;
     if (*node->device && strcmp(node->device, source->device))
         return false;

@@ -61,6 +61,10 @@ void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
 /* Lets an edge of `to` stand for the node's output 0. */
 void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
 
+/* Whether an edge of the result is a variable: who has it reads, and another node in its place
+ * would read at another time. */
+bool rewrite_reads(const struct rewrite *r, struct edge edge);
+
 /* Whether that is allowed for a node that computes nothing: nobody relies on the node itself. */
 bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by);
 

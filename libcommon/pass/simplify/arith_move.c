@@ -7,7 +7,10 @@
 const struct node *arith_inner(const struct rewrite *r, const struct node *view, const char *op)
 {
     const struct node *inner = graph_node(r->to, view->inputs[0].node);
-    return node_is(inner, op) && !inner->n_controls && !rewrite_is_opaque(r, inner) ? inner : NULL;
+    return node_is(inner, op) && !inner->n_controls && !rewrite_is_opaque(r, inner) &&
+                   !rewrite_reads(r, inner->inputs[0])
+               ? inner
+               : NULL;
 }
 
 static const struct shape *shape_of_edge(const struct rewrite *r, struct edge edge)
@@ -40,7 +43,8 @@ static struct edge reshaped(const struct rewrite *r, struct edge edge)
         const struct node *node = graph_node(r->to, edge.node);
         bool reshapes =
             node_is(node, "Reshape") || node_is(node, "ExpandDims") || node_is(node, "Squeeze");
-        if (!reshapes || node->n_controls || rewrite_is_opaque(r, node))
+        if (!reshapes || node->n_controls || rewrite_is_opaque(r, node) ||
+            rewrite_reads(r, node->inputs[0]))
             return edge;
         /* A shape that is computed may be subject to conditions that the elements are not. */
         if (node->n_inputs > 1 && r->has_control_flow && !rewrite_value(r, node->inputs[1]))

@@ -105,7 +105,7 @@ local function updates_of(optimizer, ws, gs, checks)
   local updates = {}
   for i, w in ipairs(ws) do
     local update
-    control(checks, function()
+    tf.after(checks, function()
       scope("/" .. tf.training_scope .. "/" .. w.name, function()
         colocate(w, function() update = apply(optimizer, w, gs[i]) end)
       end)
@@ -142,7 +142,7 @@ function minimize(loss, optimizer, o)
   for _, u in ipairs(marked()) do last[#last + 1] = u end
   if optimizer.finish then
     scope("/" .. tf.training_scope, function()
-      control(updates, function() last[#last + 1] = optimizer.finish() end)
+      tf.after(updates, function() last[#last + 1] = optimizer.finish() end)
     end)
   end
   if o.global_step then

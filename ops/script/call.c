@@ -178,12 +178,23 @@ static void guess_types(struct call *c)
     }
 }
 
+/* A variable is read after what the op itself is to come after. */
+static struct edge read_input(struct call *c, struct edge edge)
+{
+    size_t n = c->s->controls.n;
+    for (int i = 0; i < c->n_controls; i++)
+        vec_push(&c->s->controls, c->controls[i].node);
+    edge = handle_value(c->L, edge);
+    c->s->controls.n = n;
+    return edge;
+}
+
 static struct edge one_input(struct call *c, int index, enum dtype type, const struct op_arg *arg,
                              const char *suffix, const char *what)
 {
     struct edge edge;
     if (handle_test(c->L, index, &edge))
-        return arg->is_ref ? edge : handle_value(c->L, edge);
+        return arg->is_ref ? edge : read_input(c, edge);
     const char *base = arena_printf(&c->s->scratch, "%s/%s%s", call_name(c), arg->name, suffix);
     return value_edge(c->L, index, type, graph_unique_name(c->s->graph, base), what);
 }

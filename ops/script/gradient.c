@@ -17,8 +17,78 @@ static struct edge *values_of(lua_State *L, int index, const char *what, int *n)
     *n = (int)s->edges.n;
     struct edge *edges = arena_array(&s->scratch, s->edges.n + 1, sizeof *edges);
     for (int i = 0; i < *n; i++)
-        edges[i] = context_route(L, s->context, handle_value(L, s->edges.items[i]));
+        edges[i] = context_route(L, s->context, handle_first_value(L, s->edges.items[i]));
     return edges;
+}
+
+struct wanted {
+    const struct edge *xs;
+    int n;
+    struct gradients_options options;
+    struct gradient *result; /* by x */
+};
+
+/* ---- variables that are read more than once ---- */
+
+/* The x's, and behind them the reads of their own that control() gave variables among them; of[k]
+ * is the x that read n_xs + k belongs to. */
+static struct edge *with_own_reads(lua_State *L, const struct edge *xs, int n_xs, int *of,
+                                   int *n_all)
+{
+    struct script *s = script_of(L);
+    struct edge *all = arena_array(&s->scratch, (size_t)n_xs + s->own_reads.n + 1, sizeof *all);
+    memcpy(all, xs, (size_t)n_xs * sizeof *all);
+    *n_all = n_xs;
+    for (size_t k = 0; k < s->own_reads.n; k++) {
+        const struct own_read *read = &s->own_reads.items[k];
+        const struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
+        for (int i = 0; i < n_xs; i++) {
+            if (xs[i].node != first.node)
+                continue;
+            if (read->context != s->context)
+                place_error(L,
+                            "gradients: %s is read again within control() in a branch or a loop; "
+                            "read it outside",
+                            node_text(graph_node(s->graph, read->variable)));
+            of[*n_all - n_xs] = i;
+            all[(*n_all)++] = read->edge;
+        }
+    }
+    return all;
+}
+
+static void add_to(struct build *b, struct gradient *sum, const struct gradient *more,
+                   struct edge x)
+{
+    if (!edge_exists(more->values))
+        return;
+    struct edge dense = gradient_dense(b, more, x);
+    if (edge_exists(sum->values))
+        dense = build_binary(b, "Add", gradient_dense(b, sum, x), dense);
+    *sum = (struct gradient){dense, EDGE_NONE};
+}
+
+/* d(ys)/dx, the sum over all reads if x is a variable. */
+static int add_all(lua_State *L, struct build *b, const struct edge *ys, const struct edge *grad_ys,
+                   int n_ys, struct wanted *w)
+{
+    struct script *s = script_of(L);
+    int *of = arena_array(&s->scratch, s->own_reads.n * (size_t)w->n + 1, sizeof *of), n;
+    struct edge *all = with_own_reads(L, w->xs, w->n, of, &n);
+    struct gradients_options options = w->options;
+    options.allow_missing |= n > w->n;
+    struct gradient *each = arena_array(&s->scratch, (size_t)n + 1, sizeof *each);
+    if (gradients_add(s->graph, ys, grad_ys, n_ys, all, n, &options, each, b->err))
+        return b->err->code;
+    for (int k = w->n; k < n; k++)
+        add_to(b, &each[of[k - w->n]], &each[k], w->xs[of[k - w->n]]);
+    bool missing = false;
+    for (int i = 0; i < w->n; i++)
+        missing |= !edge_exists(each[i].values);
+    memcpy(w->result, each, (size_t)w->n * sizeof *each);
+    if (b->failed || !missing || w->options.allow_missing)
+        return b->failed ? b->err->code : 0;
+    return gradients_add(s->graph, ys, grad_ys, n_ys, w->xs, w->n, &w->options, w->result, b->err);
 }
 
 static bool flag(lua_State *L, const char *name)
@@ -102,17 +172,17 @@ static int gradients(lua_State *L)
         b.file = options.file;
         b.line = options.line;
     }
-    struct gradient *result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *result);
+    struct wanted wanted = {xs, n_xs, options,
+                            arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result)};
     size_t first = s->graph->nodes.n;
     context_hide_open(s);
-    int code = gradients_add(s->graph, ys, n_grads ? grad_ys : NULL, n_ys, xs, n_xs, &options,
-                             result, &err);
+    int code = add_all(L, &b, ys, n_grads ? grad_ys : NULL, n_ys, &wanted);
     context_show_open(s);
     if (code)
         place_error(L, "%s", err.text);
     lua_createtable(L, n_xs, 0);
     for (int i = 0; i < n_xs; i++) {
-        push_gradient(L, &b, &result[i], xs[i], rows);
+        push_gradient(L, &b, &wanted.result[i], xs[i], rows);
         lua_rawseti(L, 5, i + 1);
     }
     guard_new_nodes(s, first);

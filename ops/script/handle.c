@@ -54,13 +54,21 @@ int handle_push_outputs(lua_State *L, const struct node *node)
     return node->n_outputs;
 }
 
-struct edge handle_value(lua_State *L, struct edge edge)
+struct edge handle_first_value(lua_State *L, struct edge edge)
 {
     struct script *s = script_of(L);
     if (edge.slot == CONTROL_SLOT)
         place_error(L, "%s has no output", node_text(graph_node(s->graph, edge.node)));
     const struct variable_note *variable = variable_of(s, edge.node);
     return variable && edge_exists(variable->read) ? variable->read : edge;
+}
+
+struct edge handle_value(lua_State *L, struct edge edge)
+{
+    const struct script *s = script_of(L);
+    struct edge first = handle_first_value(L, edge);
+    bool is_read = first.node != edge.node && s->controls.n && !s->shares_reads;
+    return is_read ? variable_own_read(L, edge) : first;
 }
 
 static void collect(lua_State *L, int index, const char *what, int depth)

@@ -36,6 +36,15 @@ struct variable_note {
     int first, last;     /* the nodes that were made with it and bear its name */
 };
 
+/* A read of a variable in the scope of control(). */
+struct own_read {
+    int variable; /* node */
+    int context;
+    const int *controls;
+    int n_controls;
+    struct edge edge;
+};
+
 enum context_kind { CONTEXT_ROOT, CONTEXT_COND, CONTEXT_LOOP };
 
 /* A control-flow context: one branch of a cond, or a while loop (context.c). */
@@ -79,6 +88,7 @@ struct script {
 
     VEC(struct note) notes; /* by node id */
     VEC(struct variable_note) variables;
+    VEC(struct own_read) own_reads;
     VEC(struct context) contexts;
     VEC(struct edge) captures;
     VEC(int) open; /* nodes whose missing input is hidden */
@@ -92,6 +102,7 @@ struct script {
     const char *container;
     int leader; /* node to colocate with, or -1 */
     VEC(int) controls;
+    bool shares_reads; /* nothing that is in `controls` changes a variable */
     struct map scopes; /* names of scopes in use */
 
     VEC(struct named_edges) entries;
@@ -170,8 +181,11 @@ void handle_push(lua_State *L, struct edge edge); /* CONTROL_SLOT: an op */
 bool handle_test(lua_State *L, int index, struct edge *edge);
 struct edge handle_check(lua_State *L, int index, const char *what);
 int handle_push_outputs(lua_State *L, const struct node *node); /* returns their number */
-/* The edge to use for the handle's value: a variable's read; never an op. */
+/* The edge to use for the handle's value: of a variable its read, in the scope of control() one of
+ * its own; never an op. */
 struct edge handle_value(lua_State *L, struct edge edge);
+/* The same, but of a variable the read that comes before all that changes it. */
+struct edge handle_first_value(lua_State *L, struct edge edge);
 /* Tensors and ops of the handle or table of handles (nested) at `index` onto script->edges. */
 void handle_collect(lua_State *L, int index, const char *what);
 
@@ -190,6 +204,7 @@ struct new_node {
     const char *device; /* NULL: the one in force */
     int context;        /* -1: the current one, and inputs are routed into it */
     bool seeded;
+    bool is_read; /* the input is a variable, which is there in every context */
 };
 
 /* Raises a Lua error with the place when the graph refuses it. */
@@ -255,6 +270,8 @@ void variable_open(lua_State *L);
 void variable_adopt(struct script *s); /* those of a graph that was read */
 void variable_finish(lua_State *L);    /* the entries init and ready */
 const struct variable_note *variable_of(struct script *s, int node); /* or NULL */
+/* A read of the variable after all controls in force. */
+struct edge variable_own_read(lua_State *L, struct edge variable);
 
 void gradient_open(lua_State *L);
 

@@ -50,8 +50,10 @@ static struct edge *route_inputs(lua_State *L, const struct new_node *what, cons
     struct edge *inputs = arena_array(&s->scratch, (size_t)what->n_inputs + 1, sizeof *inputs);
     bool free = true, writes = false;
     for (int i = 0; i < what->n_inputs; i++) {
-        bool is_ref = i < op->n_inputs && op->inputs[i].is_ref;
+        bool is_ref = what->is_read || (i < op->n_inputs && op->inputs[i].is_ref);
         inputs[i] = what->inputs[i];
+        if (what->is_read)
+            continue;
         if (is_ref && edge_exists(inputs[i]))
             writes |= context_route_ref(L, s->context, inputs[i]);
         else if (edge_exists(inputs[i]))

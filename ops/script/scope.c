@@ -14,12 +14,13 @@ struct saved {
     int leader, context;
     size_t n_controls;
     int *controls;
+    bool shares_reads;
 };
 
 static struct saved save(struct script *s)
 {
     struct saved saved = {s->scope,   s->device,     s->container, s->leader,
-                          s->context, s->controls.n, NULL};
+                          s->context, s->controls.n, NULL,         s->shares_reads};
     if (s->controls.n)
         saved.controls = arena_copy(&s->arena, s->controls.items, s->controls.n * sizeof(int));
     return saved;
@@ -32,6 +33,7 @@ static void restore(struct script *s, const struct saved *saved)
     s->container = saved->container;
     s->leader = saved->leader;
     s->context = saved->context;
+    s->shares_reads = saved->shares_reads;
     s->controls.n = 0;
     for (size_t i = 0; i < saved->n_controls; i++)
         vec_push(&s->controls, saved->controls[i]);
@@ -136,16 +138,29 @@ static int with_container(lua_State *L)
     return call_and_restore(L, &saved);
 }
 
-static int with_control(lua_State *L)
+static int call_after(lua_State *L, bool shares_reads)
 {
     struct script *s = script_of(L);
     check_function(L, "control");
     struct saved saved = save(s);
+    s->shares_reads = shares_reads;
     s->edges.n = 0;
     handle_collect(L, 1, "control");
     for (size_t i = 0; i < s->edges.n; i++)
         vec_push(&s->controls, s->edges.items[i].node);
     return call_and_restore(L, &saved);
+}
+
+static int with_control(lua_State *L)
+{
+    return call_after(L, false);
+}
+
+/* tf.after({ops}, f): as control, but variables are read as they are outside: for ops that change
+ * none of those that f reads. */
+static int with_after(lua_State *L)
+{
+    return call_after(L, true);
 }
 
 static int with_colocate(lua_State *L)
@@ -192,6 +207,7 @@ void scope_open(lua_State *L)
     set_function(L, "control", with_control);
     set_function(L, "colocate", with_colocate);
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "after", with_after);
     set_function(L, "outside", with_outside);
     set_function(L, "scope_unique", unique);
     set_function(L, "scope_current", current);

@@ -112,6 +112,7 @@ void script_free(struct script *s)
     vec_release(&s->captures);
     vec_release(&s->open);
     vec_release(&s->controls);
+    vec_release(&s->own_reads);
     vec_release(&s->entries);
     vec_release(&s->aliases);
     vec_release(&s->parameters);

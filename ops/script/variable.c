@@ -19,6 +19,41 @@ static void add_note(struct script *s, struct variable_note what)
     vec_push(&s->variables, what);
 }
 
+static bool is_in_force(const struct script *s, const struct own_read *read, int variable)
+{
+    return read->variable == variable && read->context == s->context &&
+           (size_t)read->n_controls == s->controls.n &&
+           !memcmp(read->controls, s->controls.items, s->controls.n * sizeof(int));
+}
+
+/* Reads after the same nodes see the same, and are one. */
+struct edge variable_own_read(lua_State *L, struct edge variable)
+{
+    struct script *s = script_of(L);
+    for (size_t i = s->own_reads.n; i-- > 0;)
+        if (is_in_force(s, &s->own_reads.items[i], variable.node))
+            return s->own_reads.items[i].edge;
+    size_t n = s->controls.n;
+    const char *name = graph_node(s->graph, variable.node)->name;
+    struct own_read read = {.variable = variable.node,
+                            .context = s->context,
+                            .controls = arena_copy(&s->arena, s->controls.items, n * sizeof(int)),
+                            .n_controls = (int)n};
+    struct new_node what = {
+        .op = "Identity",
+        .name = graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/read", name)),
+        .inputs = &variable,
+        .n_inputs = 1,
+        .context = -1,
+        .is_read = true};
+    int leader = s->leader;
+    s->leader = variable.node;
+    read.edge = (struct edge){node_make(L, &what)->id, 0};
+    s->leader = leader;
+    vec_push(&s->own_reads, read);
+    return read.edge;
+}
+
 void variable_adopt(struct script *s)
 {
     node_adopt(s);

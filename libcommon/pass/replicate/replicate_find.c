@@ -143,7 +143,8 @@ static void add_pushed(struct replicator *r, struct edge edge, const char *varia
 
 static bool comes_from_worker(const struct replicator *r, int node)
 {
-    return has(r, node, FACT_MARKED) || (has(r, node, FACT_OUTSIDE) && !has(r, node, FACT_DOWN));
+    return has(r, node, FACT_MARKED) ||
+           (has(r, node, FACT_OUTSIDE) && !has(r, node, FACT_DOWN | FACT_WRITTEN));
 }
 
 /* From a writer up to what the worker has to push. */
@@ -164,6 +165,20 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
             else if (!node_is(graph_node(r->from, node->controls[i]), "Variable"))
                 push_todo(r, node->controls[i], FACT_UPDATE);
         }
+    }
+}
+
+/* What comes after a write is no worker's, whatever else it depends on: writes are the update. */
+static void find_written(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        unsigned facts = is_stateless_writer(r, node) ? FACT_WRITTEN : 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            facts |= r->facts[node->inputs[k].node] & FACT_WRITTEN;
+        for (int k = 0; k < node->n_controls; k++)
+            facts |= r->facts[node->controls[k]] & FACT_WRITTEN;
+        r->facts[node->id] |= facts;
     }
 }
 
@@ -332,6 +347,7 @@ int replicate_find(struct replicator *r)
         return r->err->code;
     find_dependence(r);
     find_initial(r);
+    find_written(r);
     find_update(r);
     find_kept(r);
     find_after(r);

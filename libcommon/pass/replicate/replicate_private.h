@@ -16,17 +16,18 @@
 #define WORKER_DEVICE "/job:worker/task:*"
 
 enum node_fact {
-    FACT_NEEDED = 1 << 0,   /* by the entry that trains */
-    FACT_MARKED = 1 << 1,   /* hands over a gradient */
-    FACT_DOWN = 1 << 2,     /* depends on a gradient */
-    FACT_OUTSIDE = 1 << 3,  /* depends on what a worker is fed, or on control flow */
-    FACT_WRITER = 1 << 4,   /* changes a variable in the update */
-    FACT_UPDATE = 1 << 5,   /* has a version in the update */
-    FACT_KEPT = 1 << 6,     /* has a version outside of it, too */
-    FACT_SHARD = 1 << 7,    /* that version is beside variables */
-    FACT_AFTER = 1 << 8,    /* comes after an update of the same step */
-    FACT_INITIAL = 1 << 9,  /* only initial values need it */
-    FACT_CONTROLS = 1 << 10 /* pushes wait for it */
+    FACT_NEEDED = 1 << 0,    /* by the entry that trains */
+    FACT_MARKED = 1 << 1,    /* hands over a gradient */
+    FACT_DOWN = 1 << 2,      /* depends on a gradient */
+    FACT_OUTSIDE = 1 << 3,   /* depends on what a worker is fed, or on control flow */
+    FACT_WRITER = 1 << 4,    /* changes a variable in the update */
+    FACT_UPDATE = 1 << 5,    /* has a version in the update */
+    FACT_KEPT = 1 << 6,      /* has a version outside of it, too */
+    FACT_SHARD = 1 << 7,     /* that version is beside variables */
+    FACT_AFTER = 1 << 8,     /* comes after an update of the same step */
+    FACT_INITIAL = 1 << 9,   /* only initial values need it */
+    FACT_CONTROLS = 1 << 10, /* pushes wait for it */
+    FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
 };
 
 /* What is pushed, with one variable. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finding and loading the module of a device. The libraries that a module brings (OpenBLAS, OpenMP)
- * read the environment in their constructors, so what is to be chosen for the machine is set just
- * before loading and taken away afterwards; what the user set is left as it is.
+ * read the environment in their constructors, so they find another one while they are loaded, in
+ * which the machine's choices stand besides; what the user set is left as it is.
  */
 #include "exec/device/device.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,26 +82,45 @@ static void catch_failing_new(void)
  * more than what lies between two parallel kernels of a step. */
 #define SPIN_COUNT "4000"
 
-/* A setting that the library to be loaded reads; false: it is none, or the user's own. */
-static bool set_default(const char *name, const char *value)
+/* Whether the library to be loaded is told: the user has no setting of that name. */
+static bool is_default(const char *name, const char *value)
 {
-    if (!value || getenv(name))
-        return false;
-    setenv(name, value, 0);
-    return true;
+    return value && !getenv(name);
+}
+
+/* The environment with more entries in front. It stays for ever, as other threads may be in getenv
+ * at any time, for which setenv would take it away; each has the one made before behind its end. */
+static char **environment_with(char *const *entries, int n)
+{
+    static char **made; /* by whoever loads, one at a time */
+    int n_old = 0;
+    while (environ[n_old])
+        n_old++;
+    char **both = mem_array((size_t)(n + n_old) + 2, sizeof *both);
+    memcpy(both, entries, (size_t)n * sizeof *both);
+    memcpy(both + n, environ, (size_t)n_old * sizeof *both);
+    both[n + n_old + 1] = (char *)made;
+    return made = both;
 }
 
 static void *load(const char *path, const char *blas)
 {
+    static char coretype[64], spin[] = "GOMP_SPINCOUNT=" SPIN_COUNT;
+    char *entries[2], **usual = environ;
+    int n = 0;
     catch_failing_new();
-    bool has_blas = set_default("OPENBLAS_CORETYPE", blas);
-    bool has_spin = !getenv("OMP_WAIT_POLICY") && set_default("GOMP_SPINCOUNT", SPIN_COUNT);
+    if (is_default("OPENBLAS_CORETYPE", blas)) {
+        snprintf(coretype, sizeof coretype, "OPENBLAS_CORETYPE=%s", blas);
+        entries[n++] = coretype;
+    }
+    if (!getenv("OMP_WAIT_POLICY") && is_default("GOMP_SPINCOUNT", SPIN_COUNT))
+        entries[n++] = spin;
+    if (n)
+        __atomic_store_n(&environ, environment_with(entries, n), __ATOMIC_RELEASE);
     /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
     void *module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-    if (has_blas)
-        unsetenv("OPENBLAS_CORETYPE");
-    if (has_spin)
-        unsetenv("GOMP_SPINCOUNT");
+    if (n)
+        __atomic_store_n(&environ, usual, __ATOMIC_RELEASE);
     return module;
 }
 

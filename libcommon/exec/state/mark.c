@@ -11,14 +11,14 @@ void variable_marks_place(const variable_vec *variables, struct variable_marks *
     for (size_t i = 0; i < variables->n; i++) {
         struct variable *v = variables->items[i];
         struct variable_mark *mark = &marks->items[marks->n];
-        if (!v->initialized)
-            continue;
-        pthread_mutex_lock(&v->lock);
+        pthread_mutex_lock(&v->lock); /* what its last writer has left is seen from here on */
         BUG_ON(v->mark);
-        *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
-        v->mark = mark;
+        if (v->initialized) {
+            *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
+            v->mark = mark;
+            marks->n++;
+        }
         pthread_mutex_unlock(&v->lock);
-        marks->n++;
     }
 }
 

@@ -162,16 +162,30 @@ static void local_reduce(struct collective *collective, const struct collective_
     conclude_all(group);
 }
 
+static bool is_empty(const struct local_round *round)
+{
+    for (int k = 0; k < MEMBERS_MAX; k++)
+        if (round->parts[k].waiter)
+            return false;
+    return true;
+}
+
 static bool local_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct local_group *group = ((struct member *)collective)->group;
     bool found = false;
     pthread_mutex_lock(&group->lock);
     for (size_t i = 0; i < group->rounds.n && !found; i++) {
-        struct local_part *part = &group->rounds.items[i]->parts[collective->rank];
+        struct local_round *round = group->rounds.items[i];
+        struct local_part *part = &round->parts[collective->rank];
         found = part->waiter == waiter;
-        if (found)
-            part_release(part);
+        if (!found)
+            continue;
+        part_release(part);
+        if (is_empty(round)) {
+            group->rounds.items[i] = vec_pop(&group->rounds);
+            local_round_free(round);
+        }
     }
     pthread_mutex_unlock(&group->lock);
     return found;

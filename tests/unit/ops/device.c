@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -27,7 +28,9 @@ static struct device *open_cpu(int threads)
 static void test_choice(void **state)
 {
     (void)state;
+    char **before = environ; /* other threads may be reading it */
     struct device *device = open_cpu(1);
+    assert_ptr_equal(environ, before);
 #ifdef __x86_64__
     /* Left to itself OpenBLAS takes older kernels than the machine can run. */
     __builtin_cpu_init();

@@ -30,6 +30,46 @@ static void test_cancelled(void **state)
     members_stop(&all);
 }
 
+struct local_answer {
+    struct collective_waiter waiter; /* first */
+    double value;
+};
+
+static void note_value(struct collective_waiter *waiter, const struct tensor *values, int members,
+                       const struct error *err)
+{
+    assert_null(err);
+    assert_int_equal(members, 2);
+    ((struct local_answer *)waiter)->value = tensor_get_float64(&values[0], 0);
+}
+
+/* Among threads: nothing is left of a meeting that all have left, not even what it was for. */
+static void test_cancelled_by_all(void **state)
+{
+    static const enum collective_kind sum = COLLECTIVE_SUM, mean = COLLECTIVE_MEAN;
+    struct collective *members[2];
+    struct local_answer answers[2] = {{.waiter.done = note_value}, {.waiter.done = note_value}};
+    struct tensor values[2];
+    (void)state;
+    collective_local_new(2, members);
+    for (int k = 0; k < 2; k++)
+        fill(&values[k], FLOAT32, &SHAPE_SCALAR, k);
+    double total = tensor_get_float64(&values[0], 0) + tensor_get_float64(&values[1], 0);
+    struct collective_call call = {{"g", 1, 0}, &values[0], &mean, 1, false};
+    members[0]->reduce(members[0], &call, &answers[0].waiter);
+    assert_true(members[0]->cancel(members[0], &answers[0].waiter));
+    for (int k = 0; k < 2; k++) {
+        call = (struct collective_call){{"g", 1, 0}, &values[k], &sum, 1, false};
+        members[k]->reduce(members[k], &call, &answers[k].waiter);
+    }
+    assert_true(total != 0);
+    for (int k = 0; k < 2; k++) {
+        assert_true(answers[k].value == total);
+        tensor_release(&values[k]);
+        members[k]->free(members[k]);
+    }
+}
+
 /* What all know in the end. */
 static void check_last(const struct members *all, int64_t expected)
 {
@@ -93,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled_by_all),
         cmocka_unit_test(test_end_between_steps),
         cmocka_unit_test(test_end_after_what_was_begun),
     };

@@ -82,6 +82,7 @@ int graph_rename(struct graph *graph, struct node *node, const char *name, struc
 void graph_add_control(struct graph *graph, struct node *node, int control)
 {
     int n = node->n_controls, at = n;
+    BUG_ON(control < 0);
     while (at > 0 && node->controls[at - 1] > control)
         at--;
     if (at > 0 && node->controls[at - 1] == control)

@@ -22,6 +22,8 @@ static struct edge *values_of(lua_State *L, int index, const char *what, int *n)
 }
 
 struct wanted {
+    const struct edge *ys, *grad_ys; /* grad_ys may be NULL */
+    int n_ys;
     const struct edge *xs;
     int n;
     struct gradients_options options;
@@ -30,12 +32,32 @@ struct wanted {
 
 /* ---- variables that are read more than once ---- */
 
+/* By node: whether the y's depend on it. */
+static char *find_used(struct script *s, const struct wanted *w)
+{
+    size_t n = s->graph->nodes.n;
+    char *used = arena_alloc(&s->scratch, n + 1);
+    int *todo = arena_array(&s->scratch, n + 1, sizeof *todo), left = 0;
+    for (int i = 0; i < w->n_ys; i++)
+        if (!used[w->ys[i].node]++)
+            todo[left++] = w->ys[i].node;
+    while (left) {
+        const struct node *node = graph_node(s->graph, todo[--left]);
+        for (int i = 0; i < node->n_inputs; i++)
+            if (edge_exists(node->inputs[i]) && !used[node->inputs[i].node]++)
+                todo[left++] = node->inputs[i].node;
+    }
+    return used;
+}
+
 /* The x's, and behind them the reads of their own that control() gave variables among them; of[k]
  * is the x that read n_xs + k belongs to. */
-static struct edge *with_own_reads(lua_State *L, const struct edge *xs, int n_xs, int *of,
-                                   int *n_all)
+static struct edge *with_own_reads(lua_State *L, const struct wanted *w, int *of, int *n_all)
 {
     struct script *s = script_of(L);
+    const struct edge *xs = w->xs;
+    int n_xs = w->n;
+    const char *used = s->own_reads.n ? find_used(s, w) : NULL;
     struct edge *all = arena_array(&s->scratch, (size_t)n_xs + s->own_reads.n + 1, sizeof *all);
     memcpy(all, xs, (size_t)n_xs * sizeof *all);
     *n_all = n_xs;
@@ -43,7 +65,7 @@ static struct edge *with_own_reads(lua_State *L, const struct edge *xs, int n_xs
         const struct own_read *read = &s->own_reads.items[k];
         const struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
         for (int i = 0; i < n_xs; i++) {
-            if (xs[i].node != first.node)
+            if (xs[i].node != first.node || !used[read->edge.node])
                 continue;
             if (read->context != s->context)
                 place_error(L,
@@ -69,16 +91,15 @@ static void add_to(struct build *b, struct gradient *sum, const struct gradient 
 }
 
 /* d(ys)/dx, the sum over all reads if x is a variable. */
-static int add_all(lua_State *L, struct build *b, const struct edge *ys, const struct edge *grad_ys,
-                   int n_ys, struct wanted *w)
+static int add_all(lua_State *L, struct build *b, struct wanted *w)
 {
     struct script *s = script_of(L);
     int *of = arena_array(&s->scratch, s->own_reads.n * (size_t)w->n + 1, sizeof *of), n;
-    struct edge *all = with_own_reads(L, w->xs, w->n, of, &n);
+    struct edge *all = with_own_reads(L, w, of, &n);
     struct gradients_options options = w->options;
     options.allow_missing |= n > w->n;
     struct gradient *each = arena_array(&s->scratch, (size_t)n + 1, sizeof *each);
-    if (gradients_add(s->graph, ys, grad_ys, n_ys, all, n, &options, each, b->err))
+    if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, all, n, &options, each, b->err))
         return b->err->code;
     for (int k = w->n; k < n; k++)
         add_to(b, &each[of[k - w->n]], &each[k], w->xs[of[k - w->n]]);
@@ -88,7 +109,8 @@ static int add_all(lua_State *L, struct build *b, const struct edge *ys, const s
     memcpy(w->result, each, (size_t)w->n * sizeof *each);
     if (b->failed || !missing || w->options.allow_missing)
         return b->failed ? b->err->code : 0;
-    return gradients_add(s->graph, ys, grad_ys, n_ys, w->xs, w->n, &w->options, w->result, b->err);
+    return gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, w->xs, w->n, &w->options, w->result,
+                         b->err);
 }
 
 static bool flag(lua_State *L, const char *name)
@@ -172,11 +194,16 @@ static int gradients(lua_State *L)
         b.file = options.file;
         b.line = options.line;
     }
-    struct wanted wanted = {xs, n_xs, options,
-                            arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result)};
+    struct wanted wanted = {.ys = ys,
+                            .grad_ys = n_grads ? grad_ys : NULL,
+                            .n_ys = n_ys,
+                            .xs = xs,
+                            .n = n_xs,
+                            .options = options};
+    wanted.result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result);
     size_t first = s->graph->nodes.n;
     context_hide_open(s);
-    int code = add_all(L, &b, ys, n_grads ? grad_ys : NULL, n_ys, &wanted);
+    int code = add_all(L, &b, &wanted);
     context_show_open(s);
     if (code)
         place_error(L, "%s", err.text);

@@ -140,3 +140,30 @@ functions() {
         (.mean - 1 | fabs) < 0.0064 and .largest == 1.25 and .one == 1) and
         ([.[].share_kept] | unique | length) == 3' out
 }
+
+# w is 1, and 5 after train; the averages begin at 1 and take half of the way.
+@test "within control a variable is read again, after what the scope waits for" {
+    cat >m.lua <<'LUA'
+local w = variable{shape = {}, init = 1, name = "w"}
+local train = Assign(w, 5)
+local late, early = ema(0.5), ema(0.5)
+entry.train = group{train, control({train}, function() return late.apply{w} end),
+                    early.apply{w}}
+before, after, op = w + 0, control({train}, function() return w + 0 end),
+                    Identity(w, {control = {train}})
+local branch = cond(Greater(train, 0), function()
+  return control({Identity(train)}, function() return w + 0 end)
+end, function() return w - 100 end)
+inside = branch
+slope = gradients(control({train}, function() return w * w end) + 3 * w, w)
+late_average, early_average = late.average(w), early.average(w)
+LUA
+    tf-graph m.lua >g
+    tf-opt --keep before,after,op,inside,slope,late_average,early_average g >g.opt
+    for graph in g g.opt; do
+        tf-exec -g $graph --run train --fetch before,after,op,inside,slope --save c | tf-show >out
+        grep -q '^step 1  before 1  after 5  op 5  inside 5  slope 13$' out
+        tf-exec -g $graph --restore c --fetch late_average,early_average | tf-show >out
+        grep -q '^step 1  late_average 3  early_average 1$' out
+    done
+}

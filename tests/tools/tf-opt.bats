@@ -92,6 +92,16 @@ LUA
     [[ $output == *"exit 65 65"* ]]
 }
 
+# What was folded still waits for what is fed.
+@test "a control edge from something fed is satisfied by the feed" {
+    tf-graph -e 'x = Placeholder{dtype = float32, shape = {}}
+        y = control({Identity(x)}, function() return Identity(Const(3.0)) end)' >m.tfg
+    tf-opt --keep y m.tfg >o.tfg
+    for graph in m o; do
+        [ "$(tf-exec -g $graph.tfg --fetch y --feed x=2.0 | tf-show)" = "step 1  y 3" ]
+    done
+}
+
 @test "records behind the graph are not swallowed" {
     tf-graph m.lua >m.tfg
     run bash -c 'cat m.tfg m.tfg | tf-opt >o.tfg'

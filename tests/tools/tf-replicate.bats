@@ -117,3 +117,21 @@ refused() { # CODE MESSAGE COMMAND...
     refused 65 "tf-replicate: stdin: $why" \
         "tf-replicate m.tfg | tf-replicate"
 }
+
+@test "averages of what was updated are updates, too, also beside batch normalization" {
+    cat >a.lua <<'LUA'
+local x = Placeholder{dtype = float32, shape = {-1, 4}, name = "x"}
+local h = nn.batch_norm(nn.dense(x, 3, {name = "h"}), {training = true})
+local train = minimize(Mean(Square(h), {0, 1}), optim.sgd{rate = 0.1})
+local e = ema(0.9)
+entry.train = group{train, control({train}, function() return e.apply(trainable()) end)}
+LUA
+    tf-graph a.lua >a.tfg
+    for mode in async ssp,bound=3 downpour allreduce sync; do
+        tf-replicate --mode $mode a.tfg | tf-show --text >r.txt
+    done
+    tf-replicate --in-graph 2 a.tfg >t.tfg
+    grep -q '^h/W/read_1 = Identity(h/W, .*^train/update.*@?/job:ps ' r.txt
+    grep -q '^ema/AssignSub = .*@?/job:ps ' r.txt
+    tf-replicate a.tfg | tf-place -c c | tf-part >p.tfg
+}

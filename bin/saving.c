@@ -75,13 +75,44 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
         (!has_all || !restoring_from_store(s, &path, &step)))
         return error_set(err, ERR_USAGE,
                          "--restore-as is for stores, and where no other task has variables");
-    if (restore_check_names(&names, err))
+    if (restore_check_names(&names, err) || run_make(&s->run, save_options.run_name, err))
         return err->code;
     metric = saving_metric(s, &is_low);
     if (metric && !saving_fetches(s->driver, metric))
         return error_set(err, ERR_USAGE, "--save-best %s: it is not fetched; --fetch %s", metric,
                          metric);
     return save_options.path && !store ? record_file_probe(save_options.path, err) : 0;
+}
+
+/* ---- runs ---- */
+
+/* From here on what is saved is of that run, under its name if no other is given. */
+static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error *err)
+{
+    s->goes_on = true;
+    if (!run_is_known(run))
+        return 0;
+    s->run = *run;
+    return run_set_name(&s->run, save_options.run_name, err);
+}
+
+/* Of the newest checkpoint that this job has made, by who saved before this process does. */
+static int take_over(struct saving *s, struct error *err)
+{
+    struct checkpoint *newest;
+    struct store *store;
+    if (!store_exists(saving_name(s)))
+        return 0;
+    if (store_open(saving_name(s), NULL, &store, err))
+        return err->code;
+    if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, err)) {
+        go_on_with(s, &newest->manifest.run, err);
+        checkpoint_close(newest);
+    } else if (err->code == ERR_NOINPUT) {
+        error_clear(err); /* it has not saved */
+    }
+    store_close(store);
+    return err->code;
 }
 
 /* ---- restoring ---- */
@@ -161,7 +192,7 @@ int saving_restore(struct saving *s, bool *done, struct error *err)
         int code = saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, &restored, err);
         s->resumed = code ? 0 : restored.step;
         if (!code)
-            return 0;
+            return go_on_with(s, &restored.run, err);
         if (code != ERR_NOINPUT)
             return code;
         error_clear(err); /* nothing was saved yet */
@@ -231,6 +262,10 @@ int saving_open(struct saving *s, struct error *err)
                                        .context = s};
     if (!saving_to_store() || s->autosave)
         return 0;
+    if (s->takes_over && take_over(s, err))
+        return err->code;
+    options.goes_on = s->goes_on;
+    options.run = s->run;
     options.variables = s->variables;
     options.path = saving_name(s);
     options.producer = saving_producer(s);

@@ -11,7 +11,7 @@
 #include "exec/session/driver.h"
 
 extern struct save_options {
-    const char *path, *every, *best, *restore;
+    const char *path, *every, *best, *restore, *run_name;
     int64_t rate; /* bytes a second; 0: as fast as it goes */
     bool resume;
     struct option_list names; /* NEW=OLD */
@@ -24,6 +24,9 @@ struct saving {
     struct device *device;            /* of variables that are not there yet */
     bool has_all;                     /* no other task has variables */
     int64_t resumed;                  /* the step; 0: none */
+    struct ckpt_run run;              /* that the process saves as */
+    bool goes_on;                     /* with it: the store has checkpoints of it */
+    bool takes_over;                  /* saving, from another process of the job */
     struct autosave *autosave;        /* of a store, since there was something to save there */
     struct arena arena;
 };

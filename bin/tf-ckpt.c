@@ -14,9 +14,9 @@
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"
 
-static bool json, dry_run, all;
+static bool json, dry_run, all, replace;
 static double lock_wait, max_runtime;
-static const char *metrics_path, *data_text, *by;
+static const char *metrics_path, *data_text, *by, *run_name;
 static struct retain_policy policy;
 static int64_t step = INT64_MIN; /* not given */
 
@@ -38,7 +38,12 @@ static const struct option_row rows[] = {
      "is better (min if its name has loss, error, cost or perplexity in it)"},
     {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
     {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "forget, prune: say what would be done"},
-    {0, "step", OPTION_INT, &step, "N", "import: the step that it is of (0)"},
+    {0, "step", OPTION_INT, &step, "N",
+     "import: the step that it is of (what the file says: of .ckpt its step, else global_step or\n"
+     "the number behind TensorFlow's name; or 0)"},
+    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "import: of the run that it is to be of"},
+    {0, "replace", OPTION_FLAG, &replace, NULL,
+     "copy, import: what is there of the same step, of another run or with other values"},
     {0, "job", OPTION_TEXT, &ckpt_job.folder, "DIR", "save: the directory of the running job"},
     {0, "key-file", OPTION_TEXT, &ckpt_job.key_file, "FILE",
      "save: the key of its links (the job's)"},
@@ -66,7 +71,10 @@ static const struct option_table table = {
         "names what is damaged.\n"
         "forget STORE keeps what the --keep rules name, and the newest; prune STORE gives back the "
         "space of what was forgotten.\n"
-        "copy NAME STORE: that checkpoint, or of a store all that the other one lacks.\n"
+        "copy NAME STORE: that checkpoint, or of a store all that the other one lacks. Neither "
+        "copy "
+        "nor import replaces a checkpoint of another run, or with other values, without "
+        "--replace.\n"
         "cat NAME TENSOR: as a record, or with -o FILE.npy. export NAME FILE, import FILE STORE: "
         ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt. salvage NAME FILE: of "
         "a damaged store what is intact.\n"
@@ -210,6 +218,8 @@ static int fill_command(struct ckpt_work *job, const struct verb *verb, char **o
         .json = json,
         .dry_run = dry_run,
         .all = all,
+        .replace = replace,
+        .run_name = run_name,
         .verbose = job->tool->verbose > 0,
         .lock_wait = lock_wait,
         .owner = owner,

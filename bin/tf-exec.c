@@ -354,6 +354,7 @@ static int begin(struct execution *job, struct error *err)
 {
     struct worker_origin origin = {.is_restored = false};
     bool reads = writes(job);
+    job->saving.takes_over = !reads;
     int code = reads ? saving_restore(&job->saving, &origin.is_restored, err) : 0;
     if (code)
         return code;

@@ -17,7 +17,8 @@
 
 static int64_t threads, save_every, keep;
 static bool deterministic, json, resume;
-static const char *by, *container, *save_folder;
+static const char *by, *container, *save_folder, *run_name;
+static struct ckpt_run run_of_job;
 
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
@@ -27,6 +28,7 @@ static const struct option_row rows[] = {
     {0, "save", OPTION_TEXT, &save_folder, "DIR/",
      "serve: a store for checkpoints of the job, see tf-ckpt"},
     {0, "save-every", OPTION_INT, &save_every, "N", "serve: one after every N updates"},
+    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "serve: of the run, by which stores know it"},
     {0, "resume", OPTION_FLAG, &resume, NULL, "serve: go on from the newest in --save, if any"},
     {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the store (5)"},
     {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
@@ -115,10 +117,12 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .save_every = save_every,
                                     .keep = (int)keep,
                                     .producer = tool_provenance(serving->tool),
+                                    .run = run_of_job,
                                     .fetched = fetched};
     int64_t step;
     serving->shard = shard_new(&options);
-    if (resume && shard_resume(serving->shard, save_folder, -1, &step, err))
+    if ((resume && shard_resume(serving->shard, save_folder, -1, &step, err)) ||
+        shard_check_store(serving->shard, err))
         return err->code;
     shard_start_saves(serving->shard);
     return 0;
@@ -153,7 +157,7 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
 {
     struct serving serving = {.tool = tool};
     (void)operands;
-    if (check_serve_options(err))
+    if (check_serve_options(err) || run_make(&run_of_job, run_name, err))
         return err->code;
     struct str fetches = STR_INIT;
     tool_catch_signals();

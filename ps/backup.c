@@ -16,8 +16,9 @@ struct fetching {
     const struct backup *backup;
     char name[64]; /* of the cut */
     int64_t step;
-    int64_t index;    /* of the part that is asked for */
-    uint64_t n, done; /* parts of the shard; bytes that have come */
+    struct ckpt_run run; /* the job's */
+    int64_t index;       /* of the part that is asked for */
+    uint64_t n, done;    /* parts of the shard; bytes that have come */
     VEC(struct save_tensor) tensors;
     VEC(const char *) names; /* what the shard's variables are called, in their order */
     struct arena arena;
@@ -33,8 +34,10 @@ static void pack_cut(void *context, msgpack_packer *packer)
 
 static void take_step(void *context, const char *task, const struct record *reply)
 {
+    struct fetching *f = context;
     (void)task;
-    record_get_int(&reply->header, "step", &((struct fetching *)context)->step);
+    record_get_int(&reply->header, "step", &f->step);
+    shard_take_run(&reply->header, &f->run);
 }
 
 static int cut(struct fetching *f, struct error *err)
@@ -146,6 +149,7 @@ static int write_shard(struct fetching *f, const char *name, struct error *err)
     const struct store_options options = {
         .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
     const struct save_request request = {.step = f->step,
+                                         .run = f->run,
                                          .producer = b->producer,
                                          .tensors = f->tensors.items,
                                          .n_tensors = f->tensors.n,
@@ -182,6 +186,7 @@ static int commit(const struct fetching *f, const char *const *names, struct err
 {
     const struct backup *b = f->backup;
     const struct save_request request = {.step = f->step,
+                                         .run = f->run,
                                          .producer = b->producer,
                                          .shards = names,
                                          .n_shards = b->client->tasks.n,
@@ -198,7 +203,8 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
              (long long)time(NULL));
     f.step = store_next_step(backup->store);
     const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
-    if (!cut(&f, err) && !save_shards(&f, names, err) && !commit(&f, names, err))
+    if (!cut(&f, err) && !store_may_save(backup->store, f.step, &f.run, err) &&
+        !save_shards(&f, names, err) && !commit(&f, names, err))
         *step = f.step;
     vec_release(&f.tensors);
     vec_release(&f.names);

@@ -72,6 +72,7 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     record_get_float(header, "seconds", &query->seconds);
     if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
         query->seconds = SHARD_WAIT_SECONDS;
+    shard_take_run(header, &query->run);
     query->has_value = from->record->n_tensors == 1;
     if (query->has_value)
         tensor_share(&query->value, &from->record->tensors[0].tensor);
@@ -185,6 +186,7 @@ struct shard *shard_new(const struct shard_options *options)
     if (shard->options.keep <= 0)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = -1;
+    shard->run = options->run;
     shard->began = time_now();
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);

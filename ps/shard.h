@@ -16,6 +16,7 @@
 #ifndef TF_PS_SHARD_H
 #define TF_PS_SHARD_H
 
+#include "checkpoint/store/run.h"
 #include "exec/device/device.h"
 #include "graph/cluster.h"
 #include "ps/tail.h"
@@ -40,6 +41,7 @@ struct shard_options {
     int64_t save_every;      /* updates, none left out; 0: only when asked to */
     int keep;                /* checkpoints in the folder; 0: 5 */
     const char *producer;    /* tool, version and arguments, for manifests */
+    struct ckpt_run run;     /* what they are of, until a resume or another shard says better */
     /* What was fetched last, for manifests; names in the arena. Any thread; may be NULL. */
     void (*fetched)(void *context, struct arena *arena, scalar_vec *scalars);
 };
@@ -57,6 +59,10 @@ void shard_free(struct shard *shard);
  * options.tell gets a line for each checkpoint that is passed over, and what came of it. */
 int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
                  struct error *err);
+
+/* After shard_resume, if there was one: ERR_CONFIG when there are checkpoints of another run in
+ * options.save_folder. Whether the folder is in order is seen when something is saved. */
+int shard_check_store(struct shard *shard, struct error *err);
 
 /* From now on it makes checkpoints by itself, if the options say so. After shard_resume: what is
  * due is counted from the clock, which must not be one that is half restored. */

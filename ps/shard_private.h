@@ -53,6 +53,8 @@ struct shard {
 
     pthread_mutex_t lock; /* guards what follows */
     int64_t saved_step;   /* of the last checkpoint; -1: none */
+    struct ckpt_run run;  /* that checkpoints are of */
+    bool goes_on;         /* with it: the folder to save to has checkpoints of it */
     char save_text[256];  /* how the last save went wrong; "": it did not */
 };
 
@@ -62,6 +64,7 @@ struct shard_query {
     struct peer *peer; /* held */
     uint64_t id;
     const char *container, *name, *folder; /* NULL: not given */
+    struct ckpt_run run;                   /* all zero: not given */
     int64_t step, index;                   /* -1: not given */
     double seconds;
     struct tensor value; /* a counted tensor, or none */
@@ -113,6 +116,22 @@ struct shard_save_request {
 };
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err);
+
+/* shard_run.c */
+#define SHARD_RUN_FIELDS 2
+/* The fields of a run, in a request and in the answer to one for a cut. */
+void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run);
+void shard_take_run(const msgpack_object *header, struct ckpt_run *run);
+/* From now on the shard saves as that run, which has checkpoints in its folder. Its own name for it
+ * stays, if it was given one. */
+void shard_go_on_with(struct shard *shard, const struct ckpt_run *run);
+/* *goes_on: the folder to save to has checkpoints of it. */
+struct ckpt_run shard_run(struct shard *shard, bool *goes_on);
+bool shard_is_own_folder(const struct shard *shard, const char *folder);
+/* Before something is saved. Two jobs may have begun at the same moment with one store; and in one
+ * that is not the job's others have checkpoints, too. */
+int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,
+                       struct error *err);
 
 /* shard_restore.c */
 shard_work shard_restore;

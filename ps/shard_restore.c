@@ -304,8 +304,13 @@ static int restore_open(struct restoring *r, double seconds, struct error *err)
     return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
 }
 
+struct origin { /* what was restored */
+    int64_t step;
+    struct ckpt_run run;
+};
+
 static int restore(struct shard *shard, const char *folder, int64_t step, double seconds,
-                   int64_t *restored, struct error *err)
+                   struct origin *origin, struct error *err)
 {
     struct teller teller = {{say_skipped}, shard};
     struct restoring r = {.shard = shard};
@@ -320,9 +325,9 @@ static int restore(struct shard *shard, const char *folder, int64_t step, double
         return err->code;
     }
     if (!restore_open(&r, seconds, err)) {
-        *restored = r.checkpoint->manifest.step;
+        *origin = (struct origin){r.checkpoint->manifest.step, r.checkpoint->manifest.run};
         write_counts(shard);
-        say_restored(shard, folder, *restored, before);
+        say_restored(shard, folder, origin->step, before);
     }
     struct claims *claims = claims_new(store, r.checkpoint);
     if (r.is_own || err->code)
@@ -336,9 +341,14 @@ int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t 
                  struct error *err)
 {
     int64_t before[PUSHES_WORKERS];
+    struct origin origin;
     *restored = -1;
     read_counts(shard, before);
-    int code = restore(shard, folder, step, SHARD_WAIT_SECONDS, restored, err);
+    int code = restore(shard, folder, step, SHARD_WAIT_SECONDS, &origin, err);
+    if (!code) {
+        *restored = origin.step;
+        shard_go_on_with(shard, &origin.run);
+    }
     if (code != ERR_NOINPUT || step >= 0)
         return code;
     error_clear(err);
@@ -350,12 +360,12 @@ int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t 
 void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
+    struct origin origin = {.step = -1}; /* the values of another run may go on as this one */
     const char *folder = query->folder ? query->folder : query->shard->options.save_folder;
-    int64_t step = -1;
     if (!folder)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else
-        restore(query->shard, folder, query->step, query->seconds, &step, &err);
+        restore(query->shard, folder, query->step, query->seconds, &origin, &err);
     query->shard->due = 0; /* what is due next is counted from where the clock is now */
-    shard_query_end_step(query, step, &err);
+    shard_query_end_step(query, origin.step, &err);
 }

@@ -34,7 +34,9 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
     char name[SHARD_NAME_BYTES];
     const struct store_options options = {
         .write = true, .lock_wait = seconds, .owner = "tf-ps", .shard = name};
+    bool goes_on;
     const struct save_request request = {.step = cut->step,
+                                         .run = shard_run(shard, &goes_on),
                                          .producer = shard->options.producer,
                                          .tensors = cut->cut.tensors.items,
                                          .n_tensors = cut->cut.tensors.n,
@@ -66,6 +68,8 @@ void shard_write(struct shard_query *query)
         error_set(&err, ERR_PROTOCOL, "a request to write needs a folder");
     else
         write_part(query->shard, query->folder, query->seconds, &err);
+    if (!err.code && shard_is_own_folder(query->shard, query->folder))
+        shard_go_on_with(query->shard, &query->run);
     shard_query_end(query, &err);
 }
 
@@ -78,6 +82,7 @@ struct save {
     int64_t step;
     double seconds;
     struct str pushes; /* of each worker, that count */
+    struct ckpt_run run;
 };
 
 void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds)
@@ -140,12 +145,13 @@ static void pack_write(void *context, msgpack_packer *packer)
     pack_text(packer, save->name);
     pack_key(packer, "seconds");
     msgpack_pack_double(packer, save->seconds);
+    shard_pack_run(packer, &save->run);
 }
 
 static int write_parts(struct save *save, struct error *err)
 {
     struct request request = {.verb = "keep",
-                              .n_fields = 2,
+                              .n_fields = 2 + SHARD_RUN_FIELDS,
                               .pack = pack_write,
                               .cancelled = &save->shard->ends,
                               .about = "its part of a checkpoint",
@@ -169,6 +175,7 @@ static int commit(struct save *save, struct store *store, struct error *err)
     const char **names = arena_array(&arena, n, sizeof *names);
     const struct manifest_blob pushes = {"pushes", save->pushes.data, save->pushes.n};
     struct save_request request = {.step = save->step,
+                                   .run = save->run,
                                    .producer = shard->options.producer,
                                    .blobs = &pushes,
                                    .n_blobs = save->pushes.n > 0,
@@ -196,7 +203,7 @@ static void keep_newest(struct save *save, struct store *store, int keep)
     struct prune_report report;
     struct error err = ERROR_INIT;
     const struct shard_options *options = &save->shard->options;
-    if (!store_forget_old(store, (size_t)keep, &err))
+    if (!store_forget_old(store, &save->run, (size_t)keep, &err))
         store_prune(store, false, NULL, &report, &err);
     if (err.code && options->tell)
         options->tell(options->context, err.text);
@@ -222,8 +229,12 @@ static int write_all(struct save *save, int keep, struct error *err)
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))
         return err->code;
-    if (!write_parts(save, err) && !commit(save, store, err))
+    if (!shard_check_others(save->shard, save->name, store, save->step, err) &&
+        !write_parts(save, err) && !commit(save, store, err)) {
+        if (shard_is_own_folder(save->shard, save->name))
+            shard_go_on_with(save->shard, &save->run);
         keep_newest(save, store, keep);
+    }
     shard_close_store(save->shard, store);
     return err->code;
 }
@@ -273,6 +284,8 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
                         .name = wanted->folder,
                         .step = wanted->step >= 0 ? wanted->step : next_step(wanted->folder),
                         .seconds = wanted->seconds};
+    bool goes_on;
+    save.run = shard_run(shard, &goes_on);
     if (!cut_for(&save, wanted, err)) {
         save.seconds = wanted->lock_wait;
         write_all(&save, wanted->keep, err);
@@ -308,6 +321,18 @@ void shard_save(struct shard_query *query)
     shard_query_end_step(query, step, &err);
 }
 
+/* Who fetches the values saves them as a checkpoint of the job's run. */
+static void answer_cut(struct shard_query *query, const struct save *save)
+{
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS);
+    if (!packer)
+        return;
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, save->step);
+    shard_pack_run(packer, &save->run);
+    answer_end(query->peer, NULL, 0);
+}
+
 void shard_hand_out(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
@@ -319,6 +344,12 @@ void shard_hand_out(struct shard_query *query)
         save.step = wanted.step;
         cut_for(&save, &wanted, &err);
     }
-    shard_query_end_step(query, save.step, &err);
+    bool goes_on;
+    save.run = shard_run(query->shard, &goes_on);
+    if (err.code)
+        answer_error(query->peer, query->id, &err);
+    else
+        answer_cut(query, &save);
+    shard_query_free(query);
     save_release(&save);
 }

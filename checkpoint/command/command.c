@@ -276,24 +276,24 @@ int command_prune(struct command *c, struct error *err)
 
 /* ---- copying ---- */
 
-static bool has_step(const manifest_vec *all, const struct ckpt_manifest *like)
+int command_advise(struct error *err)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->items[i].step == like->step && all->items[i].time == like->time)
-            return true;
-    return false;
+    size_t used = strlen(err->text);
+    if (err->code == ERR_CONFIG)
+        snprintf(err->text + used, sizeof err->text - used, "; --replace replaces it");
+    return err->code;
 }
 
 static int copy_one(struct command *c, struct store *from, int64_t step, struct store *to,
                     struct error *err)
 {
     struct checkpoint *checkpoint;
-    struct error passed_over = ERROR_INIT;
     struct ckpt_manifest saved;
-    if (checkpoint_open(from, step, &checkpoint, &passed_over, err))
+    if (checkpoint_open(from, step, &checkpoint, NULL, err))
         return err->code;
-    if (!checkpoint_copy(checkpoint, to, &c->watch, &saved, err)) {
-        if (c->verbose) {
+    if (!(c->replace ? checkpoint_copy_over : checkpoint_copy)(checkpoint, to, &c->watch, &saved,
+                                                               err)) {
+        if (c->verbose && saved.sequence) {
             str_printf(&c->out, "%s  ", checkpoint->name);
             show_bytes(&c->out, (int64_t)saved.new_bytes);
             str_append(&c->out, " written\n");
@@ -301,33 +301,35 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
         ckpt_manifest_release(&saved);
     }
     checkpoint_close(checkpoint);
-    return err->code;
+    return command_advise(err);
 }
 
-/* Those that the other store lacks; one that is damaged or not complete does not keep back the
- * others. */
+/* What is wrong with one, which keeps back no other: it is damaged, or another is in its place. */
+static bool is_about_one(const struct error *err)
+{
+    return err->code == ERR_DATA || err->code == ERR_CONFIG;
+}
+
+/* Those that the other store lacks. What was forgotten meanwhile need not be copied. */
 static int copy_all(struct command *c, struct store *from, struct store *to, struct error *err)
 {
-    manifest_vec there, here;
+    manifest_vec here;
     struct error first = ERROR_INIT;
-    if (store_manifests(to, &there, NULL, err))
+    if (store_manifests(from, &here, &first, err))
         return err->code;
-    if (!store_manifests(from, &here, &first, err)) {
-        for (size_t i = 0; i < here.n && !err->code; i++) {
-            struct error failed = ERROR_INIT;
-            if (has_step(&there, &here.items[i]) ||
-                !copy_one(c, from, here.items[i].step, to, &failed))
-                continue;
-            if (failed.code != ERR_DATA && failed.code != ERR_NOINPUT)
-                *err = failed;
-            else if (first.code)
-                say(c, "%s", failed.text);
-            else
-                first = failed;
-        }
-        manifests_release(&here);
+    for (size_t i = 0; i < here.n && !err->code; i++) {
+        struct error failed = ERROR_INIT;
+        copy_one(c, from, here.items[i].step, to, &failed);
+        if (!failed.code || failed.code == ERR_NOINPUT)
+            continue;
+        if (!is_about_one(&failed))
+            *err = failed;
+        else if (first.code)
+            say(c, "%s", failed.text);
+        else
+            first = failed;
     }
-    manifests_release(&there);
+    manifests_release(&here);
     if (!err->code && first.code)
         *err = first;
     return err->code;

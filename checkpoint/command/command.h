@@ -16,13 +16,15 @@ struct command {
     char **operands;
     int n_operands;
     bool json, dry_run, verbose;
-    bool all; /* show, diff: not only variables */
+    bool all;     /* show, diff: not only variables */
+    bool replace; /* copy, import: a checkpoint of the same step */
     double lock_wait;
     const char *owner, *producer; /* "tf-ckpt prune", and with version and arguments */
     struct retain_policy policy;
     const char *by;  /* metric of policy.best */
     double fraction; /* of the data that verify reads */
     int64_t step;    /* of import; -1: what the file says, or 0 */
+    const char *run_name;
     struct maintain_watch watch;
     void (*say)(void *context, const char *line); /* what is worth a line, though not an error */
     void *context;
@@ -50,5 +52,8 @@ int command_import(struct command *command, struct error *err);
 /* Opens what `name` says; tells when a newer checkpoint was passed over. */
 int command_open(struct command *command, const char *name, struct source *source,
                  struct error *err);
+
+/* How to get past an error of copy and import, as a part of its line. */
+int command_advise(struct error *err);
 
 #endif

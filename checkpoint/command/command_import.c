@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -15,16 +16,54 @@ static void take_name(struct archive *archive, const char *name, struct save_ten
     tensor->name = colon ? colon + 1 : name;
 }
 
+/* How to get past a step that is taken, where the file did not say which it is. */
+static int advise(const struct command *c, bool is_found, struct error *err)
+{
+    size_t used = strlen(err->text);
+    if (err->code == ERR_CONFIG && c->step < 0 && !is_found)
+        snprintf(err->text + used, sizeof err->text - used, "; --step N says which it is");
+    return command_advise(err);
+}
+
+/* `step` -1: the file does not say. */
 static int save(struct command *c, struct store *store, const struct save_tensor *tensors, size_t n,
                 int64_t step, struct error *err)
 {
-    struct save_request request = {.step = c->step >= 0 ? c->step : step,
+    struct save_request request = {.step = c->step >= 0 ? c->step
+                                           : step >= 0  ? step
+                                                        : 0,
+                                   .over = c->replace ? SAVE_OVER_ANY : SAVE_OVER_NONE,
                                    .producer = c->producer,
                                    .tensors = tensors,
                                    .n_tensors = n,
                                    .progress = c->watch.progress,
                                    .context = c->watch.context};
-    return store_save(store, &request, NULL, err);
+    if (!n)
+        return error_set(err, ERR_DATA, "%s: has no tensors: nothing to import", c->operands[0]);
+    if (run_make(&request.run, c->run_name, err))
+        return err->code;
+    return store_save(store, &request, NULL, err) ? advise(c, step >= 0, err) : 0;
+}
+
+/* What TensorFlow's programs count steps in; and its Saver puts the step behind the name:
+ * "model.ckpt-1200.index". -1: neither. */
+static int64_t step_of(const char *path, const struct archive *archive)
+{
+    const char *dash = strrchr(path, '-');
+    int64_t step = -1;
+    for (size_t i = 0; i < archive->tensors.n; i++) {
+        const struct named_tensor *t = &archive->tensors.items[i];
+        if (!strcmp(t->name, "global_step") && tensor_count(&t->tensor) == 1 &&
+            (t->tensor.type == INT64 || t->tensor.type == INT32))
+            step = (int64_t)tensor_get_float64(&t->tensor, 0);
+    }
+    if (step >= 0 || export_form_of(path) != EXPORT_BUNDLE || !dash)
+        return step;
+    struct str digits = STR_INIT;
+    str_append_bytes(&digits, dash + 1, strlen(dash + 1) - strlen(".index"));
+    bool is_step = str_to_int64(str_text(&digits), &step) && step >= 0;
+    str_release(&digits);
+    return is_step ? step : -1;
 }
 
 static int import_archive(struct command *c, struct store *store, struct error *err)
@@ -38,7 +77,7 @@ static int import_archive(struct command *c, struct store *store, struct error *
         take_name(&archive, archive.tensors.items[i].name, &tensors[i]);
         tensors[i].value = archive.tensors.items[i].tensor;
     }
-    save(c, store, tensors, n, 0, err);
+    save(c, store, tensors, n, step_of(c->operands[0], &archive), err);
     mem_free(tensors);
     archive_release(&archive);
     return err->code;

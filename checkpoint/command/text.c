@@ -28,10 +28,15 @@ static void json_text(struct str *out, const char *key, const char *value)
 
 static void json_manifest(struct str *out, const struct ckpt_manifest *m)
 {
+    char run[RUN_HEX_BYTES];
+    const char *name = m->run.name;
+    run_hex(&m->run, run);
     str_printf(out, "{\"step\":%" PRId64 ",\"saved\":\"", m->step);
     print_time(out, m->time, true);
+    str_printf(out, "\",\"run\":\"%s\",\"run_name\":", run_is_known(&m->run) ? run : "");
+    show_json_text(out, name, strlen(name));
     str_printf(out,
-               "\",\"tensors\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"new_bytes\":%" PRIu64
+               ",\"tensors\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"new_bytes\":%" PRIu64
                ",\"shards\":%zu,\"scalars\":{",
                m->n_tensors, m->bytes, m->new_bytes, m->shards.n);
     for (size_t i = 0; i < m->scalars.n; i++) {
@@ -60,8 +65,9 @@ static void list_scalars(const manifest_vec *all, name_vec *names)
 
 static void add_row(struct columns *columns, const struct ckpt_manifest *m, const name_vec *names)
 {
-    struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT;
+    struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
     print_time(&saved, m->time, false);
+    run_print(&m->run, &run);
     show_bytes(&bytes, (int64_t)m->bytes);
     show_bytes(&new, (int64_t)m->new_bytes);
     columns_add(columns, "%" PRId64, m->step);
@@ -69,6 +75,7 @@ static void add_row(struct columns *columns, const struct ckpt_manifest *m, cons
     columns_add(columns, "%" PRIu64, m->n_tensors);
     columns_add(columns, "%s", bytes.data);
     columns_add(columns, "%s", new.data);
+    columns_add(columns, "%s", run.data);
     for (size_t i = 0; i < names->n; i++) {
         double value;
         if (ckpt_manifest_find_scalar(m, names->items[i], &value))
@@ -79,19 +86,21 @@ static void add_row(struct columns *columns, const struct ckpt_manifest *m, cons
     str_release(&saved);
     str_release(&bytes);
     str_release(&new);
+    str_release(&run);
 }
 
 void text_list(struct str *out, const manifest_vec *all, bool json)
 {
-    static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW"};
+    static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW", "RUN"};
+    const size_t n_heads = sizeof heads / sizeof *heads;
     name_vec names = VEC_INIT;
     for (size_t i = 0; json && i < all->n; i++)
         json_manifest(out, &all->items[i]);
     if (json)
         return;
     list_scalars(all, &names);
-    struct columns columns = {.n = 5 + (int)names.n};
-    for (int i = 0; i < 5; i++)
+    struct columns columns = {.n = (int)(n_heads + names.n)};
+    for (size_t i = 0; i < n_heads; i++)
         columns_add(&columns, "%s", heads[i]);
     for (size_t i = 0; i < names.n; i++)
         columns_add(&columns, "%s", names.items[i]);
@@ -151,6 +160,8 @@ static void show_head(struct str *out, const struct source *s)
     }
     str_append(out, "saved       ");
     print_time(out, m->time, false);
+    str_append(out, "\nrun         ");
+    run_print(&m->run, out);
     str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, ", m->producer,
                m->n_tensors);
     show_bytes(out, (int64_t)m->bytes);

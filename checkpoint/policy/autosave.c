@@ -35,6 +35,7 @@ struct autosave {
     VEC(struct manifest_scalar) scalars; /* names and data are owned */
     VEC(struct manifest_blob) blobs;
     int64_t saved, last_begun; /* steps; -1: none */
+    bool is_alone;             /* there is a checkpoint of the run, or there was no other's */
     double last_time;
     double best;     /* NaN: none yet */
     struct job *job; /* under way, with its thread */
@@ -151,6 +152,7 @@ static int write_job(struct job *job, struct error *err)
     const struct store_options opening = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
     struct save_request request = {.step = job->step,
+                                   .run = options->run,
                                    .producer = options->producer,
                                    .tensors = job->cut.tensors.items,
                                    .n_tensors = job->cut.tensors.n,
@@ -161,7 +163,15 @@ static int write_job(struct job *job, struct error *err)
                                    .bytes_per_second =
                                        job->in_background ? options->bytes_per_second : 0,
                                    .threads = job->in_background ? 1 : 0};
-    return store_save_at(options->path, &opening, &request, err);
+    struct store *store;
+    if (store_open(options->path, &opening, &store, err))
+        return err->code;
+    /* another job may have begun in the same moment, and have saved first */
+    if (job->autosave->is_alone || !store_check_alone(store, &options->run, err))
+        store_save(store, &request, NULL, err);
+    job->autosave->is_alone |= !err->code;
+    store_close(store);
+    return err->code;
 }
 
 /* Steps come first: this thread, and those that it starts, step back. Not before the variables are
@@ -270,18 +280,19 @@ void autosave_stalls(const struct autosave *a, double *longest, int64_t *begun)
 
 /* ---- beginning and end ---- */
 
-/* What is in the store already counts when something must be better than ever. */
-static int find_best(struct autosave *a, struct error *err)
+/* What the run has in the store already counts when something must be better than ever. */
+static int look_at_store(struct autosave *a, struct error *err)
 {
     manifest_vec all;
     struct store *store;
     struct error damaged = ERROR_INIT;
     if (store_open(a->options.path, NULL, &store, err))
         return err->code;
-    if (!store_manifests(store, &all, &damaged, err)) {
+    if ((a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
+        !store_manifests(store, &all, &damaged, err)) {
         for (size_t i = 0; i < all.n; i++) {
             double value;
-            if (a->options.best &&
+            if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
                 ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
                 is_better(a, value))
                 a->best = value;
@@ -302,9 +313,10 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->options = *options;
     a->saved = options->step > 0 ? options->step : -1;
     a->last_begun = options->step;
+    a->is_alone = options->goes_on;
     a->best = NAN;
     a->last_time = time_now();
-    if (find_best(a, err)) {
+    if (look_at_store(a, err)) {
         mem_free(a);
         return err->code;
     }

@@ -17,6 +17,8 @@
 struct autosave_options {
     const char *path;     /* of the store, made if it is missing */
     int64_t step;         /* the last that was run, if it was restored from the store; or 0 */
+    bool goes_on;         /* with what the store has, which is of `run` */
+    struct ckpt_run run;  /* otherwise the store may have checkpoints of no other run */
     int64_t every_steps;  /* 0: not by steps */
     double every_seconds; /* 0: not by time */
     const char *best;     /* the metric; NULL: none */
@@ -31,7 +33,7 @@ struct autosave_options {
 struct autosave;
 
 /* The strings must live as long. ERR_DENIED, ERR_IO when the store cannot be made; ERR_DATA when it
- * is damaged. */
+ * is damaged; ERR_CONFIG when it is another run's. */
 int autosave_open(const struct autosave_options *options, struct autosave **autosave,
                   struct error *err);
 

@@ -2,8 +2,7 @@
 #include "checkpoint/store/maintain.h"
 
 #include "base/memory.h"
-#include "checkpoint/store/save.h"
-#include "checkpoint/store/store_private.h"
+#include "checkpoint/store/save_private.h"
 
 #define SLACK_BYTES (256 << 10)
 
@@ -73,17 +72,17 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
     return err->code;
 }
 
-int store_forget_old(struct store *store, size_t n, struct error *err)
+int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err)
 {
     manifest_vec all;
+    VEC(int64_t) steps = VEC_INIT;
     if (store_manifests(store, &all, NULL, err))
         return err->code;
-    size_t old = all.n > n ? all.n - n : 0;
-    int64_t *steps = mem_array(old + 1, sizeof *steps);
-    for (size_t i = 0; i < old; i++)
-        steps[i] = all.items[i].step;
-    store_forget(store, steps, old, err);
-    mem_free(steps);
+    for (size_t i = 0; i < all.n; i++)
+        if (run_equal(&all.items[i].run, run))
+            vec_push(&steps, all.items[i].step);
+    store_forget(store, steps.items, steps.n > n ? steps.n - n : 0, err);
+    vec_release(&steps);
     manifests_release(&all);
     return err->code;
 }
@@ -104,13 +103,16 @@ static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, st
     return 0;
 }
 
-int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
-                    struct ckpt_manifest *saved, struct error *err)
+int checkpoint_copy_over(struct checkpoint *from, struct store *to,
+                         const struct maintain_watch *watch, struct ckpt_manifest *saved,
+                         struct error *err)
 {
     const struct ckpt_manifest *m = &from->manifest;
     size_t n = from->entries.n;
     struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
     struct save_request request = {.step = m->step,
+                                   .run = m->run,
+                                   .over = SAVE_OVER_ANY,
                                    .time = m->time,
                                    .producer = m->producer,
                                    .tensors = tensors,
@@ -128,4 +130,18 @@ int checkpoint_copy(struct checkpoint *from, struct store *to, const struct main
         tensor_release(&tensors[i].value);
     mem_free(tensors);
     return err->code;
+}
+
+int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
+                    struct ckpt_manifest *saved, struct error *err)
+{
+    bool stays;
+    error_clear(err);
+    if (save_check_copy(to, from, &stays, err))
+        return err->code;
+    if (!stays)
+        return checkpoint_copy_over(from, to, watch, saved, err);
+    if (saved)
+        *saved = (struct ckpt_manifest){.sequence = 0};
+    return 0;
 }

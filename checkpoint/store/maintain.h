@@ -17,8 +17,8 @@ struct maintain_watch { /* who wants to know how far it is, and may stop it betw
  * store_prune. Steps that are not there are passed over. The store is open for writing. */
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err);
 
-/* Forgets all but the newest n. */
-int store_forget_old(struct store *store, size_t n, struct error *err);
+/* Forgets all but the newest n of a run. */
+int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err);
 
 struct prune_report {
     uint64_t chunks, bytes;           /* what was removed */
@@ -32,9 +32,16 @@ struct prune_report {
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err);
 
-/* Saves the checkpoint, every chunk of it checked, into another store, with its time and all that
- * belongs to it; of a job with several shards it becomes one. */
+/* Saves the checkpoint, every chunk of it checked, into another store, with its run, its time and
+ * all that belongs to it; of a job with several shards it becomes one. What is there already with
+ * the same values stays: `saved` (NULL: not wanted) has the sequence number 0 then. ERR_CONFIG, and
+ * nothing is read, when there is another one of its step. */
 int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
                     struct ckpt_manifest *saved, struct error *err);
+
+/* The same in the place of whatever is there of its step. */
+int checkpoint_copy_over(struct checkpoint *from, struct store *to,
+                         const struct maintain_watch *watch, struct ckpt_manifest *saved,
+                         struct error *err);
 
 #endif

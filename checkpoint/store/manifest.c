@@ -2,9 +2,12 @@
  *
  * The value: 8 bytes of magic, 32 of digest, and the map
  *
- *   {format: 1, step, sequence, time, producer, n_tensors, bytes, new_bytes, scalars: {name:
- * float}, blobs: {name: bin}, shards: {name: bin of 32}, tensors: [{container, name, type, shape:
- * [int], bytes, updates, chunks: bin of 32 for each}]}
+ *   {format: 1, minor: 1, step, sequence, time, producer, run: bin of 16, run_name, n_tensors,
+ * bytes, new_bytes, scalars: {name: float}, blobs: {name: bin}, shards: {name: bin of 32}, tensors:
+ * [{container, name, type, shape: [int], bytes, updates, chunks: bin of 32 for each}]}
+ *
+ * Programs of another minor format read it: what they do not know they pass over, and `run`, which
+ * came with 1.1, and `run_name`, may be missing.
  */
 #include "checkpoint/store/manifest.h"
 
@@ -18,6 +21,7 @@
 #define MAGIC_BYTES 8
 #define HEAD_BYTES (MAGIC_BYTES + DIGEST_BYTES)
 #define FORMAT 1
+#define FORMAT_MINOR 1
 
 void ckpt_manifest_release(struct ckpt_manifest *manifest)
 {
@@ -95,19 +99,31 @@ static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
         pack_tensor(packer, &m->tensors.items[i]);
 }
 
+static void pack_run(msgpack_packer *packer, const struct ckpt_run *run)
+{
+    if (!run_is_known(run))
+        return;
+    pack_key(packer, "run");
+    pack_bin(packer, run->id, RUN_BYTES);
+    pack_key(packer, "run_name");
+    pack_text(packer, run->name);
+}
+
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
     size_t start = out->n;
     str_append_bytes(out, MAGIC "                                ", HEAD_BYTES);
     pack_begin(&packer, out);
-    msgpack_pack_map(&packer, 12);
+    msgpack_pack_map(&packer, 13 + (run_is_known(&m->run) ? 2 : 0));
     pack_number(&packer, "format", FORMAT);
+    pack_number(&packer, "minor", FORMAT_MINOR);
     pack_number(&packer, "step", m->step);
     pack_number(&packer, "sequence", m->sequence);
     pack_number(&packer, "time", m->time);
     pack_key(&packer, "producer");
     pack_text(&packer, m->producer ? m->producer : "");
+    pack_run(&packer, &m->run);
     pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
     pack_number(&packer, "bytes", (int64_t)m->bytes);
     pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
@@ -242,6 +258,21 @@ static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const 
     return 0;
 }
 
+static int decode_run(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
+{
+    const msgpack_object *id = record_field(top, "run");
+    const char *name;
+    if (!id)
+        return 0;
+    if (id->type != MSGPACK_OBJECT_BIN || id->via.bin.size != RUN_BYTES)
+        return malformed(err, "run");
+    memcpy(m->run.id, id->via.bin.ptr, RUN_BYTES);
+    if (!record_get_text(top, "run_name", &m->arena, &name))
+        return malformed(err, "run_name");
+    struct error ignored = ERROR_INIT;
+    return *name && run_set_name(&m->run, name, &ignored) ? malformed(err, "run_name") : 0;
+}
+
 static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
 {
     int64_t format, bytes, new_bytes, n_tensors;
@@ -261,6 +292,8 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
     m->n_tensors = (uint64_t)n_tensors;
     m->bytes = (uint64_t)bytes;
     m->new_bytes = (uint64_t)new_bytes;
+    if (decode_run(m, top, err))
+        return err->code;
     const msgpack_object *tensors = record_field(top, "tensors");
     if (!tensors || tensors->type != MSGPACK_OBJECT_ARRAY)
         return malformed(err, "tensors");

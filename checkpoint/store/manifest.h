@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "checkpoint/store/digest.h"
+#include "checkpoint/store/run.h"
 #include "exec/state/variable.h"
 #include "tensor/tensor.h"
 
@@ -49,6 +50,7 @@ struct ckpt_manifest {
     int64_t sequence; /* 1, 2, ... in the order of saving, within an environment */
     int64_t time;     /* microseconds since 1970 */
     const char *producer;
+    struct ckpt_run run;
     uint64_t n_tensors;        /* variables, those of the shards among them */
     uint64_t bytes, new_bytes; /* of the tensors; of these, what the store did not have yet */
     VEC(struct manifest_tensor) tensors;

@@ -32,6 +32,8 @@ struct save {
     const struct save_request *request;
     struct ckpt_manifest *manifest;
     struct ckpt_manifest newest; /* the one before */
+    struct ckpt_manifest there;  /* of the same step */
+    bool is_there;
     save_chunks chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
@@ -295,6 +297,7 @@ static int describe(struct save *s, struct error *err)
     m->step = request->step;
     m->time = request->time ? request->time : (int64_t)(time_wall() * 1e6);
     m->producer = request->producer;
+    m->run = request->run;
     for (size_t i = 0; i < request->n_scalars; i++)
         vec_push(&m->scalars, request->scalars[i]);
     for (size_t i = 0; i < request->n_blobs; i++)
@@ -306,6 +309,32 @@ static int describe(struct save *s, struct error *err)
     return describe_shards(s, err) ? err->code : check_content(s, err);
 }
 
+/* What is there already stays, or is replaced, or is in the way. */
+static int save_all(struct save *s, bool *stays, struct error *err)
+{
+    const struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;
+    const struct save_over_case over = {s->request, s->manifest, &s->there, &s->chunks};
+    *stays = false;
+    if (save_compare(s->store, s->request, before, &s->chunks, err) ||
+        (s->is_there && save_check_over(s->store, &over, stays, err)) || *stays)
+        return err->code;
+    list_items(s);
+    return write_all(s, err);
+}
+
+/* The manifest of what was saved, for the caller; of what stays nothing is new, and it has
+ * no number of this save. */
+static void hand_out(struct save *s, bool stays, struct ckpt_manifest *saved)
+{
+    *saved = stays ? s->there : *s->manifest;
+    if (stays) {
+        saved->sequence = 0;
+        saved->new_bytes = 0;
+        s->there = (struct ckpt_manifest){0};
+        ckpt_manifest_release(s->manifest);
+    }
+}
+
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err)
 {
@@ -314,19 +343,18 @@ int store_save(struct store *store, const struct save_request *request, struct c
         .store = store, .request = request, .manifest = &manifest, .started = time_now()};
     error_clear(err);
     BUG_ON(!store->writes || request->step < 0);
-    if (!find_newest(&s, err) && !describe(&s, err)) {
-        if (!save_compare(store, request, &s.newest, &s.chunks, err)) {
-            list_items(&s);
-            write_all(&s, err);
-        }
-    }
-    ckpt_manifest_release(&s.newest);
-    vec_release(&s.chunks);
-    mem_free(s.items);
+    bool stays = false;
+    if (!find_newest(&s, err) && !describe(&s, err) &&
+        !save_find_there(store, request->step, &s.is_there, &s.there, err))
+        save_all(&s, &stays, err);
     if (err->code || !saved)
         ckpt_manifest_release(&manifest);
     else
-        *saved = manifest;
+        hand_out(&s, stays, saved);
+    ckpt_manifest_release(&s.newest);
+    ckpt_manifest_release(&s.there);
+    vec_release(&s.chunks);
+    mem_free(s.items);
     return err->code;
 }
 

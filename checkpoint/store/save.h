@@ -14,8 +14,19 @@ struct save_tensor {
     struct variable_slice slice;
 };
 
+/* When there is a checkpoint of the same step already. One with the same tensors, bit for bit,
+ * stays as it is: to save it is to have done so. One that is damaged is replaced. */
+enum save_over {
+    SAVE_OVER_OWN,  /* one of the same run is replaced, and has the new scalars; others are refused
+                     */
+    SAVE_OVER_NONE, /* all others are refused */
+    SAVE_OVER_ANY,
+};
+
 struct save_request {
-    int64_t step;         /* a checkpoint of the same step is replaced */
+    int64_t step;
+    struct ckpt_run run;
+    enum save_over over;
     int64_t time;         /* microseconds since 1970; 0: now */
     const char *producer; /* tool, version and arguments */
     const struct save_tensor *tensors;
@@ -39,11 +50,22 @@ struct save_request {
 };
 
 /* `saved` (NULL: not wanted) gets what the manifest says, but points into the request; release it.
- * The store is open for writing. ERR_IO when the disk is full: nothing was changed then. */
+ * Its sequence number is 0 when what is there has stayed. The store is open for writing. ERR_IO
+ * when the disk is full, ERR_CONFIG naming the run when a checkpoint of this step is there that may
+ * not be replaced: nothing was changed then. */
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err);
 
-/* The same with a store that is opened for this, as `options` say. */
+/* Whether a checkpoint of that step and run may be saved there over what is of the same run alone:
+ * the error of store_save, for who has to save shards before it. */
+int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run,
+                   struct error *err);
+
+/* A run that begins anew has a store of its own: ERR_CONFIG naming the run of which there are
+ * checkpoints. */
+int store_check_alone(struct store *store, const struct ckpt_run *run, struct error *err);
+
+/* As store_save, with a store that is opened for this, as `options` say. */
 int store_save_at(const char *path, const struct store_options *options,
                   const struct save_request *request, struct error *err);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/variables/files.h"
 
+#include <pthread.h>
+
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/store/save.h"
@@ -10,7 +12,30 @@
 struct files {
     struct checkpoint_files files; /* first */
     const char *producer;
+    pthread_mutex_t lock; /* guards the run */
+    struct ckpt_run run;  /* of what is saved: a new one, or that of what was restored before */
 };
+
+/* Steps may run at the same time. */
+static int find_run(struct files *files, struct ckpt_run *run, struct error *err)
+{
+    pthread_mutex_lock(&files->lock);
+    if (!run_is_known(&files->run))
+        run_make(&files->run, NULL, err);
+    *run = files->run;
+    pthread_mutex_unlock(&files->lock);
+    return err->code;
+}
+
+static void take_run(struct files *files, const struct source *source)
+{
+    if (!source->checkpoint)
+        return;
+    pthread_mutex_lock(&files->lock);
+    if (!run_is_known(&files->run))
+        files->run = source->checkpoint->manifest.run;
+    pthread_mutex_unlock(&files->lock);
+}
 
 static int save(struct checkpoint_files *files, const char *path, int64_t step,
                 const struct named_tensor *tensors, int n, struct error *err)
@@ -26,7 +51,8 @@ static int save(struct checkpoint_files *files, const char *path, int64_t step,
                                    .producer = ((struct files *)files)->producer,
                                    .tensors = values,
                                    .n_tensors = (size_t)n};
-    if (!store_open(path, &options, &store, err)) {
+    if (!find_run((struct files *)files, &request.run, err) &&
+        !store_open(path, &options, &store, err)) {
         store_save(store, &request, NULL, err);
         store_close(store);
     }
@@ -38,9 +64,9 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
                    struct tensor *value, struct error *err)
 {
     struct source source;
-    (void)files;
     if (source_open(path, &source, err))
         return err->code;
+    take_run((struct files *)files, &source);
     int i = source_find_whole(&source, name);
     if (i < 0)
         error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source.name, name);
@@ -52,7 +78,7 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
 
 struct checkpoint_files *checkpoint_files(const char *producer)
 {
-    static struct files files = {.files = {save, restore}};
+    static struct files files = {.files = {save, restore}, .lock = PTHREAD_MUTEX_INITIALIZER};
     files.producer = producer;
     return &files.files;
 }

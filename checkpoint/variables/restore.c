@@ -127,6 +127,7 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     if (checkpoint_open(store, step, &c, &passed_over, err))
         return err->code;
     restored->step = c->manifest.step;
+    restored->run = c->manifest.run;
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
     const struct loading loading = {c, request->graph, &request->names, false};

@@ -37,6 +37,7 @@ struct restore_request {
 
 struct restored {
     int64_t step;
+    struct ckpt_run run;
     bool fits;                /* it has the graph's variables, damaged or not */
     struct error passed_over; /* why no newer one; code 0: this is the newest */
 };

@@ -16,7 +16,8 @@ const struct op_def op_Save = {
     .doc = "Saves tensors under their names as a checkpoint of the step.",
     .detail = "filename is a store of checkpoints, which tf-ckpt init has made. As many names as "
               "tensors. The tensors of one Save are of one checkpoint; two Saves of the same step "
-              "and store replace each other. Only tf-exec in a process of its own gives graphs "
+              "and store replace each other, those of another run are refused. Only tf-exec in a "
+              "process of its own gives graphs "
               "access to files.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .shape = save_shape,

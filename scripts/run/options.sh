@@ -19,6 +19,7 @@ seed|N|seed of the random ops (0)
 save|DIR/|a store for checkpoints, see tf-ckpt
 save-every|N|rounds, or steps, between two checkpoints
 keep|N|checkpoints to keep (5; with allreduce: all)
+run-name|NAME|of this run, by which a store tells it from others
 resume||go on from the newest checkpoint in --save, if there is one
 restore|CKPT|begin with these values
 job|DIR|the directory of the job (a temporary one)

@@ -34,6 +34,7 @@ first_worker_words() {
 saving_words() {
     quote --save "$opt_save"
     [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+    [ -z "$opt_run_name" ] || quote --run-name "$opt_run_name"
     [ -z "$opt_resume$restarted" ] || quote --resume
 }
 

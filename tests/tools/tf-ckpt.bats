@@ -61,7 +61,7 @@ flip() { # FILE OFFSET
     fill store
     [ -z "$output" ]
     run tf-ckpt list store
-    [ "$(sed -n 1p <<<"$output" | tr -s ' ')" = "STEP SAVED TENSORS SIZE NEW" ]
+    [ "$(sed -n 1p <<<"$output" | tr -s ' ')" = "STEP SAVED TENSORS SIZE NEW RUN" ]
     [ "$(awk '{print $1, $4, $5, $6}' <<<"$output" | tail -1)" = "3 2 16 B" ]
     [ "$(tf-ckpt list --json store | jq -c '[.step, .tensors, .bytes]' | tail -1)" = "[3,2,16]" ]
     run tf-ckpt show store@2
@@ -515,7 +515,7 @@ strike() { # SIGNAL MAX-RUNTIME
         tf-ckpt import "$data/small.$form" "of-$form"
     done
     tf-ckpt diff of-npz of-safetensors
-    [ "$(tf-ckpt show of-npz | awk 'NR > 5 {print $1, $2}' | sort | xargs)" = \
+    [ "$(tf-ckpt show of-npz | awk 'NR > 6 {print $1, $2}' | sort | xargs)" = \
         "a/b float32[9] b bool[7] f16 float16[3,5] i64 int64[2,0,3] s float64[] u8 uint8[5]" ]
     [ "$(tf-ckpt cat of-npz s | tf-show)" = "s  float64[]  3.25" ]
     [ "$(tf-ckpt cat of-safetensors u8 | tf-show)" = "u8  uint8[5]  0 1 2 3 4" ]
@@ -525,7 +525,7 @@ strike() { # SIGNAL MAX-RUNTIME
     data=$BATS_TEST_DIRNAME/../data/checkpoint # written by TensorFlow 2.21
     tf-ckpt init store
     tf-ckpt import "$data/small-tf.index" store
-    [ "$(tf-ckpt show store | awk 'NR > 5 {print $1, $2}' | xargs)" = "a/b float32[9] b bool[7]\
+    [ "$(tf-ckpt show store | awk 'NR > 6 {print $1, $2}' | xargs)" = "a/b float32[9] b bool[7]\
  bf bfloat16[4] f16 float16[3,5] i64 int64[2,0,3] s float64[] words string[3]" ]
     [ "$(tf-ckpt cat store s | tf-show)" = "s  float64[]  3.25" ]
     tf-ckpt cat store words | tf-show | grep -q '"one"'

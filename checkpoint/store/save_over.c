@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of a checkpoint when another one of its step is to be saved: nothing is lost by
+ * saving but what the same run had saved itself, or what may be by request.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "checkpoint/store/save_private.h"
+
+/* Errors are those of reading; one that is damaged is as good as none. */
+int save_find_there(struct store *store, int64_t step, bool *is_there, struct ckpt_manifest *there,
+                    struct error *err)
+{
+    int code = store_manifest(store, step, there, err);
+    *is_there = !code;
+    if (code != ERR_NOINPUT && code != ERR_DATA && code != ERR_IO)
+        return code;
+    error_clear(err);
+    return 0;
+}
+
+static bool same_slice(const struct variable_slice *a, const struct variable_slice *b)
+{
+    return !a->of == !b->of &&
+           (!a->of || (!strcmp(a->of, b->of) && a->rows == b->rows && a->first == b->first));
+}
+
+/* Whether they are alike but for their bytes. `there` NULL: there is none. */
+static bool is_like(const struct manifest_tensor *mine, const struct manifest_tensor *there)
+{
+    return there && there->type == mine->type && shape_equal(&there->shape, &mine->shape) &&
+           there->bytes == mine->bytes && same_slice(&there->slice, &mine->slice);
+}
+
+static bool same_shards(const struct ckpt_manifest *a, const struct ckpt_manifest *b)
+{
+    bool same = a->shards.n == b->shards.n;
+    for (size_t i = 0; same && i < a->shards.n; i++)
+        same = !strcmp(a->shards.items[i].name, b->shards.items[i].name) &&
+               digest_equal(&a->shards.items[i].manifest, &b->shards.items[i].manifest);
+    return same;
+}
+
+static bool is_same(const struct save_over_case *over)
+{
+    const struct save_request *request = over->request;
+    bool same =
+        request->n_tensors == over->there->tensors.n && same_shards(over->mine, over->there);
+    for (size_t i = 0; same && i < request->n_tensors; i++) {
+        const struct save_tensor *t = &request->tensors[i];
+        const struct manifest_tensor like = {.type = t->value.type,
+                                             .shape = t->value.shape,
+                                             .bytes = tensor_bytes(&t->value),
+                                             .slice = t->slice};
+        same = is_like(&like, ckpt_manifest_find(over->there, t->container, t->name));
+    }
+    for (size_t i = 0; same && i < over->chunks->n; i++)
+        same = over->chunks->items[i].reused;
+    return same;
+}
+
+static void print_run(const struct ckpt_run *run, struct str *out)
+{
+    str_append(out, run_is_known(run) ? "run " : "a run that is not known");
+    if (run_is_known(run))
+        run_print(run, out);
+}
+
+static int refuse(const struct store *store, const struct ckpt_manifest *there, const char *how,
+                  struct error *err)
+{
+    struct str run = STR_INIT;
+    print_run(&there->run, &run);
+    error_set(err, ERR_CONFIG, "%s@%" PRId64 ": is there already%s, of %s", store->name,
+              there->step, how, run.data);
+    str_release(&run);
+    return err->code;
+}
+
+int save_check_over(const struct store *store, const struct save_over_case *over, bool *stays,
+                    struct error *err)
+{
+    const struct save_request *request = over->request;
+    bool is_own = request->over == SAVE_OVER_OWN && run_equal(&request->run, &over->there->run);
+    *stays = false;
+    if (request->is_part || request->over == SAVE_OVER_ANY || is_own)
+        return 0;
+    *stays = is_same(over);
+    return *stays ? 0 : refuse(store, over->there, " with other values", err);
+}
+
+static bool is_copy(const struct checkpoint *from, const struct ckpt_manifest *there)
+{
+    bool same = from->entries.n == there->tensors.n && !there->shards.n;
+    for (size_t i = 0; same && i < from->entries.n; i++) {
+        const struct manifest_tensor *t = from->entries.items[i].tensor;
+        const struct manifest_tensor *other = ckpt_manifest_find(there, t->container, t->name);
+        same = is_like(t, other) &&
+               !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
+    }
+    return same;
+}
+
+int save_check_copy(struct store *store, const struct checkpoint *from, bool *stays,
+                    struct error *err)
+{
+    struct ckpt_manifest there;
+    bool is_there;
+    *stays = false;
+    if (save_find_there(store, from->manifest.step, &is_there, &there, err) || !is_there)
+        return err->code;
+    *stays = is_copy(from, &there);
+    if (!*stays)
+        refuse(store, &there, " with other values", err);
+    ckpt_manifest_release(&there);
+    return err->code;
+}
+
+int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run, struct error *err)
+{
+    struct ckpt_manifest there;
+    bool is_there;
+    error_clear(err);
+    if (save_find_there(store, step, &is_there, &there, err) || !is_there)
+        return err->code;
+    if (!run_equal(run, &there.run))
+        refuse(store, &there, "", err);
+    ckpt_manifest_release(&there);
+    return err->code;
+}
+
+int store_check_alone(struct store *store, const struct ckpt_run *run, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    const struct ckpt_manifest *other = NULL;
+    error_clear(err);
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    for (size_t i = 0; i < all.n; i++)
+        if (!run_equal(run, &all.items[i].run))
+            other = &all.items[i];
+    if (other) {
+        struct str name = STR_INIT;
+        print_run(&other->run, &name);
+        error_set(err, ERR_CONFIG,
+                  "%s: has checkpoints of %s, the newest of step %" PRId64
+                  "; --resume goes on from them, or another store is wanted",
+                  store->name, name.data, other->step);
+        str_release(&name);
+    }
+    manifests_release(&all);
+    return err->code;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whose checkpoints a shard makes. The shards of a job save as one run: that of who leads the first
+ * save, or that of the checkpoint that they were resumed from.
+ */
+#include <string.h>
+
+#include "checkpoint/store/save.h"
+#include "ps/shard_private.h"
+
+void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run)
+{
+    char text[RUN_HEX_BYTES];
+    run_hex(run, text);
+    pack_key(packer, "run");
+    pack_text(packer, text);
+    pack_key(packer, "run_name");
+    pack_text(packer, run->name);
+}
+
+void shard_take_run(const msgpack_object *header, struct ckpt_run *run)
+{
+    struct arena arena = ARENA_INIT;
+    struct error ignored = ERROR_INIT;
+    const char *text;
+    *run = (struct ckpt_run){.name = ""};
+    if (record_get_text(header, "run", &arena, &text) && run_parse(text, run) &&
+        record_get_text(header, "run_name", &arena, &text) && *text)
+        run_set_name(run, text, &ignored);
+    arena_release(&arena);
+}
+
+void shard_go_on_with(struct shard *shard, const struct ckpt_run *run)
+{
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&shard->lock);
+    if (run_is_known(run))
+        shard->run = *run;
+    shard->goes_on = true;
+    if (*shard->options.run.name)
+        run_set_name(&shard->run, shard->options.run.name, &ignored);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+struct ckpt_run shard_run(struct shard *shard, bool *goes_on)
+{
+    pthread_mutex_lock(&shard->lock);
+    struct ckpt_run run = shard->run;
+    *goes_on = shard->goes_on;
+    pthread_mutex_unlock(&shard->lock);
+    return run;
+}
+
+int shard_check_store(struct shard *shard, struct error *err)
+{
+    bool goes_on;
+    struct store *store;
+    struct ckpt_run run = shard_run(shard, &goes_on);
+    const char *folder = shard->options.save_folder;
+    error_clear(err);
+    if (!folder || goes_on || !store_exists(folder) || store_open(folder, NULL, &store, err)) {
+        error_clear(err);
+        return 0;
+    }
+    if (store_check_alone(store, &run, err) != ERR_CONFIG)
+        error_clear(err);
+    store_close(store);
+    return err->code;
+}
+
+bool shard_is_own_folder(const struct shard *shard, const char *folder)
+{
+    return shard->options.save_folder && !strcmp(shard->options.save_folder, folder);
+}
+
+int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,
+                       struct error *err)
+{
+    bool goes_on;
+    struct ckpt_run run = shard_run(shard, &goes_on);
+    if (!goes_on && shard_is_own_folder(shard, folder) && store_check_alone(store, &run, err))
+        return err->code;
+    return store_may_save(store, step, &run, err);
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Whose a checkpoint is: what copies, imports and jobs replace, and what they do not.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    cat >m.txt <<'TEXT'
+entry init = ^set
+entry step = ^add
+x = Placeholder() {dtype=float32, shape=[2]}
+v = Variable() {dtype=float32, shape=[2]}
+zero = Const() {dtype=float32, value=[0,0]}
+set = Assign(v, zero)
+add = AssignAdd(v, x)
+TEXT
+    tf-graph --text m.txt >m.tfg
+}
+
+# train STORE VALUE OPTION...: steps that add the value
+train() {
+    tf-exec -g m.tfg --run step --feed "x=[$2,1]" --save "$1/" "${@:3}"
+}
+
+# One line on stderr, which is or begins with that.
+refuses() { # STATUS PATTERN COMMAND...
+    local wanted=$1 pattern=$2
+    shift 2
+    run --separate-stderr "$@"
+    # shellcheck disable=SC2053  # a pattern
+    [[ $status -eq $wanted && $stderr == $pattern && ${#stderr_lines[@]} -eq 1 ]] ||
+        { echo "$*: $status, $stderr" && false; }
+}
+
+run_of() { # NAME
+    tf-ckpt show --json "$1" | jq -r 'select(.run) | "\(.run) \(.run_name)"'
+}
+
+@test "copy and import replace no checkpoint of another run, or with other values" {
+    train a 1 -n 1 --run-name digits
+    for n in 2 3; do train a 1 -n $n --resume -q; done
+    train b 2 -n 3
+    [[ "$(run_of a)" =~ ^[0-9a-f]{32}\ digits$ ]]
+    [ "$(run_of a@1)" = "$(run_of a)" ]
+    tf-ckpt list a | grep -q " digits/[0-9a-f]*$"
+    tf-ckpt show a | grep -q "^run  *digits/"
+    refuses 78 "tf-ckpt: a@3: is there already with other values, of run digits/*; \
+--replace replaces it" tf-ckpt copy b a
+    tf-ckpt cat a v | tf-show | grep -q '3 3$'
+    [ "$(tf-ckpt list --json a | wc -l)" -eq 3 ]
+    # one that is refused keeps back no other
+    refuses 78 "tf-ckpt: b@3: is there already *" tf-ckpt copy a b
+    [ "$(tf-ckpt list --json b | jq .step | xargs)" = "3 1 2" ]
+    [ "$(run_of b@1)" = "$(run_of a)" ]
+    tf-ckpt copy a@1 b # the same once more
+    [ "$(tf-ckpt list --json b | jq .step | xargs)" = "3 1 2" ]
+    tf-ckpt copy a@3 b --replace
+    tf-ckpt diff a@3 b@3
+
+    tf-ckpt export a@1 one.npz
+    tf-ckpt export a@2 two.npz
+    tf-ckpt import one.npz b --run-name mine
+    [[ "$(run_of b@0)" == *" mine" ]]
+    tf-ckpt import one.npz b # the same once more
+    refuses 78 "tf-ckpt: b@0: is there already with other values, of run mine/*; \
+--step N says which it is; --replace replaces it" tf-ckpt import two.npz b
+    tf-ckpt import two.npz b --replace
+    tf-ckpt diff a@2 b@0
+    refuses 64 "tf-ckpt: --run-name: 1 to 100 bytes, fit to print and no blanks" \
+        tf-ckpt import two.npz b --step 9 --run-name "a b"
+}
+
+@test "import finds the step in the file" {
+    cat >g.txt <<'TEXT'
+entry init = ^set
+c = Const() {dtype=int64, value=1200}
+global_step = Variable() {dtype=int64, shape=[]}
+set = Assign(global_step, c)
+TEXT
+    tf-graph --text g.txt >g.tfg
+    tf-exec -g g.tfg --run init --save 7.ckpt
+    tf-ckpt init s
+    tf-ckpt import 7.ckpt s # which says the steps of its run, 1
+    tf-ckpt export s g.npz
+    tf-ckpt import g.npz s
+    train a 1 -n 2
+    tf-ckpt export a model-42.index
+    tf-ckpt import model-42.index s
+    [ "$(tf-ckpt list --json s | jq .step | xargs)" = "1 1200 42" ]
+}
+
+@test "import of nothing says so" {
+    tf-ckpt init s
+    /usr/bin/python3 -c "import zipfile; zipfile.ZipFile('none.npz', 'w').close()"
+    refuses 65 "tf-ckpt: none.npz: has no tensors: nothing to import" tf-ckpt import none.npz s
+}
+
+@test "a second job is refused its store, and goes on with --resume" {
+    train s 1 -n 3 --save-every 1 --run-name first
+    local before
+    before=$(tf-ckpt list --json s | sha256sum)
+    refuses 78 "tf-exec: s: has checkpoints of run first/*, the newest of step 3; \
+--resume goes on from them, or another store is wanted" \
+        train s 2 -n 7
+    [ "$(tf-ckpt list --json s | sha256sum)" = "$before" ]
+    train s 1 -n 5 --resume -q
+    [ "$(run_of s@5)" = "$(run_of s@3)" ]
+    train s 1 -n 6 --resume --run-name second -q
+    [ "$(run_of s@6)" = "$(run_of s@3 | sed 's/first/second/')" ]
+}
+
+@test "of two jobs that begin with one store, one is refused when it saves" {
+    mkfifo feeds
+    tf-exec -g m.tfg --fetch x --feed 'x=[1,1]' -n 1 >one.rec
+    tf-exec -g m.tfg --run step --feed feeds -n 1 --save s/ --run-name slow 4<>feeds 2>said 3>&- &
+    soon 20 test -e s/data.mdb
+    train s 2 -n 2 --run-name quick # both had begun with an empty store
+    cat one.rec >feeds
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 78 ]
+    [[ $(cat said) == "tf-exec: s: has checkpoints of run quick/"* ]]
+    [ "$(tf-ckpt list --json s | jq -r .run_name | xargs)" = quick ]
+}
+
+@test "a store that was made before runs were told apart is read, and gone on with" {
+    tar xzf "$BATS_TEST_DIRNAME/../data/checkpoint/store-1.0.tgz" # steps 1 and 2
+    [ "$(tf-ckpt list old | awk 'NR > 1 {print $1, $NF}' | xargs)" = "1 - 2 -" ]
+    tf-ckpt verify old --data
+    refuses 78 "tf-exec: old: has checkpoints of a run that is not known, the newest of step 2; *" \
+        train old 2 -n 7
+    train old 1 -n 3 --resume -q --run-name young
+    [[ "$(run_of old@3)" == *" young" ]]
+    [ "$(tf-ckpt cat old v | tf-show)" = "v  float32[2]  3 3" ]
+}

@@ -209,6 +209,7 @@ soak:
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep
 	STORE_MERGES=10000 $(BUILD)/tests/unit/checkpoint/store_runs
+	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "checkpoint/store/pages_private.h"
-#include "checkpoint/store/parallel.h"
 #include "checkpoint/store/store_private.h"
 
 /* Holds a read transaction for as long as the checkpoint is open; looking up is quick and done by
@@ -85,6 +84,8 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     str_printf(&folder, "%s/shards/%s", root->folder, shard->name);
     store_open(folder.data, NULL, &store, err);
     str_release(&folder);
+    if (err->code == ERR_NOINPUT)
+        err->code = ERR_DATA; /* it is listed */
     if (err->code)
         return error_prefix(err, "%s: not complete: ", c->name);
     struct checkpoint_part *part = add_part(c, store, true);
@@ -111,18 +112,59 @@ static int open_parts(struct checkpoint *c, struct store *store, struct error *e
     return 0;
 }
 
-static int open_step(struct store *store, int64_t step, struct checkpoint **result,
+/* Whether it is no longer what was opened: it was forgotten meanwhile, or saved once more. Then its
+ * shards may have been pruned of it, and nothing is damaged. */
+static bool has_gone(struct store *store, const struct ckpt_manifest *opened)
+{
+    struct ckpt_manifest now;
+    struct error err = ERROR_INIT;
+    if (store_manifest(store, opened->step, &now, &err))
+        return err.code == ERR_NOINPUT;
+    bool gone = !digest_equal(&now.digest, &opened->digest);
+    ckpt_manifest_release(&now);
+    return gone;
+}
+
+static int open_once(struct store *store, int64_t step, struct checkpoint **result, bool *gone,
                      struct error *err)
 {
     struct checkpoint *c = mem_alloc(sizeof *c);
     c->manifest.step = step;
     c->name = arena_printf(&c->arena, "%s@%" PRId64, store->name, step);
+    *gone = false;
     if (open_parts(c, store, err)) {
+        *gone = c->manifest.shards.n && has_gone(store, &c->manifest);
         checkpoint_close(c);
         return err->code;
     }
     *result = c;
     return 0;
+}
+
+static int open_step(struct store *store, int64_t step, struct checkpoint **result,
+                     struct error *err)
+{
+    bool gone;
+    do
+        error_clear(err);
+    while (open_once(store, step, result, &gone, err) && gone);
+    return err->code;
+}
+
+/* The newest of a list that can be opened. *gone: some were forgotten since it was made. */
+static bool open_newest_of(struct store *store, const manifest_vec *all,
+                           struct checkpoint **checkpoint, bool *gone, struct error *first)
+{
+    bool found = false;
+    *gone = false;
+    for (size_t i = all->n; i-- > 0 && !found;) {
+        struct error failed = ERROR_INIT;
+        found = !open_step(store, all->items[i].step, checkpoint, &failed);
+        *gone |= failed.code == ERR_NOINPUT;
+        if (!found && failed.code != ERR_NOINPUT && !first->code)
+            *first = failed;
+    }
+    return found;
 }
 
 int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
@@ -133,16 +175,14 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
     error_clear(err);
     if (step != CHECKPOINT_NEWEST)
         return open_step(store, step, checkpoint, err);
-    if (store_manifests(store, &all, &first, err))
-        return err->code;
-    bool found = false;
-    for (size_t i = all.n; i-- > 0 && !found;) {
-        struct error failed = ERROR_INIT;
-        found = !open_step(store, all.items[i].step, checkpoint, &failed);
-        if (!found && !first.code)
-            first = failed;
-    }
-    manifests_release(&all);
+    bool found, gone;
+    do {
+        error_clear(&first);
+        if (store_manifests(store, &all, &first, err))
+            return err->code;
+        found = open_newest_of(store, &all, checkpoint, &gone, &first);
+        manifests_release(&all);
+    } while (!found && gone);
     if (passed_over)
         *passed_over = first;
     if (found)
@@ -219,146 +259,63 @@ int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratc
     return checkpoint_check_digest(c, i, k, &found, err);
 }
 
-/* ---- many chunks at once ---- */
-
-struct chunk_place {
-    int entry;
-    uint64_t chunk;
-};
-
-/* Reads at most DIGEST_GROUP chunks to places CHUNK_BYTES apart, and checks them. */
-static int read_places(struct checkpoint *c, const struct chunk_place *places, size_t m, char *data,
-                       struct error *err)
-{
-    struct digest_item items[DIGEST_GROUP];
-    for (size_t i = 0; i < m; i++) {
-        uint64_t bytes = c->entries.items[places[i].entry].tensor->bytes;
-        void *chunk = data + i * CHUNK_BYTES;
-        items[i] = (struct digest_item){.data = chunk, .n = chunk_size(bytes, places[i].chunk)};
-        if (checkpoint_fetch_chunk(c, places[i].entry, places[i].chunk, chunk, err))
-            return err->code;
-    }
-    digest_many(items, m);
-    for (size_t i = 0; i < m && !err->code; i++)
-        checkpoint_check_digest(c, places[i].entry, places[i].chunk, &items[i].digest, err);
-    return err->code;
-}
-
-static size_t group_size(uint64_t n, uint64_t group)
-{
-    uint64_t left = n - group * DIGEST_GROUP;
-    return left < DIGEST_GROUP ? (size_t)left : DIGEST_GROUP;
-}
-
-static uint64_t group_count(uint64_t n)
-{
-    return (n + DIGEST_GROUP - 1) / DIGEST_GROUP;
-}
-
-/* ---- checking all of it ---- */
-
-struct checking {
-    struct checkpoint *checkpoint;
-    VEC(struct chunk_place) places;
-};
-
-static int check_group(void *context, uint64_t group, struct error *err)
-{
-    struct checking *checking = context;
-    size_t m = group_size(checking->places.n, group);
-    char *scratch = mem_try(m * CHUNK_BYTES);
-    if (!scratch)
-        return error_set(err, ERR_OS, "%s: no memory for %zu chunks", checking->checkpoint->name,
-                         m);
-    read_places(checking->checkpoint, checking->places.items + group * DIGEST_GROUP, m, scratch,
-                err);
-    mem_free(scratch);
-    return err->code;
-}
-
-static int check_all(struct checkpoint *c, struct error *err)
-{
-    struct checking checking = {.checkpoint = c};
-    for (size_t i = 0; i < c->entries.n; i++) {
-        uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
-        for (uint64_t k = 0; k < n; k++) {
-            struct chunk_place place = {(int)i, k};
-            vec_push(&checking.places, place);
-        }
-    }
-    checkpoint_parallel(0, group_count(checking.places.n), check_group, &checking, err);
-    vec_release(&checking.places);
-    return err->code;
-}
+/* ---- the newest that is intact ---- */
 
 static int open_checked(struct store *store, int64_t step, struct checkpoint **checkpoint,
                         struct error *err)
 {
     error_clear(err);
-    if (!open_step(store, step, checkpoint, err) && check_all(*checkpoint, err))
+    if (!open_step(store, step, checkpoint, err) && checkpoint_check_all(*checkpoint, err))
         checkpoint_close(*checkpoint);
     return err->code;
 }
 
-int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
-                           struct checkpoint **checkpoint, struct error *err)
+/* As open_newest_of, of those that are intact. */
+static bool open_intact_of(struct store *store, const manifest_vec *all,
+                           struct checkpoint_skipped *skipped, struct checkpoint **checkpoint,
+                           bool *gone, struct error *err)
+{
+    bool found = false;
+    *gone = false;
+    for (size_t i = all->n; i-- > 0 && !found;) {
+        found = !open_checked(store, all->items[i].step, checkpoint, err);
+        *gone |= err->code == ERR_NOINPUT;
+        if (!found && err->code != ERR_NOINPUT && skipped)
+            skipped->tell(skipped, err->text);
+    }
+    return found;
+}
+
+/* *again: none was opened, and some are not there any more. */
+static int open_newest_intact(struct store *store, struct checkpoint_skipped *skipped,
+                              struct checkpoint **checkpoint, bool *again, struct error *err)
 {
     manifest_vec all;
     struct error damaged = ERROR_INIT;
-    bool found = false;
-    if (step != CHECKPOINT_NEWEST)
-        return open_checked(store, step, checkpoint, err);
+    error_clear(err);
+    *again = false;
     if (store_manifests(store, &all, &damaged, err))
         return err->code;
     if (damaged.code && skipped)
         skipped->tell(skipped, damaged.text);
     if (!all.n && !damaged.code)
         error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
-    for (size_t i = all.n; i-- > 0 && !found;) {
-        found = !open_checked(store, all.items[i].step, checkpoint, err);
-        if (!found && skipped)
-            skipped->tell(skipped, err->text);
-    }
+    bool found = open_intact_of(store, &all, skipped, checkpoint, again, err);
     manifests_release(&all);
+    *again &= !found;
     if (!found && (err->code == ERR_DATA || damaged.code))
         error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
     return err->code;
 }
 
-/* ---- reading ---- */
-
-struct reading {
-    struct checkpoint *checkpoint;
-    int entry;
-    char *data;
-};
-
-static int read_group(void *context, uint64_t group, struct error *err)
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+                           struct checkpoint **checkpoint, struct error *err)
 {
-    const struct reading *r = context;
-    uint64_t first = group * DIGEST_GROUP;
-    size_t m = group_size(chunk_count(r->checkpoint->entries.items[r->entry].tensor->bytes), group);
-    struct chunk_place places[DIGEST_GROUP];
-    for (size_t i = 0; i < m; i++)
-        places[i] = (struct chunk_place){r->entry, first + i};
-    return read_places(r->checkpoint, places, m, r->data + first * CHUNK_BYTES, err);
-}
-
-int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct error *err)
-{
-    const struct manifest_tensor *t = c->entries.items[i].tensor;
-    struct tensor result;
-    error_clear(err);
-    if (manifest_tensor_alloc(t, &result, err))
-        return error_prefix(err, "%s: '%s': ", c->name, t->name);
-    struct reading reading = {c, i, result.data};
-    int code =
-        checkpoint_parallel(0, group_count(chunk_count(t->bytes)), read_group, &reading, err);
-    if (!code && (code = manifest_tensor_check(t, &result, err)))
-        error_prefix(err, "%s: '%s': ", c->name, t->name);
-    if (code)
-        manifest_tensor_discard(&result);
-    else
-        *value = result;
-    return code;
+    if (step != CHECKPOINT_NEWEST)
+        return open_checked(store, step, checkpoint, err);
+    bool again;
+    do
+        open_newest_intact(store, skipped, checkpoint, &again, err);
+    while (again);
+    return err->code;
 }

@@ -49,6 +49,9 @@ int checkpoint_find(const struct checkpoint *checkpoint, const char *container, 
 /* Reads tensor i; the caller releases it. By as many threads as there are cores. */
 int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, struct error *err);
 
+/* Checks every chunk of all of them. */
+int checkpoint_check_all(struct checkpoint *checkpoint, struct error *err);
+
 /* Checks one chunk of tensor i without keeping it: `scratch` has CHUNK_BYTES. */
 int checkpoint_check_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *scratch,
                            struct error *err);

@@ -139,17 +139,24 @@ static int blame_file(const struct store *store, struct error *err)
                         err->code == ERR_DATA ? "damaged: " : "");
 }
 
-/* Within a read transaction, so that a writer does not use the pages again meanwhile. */
+/* Within a read transaction, so that a writer does not use the pages again meanwhile. Its meta page
+ * may be written over by the commit after the next: what looks damaged then is looked at anew. */
 static int check_pages(struct store *store, struct error *err)
 {
+    uint64_t before, id = 0;
     struct pages_meta meta;
     MDB_txn *txn;
-    if (store_begin(store, false, &txn, err))
-        return err->code;
-    if (pages_read_meta_of(store->fd, mdb_txn_id(txn), &meta, err) ||
-        pages_check(store->fd, &meta, &store->pages, err))
-        blame_file(store, err);
-    store_abort(store, txn);
+    do {
+        before = id;
+        error_clear(err);
+        if (store_begin(store, false, &txn, err))
+            return err->code;
+        id = mdb_txn_id(txn);
+        if (pages_read_meta_of(store->fd, id, &meta, err) ||
+            pages_check(store->fd, &meta, &store->pages, err))
+            blame_file(store, err);
+        store_abort(store, txn);
+    } while (err->code == ERR_DATA && id != before);
     return err->code;
 }
 

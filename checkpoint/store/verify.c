@@ -189,12 +189,13 @@ static int verify_step(struct verify *v, int64_t step, struct error *err)
 {
     struct error failed = ERROR_INIT;
     if (checkpoint_open(v->store, step, &v->checkpoint, NULL, &failed)) {
-        if (failed.code != ERR_DATA && failed.code != ERR_NOINPUT && failed.code != ERR_IO) {
+        if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
+            v->report->checkpoints--;
+        else if (is_damage(&failed))
+            add_problem(v, step, failed.text);
+        else
             *err = failed;
-            return err->code;
-        }
-        add_problem(v, step, failed.text);
-        return 0;
+        return err->code;
     }
     verify_open(v, err);
     checkpoint_close(v->checkpoint);

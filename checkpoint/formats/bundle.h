@@ -15,8 +15,8 @@ const char *bundle_data_path(const char *path, int shard, int n_shards, struct a
  */
 int bundle_write(FILE *index, FILE *data, const struct archive_input *input, struct error *err);
 
-/* ERR_DATA: damaged, with every byte checked; tensors that are cut into slices, and types that
- * tensors do not have, are refused by name. */
+/* Variables that were partitioned, by rows, columns or both, are joined. ERR_DATA: damaged, with
+ * every byte checked; types that tensors do not have are refused by name. */
 int bundle_read(const char *path, struct archive *archive, struct error *err);
 
 #endif

@@ -85,7 +85,7 @@ static bool parse_shape(struct wire_bytes in, struct shape *shape)
 
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *e)
 {
-    *e = (struct bundle_entry){0};
+    *e = (struct bundle_entry){.message = in};
     while (in.p < in.end && !in.bad) {
         uint64_t number = 0;
         struct wire_bytes bytes = {0};

@@ -14,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tensor/shape.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "tensor/tensor.h"
 
 #define BUNDLE_MAGIC 0xdb4775248b80fb57
 #define BUNDLE_FOOTER_BYTES 48
@@ -39,6 +42,9 @@ enum {
     ENTRY_SLICES = 7,
     SHAPE_DIM = 2,
     DIM_SIZE = 1,
+    SLICE_EXTENT = 1,
+    EXTENT_START = 1,
+    EXTENT_LENGTH = 2,
     WIRE_VARINT = 0,
     WIRE_FIXED64 = 1,
     WIRE_BYTES = 2,
@@ -55,6 +61,7 @@ struct bundle_entry { /* BundleEntryProto */
     struct shape shape;
     uint32_t crc;
     bool has_slices;
+    struct wire_bytes message; /* where it was parsed from */
 };
 
 uint64_t wire_varint(struct wire_bytes *in);
@@ -66,5 +73,42 @@ uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *
 
 /* False when it is none. */
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
+
+/* ---- slices (bundle_slices.c) ----
+ *
+ * A variable that was partitioned has an entry with its whole shape and the extents of its slices,
+ * and no data. Each slice has an entry of its own, whose key is a number 0, the name, and the
+ * extents, in LevelDB's ordered code. */
+
+struct bundle;
+
+struct bundle_slice { /* an entry that is one, under its key */
+    struct str key;
+    struct bundle_entry entry;
+    bool used;
+};
+
+struct bundle_slices {
+    VEC(struct bundle_slice) items;
+    bool sorted;
+};
+
+/* Whether the key is a slice's: no name begins with a zero. */
+bool bundle_key_is_slice(const struct str *key);
+void bundle_slices_add(struct bundle_slices *slices, const struct str *key,
+                       const struct bundle_entry *entry);
+/* Reads the tensor of an entry that has slices: each element is in exactly one of them, or it is
+ * ERR_DATA. */
+int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
+                       const struct bundle_entry *whole, struct tensor *value, struct error *err);
+/* ERR_DATA: one was of no tensor. */
+int bundle_slices_check(const struct bundle_slices *slices, struct error *err);
+void bundle_slices_release(struct bundle_slices *slices);
+
+/* The tensor of an entry of numbers that has no slices, from whichever file holds it. */
+int bundle_read_numbers(struct bundle *bundle, const struct bundle_entry *entry,
+                        struct tensor *value, struct error *err);
+/* Whether its data is there at all, before memory is taken. */
+int bundle_find_data(struct bundle *bundle, const struct bundle_entry *entry, struct error *err);
 
 #endif

@@ -13,6 +13,11 @@
 #define INDEX_BYTES_MAX ((uint64_t)1 << 31)
 #define SHARDS_MAX 100000
 
+struct whole {
+    const char *name;
+    struct bundle_entry entry;
+};
+
 struct bundle {
     const char *path;
     struct archive *archive;
@@ -21,6 +26,8 @@ struct bundle {
     uint64_t n_shards; /* 0: the header was not there yet */
     int fd;            /* of the shard that was read last */
     uint64_t shard;
+    struct bundle_slices slices;
+    VEC(struct whole) wholes; /* tensors that have slices, which are read when all are known */
 };
 
 static int damaged(const struct bundle *b, const char *what, struct error *err)
@@ -140,26 +147,55 @@ static int check_extent(struct bundle *b, const struct bundle_entry *e, struct e
                : error_set(err, ERR_DATA, "truncated: its data is not there");
 }
 
-static int read_tensor(struct bundle *b, const char *name, const struct bundle_entry *e,
-                       struct error *err)
+int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct error *err)
 {
-    struct named_tensor t = {.name = name, .tensor = TENSOR_INIT};
-    bool is_string = e->type == STRING;
-    if (e->has_slices)
-        return error_set(err, ERR_DATA, "is cut into slices, which is not supported");
     if (e->type > 31 || !(DTYPE_BIT(e->type) & DTYPES_ANY) || e->type == RESOURCE)
         return error_set(err, ERR_DATA, "no tensor has TensorFlow's type %llu",
                          (unsigned long long)e->type);
     if (e->shard >= b->n_shards)
         return error_set(err, ERR_DATA, "lies in a shard that is none");
-    if (open_shard(b, e->shard, err) || check_extent(b, e, err))
+    return open_shard(b, e->shard, err) ? err->code : check_extent(b, e, err);
+}
+
+int bundle_read_numbers(struct bundle *b, const struct bundle_entry *e, struct tensor *t,
+                        struct error *err)
+{
+    return bundle_find_data(b, e, err) ? err->code : read_numbers(b, e, t, err);
+}
+
+static int read_tensor(struct bundle *b, const char *name, const struct bundle_entry *e,
+                       struct error *err)
+{
+    struct named_tensor t = {.name = name, .tensor = TENSOR_INIT};
+    struct whole whole = {name, *e};
+    if (e->has_slices) {
+        vec_push(&b->wholes, whole);
+        return 0;
+    }
+    if (bundle_find_data(b, e, err))
         return err->code;
-    if (is_string ? read_strings(b, e, &t.tensor, err) : read_numbers(b, e, &t.tensor, err)) {
+    if (e->type == STRING ? read_strings(b, e, &t.tensor, err)
+                          : read_numbers(b, e, &t.tensor, err)) {
         tensor_release(&t.tensor);
         return err->code;
     }
     vec_push(&b->archive->tensors, t);
     return 0;
+}
+
+static int join_slices(struct bundle *b, struct error *err)
+{
+    for (size_t i = 0; i < b->wholes.n && !err->code; i++) {
+        const struct whole *whole = &b->wholes.items[i];
+        struct named_tensor t = {.name = whole->name, .tensor = TENSOR_INIT};
+        if (bundle_slices_join(b, &b->slices, whole->name, &whole->entry, &t.tensor, err))
+            error_prefix(err, "%s: '%s': ", b->path, whole->name);
+        else
+            vec_push(&b->archive->tensors, t);
+    }
+    if (!err->code && bundle_slices_check(&b->slices, err))
+        error_prefix(err, "%s: damaged: ", b->path);
+    return err->code;
 }
 
 /* ---- the table ---- */
@@ -172,6 +208,12 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
         return parse_header(b, value, err);
     if (!b->n_shards)
         return damaged(b, "it has no header", err);
+    if (bundle_key_is_slice(key)) {
+        if (!bundle_parse_entry(value, &entry))
+            return damaged(b, "the entry of a slice", err);
+        bundle_slices_add(&b->slices, key, &entry);
+        return 0;
+    }
     if (key->n > LIMIT_NAME_BYTES || !str_is_printable(key->data, key->n))
         return error_set(err, ERR_DATA, "%s: a tensor's name is not fit to print", b->path);
     const char *name = arena_strndup(&b->archive->arena, key->data, key->n);
@@ -271,11 +313,13 @@ int bundle_read(const char *path, struct archive *archive, struct error *err)
     struct bundle b = {.path = path, .archive = archive, .fd = -1};
     *archive = (struct archive){0};
     error_clear(err);
-    if (!load_index(&b, err))
-        read_table(&b, err);
+    if (!load_index(&b, err) && !read_table(&b, err))
+        join_slices(&b, err);
     if (b.fd >= 0)
         close(b.fd);
     mem_free(b.index);
+    bundle_slices_release(&b.slices);
+    vec_release(&b.wholes);
     if (err->code)
         archive_release(archive);
     return err->code;

@@ -139,16 +139,16 @@ static int blame_file(const struct store *store, struct error *err)
                         err->code == ERR_DATA ? "damaged: " : "");
 }
 
-/* Within a read transaction, so that a writer does not use the pages again meanwhile. Its meta page
- * may be written over by the commit after the next: what looks damaged then is looked at anew. */
+/* Within a read transaction: its pages are not used again. Its meta page is, by the second commit
+ * after it; so what looks damaged is looked at anew if something was committed. */
 static int check_pages(struct store *store, struct error *err)
 {
     uint64_t before, id = 0;
     struct pages_meta meta;
     MDB_txn *txn;
     do {
-        before = id;
         error_clear(err);
+        before = id;
         if (store_begin(store, false, &txn, err))
             return err->code;
         id = mdb_txn_id(txn);

@@ -55,16 +55,14 @@ static void sums_are_those_of_the_standard(void **state)
 }
 
 /* Every bit of the index and of the data is under a sum, but for the padding of the footer. */
-static void every_bit_of_a_bundle_counts(void **state)
+static void flip_every_bit(const char *const names[2])
 {
     const char *folder = stores_folder();
     char paths[2][STORES_PATH_BYTES + 64];
-    const char *const names[] = {DATA "small-tf.index", DATA "small-tf.data-00000-of-00001"};
     struct archive sound, read;
     struct error err = ERROR_INIT;
     size_t n[2], refused = 0, tried = 0;
     char *bytes[2];
-    (void)state;
     if (bundle_read(names[0], &sound, &err))
         fail_msg("%s", err.text);
     for (int f = 0; f < 2; f++) {
@@ -97,6 +95,57 @@ static void every_bit_of_a_bundle_counts(void **state)
     free(bytes[0]);
     free(bytes[1]);
     stores_remove(folder);
+}
+
+static void every_bit_of_a_bundle_counts(void **state)
+{
+    static const char *const files[][2] = {
+        {DATA "small-tf.index", DATA "small-tf.data-00000-of-00001"},
+        {DATA "parts-tf.index", DATA "parts-tf.data-00000-of-00001"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        flip_every_bit(files[i]);
+}
+
+/* Element i of the tensor is first + i * by. */
+static void assert_counts(const struct archive *archive, const char *name, enum dtype type,
+                          struct shape shape, double first, double by)
+{
+    const struct tensor *t = NULL;
+    for (size_t i = 0; i < archive->tensors.n; i++)
+        if (!strcmp(archive->tensors.items[i].name, name))
+            t = &archive->tensors.items[i].tensor;
+    assert_non_null(t);
+    assert_int_equal(t->type, type);
+    assert_true(shape_equal(&t->shape, &shape));
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        double wanted = first + (double)i * by;
+        if (tensor_get_float64(t, i) != (type == UINT8 ? (double)(i % 251) : wanted))
+            fail_msg("%s: element %lld is %g", name, (long long)i, tensor_get_float64(t, i));
+    }
+}
+
+/* As tests/data/checkpoint/make.py cut them: by rows, columns, in a grid over two data files, and
+ * so long that a number of a key has three bytes. */
+static void slices_of_partitioned_variables_are_joined(void **state)
+{
+    struct archive archive;
+    struct error err = ERROR_INIT;
+    (void)state;
+    if (bundle_read(DATA "parts-tf.index", &archive, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(archive.tensors.n, 4);
+    assert_counts(&archive, "row", FLOAT32, shape_matrix(10, 3), 0, 1);
+    assert_counts(&archive, "col", INT32, shape_matrix(2, 70), 100, 1);
+    assert_counts(&archive, "whole", FLOAT64, shape_vector(3), 0, 1);
+    archive_release(&archive);
+    if (bundle_read(DATA "grid-tf.index", &archive, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(archive.tensors.n, 4);
+    assert_counts(&archive, "grid", INT64, shape_matrix(5, 200), 0, 1000);
+    assert_counts(&archive, "long", UINT8, shape_vector(8200), 0, 1);
+    assert_counts(&archive, "second", INT32, shape_vector(2), 1, 1);
+    archive_release(&archive);
 }
 
 /* Nothing in safetensors tells damage of the data; what it says of it must hold. */
@@ -143,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_the_standard),
         cmocka_unit_test(every_bit_of_a_bundle_counts),
+        cmocka_unit_test(slices_of_partitioned_variables_are_joined),
         cmocka_unit_test(safetensors_headers_are_not_trusted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,10 +98,9 @@ static int add_member(struct zip *zip, const char *name, const char *data, size_
     return err->code;
 }
 
-static int finish(struct zip *zip, struct error *err)
+static void put_end64(struct zip *zip, uint64_t start, uint64_t bytes)
 {
     struct str *s = &zip->directory;
-    uint64_t start = zip->offset, bytes = s->n, end = start + bytes;
     put(s, 0x06064b50, 4); /* [4.3.14] */
     put(s, 44, 8);
     put(s, VERSION, 2);
@@ -113,8 +112,17 @@ static int finish(struct zip *zip, struct error *err)
     put(s, start, 8);
     put(s, 0x07064b50, 4); /* [4.3.15] */
     put(s, 0, 4);
-    put(s, end, 8);
+    put(s, start + bytes, 8);
     put(s, 1, 4);
+}
+
+/* NumPy knows an archive that has no members by the short end alone. */
+static int finish(struct zip *zip, struct error *err)
+{
+    struct str *s = &zip->directory;
+    uint64_t start = zip->offset, bytes = s->n;
+    if (zip->n)
+        put_end64(zip, start, bytes);
     put(s, 0x06054b50, 4); /* [4.3.16] */
     put(s, 0, 4);
     put(s, zip->n < 0xffff ? zip->n : 0xffff, 2);

@@ -4,10 +4,12 @@
  */
 #include "wire/npz.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "wire/npy.h"
 
 enum {
@@ -26,6 +28,7 @@ struct archive {
     size_t n;
     const char *name; /* for messages */
     uint64_t directory, n_entries;
+    uint64_t end;      /* of the directory */
     uint64_t unpacked; /* bytes so far, against archives that name the same data many times */
 };
 
@@ -67,15 +70,17 @@ static int find_directory(struct archive *a, struct error *err)
     if (!end)
         return error_set(err, ERR_DATA, "%s: not a .npz file, or truncated", a->name);
     i = (size_t)(end - a->data);
+    a->end = i;
     a->n_entries = get(end + 10, 2);
     a->directory = get(end + 16, 4);
-    if (a->n_entries != 0xffff && a->directory != 0xffffffff)
-        return 0;
+    bool is_short = a->n_entries != 0xffff && a->directory != 0xffffffff;
     if (i < LOCATOR64_BYTES || !(end = at(a, i - LOCATOR64_BYTES, LOCATOR64_BYTES, 0x07064b50)))
         return 0; /* 65,535 members are possible without ZIP64 */
-    end = at(a, get(end + 8, 8), END64_BYTES, 0x06064b50);
+    end = at(a, a->end = get(end + 8, 8), END64_BYTES, 0x06064b50);
     if (!end)
         return malformed(a, "no end of the directory", err);
+    if (is_short) /* it is told twice */
+        return 0;
     a->n_entries = get(end + 32, 8);
     a->directory = get(end + 48, 8);
     return 0;
@@ -140,6 +145,11 @@ static const uint8_t *find_data(struct archive *a, const struct member *m, struc
     uint64_t start = p ? m->offset + LOCAL_BYTES + get(p + 26, 2) + get(p + 28, 2) : 0;
     if (!p || start > a->n || m->packed > a->n - start) {
         malformed(a, "a member lies outside", err);
+        return NULL;
+    }
+    if (get(p + 26, 2) != m->name_n || memcmp(p + LOCAL_BYTES, m->name, m->name_n) != 0 ||
+        get(p + 8, 2) != m->method) {
+        malformed(a, "the member is another one than the directory says", err);
         return NULL;
     }
     a->unpacked += m->bytes < UINT64_MAX / 2 - a->unpacked ? m->bytes : UINT64_MAX / 2;
@@ -213,34 +223,65 @@ static int read_array(struct archive *a, const struct member *m, struct tensor *
     return err->code;
 }
 
-static bool is_array(const struct member *m)
+static bool ends_in(const struct member *m, const char *ending)
 {
-    return m->name_n > 4 && !memcmp(m->name + m->name_n - 4, ".npy", 4);
+    size_t n = strlen(ending);
+    return m->name_n >= n && !memcmp(m->name + m->name_n - n, ending, n);
+}
+
+/* Takes what the member holds; a folder, which holds nothing, is none. */
+static int read_member(struct archive *a, const struct member *m, struct npz *npz,
+                       struct error *err)
+{
+    struct named_tensor *array = &npz->arrays[npz->n];
+    const char *name = a->name;
+    if (ends_in(m, "/") && !m->bytes)
+        return 0;
+    if (m->name_n == strlen(".npy") || !ends_in(m, ".npy")) {
+        const char *other = arena_strndup(&npz->arena, m->name, m->name_n);
+        return error_set(err, ERR_DATA, "%s: member '%s' is no .npy file", name,
+                         str_is_printable(other, m->name_n) ? other : "?");
+    }
+    array->name = arena_strndup(&npz->arena, m->name, m->name_n - strlen(".npy"));
+    a->name = arena_printf(&npz->arena, "%s: array '%s'", name, array->name);
+    if (read_array(a, m, &array->tensor, err))
+        return err->code;
+    a->name = name;
+    npz->n++;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int check_names(const struct archive *a, struct npz *npz, struct error *err)
+{
+    const char **names = arena_array(&npz->arena, (size_t)npz->n + 1, sizeof *names);
+    for (int i = 0; i < npz->n; i++)
+        names[i] = npz->arrays[i].name;
+    qsort(names, (size_t)npz->n, sizeof *names, by_name);
+    for (int i = 1; i < npz->n; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            return error_set(err, ERR_DATA, "%s: array '%s' is in it twice", a->name, names[i]);
+    return 0;
 }
 
 static int read_members(struct archive *a, struct npz *npz, struct error *err)
 {
     struct member m;
-    const char *name = a->name;
     if (find_directory(a, err))
         return err->code;
     if (a->n_entries > a->n / CENTRAL_BYTES)
         return malformed(a, "more members than bytes for them", err);
-    npz->arrays = arena_array(&npz->arena, a->n_entries, sizeof *npz->arrays);
-    for (uint64_t i = 0; i < a->n_entries; i++) {
-        struct named_tensor *array = &npz->arrays[npz->n];
-        if (read_entry(a, &m, err))
+    npz->arrays = arena_array(&npz->arena, a->n_entries + 1, sizeof *npz->arrays);
+    for (uint64_t i = 0; i < a->n_entries; i++)
+        if (read_entry(a, &m, err) || read_member(a, &m, npz, err))
             return err->code;
-        if (!is_array(&m))
-            continue;
-        array->name = arena_strndup(&npz->arena, m.name, m.name_n - 4);
-        a->name = arena_printf(&npz->arena, "%s: array '%s'", name, array->name);
-        if (read_array(a, &m, &array->tensor, err))
-            return err->code;
-        a->name = name;
-        npz->n++;
-    }
-    return 0;
+    if (a->directory != a->end)
+        return malformed(a, "the number of its members is wrong", err);
+    return check_names(a, npz, err);
 }
 
 int npz_read_memory(const void *data, size_t n, const char *name, struct npz *npz,

@@ -17,9 +17,9 @@ struct npz {
     struct arena arena; /* the list and the names */
 };
 
-/* Reads all arrays; "-" is stdin. Members that are no .npy files are passed over. Messages start
- * with the name. ERR_NOINPUT, ERR_DATA (damage, encryption, unknown compression), ERR_IO, ERR_OS.
- */
+/* Reads all arrays; "-" is stdin. Messages start with the name. ERR_NOINPUT, ERR_DATA (damage, also
+ * of names and of their number; a name that is there twice, a member that is no .npy file nor a
+ * folder; encryption, unknown compression), ERR_IO, ERR_OS. */
 int npz_read(const char *path, struct npz *npz, struct error *err);
 int npz_read_memory(const void *data, size_t n, const char *name, struct npz *npz,
                     struct error *err);

@@ -41,10 +41,15 @@ np.savez("stored.npz", x=np.arange(6, dtype=np.float32).reshape(2, 3), label=np.
 np.savez_compressed("deflated.npz", x=np.arange(6, dtype=np.float32).reshape(2, 3), label=np.arange(2))
 with zipfile.ZipFile("mixed.npz", "w") as z:
     z.writestr("readme.txt", "no array")
+with zipfile.ZipFile("folder.npz", "w") as z:
+    z.writestr("folder/", "")
     z.comment = b"a comment"
     b = io.BytesIO()
     np.save(b, np.arange(3))
     with z.open("folder/a.npy", "w", force_zip64=True) as f:
         f.write(b.getvalue())
+with zipfile.ZipFile("twice.npz", "w") as z:
+    for _ in range(2):
+        z.writestr("a.npy", b.getvalue())
 with zipfile.ZipFile("bzip2.npz", "w", zipfile.ZIP_BZIP2) as z:
     z.writestr("a.npy", b.getvalue())

@@ -2,16 +2,12 @@
  *
  * The files are NumPy's (tests/data/npy/make.py); run from the root of the source tree.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "lib/unit.h"
 #include "wire/npy.h"
 #include "wire/npz.h"
 
@@ -208,10 +204,14 @@ static void test_archives(void **state)
     struct npz npz;
     check_archive(FOLDER "stored.npz");
     check_archive(FOLDER "deflated.npz");
-    assert_int_equal(npz_read(FOLDER "mixed.npz", &npz, &err), 0);
+    unit_assert_error(npz_read(FOLDER "mixed.npz", &npz, &err), err, ERR_DATA,
+                      FOLDER "mixed.npz: member 'readme.txt' is no .npy file");
+    assert_int_equal(npz_read(FOLDER "folder.npz", &npz, &err), 0);
     assert_int_equal(npz.n, 1);
     assert_string_equal(npz.arrays[0].name, "folder/a");
     npz_release(&npz);
+    unit_assert_error(npz_read(FOLDER "twice.npz", &npz, &err), err, ERR_DATA,
+                      FOLDER "twice.npz: array 'a' is in it twice");
     assert_int_equal(npz_read(FOLDER "bzip2.npz", &npz, &err), ERR_DATA);
     assert_string_equal(err.text,
                         FOLDER "bzip2.npz: array 'a': zip compression 12 is not supported");
@@ -250,6 +250,45 @@ static void test_damaged_archives(void **state)
     }
 }
 
+/* Where the bytes are for the nth time. */
+static char *find(char *bytes, size_t n, const char *what, int nth)
+{
+    for (size_t i = 0; i + strlen(what) <= n; i++)
+        if (!memcmp(bytes + i, what, strlen(what)) && !nth--)
+            return bytes + i;
+    fail_msg("%s", what);
+    return NULL;
+}
+
+/* Names of members are in an archive twice, and their number is told beside them. */
+static void test_archives_that_contradict_themselves(void **state)
+{
+    (void)state;
+    static const char what[] = FOLDER "stored.npz";
+    struct error err = ERROR_INIT;
+    struct npz npz;
+    size_t n;
+    char *bytes = load(what, &n), *end = find(bytes, n, "PK\5\6", 0);
+    find(bytes, n, "x.npy", 0)[0] = 'y'; /* of the member */
+    unit_assert_error(npz_read_memory(bytes, n, "a", &npz, &err), err, ERR_DATA,
+                      "a: array 'x': malformed zip archive: the member is another one than the "
+                      "directory says");
+    find(bytes, n, "x.npy", 0)[0] = 'y'; /* of the directory */
+    assert_int_equal(npz_read_memory(bytes, n, "a", &npz, &err), 0);
+    npz_release(&npz);
+    for (int m = 0; m < 4; m++) {
+        end[8] = end[10] = (char)m;
+        int code = npz_read_memory(bytes, n, "a", &npz, &err);
+        assert_int_equal(code, m == 2 ? 0 : ERR_DATA);
+        if (m < 2)
+            assert_string_equal(err.text,
+                                "a: malformed zip archive: the number of its members is wrong");
+        if (!code)
+            npz_release(&npz);
+    }
+    mem_free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_truncated_npy),
         cmocka_unit_test(test_archives),
         cmocka_unit_test(test_damaged_archives),
+        cmocka_unit_test(test_archives_that_contradict_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ refuses() { # STATUS LINE COMMAND...
     tf-ckpt import "$data/checkpoint/grid-tf.index" s
     [ "$(tf-ckpt list --json s | jq .step | xargs)" = "77 0" ] # the global_step of one
     [ "$(tf-ckpt cat s@77 row | tf-show)" = "row  float32[10,3]  min 0 max 29 mean 14.5" ]
-    [ "$(tf-ckpt cat s@0 grid | tf-show)" = "" ]
+    [ "$(tf-ckpt cat s@0 grid | tf-show)" = "grid  int64[5,200]  min 0 max 999000 mean 5e+05" ]
     cp "$data/checkpoint/grid-tf.index" "$data"/checkpoint/grid-tf.data-00000* .
     refuses 66 "tf-ckpt: grid-tf.index: '" tf-ckpt import grid-tf.index s
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bin/cluster_options.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/policy/retain.h"
 #include "checkpoint/variables/files.h"
@@ -71,11 +72,14 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     s->has_all = has_all;
     if (!has_all && store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
-    if (save_options.names.n && !save_options.resume &&
+    if (save_options.names.n && !save_options.resume && !save_options.partial &&
         (!has_all || !restoring_from_store(s, &path, &step)))
         return error_set(err, ERR_USAGE,
                          "--restore-as is for stores, and where no other task has variables");
-    if (restore_check_names(&names, err) || run_make(&s->run, save_options.run_name, err))
+    if (save_options.partial && (!save_options.restore || !has_all || cluster_options.task))
+        return error_set(err, ERR_USAGE, "--restore-partial is for --restore, and without --task");
+    if (restore_check_names(&names, s->driver->graph, err) ||
+        run_make(&s->run, save_options.run_name, err))
         return err->code;
     metric = saving_metric(s, &is_low);
     if (metric && !saving_fetches(s->driver, metric))
@@ -197,10 +201,28 @@ int saving_restore(struct saving *s, bool *done, struct error *err)
             return code;
         error_clear(err); /* nothing was saved yet */
     }
-    if (s->has_all && restoring_from_store(s, &path, &step))
+    if (s->has_all && !save_options.partial && restoring_from_store(s, &path, &step))
         return saving_read_store(s, path, step, &restored, err);
     *done = false;
     return 0;
+}
+
+static void say_left(void *context, const char *line)
+{
+    const struct saving *s = context;
+    tool_say(s->tool, "%s", line);
+}
+
+int saving_restore_partial(struct saving *s, struct error *err)
+{
+    const struct restore_request request = {
+        .variables = s->variables,
+        .graph = s->driver->graph,
+        .names = {save_options.names.items, save_options.names.n},
+        .device = s->device,
+        .left = say_left,
+        .context = s};
+    return restore_partial(save_options.restore, &request, err);
 }
 
 int saving_newest(struct saving *s, int64_t *step, struct error *err)

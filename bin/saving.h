@@ -13,7 +13,7 @@
 extern struct save_options {
     const char *path, *every, *best, *restore, *run_name;
     int64_t rate; /* bytes a second; 0: as fast as it goes */
-    bool resume;
+    bool resume, partial;
     struct option_list names; /* NEW=OLD */
 } save_options;
 
@@ -42,6 +42,9 @@ const char *saving_producer(struct saving *saving);
 /* *done tells whether the variables have their values now. Where they are those of --resume,
  * saving->resumed is their step. */
 int saving_restore(struct saving *saving, bool *done, struct error *err);
+
+/* With --restore-partial, after the graph's init: over what it has set. */
+int saving_restore_partial(struct saving *saving, struct error *err);
 
 /* The newest step in the store that --resume would go on from; -1: none. */
 int saving_newest(struct saving *saving, int64_t *step, struct error *err);

@@ -116,22 +116,23 @@ static const struct verb {
     int operands;
     int store; /* which of them is a whole store; 0: none */
     const char *usage;
+    const char *unit;                                           /* that progress counts in */
     int (*command)(struct command *command, struct error *err); /* one of the two */
     int (*run)(struct ckpt_work *job, struct error *err);
 } verbs[] = {
-    {"init", 1, 0, "STORE", command_init, NULL},
-    {"save", 1, 1, "STORE --job DIR", NULL, ckpt_save},
-    {"list", 1, 1, "STORE", command_list, NULL},
-    {"show", 1, 0, "NAME", command_show, NULL},
-    {"diff", 2, 0, "A B", command_diff, NULL},
-    {"verify", 1, 1, "STORE", command_verify, NULL},
-    {"forget", 1, 1, "STORE", command_forget, NULL},
-    {"prune", 1, 1, "STORE", command_prune, NULL},
-    {"copy", 2, 2, "NAME STORE", command_copy, NULL},
-    {"cat", 2, 0, "NAME TENSOR", NULL, ckpt_cat},
-    {"export", 2, 0, "NAME FILE", NULL, ckpt_export},
-    {"import", 2, 2, "FILE STORE", command_import, NULL},
-    {"salvage", 2, 0, "NAME FILE", NULL, ckpt_salvage},
+    {"init", 1, 0, "STORE", "byte", command_init, NULL},
+    {"save", 1, 1, "STORE --job DIR", "byte", NULL, ckpt_save},
+    {"list", 1, 1, "STORE", "byte", command_list, NULL},
+    {"show", 1, 0, "NAME", "byte", command_show, NULL},
+    {"diff", 2, 0, "A B", "byte", command_diff, NULL},
+    {"verify", 1, 1, "STORE", "chunk", command_verify, NULL},
+    {"forget", 1, 1, "STORE", "chunk", command_forget, NULL},
+    {"prune", 1, 1, "STORE", "chunk", command_prune, NULL},
+    {"copy", 2, 2, "NAME STORE", "byte", command_copy, NULL},
+    {"cat", 2, 0, "NAME TENSOR", "byte", NULL, ckpt_cat},
+    {"export", 2, 0, "NAME FILE", "byte", NULL, ckpt_export},
+    {"import", 2, 2, "FILE STORE", "byte", command_import, NULL},
+    {"salvage", 2, 0, "NAME FILE", "byte", NULL, ckpt_salvage},
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -293,7 +294,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         check_numbers(err) || fill_command(&job, verb, operands, err))
         return err->code;
     tool_catch_signals();
-    progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->name, 0, -1);
+    progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
     if (verb->run)
         verb->run(&job, err);
     else

@@ -358,6 +358,9 @@ static int begin(struct execution *job, struct error *err)
     int code = reads ? saving_restore(&job->saving, &origin.is_restored, err) : 0;
     if (code)
         return code;
+    if (save_options.partial && !origin.is_restored)
+        return driver_initialize(&job->driver, err) ? err->code
+                                                    : saving_restore_partial(&job->saving, err);
     if (reads && save_options.restore && !origin.is_restored)
         return restore_from_reader(job, err);
     if (cluster_options.task)

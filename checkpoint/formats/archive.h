@@ -39,7 +39,7 @@ void archive_release(struct archive *archive);
  */
 int npz_write(FILE *file, const struct archive_input *input, struct error *err);
 
-/* Hugging Face's safetensors. ERR_DATA for strings and complex numbers, which it does not have. */
+/* Hugging Face's safetensors. ERR_DATA for strings, which it does not have. */
 int safetensors_write(FILE *file, const struct archive_input *input, struct error *err);
 int safetensors_read(const char *path, struct archive *archive, struct error *err);
 int safetensors_read_memory(const void *data, size_t n, const char *name, struct archive *archive,

@@ -23,10 +23,10 @@
 static const struct {
     enum dtype type;
     const char *name;
-} types[] = {{BOOL, "BOOL"},  {UINT8, "U8"},    {INT8, "I8"},       {INT16, "I16"},
-             {UINT16, "U16"}, {FLOAT16, "F16"}, {BFLOAT16, "BF16"}, {INT32, "I32"},
-             {UINT32, "U32"}, {FLOAT32, "F32"}, {FLOAT64, "F64"},   {INT64, "I64"},
-             {UINT64, "U64"}};
+} types[] = {{BOOL, "BOOL"},  {UINT8, "U8"},     {INT8, "I8"},       {INT16, "I16"},
+             {UINT16, "U16"}, {FLOAT16, "F16"},  {BFLOAT16, "BF16"}, {INT32, "I32"},
+             {UINT32, "U32"}, {FLOAT32, "F32"},  {FLOAT64, "F64"},   {INT64, "I64"},
+             {UINT64, "U64"}, {COMPLEX64, "C64"}};
 
 static const char *name_of(enum dtype type)
 {

@@ -148,10 +148,9 @@ static int check_pages(struct store *store, struct error *err)
     MDB_txn *txn;
     do {
         error_clear(err);
-        before = id;
         if (store_begin(store, false, &txn, err))
             return err->code;
-        id = mdb_txn_id(txn);
+        before = id, id = mdb_txn_id(txn);
         if (pages_read_meta_of(store->fd, id, &meta, err) ||
             pages_check(store->fd, &meta, &store->pages, err))
             blame_file(store, err);

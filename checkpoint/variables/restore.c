@@ -9,7 +9,34 @@
 #include "checkpoint/variables/slices.h"
 #include "resource/kinds.h"
 
-int restore_check_names(const struct restore_names *names, struct error *err)
+/* The pair that is for a variable; -1: none is. */
+static int find_pair(const struct restore_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        const char *pair = names->pairs[i];
+        size_t n = (size_t)(strchr(pair, '=') - pair);
+        if (!strncmp(name, pair, n) && (pair[n - 1] == '/' || !name[n]))
+            return (int)i;
+    }
+    return -1;
+}
+
+static bool is_used(const struct restore_names *names, int pair, const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_is(node, "Variable"))
+            continue;
+        struct variable like = variable_of_node(node, NULL);
+        if (find_pair(names, like.name) == pair ||
+            (like.slice.of && find_pair(names, like.slice.of) == pair))
+            return true;
+    }
+    return false;
+}
+
+int restore_check_names(const struct restore_names *names, const struct graph *graph,
+                        struct error *err)
 {
     for (size_t i = 0; i < names->n; i++) {
         const char *pair = names->pairs[i], *equals = strchr(pair, '=');
@@ -17,6 +44,10 @@ int restore_check_names(const struct restore_names *names, struct error *err)
             (equals[-1] == '/') != (equals[strlen(equals) - 1] == '/'))
             return error_set(err, ERR_USAGE, "'%s' maps no names; NEW=OLD or NEW/=OLD/", pair);
     }
+    for (size_t i = 0; i < names->n; i++)
+        if (!is_used(names, (int)i, graph))
+            return error_set(err, ERR_USAGE, "--restore-as %s: no variable of the graph is meant",
+                             names->pairs[i]);
     return 0;
 }
 
@@ -24,22 +55,15 @@ int restore_check_names(const struct restore_names *names, struct error *err)
 static const char *old_name(const struct restore_names *names, const char *name,
                             struct arena *arena)
 {
-    for (size_t i = 0; i < names->n; i++) {
-        const char *pair = names->pairs[i], *old = strchr(pair, '=') + 1;
-        size_t n = (size_t)(old - 1 - pair);
-        if (strncmp(name, pair, n) != 0)
-            continue;
-        if (pair[n - 1] == '/')
-            return arena_printf(arena, "%s%s", old, name + n);
-        if (!name[n])
-            return old;
-    }
-    return name;
+    int i = find_pair(names, name);
+    if (i < 0)
+        return name;
+    const char *pair = names->pairs[i], *old = strchr(pair, '=') + 1;
+    return old[-2] == '/' ? arena_printf(arena, "%s%s", old, name + (old - 1 - pair)) : old;
 }
 
-/* What the node's variable is in the checkpoint. The slice's name is in the arena. */
-static struct variable old_variable(const struct node *node, const struct restore_names *names,
-                                    struct arena *arena)
+struct variable restore_variable(const struct node *node, const struct restore_names *names,
+                                 struct arena *arena)
 {
     struct variable like = variable_of_node(node, NULL);
     like.name = old_name(names, like.name, arena);
@@ -64,7 +88,7 @@ static int load(const struct loading *loading, saved_variables *saved, struct er
         uint64_t updates;
         if (!node_is(one.node, "Variable"))
             continue;
-        struct variable like = old_variable(one.node, loading->names, &arena);
+        struct variable like = restore_variable(one.node, loading->names, &arena);
         if (saved)
             checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
         else

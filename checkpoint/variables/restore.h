@@ -15,8 +15,13 @@ struct restore_names {
     size_t n;
 };
 
-/* ERR_USAGE when a pair is none. */
-int restore_check_names(const struct restore_names *names, struct error *err);
+/* ERR_USAGE when a pair is none, or is of no variable of the graph that those before it leave. */
+int restore_check_names(const struct restore_names *names, const struct graph *graph,
+                        struct error *err);
+
+/* What the node's variable is in the checkpoint. Its name may be in the arena. */
+struct variable restore_variable(const struct node *node, const struct restore_names *names,
+                                 struct arena *arena);
 
 /* Reads the values of all variables of the graph; *saved in the order of its nodes, saved_release
  * in any case. ERR_DATA naming a variable that is missing, does not fit, or is damaged. */
@@ -33,6 +38,10 @@ struct restore_request {
     struct restore_names names;
     struct variable_store *variables;
     struct device *device; /* of variables that are not there yet */
+
+    /* Of restore_partial: a line for all that it leaves out. May be NULL. */
+    void (*left)(void *context, const char *line);
+    void *context;
 };
 
 struct restored {
@@ -47,6 +56,11 @@ struct restored {
  * when there is none. */
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
                   struct restored *restored, struct error *err);
+
+/* Of STORE, STORE@STEP or a file of records those variables that the graph has, too, with the same
+ * type and a shape that fits; the others stay as they are. The variables are changed only if all is
+ * well. ERR_DATA when none fits, too. */
+int restore_partial(const char *name, const struct restore_request *request, struct error *err);
 
 /* What the graph has of the newest intact checkpoint of a store, or of that of a step, as a stream
  * of records for who wants one. `passed_over`: why no newer one; code 0: it is the newest. The

@@ -62,8 +62,17 @@ cluster_text() {
     fi
 }
 
+# The copy in the job's directory is for the user alone; who could read the file had the key before.
+check_key_file() {
+    [ -n "$opt_key_file" ] || return 0
+    [ -r "$opt_key_file" ] || die 66 "$opt_key_file: cannot be read"
+    [ -z "$(find -L "$opt_key_file" -maxdepth 0 -type f -perm /077)" ] ||
+        die 77 "$opt_key_file: others may read this key; chmod 600 it, or make a new one"
+}
+
 # Sets job, and the lists tasks, shards and workers.
 make_job() {
+    check_key_file
     [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
     job=$opt_job job_is_temporary=''
     if [ -z "$job" ]; then

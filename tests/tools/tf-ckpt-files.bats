@@ -33,7 +33,8 @@ refuses() { # STATUS LINE COMMAND...
     echo 'nothing = NoOp()' | tf-graph --text - >g.tfg
     tf-exec -g g.tfg --run nothing --save none.ckpt
     tf-ckpt export none.ckpt none.npz
-    [ "$(/usr/bin/python3 -c 'import zipfile; print(zipfile.ZipFile("none.npz").namelist())')" = "[]" ]
+    names='import zipfile; print(zipfile.ZipFile("none.npz").namelist())'
+    [ "$(/usr/bin/python3 -c "$names")" = "[]" ]
     # NumPy knows an archive by its first four bytes
     [ "$(head -c 4 none.npz | od -An -tx1 | xargs)" = "50 4b 05 06" ]
     refuses 65 "tf-ckpt: none.npz: has no tensors: nothing to import" tf-ckpt import none.npz s

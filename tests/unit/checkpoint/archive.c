@@ -187,12 +187,61 @@ static void safetensors_headers_are_not_trusted(void **state)
     }
 }
 
+/* Types of 8 and 4 bits have names there, and no tensors here. */
+static void types_that_tensors_lack_are_named(void **state)
+{
+    static const char *const types[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"};
+    struct archive archive;
+    struct error err = ERROR_INIT;
+    char file[512] = {0}, text[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        int n =
+            snprintf(file + 8, sizeof file - 8,
+                     "{\"w\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,8]}}", types[i]);
+        file[0] = (char)n;
+        snprintf(text, sizeof text, "x: 'w': no tensor has the type %s", types[i]);
+        unit_assert_error(safetensors_read_memory(file, 8 + (size_t)n + 8, "x", &archive, &err),
+                          err, ERR_DATA, text);
+    }
+}
+
+static int give(void *context, size_t i, struct tensor *value, struct error *err)
+{
+    (void)i;
+    return tensor_copy(value, context, err);
+}
+
+static void complex_numbers_go_there_and_back(void **state)
+{
+    float numbers[] = {1, -2, 0.5f, 3};
+    struct shape shape = shape_vector(2);
+    struct tensor value = tensor_borrow(COMPLEX64, &shape, numbers);
+    const struct archive_entry entry = {"z", COMPLEX64, shape, sizeof numbers};
+    const struct archive_input input = {&entry, 1, give, &value};
+    struct archive archive;
+    struct error err = ERROR_INIT;
+    char *bytes;
+    size_t n;
+    (void)state;
+    FILE *file = open_memstream(&bytes, &n);
+    assert_int_equal(safetensors_write(file, &input, &err), 0);
+    fclose(file);
+    assert_non_null(strstr(bytes + 8, "\"C64\""));
+    assert_int_equal(safetensors_read_memory(bytes, n, "x", &archive, &err), 0);
+    assert_true(tensor_equal(&archive.tensors.items[0].tensor, &value));
+    archive_release(&archive);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_the_standard),
         cmocka_unit_test(every_bit_of_a_bundle_counts),
         cmocka_unit_test(slices_of_partitioned_variables_are_joined),
+        cmocka_unit_test(types_that_tensors_lack_are_named),
+        cmocka_unit_test(complex_numbers_go_there_and_back),
         cmocka_unit_test(safetensors_headers_are_not_trusted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "bin/ckpt_limit.h"
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"
 
@@ -49,7 +50,8 @@ static const struct option_row rows[] = {
      "save: the key of its links (the job's)"},
     {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
      "wait for another writer, 60s (else exit 75 at once)"},
-    {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME", "stop after 10m, with exit 75"},
+    {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME",
+     "stop after 10m, with exit 75, whatever it does or waits for"},
     {0, "metrics", OPTION_TEXT, &metrics_path, "FILE", "write figures of the run for Prometheus"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -222,7 +224,8 @@ static int fill_command(struct ckpt_work *job, const struct verb *verb, char **o
         .replace = replace,
         .run_name = run_name,
         .verbose = job->tool->verbose > 0,
-        .lock_wait = lock_wait,
+        .lock_wait = max_runtime > 0 && !(lock_wait >= 0 && lock_wait < max_runtime) ? max_runtime
+                                                                                     : lock_wait,
         .owner = owner,
         .producer = tool_provenance(job->tool),
         .by = by ? retain_metric(by, &job->arena, &policy.best_is_low) : NULL,
@@ -286,6 +289,23 @@ static int finish(struct ckpt_work *job, struct error *err)
     return err->code;
 }
 
+/* Of save, which asks shards, each question has a deadline of its own. */
+static int run_verb(struct ckpt_work *job, const struct verb *verb, struct error *err)
+{
+    const struct ckpt_limit limit = {.seconds = max_runtime,
+                                     .verb = verb->name,
+                                     .store = job->command.operands[verb->operands - 1],
+                                     .metrics_path = metrics_path};
+    if (max_runtime > 0 && verb->run != ckpt_save && ckpt_limit_start(&limit, err))
+        return err->code;
+    if (verb->run)
+        verb->run(job, err);
+    else
+        verb->command(&job->command, err);
+    ckpt_limit_end();
+    return err->code;
+}
+
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
@@ -295,10 +315,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return err->code;
     tool_catch_signals();
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
-    if (verb->run)
-        verb->run(&job, err);
-    else
-        verb->command(&job.command, err);
+    run_verb(&job, verb, err);
     progress_clear();
     if (err->code == ERR_CANCELLED && !tool_signal())
         err->code = ERR_RETRY; /* --max-runtime is over */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/ckpt_limit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "checkpoint/command/text.h"
+#include "cli/output.h"
+
+#define GRACE_SECONDS 0.5 /* for who asks how long it may go on: it has a better line */
+
+static struct {
+    struct ckpt_limit limit;
+    struct timespec began, end; /* CLOCK_MONOTONIC */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool runs, is_over; /* with the lock */
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static double seconds_since(const struct timespec *then)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
+}
+
+/* By no function that the thread which is stuck may be within. */
+static void write_metrics(void)
+{
+    struct timespec now;
+    struct str text = STR_INIT, temporary = STR_INIT;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct text_metrics metrics = {.verb = watch.limit.verb,
+                                         .store = watch.limit.store,
+                                         .status = EX_TEMPFAIL,
+                                         .time = (int64_t)now.tv_sec * 1000000,
+                                         .seconds = seconds_since(&watch.began),
+                                         .newest = -1,
+                                         .problems = -1};
+    text_metrics(&text, &metrics);
+    str_printf(&temporary, "%s.%ld.tmp", watch.limit.metrics_path, (long)getpid());
+    int fd = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool written = fd >= 0 && write(fd, text.data, text.n) == (ssize_t)text.n;
+    if (fd >= 0 && (close(fd) || !written || rename(temporary.data, watch.limit.metrics_path)))
+        unlink(temporary.data);
+    str_release(&text);
+    str_release(&temporary);
+}
+
+/* A store is whole whenever its writer ends, and files have their names when they are complete. */
+static void stop(void)
+{
+    output_unlink_all();
+    if (watch.limit.metrics_path)
+        write_metrics();
+    fprintf(stderr, "tf-ckpt: %s: %s: stopped, as --max-runtime is over\n", watch.limit.store,
+            watch.limit.verb);
+    _exit(EX_TEMPFAIL);
+}
+
+static void *wait_for_end(void *context)
+{
+    int status = 0;
+    (void)context;
+    pthread_mutex_lock(&watch.lock);
+    while (!watch.is_over && !status)
+        status = pthread_cond_timedwait(&watch.ended, &watch.lock, &watch.end);
+    if (!watch.is_over)
+        stop(); /* with the lock: nobody ends meanwhile as if nothing were */
+    pthread_mutex_unlock(&watch.lock);
+    return NULL;
+}
+
+int ckpt_limit_start(const struct ckpt_limit *limit, struct error *err)
+{
+    double end = limit->seconds + GRACE_SECONDS;
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    watch.limit = *limit;
+    clock_gettime(CLOCK_MONOTONIC, &watch.began);
+    watch.end = watch.began;
+    end += 1e-9 * (double)watch.end.tv_nsec;
+    watch.end.tv_sec += (time_t)end;
+    watch.end.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch.ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* signals are for the thread that works */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    watch.runs = !pthread_create(&watch.thread, NULL, wait_for_end, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return watch.runs ? 0 : error_set(err, ERR_OS, "no thread for --max-runtime");
+}
+
+void ckpt_limit_end(void)
+{
+    if (!watch.runs)
+        return;
+    pthread_mutex_lock(&watch.lock);
+    watch.is_over = true;
+    pthread_cond_signal(&watch.ended);
+    pthread_mutex_unlock(&watch.lock);
+    pthread_join(watch.thread, NULL);
+    watch.runs = false;
+}

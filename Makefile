@@ -211,6 +211,7 @@ soak:
 	STORE_MERGES=10000 $(BUILD)/tests/unit/checkpoint/store_runs
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
+	PREEMPTIONS=500 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part
 bench bench-dist bench-checkpoint: all $(BENCHES)

@@ -102,7 +102,11 @@ struct execution {
     struct worker worker; /* with --task */
     struct saving saving;
     struct progress progress;
-    int64_t limit; /* steps to run; -1: until the feeds end */
+    int64_t limit;    /* steps to run; -1: until the feeds end */
+    bool is_set_up;   /* the variables have their values, as of step `first` */
+    int64_t first;    /* the step before the first that this process runs */
+    bool in_step;     /* a step began, and did not end well */
+    bool was_stopped; /* by another worker, which was asked to end */
 };
 
 static bool is_file_of_records(const char *feed)
@@ -440,7 +444,9 @@ static int run_steps(struct execution *job, struct error *err)
     if (!code)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && begins(job)) {
+        job->in_step = true;
         code = driver_run_step(driver, err);
+        job->in_step = code;
         progress_update(&job->progress, driver->step, "");
         if (!code && writes(job))
             code = saving_step(&job->saving, err);
@@ -454,7 +460,8 @@ static int run_steps(struct execution *job, struct error *err)
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
                  driver->step, job->limit);
-    if (!code && more && cluster_options.task && !tool_signal() && is_over(job))
+    job->was_stopped = !code && more && cluster_options.task && !tool_signal() && is_over(job);
+    if (job->was_stopped)
         tool_say(job->tool, "%s: ends after step %" PRId64 ", as another worker was asked to",
                  driver->name, driver->step);
     return code;
@@ -477,11 +484,27 @@ static void add_advice(const struct execution *job, struct error *err)
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
 }
 
+static bool has_run(const struct execution *job)
+{
+    return job->is_set_up && job->driver.step > job->first;
+}
+
+/* Who was asked to end before the first step has nothing of its own: what it was to go on from is
+ * saved already, and must not be saved as another step, nor in the place of a file that is whole.
+ */
+static bool has_to_save(const struct execution *job)
+{
+    bool asked = tool_signal() || job->was_stopped;
+    return save_options.path && !dump_plan && job->is_set_up && (has_run(job) || !asked) &&
+           writes(job);
+}
+
 static int save(struct execution *job, struct error *err)
 {
     struct record_file file;
     const struct driver *driver = &job->driver;
-    if (!save_options.path || dump_plan || !writes(job) || saving_open(&job->saving, err))
+    error_clear(err); /* who was asked to end while it waited has not failed */
+    if (!has_to_save(job) || saving_open(&job->saving, err))
         return err->code;
     if (job->saving.autosave)
         return autosave_finish(job->saving.autosave, driver->step, err);
@@ -508,6 +531,17 @@ static int end(struct execution *job, int code, struct error *err)
     if (cluster_options.task)
         code = leave(job, code, err);
     return !code || asked ? save(job, err) : code;
+}
+
+/* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
+static int interrupted(const struct execution *job, struct error *err)
+{
+    const char *name = job->driver.name ? job->driver.name : graph_path ? graph_path : "stdin";
+    if (has_run(job))
+        return error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, name,
+                         job->driver.step);
+    return error_set(err, ERR_CANCELLED, "%s: interrupted before a step was run%s", name,
+                     save_options.path ? "; nothing saved" : "");
 }
 
 static int finish_trace(struct execution *job, int code, struct error *err)
@@ -541,19 +575,21 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if (!code && !dump_plan && writes(&job))
         code = saving_open(&job.saving, err);
     if (!code) {
+        job.is_set_up = true;
+        job.first = job.driver.step;
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
         code = run_steps(&job, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
-    bool asked = code == ERR_CANCELLED && !cancelled; /* to end, while it waited for feeds */
+    bool asked =
+        code == ERR_CANCELLED && !cancelled && !job.in_step; /* while it waited for feeds */
     if (cancelled || (code && !asked && job.driver.step))
         add_advice(&job, err);
     if (!code || asked)
         code = end(&job, code, err);
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())
-        code = error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, job.driver.name,
-                         job.driver.step);
+        code = interrupted(&job, err);
     saving_close(&job.saving);
     worker_close(&job.worker);
     driver_release(&job.driver);

@@ -50,6 +50,8 @@ struct shard {
     pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
     struct claims *claims;       /* of a checkpoint that other shards have made; NULL: none */
     int n_written;               /* stores that are open to write */
+    atomic_bool awaits_workers;  /* what was restored comes with a graph, and is all there when a
+                                  * worker has joined its clock */
 
     pthread_mutex_t lock; /* guards what follows */
     int64_t saved_step;   /* of the last checkpoint; -1: none */

@@ -297,10 +297,19 @@ static int restore_resources(struct restoring *r, struct error *err)
     return err->code;
 }
 
+static bool has_clock(const struct checkpoint *c)
+{
+    bool has = false;
+    for (size_t i = 0; i < c->entries.n; i++)
+        has = has || str_starts(c->entries.items[i].tensor->name, "clock:");
+    return has;
+}
+
 static int restore_open(struct restoring *r, double seconds, struct error *err)
 {
     shard_name(r->shard->options.task, r->name);
     r->is_own = is_own(r);
+    atomic_store(&r->shard->awaits_workers, !r->is_own && has_clock(r->checkpoint));
     return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
 }
 

@@ -263,9 +263,22 @@ static void note(struct shard *shard, int64_t step, const struct error *err)
     pthread_mutex_unlock(&shard->lock);
 }
 
+/* Shards that are to go on from what others have saved get it with a graph, one variable after the
+ * other: until all are there, a checkpoint would lack some, or would be of a step that never was.
+ */
+static int check_complete(struct shard *shard, struct clock *clock, struct error *err)
+{
+    if (!atomic_load(&shard->awaits_workers) || (clock && clock_was_joined(clock)))
+        return 0;
+    return error_set(err, ERR_RETRY,
+                     "nothing to save: no worker has come since a checkpoint was restored");
+}
+
 static int cut_for(struct save *save, const struct shard_save_request *wanted, struct error *err)
 {
-    int code = shard_find_others(save->shard, &save->others, wanted->seconds, err);
+    int code = check_complete(save->shard, wanted->clock, err);
+    if (!code)
+        code = shard_find_others(save->shard, &save->others, wanted->seconds, err);
     if (code && wanted->clock)
         clock_resume(wanted->clock);
     return code ? code : cut_all(save, wanted->clock, err);

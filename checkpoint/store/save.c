@@ -34,6 +34,7 @@ struct save {
     struct ckpt_manifest newest; /* the one before */
     struct ckpt_manifest there;  /* of the same step */
     bool is_there;
+    struct save_again again;
     save_chunks chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
@@ -196,6 +197,7 @@ static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error 
     struct str text = STR_INIT;
     struct store_head head = {.sequence = s->manifest->sequence, .step = s->manifest->step};
     list_tensors(s);
+    save_again_keep(&s->again, s->manifest);
     if (s->request->is_part && store_keep_replaced(s->store, txn, s->manifest->step, err))
         return err->code;
     ckpt_manifest_encode(s->manifest, &text);
@@ -269,6 +271,7 @@ static int describe_shards(struct save *s, struct error *err)
             s->manifest->n_tensors += manifest.n_tensors;
             s->shards_new += manifest.new_bytes;
             vec_push(&s->manifest->shards, shard);
+            save_again_shard(&s->again, store, shard.name, &manifest);
             ckpt_manifest_release(&manifest);
         }
         store_close(store);
@@ -295,6 +298,7 @@ static int describe(struct save *s, struct error *err)
     struct ckpt_manifest *m = s->manifest;
     const struct save_request *request = s->request;
     m->step = request->step;
+    save_again_begin(&s->again, s->store, request->step);
     m->time = request->time ? request->time : (int64_t)(time_wall() * 1e6);
     m->producer = request->producer;
     m->run = request->run;
@@ -353,6 +357,7 @@ int store_save(struct store *store, const struct save_request *request, struct c
         hand_out(&s, stays, saved);
     ckpt_manifest_release(&s.newest);
     ckpt_manifest_release(&s.there);
+    save_again_end(&s.again);
     vec_release(&s.chunks);
     mem_free(s.items);
     return err->code;

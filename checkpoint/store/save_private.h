@@ -49,4 +49,20 @@ int save_check_copy(struct store *store, const struct checkpoint *from, bool *st
 /* Whether the store has exactly this, in good order. */
 bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item *item);
 
+/* ---- save_again.c: what a step that is saved once more keeps ---- */
+
+struct save_again {
+    struct ckpt_manifest before; /* of the step */
+    bool is_same;                /* there is one, and no difference was found yet */
+    size_t n_shards;             /* that were compared */
+};
+
+void save_again_begin(struct save_again *again, struct store *store, int64_t step);
+/* Compares the new manifest of a shard with the one that is listed. */
+void save_again_shard(struct save_again *again, struct store *shard, const char *name,
+                      const struct ckpt_manifest *now);
+/* When digests are known: gives `now` the scalars that it lacks, if its variables are the same. */
+void save_again_keep(struct save_again *again, struct ckpt_manifest *now);
+void save_again_end(struct save_again *again);
+
 #endif

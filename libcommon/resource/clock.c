@@ -266,7 +266,7 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
         member->clock = least > member->clock ? least : member->clock;
     }
     member->incarnation = id->incarnation;
-    member->joined = true;
+    member->joined = clock->was_joined = true;
     member->left = member->returns = false;
     member->seen = time_now();
     waiter->id = *id;

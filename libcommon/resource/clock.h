@@ -110,6 +110,10 @@ struct clock_worker {
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
 int64_t clock_version(struct clock *clock);
 
+/* Whether a worker has joined since the clock was made or restored in this process. A worker joins
+ * when all variables have their values. */
+bool clock_was_joined(struct clock *clock);
+
 /* Whether an update has failed on its way: half of it may be in the variables, and nothing goes on
  * with them. *reason says why. */
 bool clock_has_failed(struct clock *clock, struct error *reason);

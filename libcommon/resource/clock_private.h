@@ -46,6 +46,7 @@ struct clock {
     int64_t version, arrivals;
     VEC(struct member) members; /* by rank */
     bool under_way;             /* a round was handed out */
+    bool was_joined;            /* by a worker, in this process */
     int pauses;                 /* while there are any, no round begins */
     _Atomic int64_t *counts;    /* of pushes that counted, by worker, for others; or NULL */
     int n_counts;

@@ -184,6 +184,14 @@ void clock_missing(struct clock *clock, struct str *text)
     pthread_mutex_unlock(&clock->lock);
 }
 
+bool clock_was_joined(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    bool was_joined = clock->was_joined;
+    pthread_mutex_unlock(&clock->lock);
+    return was_joined;
+}
+
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
 {
     int64_t most = 0;

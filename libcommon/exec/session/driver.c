@@ -83,6 +83,12 @@ static int not_fed(struct driver *driver, struct error *err)
     return code;
 }
 
+/* The step that the next feeds belong to. */
+static int64_t step_to_feed(const struct driver *driver)
+{
+    return (driver->is_passing ? driver->passed : driver->step) + 1;
+}
+
 static int take_record(struct driver *driver, struct error *err)
 {
     const struct record *record = &driver->record;
@@ -92,7 +98,7 @@ static int take_record(struct driver *driver, struct error *err)
         return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
                          record_kind_name(record->kind));
     if (feeds_add_record(&driver->feeds, record, err))
-        return error_prefix(err, "%s: step %" PRId64 ": ", from, driver->step + 1);
+        return error_prefix(err, "%s: step %" PRId64 ": ", from, step_to_feed(driver));
     return 0;
 }
 
@@ -120,10 +126,16 @@ int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
 {
     bool more = true;
     int code = 0;
-    while (!code && more && driver->step < n && driver->feed_reader) {
+    driver->step = n;
+    driver->passed = 0;
+    driver->is_passing = true;
+    while (!code && more && driver->passed < n && driver->feed_reader) {
         code = driver_next_feeds(driver, &more, err);
-        driver->step += more && !code;
+        driver->passed += more && !code;
     }
+    driver->is_passing = false;
+    if (!code)
+        driver->step = driver->passed;
     return code;
 }
 

@@ -36,7 +36,9 @@ struct driver {
     struct feeds feeds;
     struct node_list needs; /* what a step must be given besides constants */
     struct record record;
-    int64_t step;        /* the last that was run */
+    int64_t step;        /* the last that was run: what the variables are of */
+    int64_t passed;      /* steps that count as run, and whose feeds were taken */
+    bool is_passing;     /* it takes such feeds */
     struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
 };
 
@@ -55,7 +57,8 @@ int driver_initialize(struct driver *driver, struct error *err);
 int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
                      struct tensor *fetches, int n_max, struct error *err);
 
-/* Takes the feeds of so many steps and does not run them: they count as run. */
+/* Takes the feeds of so many steps and does not run them: from the beginning they count as run, as
+ * the variables are those of step n. Feeds that end before leave `step` at those that there are. */
 int driver_pass_over(struct driver *driver, int64_t n, struct error *err);
 
 /* Gathers the feeds of the next step; *more is false when they have ended. ERR_NOINPUT naming what

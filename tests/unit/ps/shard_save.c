@@ -106,15 +106,16 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
 
 /* ---- what other shards have saved ---- */
 
-static void save_as_one_process(const char *path, int64_t value)
+/* A variable, and perhaps a part of a clock. */
+static void save_as_one_process(const char *path, int64_t value, bool with_clock)
 {
     struct error err = ERROR_INIT;
-    struct save_tensor saved = {.container = "default",
-                                .name = "before",
-                                .updates = 1,
-                                .value = tensor_borrow(INT64, &(struct shape){0}, &value)};
+    const struct tensor scalar = tensor_borrow(INT64, &(struct shape){0}, &value);
+    const struct save_tensor saved[] = {
+        {.container = "default", .name = "before", .updates = 1, .value = scalar},
+        {.container = "default", .name = "clock:c/arrivals", .value = scalar}};
     struct save_request request = {
-        .step = 1, .producer = "test", .tensors = &saved, .n_tensors = 1, .threads = 1};
+        .step = 1, .producer = "test", .tensors = saved, .n_tensors = 1 + with_clock, .threads = 1};
     const struct store_options options = {.write = true};
     assert_int_equal(store_create(path, &err), 0);
     assert_int_equal(store_save_at(path, &options, &request, &err), 0);
@@ -143,6 +144,12 @@ static void *make_variables(void *argument)
     return NULL;
 }
 
+static void ignore_result(struct clock_waiter *waiter, const struct clock_result *result,
+                          const struct error *failure)
+{
+    (void)waiter, (void)result, (void)failure;
+}
+
 static void a_save_succeeds_while_variables_claim_their_values(void **unused)
 {
     (void)unused;
@@ -155,7 +162,7 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     struct request restore = save;
     restore.verb = "restore";
     shards_start(0);
-    save_as_one_process(here, 7);
+    save_as_one_process(here, 7, false);
     open_client(&client, NULL);
     if (client_ask(&client, &restore, &err))
         fail_msg("%s", err.text);
@@ -170,6 +177,39 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     struct variable like = {.container = "default", .name = "before", .type = INT64}, *variable;
     assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
     assert_int_equal(get(&servers[0], "before"), 7);
+    client_close(&client);
+    shards_end();
+}
+
+/* Variables come one after the other, and the clock with them: in between a checkpoint would be of
+ * half of them, or of a step that never was. */
+static void nothing_is_saved_before_all_is_there_again(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    struct client client;
+    struct clock_waiter waiter = {.done = ignore_result};
+    static char here[] = "saved", other[] = "other";
+    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct request restore = save;
+    restore.verb = "restore";
+    shards_start(0);
+    save_as_one_process(here, 7, true);
+    open_client(&client, NULL);
+    if (client_ask(&client, &restore, &err))
+        fail_msg("%s", err.text);
+    put(&servers[0], "default", "v", 1);
+    for (int i = 0; i < 2; i++) {
+        save.context = i ? other : here;
+        assert_int_equal(client_ask_one(&client, 0, &save, &err), ERR_RETRY);
+        assert_non_null(strstr(err.text, "no worker has come"));
+    }
+    assert_false(has_step("saved", 2) || has_step("other", 1));
+    struct clock *clock = resource_get(servers[0].store, &clock_kind, "default", "c");
+    clock_join(clock, &(struct push_id){.incarnation = 1}, &waiter);
+    save.context = other;
+    if (client_ask_one(&client, 0, &save, &err))
+        fail_msg("%s", err.text);
     client_close(&client);
     shards_end();
 }
@@ -318,6 +358,7 @@ int main(void)
         cmocka_unit_test(all_shards_are_saved_and_taken_back),
         cmocka_unit_test(a_shard_that_is_gone_stops_a_save_and_spoils_nothing),
         cmocka_unit_test(a_save_succeeds_while_variables_claim_their_values),
+        cmocka_unit_test(nothing_is_saved_before_all_is_there_again),
         cmocka_unit_test(checkpoints_are_made_at_their_very_update),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

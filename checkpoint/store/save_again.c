@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A step that is saved once more: a job that was resumed and asked to end before it had run a step
+ * knows no loss. As long as the variables are the same, bit for bit, what was fetched then still
+ * belongs to them, and a policy that keeps the best must not forget them.
+ */
+#include <string.h>
+
+#include "checkpoint/store/save_private.h"
+#include "exec/state/resource.h"
+
+static bool is_same_tensor(const struct manifest_tensor *a, const struct manifest_tensor *b)
+{
+    return b && a->type == b->type && shape_equal(&a->shape, &b->shape) && a->bytes == b->bytes &&
+           !memcmp(a->chunks, b->chunks, chunk_count(a->bytes) * sizeof *a->chunks);
+}
+
+static size_t count_variables(const struct ckpt_manifest *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->tensors.n; i++)
+        n += !resource_is_part(m->tensors.items[i].name);
+    return n;
+}
+
+/* What clocks know of workers is no value. */
+static bool has_same_variables(const struct ckpt_manifest *a, const struct ckpt_manifest *b)
+{
+    bool same = count_variables(a) == count_variables(b);
+    for (size_t i = 0; i < a->tensors.n && same; i++) {
+        const struct manifest_tensor *t = &a->tensors.items[i];
+        same = resource_is_part(t->name) ||
+               is_same_tensor(t, ckpt_manifest_find(b, t->container, t->name));
+    }
+    return same;
+}
+
+void save_again_begin(struct save_again *again, struct store *store, int64_t step)
+{
+    struct error ignored = ERROR_INIT; /* one that is damaged has nothing to keep */
+    again->is_same = !store_manifest(store, step, &again->before, &ignored);
+}
+
+static const struct manifest_shard *find_shard(const struct ckpt_manifest *m, const char *name)
+{
+    for (size_t i = 0; i < m->shards.n; i++)
+        if (!strcmp(m->shards.items[i].name, name))
+            return &m->shards.items[i];
+    return NULL;
+}
+
+/* The shard keeps the manifest that was listed, under its digest, when it saves the step anew. */
+static bool find_listed(struct store *shard, const struct digest *digest,
+                        struct ckpt_manifest *listed)
+{
+    struct error ignored = ERROR_INIT;
+    MDB_txn *txn;
+    if (store_begin(shard, false, &txn, &ignored))
+        return false;
+    bool found = !store_find_replaced(shard, txn, digest, listed, &ignored);
+    store_abort(shard, txn);
+    return found;
+}
+
+void save_again_shard(struct save_again *again, struct store *shard, const char *name,
+                      const struct ckpt_manifest *now)
+{
+    struct ckpt_manifest listed;
+    const struct manifest_shard *before = find_shard(&again->before, name);
+    if (!again->is_same)
+        return;
+    again->n_shards++;
+    again->is_same = before && (digest_equal(&before->manifest, &now->digest) ||
+                                find_listed(shard, &before->manifest, &listed));
+    if (!again->is_same || digest_equal(&before->manifest, &now->digest))
+        return;
+    again->is_same = has_same_variables(&listed, now);
+    ckpt_manifest_release(&listed);
+}
+
+void save_again_keep(struct save_again *again, struct ckpt_manifest *now)
+{
+    double ignored;
+    if (!again->is_same || again->n_shards != again->before.shards.n ||
+        !has_same_variables(&again->before, now))
+        return;
+    for (size_t i = 0; i < again->before.scalars.n; i++) {
+        struct manifest_scalar scalar = again->before.scalars.items[i];
+        if (ckpt_manifest_find_scalar(now, scalar.name, &ignored))
+            continue;
+        scalar.name = arena_strdup(&now->arena, scalar.name);
+        vec_push(&now->scalars, scalar);
+    }
+}
+
+void save_again_end(struct save_again *again)
+{
+    ckpt_manifest_release(&again->before);
+}

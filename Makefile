@@ -205,6 +205,7 @@ soak:
 	@$(MAKE) -s $(JOBS) all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/checkpoint/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
+	STORE_META=all $(BUILD)/tests/unit/checkpoint/store_meta
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep

@@ -73,9 +73,9 @@ static const struct option_table table = {
         "names what is damaged.\n"
         "forget STORE keeps what the --keep rules name, and the newest; prune STORE gives back the "
         "space of what was forgotten.\n"
+        "repair STORE: where a damaged meta page hides the last commit, brings that back.\n"
         "copy NAME STORE: that checkpoint, or of a store all that the other one lacks. Neither "
-        "copy "
-        "nor import replaces a checkpoint of another run, or with other values, without "
+        "copy nor import replaces a checkpoint of another run, or with other values, without "
         "--replace.\n"
         "cat NAME TENSOR: as a record, or with -o FILE.npy. export NAME FILE, import FILE STORE: "
         ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt. salvage NAME FILE: of "
@@ -130,6 +130,7 @@ static const struct verb {
     {"verify", 1, 1, "STORE", "chunk", command_verify, NULL},
     {"forget", 1, 1, "STORE", "chunk", command_forget, NULL},
     {"prune", 1, 1, "STORE", "chunk", command_prune, NULL},
+    {"repair", 1, 1, "STORE", "byte", command_repair, NULL},
     {"copy", 2, 2, "NAME STORE", "byte", command_copy, NULL},
     {"cat", 2, 0, "NAME TENSOR", "byte", NULL, ckpt_cat},
     {"export", 2, 0, "NAME FILE", "byte", NULL, ckpt_export},

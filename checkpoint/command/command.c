@@ -274,6 +274,12 @@ int command_prune(struct command *c, struct error *err)
     return err->code;
 }
 
+int command_repair(struct command *c, struct error *err)
+{
+    const struct store_options options = {.lock_wait = c->lock_wait, .owner = c->owner};
+    return store_repair(c->operands[0], &options, c->say, c->context, err);
+}
+
 /* ---- copying ---- */
 
 int command_advise(struct error *err)

@@ -46,6 +46,7 @@ int command_diff(struct command *command, struct error *err);   /* ERR_NEGATIVE:
 int command_verify(struct command *command, struct error *err); /* ERR_NEGATIVE: damage */
 int command_forget(struct command *command, struct error *err);
 int command_prune(struct command *command, struct error *err);
+int command_repair(struct command *command, struct error *err);
 int command_copy(struct command *command, struct error *err);
 int command_import(struct command *command, struct error *err);
 

@@ -288,7 +288,8 @@ static int look_at_store(struct autosave *a, struct error *err)
     struct error damaged = ERROR_INIT;
     if (store_open(a->options.path, NULL, &store, err))
         return err->code;
-    if ((a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
+    *err = *store_rolled_back(store); /* now, and not when there is something to save */
+    if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
         !store_manifests(store, &all, &damaged, err)) {
         for (size_t i = 0; i < all.n; i++) {
             double value;
@@ -307,8 +308,10 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
                   struct error *err)
 {
     error_clear(err);
-    if (!store_exists(options->path) && store_create(options->path, err))
+    if (!store_exists(options->path) && store_create(options->path, err) &&
+        !store_exists(options->path)) /* nobody else was quicker */
         return err->code;
+    error_clear(err);
     struct autosave *a = mem_alloc(sizeof *a);
     a->options = *options;
     a->saved = options->step > 0 ? options->step : -1;

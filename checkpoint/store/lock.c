@@ -38,34 +38,51 @@ static int is_taken(int fd, double waited, struct error *err)
                      waited > 0 ? "; waited until --lock-wait was over" : "; --lock-wait waits");
 }
 
-int lock_take(const char *path, const char *owner, double seconds, int *fd, struct error *err)
+/* One of the two. */
+static int take(int fd, const struct lock_request *request, double deadline, int text_fd,
+                struct error *err)
 {
     const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
-    double deadline = time_now() + seconds;
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    while (flock(fd, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return error_set_errno(err, ERR_IO, "locking");
+        if (request->seconds >= 0 && time_now() >= deadline)
+            return is_taken(text_fd, request->seconds, err);
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+int lock_take(const struct lock_request *request, int *fd, struct error *err)
+{
+    double deadline = time_now() + request->seconds;
+    *fd = open(request->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return error_set_errno(
             err, errno == EACCES || errno == EROFS || errno == EPERM ? ERR_DENIED : ERR_IO,
             "cannot be written to");
-    while (flock(*fd, LOCK_EX | LOCK_NB)) {
-        int code = 0;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            code = error_set_errno(err, ERR_IO, "locking");
-        else if (seconds >= 0 && time_now() >= deadline)
-            code = is_taken(*fd, seconds, err);
-        if (code) {
-            close(*fd);
-            *fd = -1;
-            return code;
-        }
-        nanosleep(&pause, NULL);
+    if (take(*fd, request, deadline, *fd, err)) {
+        close(*fd);
+        *fd = -1;
+        return err->code;
     }
-    say_owner(*fd, owner);
+    /* what a process that was killed left there says nothing of who has the data */
+    if (ftruncate(*fd, 0) || take(request->data_fd, request, deadline, *fd, err)) {
+        if (!err->code)
+            error_set_errno(err, ERR_IO, "locking");
+        lock_release(*fd);
+        *fd = -1;
+        return err->code;
+    }
+    say_owner(*fd, request->owner);
     return 0;
 }
 
 void lock_release(int fd)
 {
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return;
+    if (ftruncate(fd, 0)) /* or it would look like a lock that was left, between two saves */
+        errno = 0;
+    close(fd);
 }

@@ -10,7 +10,6 @@
 
 #define MAGIC 0xBEEFC0DE
 #define VERSION 1
-#define META_BYTES 152
 #define DB_BYTES 48
 #define FREE_FLAGS 8 /* whole numbers as keys */
 #define MAP_BYTES_MAX ((uint64_t)1 << 47)
@@ -53,7 +52,8 @@ static void read_db(const uint8_t *p, struct pages_db *db)
     db->root = page_u64(p + 40);
 }
 
-static int parse_meta(const uint8_t *p, int number, struct pages_meta *meta, struct error *err)
+int pages_parse_meta(const uint8_t p[PAGES_META_BYTES], int number, struct pages_meta *meta,
+                     struct error *err)
 {
     if (page_u64(p + PAGE_NUMBER) != (uint64_t)number || page_u16(p + PAGE_FLAGS) != FLAG_META ||
         page_u32(p + META_MAGIC) != MAGIC || page_u32(p + META_VERSION) != VERSION)
@@ -72,6 +72,12 @@ static int parse_meta(const uint8_t *p, int number, struct pages_meta *meta, str
     return 0;
 }
 
+void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint64_t txn)
+{
+    memcpy(bytes + PAGE_NUMBER, &number, sizeof number);
+    memcpy(bytes + META_TXN, &txn, sizeof txn);
+}
+
 /* A commit writes the meta page that its number chooses, so that the two are always one apart. */
 static bool metas_agree(const struct pages_meta metas[2])
 {
@@ -85,10 +91,10 @@ static bool metas_agree(const struct pages_meta metas[2])
 
 static int read_metas(int fd, struct pages_meta metas[2], struct error *err)
 {
-    uint8_t page[META_BYTES];
+    uint8_t page[PAGES_META_BYTES];
     for (int i = 0; i < 2; i++)
         if (pages_read(fd, page, sizeof page, i ? metas[0].page_bytes : 0, err) ||
-            parse_meta(page, i, &metas[i], err))
+            pages_parse_meta(page, i, &metas[i], err))
             return err->code;
     if (!metas_agree(metas))
         return error_set(err, ERR_DATA, "the meta pages contradict each other");

@@ -34,6 +34,15 @@ struct pages_meta {
     struct pages_db dbs[PAGES_DBS]; /* free pages; keys and values */
 };
 
+#define PAGES_META_BYTES 152 /* of a meta page: what is used of it */
+
+/* What the bytes of meta page `number`, 0 or 1, say. ERR_DATA when they are none. */
+int pages_parse_meta(const uint8_t bytes[PAGES_META_BYTES], int number, struct pages_meta *meta,
+                     struct error *err);
+
+/* Makes it meta page `number` of the commit `txn`. */
+void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint64_t txn);
+
 /* Reads the newer of both meta pages. ERR_DATA when either is none, they contradict each other, or
  * the file is shorter than they say. A writer of another process may be at work. */
 int pages_read_meta(int fd, struct pages_meta *meta, struct error *err);

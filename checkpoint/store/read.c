@@ -111,6 +111,8 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     struct taking taking = {store, manifests, damaged};
     *manifests = (manifest_vec)VEC_INIT;
     error_clear(err);
+    if (store->rolled_back.code && damaged)
+        *damaged = store->rolled_back;
     if (store_begin(store, false, &txn, err))
         return err->code;
     store_walk(store, txn, &store_step_keys, take, &taking, err);
@@ -148,6 +150,10 @@ int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
     uint8_t bytes[STEP_KEY_BYTES];
     MDB_val key = store_step_key(bytes, step), value;
     int status = mdb_get(txn, store->dbi, &key, &value);
+    if (status == MDB_NOTFOUND && store->rolled_back.code) {
+        *err = store->rolled_back;
+        return err->code;
+    }
     if (status == MDB_NOTFOUND)
         return error_set(err, ERR_NOINPUT, "%s@%" PRId64 ": there is no checkpoint of this step",
                          store->name, step);

@@ -3,19 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/committed.h"
 #include "checkpoint/store/lock.h"
 #include "checkpoint/store/store_private.h"
 
-#define FORMAT "1"
-#define DATA_FILE "data.mdb"
 #define READERS 126
+#define READERS_BYTES 8192 /* what LMDB takes for them */
 
 /* LMDB must not open a file twice in a process. */
 static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,24 +30,29 @@ const struct pages_count *store_pages(const struct store *store)
     return &store->pages;
 }
 
+const struct error *store_rolled_back(const struct store *store)
+{
+    return &store->rolled_back;
+}
+
 bool store_exists(const char *path)
 {
     struct str file = STR_INIT;
     struct stat status;
-    str_printf(&file, "%s/" DATA_FILE, path);
+    str_printf(&file, "%s/" STORE_DATA_FILE, path);
     bool exists = !stat(file.data, &status);
     str_release(&file);
     return exists;
 }
 
-static int denied_or_io(int number)
+int store_denied_or_io(int number)
 {
     return number == EACCES || number == EPERM || number == EROFS ? ERR_DENIED : ERR_IO;
 }
 
 /* ---- opening ---- */
 
-static char *folder_of(const char *path, const char *shard)
+char *store_folder_of(const char *path, const char *shard)
 {
     struct str folder = STR_INIT;
     str_append(&folder, path);
@@ -63,7 +67,7 @@ static int open_file(struct store *store, struct error *err)
 {
     struct str file = STR_INIT;
     struct stat status;
-    str_printf(&file, "%s/" DATA_FILE, store->folder);
+    str_printf(&file, "%s/" STORE_DATA_FILE, store->folder);
     store->fd = open(file.data, (store->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     int cause = errno;
     str_release(&file);
@@ -72,11 +76,28 @@ static int open_file(struct store *store, struct error *err)
                          store->name);
     if (store->fd < 0 || fstat(store->fd, &status)) {
         errno = cause;
-        return error_set_errno(err, denied_or_io(cause), "%s", store->name);
+        return error_set_errno(err, store_denied_or_io(cause), "%s", store->name);
     }
     store->device = status.st_dev;
     store->inode = status.st_ino;
     return 0;
+}
+
+/* Who only reads does without what it may not read. */
+static int open_committed(struct store *store, struct error *err)
+{
+    struct error failed = ERROR_INIT;
+    if (committed_open(store->folder, store->writes, &store->committed_fd, &failed) &&
+        (store->writes || failed.code != ERR_DENIED)) {
+        *err = failed;
+        return error_prefix(err, "%s: ", store->name);
+    }
+    return 0;
+}
+
+int store_open_files(struct store *store, struct error *err)
+{
+    return open_file(store, err) ? err->code : open_committed(store, err);
 }
 
 static struct store *find_opened(const struct store *like)
@@ -104,6 +125,33 @@ static int size_map(struct store *store, struct error *err)
                         err);
 }
 
+int store_reserve_readers(struct store *store, struct error *err)
+{
+    struct str file = STR_INIT;
+    struct stat status;
+    str_printf(&file, "%s/" STORE_READERS_FILE, store->folder);
+    bool is_there = !stat(file.data, &status) && status.st_size >= READERS_BYTES &&
+                    (int64_t)status.st_blocks * 512 >= READERS_BYTES;
+    int fd = is_there ? -1 : open(file.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int failed = fd >= 0 ? posix_fallocate(fd, 0, READERS_BYTES) : is_there ? 0 : errno;
+    if (fd >= 0)
+        close(fd);
+    str_release(&file);
+    if (!failed)
+        return 0;
+    errno = failed;
+    return error_set_errno(err, store_denied_or_io(failed), "%s: " STORE_READERS_FILE, store->name);
+}
+
+int store_open_environment(struct store *store, unsigned flags, struct error *err)
+{
+    int status = mdb_env_open(store->env, store->folder, flags, 0666);
+    if (status == MDB_INVALID) /* the data is sound, or new */
+        return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
+                         store->name);
+    return store_failed(store, status, "opening", err);
+}
+
 static int create_environment(struct store *store, unsigned flags, struct error *err)
 {
     int status = mdb_env_create(&store->env);
@@ -113,9 +161,10 @@ static int create_environment(struct store *store, unsigned flags, struct error 
         return store_failed(store, status, "opening", err);
     if (store->writes && size_map(store, err))
         return err->code;
+    if (!(flags & MDB_NOLOCK) && store_reserve_readers(store, err))
+        return err->code;
     flags |= MDB_NOTLS | MDB_NORDAHEAD | (store->writes ? MDB_WRITEMAP : MDB_RDONLY);
-    return store_failed(store, mdb_env_open(store->env, store->folder, flags, 0666), "opening",
-                        err);
+    return store_open_environment(store, flags, err);
 }
 
 static int open_environment(struct store *store, struct error *err)
@@ -135,7 +184,7 @@ static int open_environment(struct store *store, struct error *err)
 /* A disk that cannot be read is no damage. */
 static int blame_file(const struct store *store, struct error *err)
 {
-    return error_prefix(err, "%s: " DATA_FILE ": %s", store->name,
+    return error_prefix(err, "%s: " STORE_DATA_FILE ": %s", store->name,
                         err->code == ERR_DATA ? "damaged: " : "");
 }
 
@@ -159,12 +208,9 @@ static int check_pages(struct store *store, struct error *err)
     return err->code;
 }
 
-static int check_format(struct store *store, struct error *err)
+static int check_format(struct store *store, MDB_txn *txn, struct error *err)
 {
-    MDB_txn *txn;
     MDB_val key = {1, (void *)"f"}, value;
-    if (store_begin(store, false, &txn, err))
-        return err->code;
     int status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
     if (!status)
         status = mdb_get(txn, store->dbi, &key, &value);
@@ -172,9 +218,48 @@ static int check_format(struct store *store, struct error *err)
         error_set(err, ERR_DATA, "%s: is no store of checkpoints", store->name);
     else if (status)
         store_failed(store, status, "opening", err);
-    else if (value.mv_size != strlen(FORMAT) || memcmp(value.mv_data, FORMAT, strlen(FORMAT)))
-        error_set(err, ERR_PROTOCOL, "%s: its format is not " FORMAT ", which this program reads",
-                  store->name);
+    else if (value.mv_size != strlen(STORE_FORMAT) ||
+             memcmp(value.mv_data, STORE_FORMAT, strlen(STORE_FORMAT)))
+        error_set(err, ERR_PROTOCOL,
+                  "%s: its format is not " STORE_FORMAT ", which this program reads", store->name);
+    return err->code;
+}
+
+/* Whether the newest commit that LMDB finds is the one that was made last. What was noted was read
+ * before the transaction began: a writer may be at work. */
+static int check_commit(struct store *store, MDB_txn *txn, const struct committed *last,
+                        struct error *err)
+{
+    MDB_val key = {1, (void *)"n"}, value;
+    uint64_t number = mdb_txn_id(txn), own = number;
+    struct store_head head;
+    if (!mdb_get(txn, store->dbi, &key, &value) && value.mv_size == sizeof own)
+        memcpy(&own, value.mv_data, sizeof own);
+    if (store_read_head(store, txn, &head, err))
+        return err->code;
+    bool is_last = !last || last->txn < number ||
+                   (last->txn == number && last->sequence == head.sequence &&
+                    digest_equal(&last->manifest, &head.manifest));
+    if (own == number && is_last)
+        return 0;
+    error_set(&store->rolled_back, ERR_DATA, "%s: went back to commit %llu, step %lld", store->name,
+              (unsigned long long)own, (long long)head.step);
+    if (last) {
+        size_t used = strlen(store->rolled_back.text);
+        snprintf(store->rolled_back.text + used, sizeof store->rolled_back.text - used,
+                 "; the last one was %llu, step %lld; tf-ckpt repair mends it",
+                 (unsigned long long)last->txn, (long long)last->step);
+    }
+    return 0;
+}
+
+static int check_content(struct store *store, const struct committed *last, struct error *err)
+{
+    MDB_txn *txn;
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    if (!check_format(store, txn, err))
+        check_commit(store, txn, last, err);
     store_abort(store, txn);
     return err->code;
 }
@@ -182,15 +267,22 @@ static int check_format(struct store *store, struct error *err)
 static int open_checked(struct store *store, struct error *err)
 {
     struct pages_meta meta;
+    struct committed last;
+    if (store->repairs == STORE_MENDS && store_mend(store, err))
+        return err->code;
+    bool has_last = committed_read(store->committed_fd, &last);
     if (pages_read_meta(store->fd, &meta, err))
         return blame_file(store, err);
-    store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     if (meta.page_bytes != store->page_bytes)
         return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",
                          store->name, meta.page_bytes, store->page_bytes);
     if (open_environment(store, err) || check_pages(store, err))
         return err->code;
-    return check_format(store, err);
+    if (check_content(store, has_last ? &last : NULL, err))
+        return err->code;
+    if (store->writes && store->repairs == STORE_SOUND)
+        *err = store->rolled_back;
+    return err->code;
 }
 
 static void destroy(struct store *store)
@@ -199,6 +291,8 @@ static void destroy(struct store *store)
         mdb_env_close(store->env);
     if (store->fd >= 0)
         close(store->fd);
+    if (store->committed_fd >= 0)
+        close(store->committed_fd);
     lock_release(store->lock_fd);
     pthread_cond_destroy(&store->map_unused);
     pthread_mutex_destroy(&store->map_lock);
@@ -211,8 +305,11 @@ static int take_lock(struct store *store, const struct store_options *options, s
 {
     struct str file = STR_INIT;
     str_printf(&file, "%s/writer.lock", store->folder);
-    if (lock_take(file.data, options->owner ? options->owner : "tf-tools", options->lock_wait,
-                  &store->lock_fd, err))
+    const struct lock_request request = {.path = file.data,
+                                         .data_fd = store->fd,
+                                         .owner = options->owner ? options->owner : "tf-tools",
+                                         .seconds = options->lock_wait};
+    if (lock_take(&request, &store->lock_fd, err))
         error_prefix(err, "%s: ", store->name);
     str_release(&file);
     return err->code;
@@ -247,15 +344,18 @@ int store_open(const char *path, const struct store_options *options, struct sto
         options = &reading;
     error_clear(err);
     struct store *store = mem_alloc(sizeof *store);
-    store->lock_fd = -1;
+    store->lock_fd = store->committed_fd = -1;
     store->writes = options->write;
-    store->folder = folder_of(path, options->shard);
+    store->repairs = options->repairs;
+    store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    store->folder = store_folder_of(path, options->shard);
     store->name = mem_strdup(store->folder);
     pthread_mutex_init(&store->map_lock, NULL);
     pthread_cond_init(&store->map_unused, NULL);
     if (options->write && options->shard && !store_exists(store->folder))
         store_create(store->folder, err);
-    if (err->code || open_file(store, err) || (store->writes && take_lock(store, options, err))) {
+    if (err->code || store_open_files(store, err) ||
+        (store->writes && take_lock(store, options, err))) {
         destroy(store);
         return err->code;
     }
@@ -283,118 +383,4 @@ void store_close(struct store *store)
         destroy(store);
     }
     pthread_mutex_unlock(&opened_lock);
-}
-
-/* ---- making ---- */
-
-static int make_folders(const char *path, struct error *err)
-{
-    char *copy = mem_strdup(path);
-    for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(copy, 0777) && errno != EEXIST) {
-            error_set_errno(err, denied_or_io(errno), "%s", copy);
-            break;
-        }
-        *slash = '/';
-    }
-    mem_free(copy);
-    return err->code;
-}
-
-static int fill_new(struct store *store, struct error *err)
-{
-    MDB_txn *txn = NULL;
-    MDB_val key = {1, (void *)"f"}, value = {strlen(FORMAT), (void *)FORMAT};
-    int status = mdb_env_create(&store->env);
-    if (!status)
-        status = mdb_env_open(store->env, store->folder, MDB_NOTLS, 0666);
-    if (status)
-        return store_failed(store, status, "making it", err);
-    if (store_begin(store, true, &txn, err))
-        return err->code;
-    status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
-    if (!status)
-        status = mdb_put(txn, store->dbi, &key, &value, 0);
-    if (status) {
-        store_failed(store, status, "making it", err);
-        store_abort(store, txn);
-        return err->code;
-    }
-    struct store_head head = {.step = -1};
-    if (store_write_head(store, txn, &head, err)) {
-        store_abort(store, txn);
-        return err->code;
-    }
-    return store_commit(store, txn, err);
-}
-
-static void remove_new(const char *folder)
-{
-    static const char *const files[] = {"data.mdb", "lock.mdb"};
-    struct str file = STR_INIT;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        str_clear(&file);
-        str_printf(&file, "%s/%s", folder, files[i]);
-        unlink(file.data);
-    }
-    str_release(&file);
-    rmdir(folder);
-}
-
-static void sync_folder(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd);
-    close(fd);
-}
-
-static int move_new(const char *temporary, const char *folder, struct error *err)
-{
-    struct str parent = STR_INIT;
-    sync_folder(temporary);
-    if (rename(temporary, folder)) {
-        if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
-            return error_set(err, ERR_USAGE, "%s: is there already, and no store", folder);
-        return error_set_errno(err, denied_or_io(errno), "%s", folder);
-    }
-    str_printf(&parent, "%s/..", folder);
-    sync_folder(parent.data);
-    str_release(&parent);
-    return 0;
-}
-
-/* Under a temporary name first: a store is there whole or not at all. */
-int store_create(const char *path, struct error *err)
-{
-    static atomic_int made; /* two threads do not meet in one temporary folder */
-    struct str temporary = STR_INIT;
-    error_clear(err);
-    char *folder = folder_of(path, NULL);
-    if (store_exists(folder)) {
-        error_set(err, ERR_USAGE, "%s: is a store already", folder);
-    } else if (!make_folders(folder, err)) {
-        str_printf(&temporary, "%s.%ld-%d.tmp", folder, (long)getpid(), atomic_fetch_add(&made, 1));
-        struct store new = {.name = folder,
-                            .folder = temporary.data,
-                            .fd = -1,
-                            .lock_fd = -1,
-                            .map_lock = PTHREAD_MUTEX_INITIALIZER,
-                            .map_unused = PTHREAD_COND_INITIALIZER};
-        if (mkdir(temporary.data, 0777) && errno != EEXIST)
-            error_set_errno(err, denied_or_io(errno), "%s", folder);
-        else
-            fill_new(&new, err);
-        if (new.env)
-            mdb_env_close(new.env);
-        if (!err->code)
-            move_new(temporary.data, folder, err);
-        if (err->code)
-            remove_new(temporary.data);
-    }
-    str_release(&temporary);
-    mem_free(folder);
-    return err->code;
 }

@@ -6,6 +6,7 @@
  *
  *   f              the format's number
  *   h              the head: the last sequence number, and which manifest is the newest
+ *   n              the number of the commit
  *   m STEP         a manifest (manifest.h); STEP is 8 bytes, the highest first
  *   o DIGEST       of a shard: a manifest whose step was saved once more
  *   c DIGEST       a chunk (digest.h)
@@ -35,6 +36,12 @@ struct store_options {
     const char *shard; /* its environment of a sharded store, made if it is missing; NULL: the one
                         * that coordinates, or all there is */
 
+    enum {
+        STORE_SOUND,
+        STORE_ROLLED_BACK, /* to write: also a store that went back to an older commit, */
+        STORE_MENDS,       /* or brings back its last one first */
+    } repairs;
+
     /* To write: called when the lock is held, before the environment is opened. What of this
      * process has it open for reading is to close it. NULL: nothing has. */
     void (*make_way)(void *context);
@@ -59,12 +66,22 @@ const char *store_name(const struct store *store);
 /* What the walk at opening has found. */
 const struct pages_count *store_pages(const struct store *store);
 
+/* Why what is found is not what was committed last (checkpoint/store/committed.h); code 0: it is.
+ * Such a store can be read, and is not written to. */
+const struct error *store_rolled_back(const struct store *store);
+
+/* Mends a store whose meta pages are damaged, and those of its shards: brings back the commit that
+ * was the last or, where that is lost, settles for the one that is found. `say` gets a line for
+ * each that was mended. ERR_DATA: it cannot be done. */
+int store_repair(const char *path, const struct store_options *options,
+                 void (*say)(void *context, const char *line), void *context, struct error *err);
+
 /* ---- what is in it ---- */
 
 typedef VEC(struct ckpt_manifest) manifest_vec;
 
 /* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged`
- * (NULL: their error is returned) gets the first one's error. */
+ * (NULL: their error is returned) gets the first one's error, or that a newer one was lost. */
 int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
                     struct error *err);
 void manifests_release(manifest_vec *manifests);

@@ -11,6 +11,9 @@
 
 #include "checkpoint/store/store.h"
 
+#define STORE_FORMAT "1"
+#define STORE_DATA_FILE "data.mdb"
+#define STORE_READERS_FILE "lock.mdb"
 #define CHUNK_KEY_BYTES (1 + DIGEST_BYTES)
 #define STEP_KEY_BYTES 9
 
@@ -18,9 +21,11 @@ struct store {
     char *name, *folder;
     MDB_env *env;
     MDB_dbi dbi;
-    int fd, lock_fd;
+    int fd, lock_fd, committed_fd; /* the last of what was committed; -1: there is none to read */
     size_t page_bytes;
     bool writes;
+    int repairs;              /* as in store_options */
+    struct error rolled_back; /* a commit was lost; code 0: none */
     struct pages_count pages;
 
     pthread_mutex_t map_lock; /* guards what follows */
@@ -41,6 +46,12 @@ struct store_head {
     int64_t step;     /* the newest manifest; -1: there is none */
     struct digest manifest;
 };
+
+/* "STORE" or "STORE/shards/NAME", without a slash at the end; the caller frees it. */
+char *store_folder_of(const char *path, const char *shard);
+
+/* ERR_DENIED or ERR_IO, for an errno. */
+int store_denied_or_io(int number);
 
 /* An error of LMDB as one of ours, with the store's name in front. */
 int store_failed(const struct store *store, int status, const char *what, struct error *err);
@@ -96,6 +107,23 @@ int store_find_chunk(struct store *store, MDB_txn *txn, const struct digest *dig
 
 /* Copies a value out of the file; the caller frees it. */
 int store_read_value(struct store *store, const MDB_val *value, void **copy, struct error *err);
+
+/* A commit that changes nothing. */
+int store_commit_nothing(struct store *store, struct error *err);
+
+/* Allocates LMDB's table of readers, which is written through a map: on a full disk that would be a
+ * signal. Before the environment is opened. */
+int store_reserve_readers(struct store *store, struct error *err);
+
+/* Has LMDB open what `env` is for, whose data was looked at. */
+int store_open_environment(struct store *store, unsigned flags, struct error *err);
+
+/* Opens the files that are read and written beside the map. */
+int store_open_files(struct store *store, struct error *err);
+
+/* repair.c: writes the meta pages of the last commit, if all that it refers to is there. Before the
+ * environment is opened. ERR_DATA: it is lost. */
+int store_mend(struct store *store, struct error *err);
 
 /* Makes sure that a transaction can write `bytes` more; no transaction of this process may live.
  * `certainly`: does not count on pages that were freed. ERR_IO when the disk is full. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/committed.h"
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
@@ -107,11 +108,41 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
     }
 }
 
+/* Which commit it is, told by the tree itself, and its head. */
+static int number_commit(struct store *store, MDB_txn *txn, struct committed *c, struct error *err)
+{
+    struct store_head head;
+    c->txn = mdb_txn_id(txn);
+    MDB_val key = {1, (void *)"n"}, value = {sizeof c->txn, &c->txn};
+    if (store_read_head(store, txn, &head, err))
+        return err->code;
+    c->sequence = head.sequence;
+    c->step = head.step;
+    c->manifest = head.manifest;
+    return store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
+}
+
+/* The commit is made; whoever is killed, or fails, before it is noted leaves a note that is one
+ * behind. */
+static int note_commit(struct store *store, struct committed *c, struct error *err)
+{
+    if (!pages_read(store->fd, c->meta, sizeof c->meta, c->txn % 2 * store->page_bytes, err) &&
+        !committed_write(store->committed_fd, c, err))
+        return 0;
+    return error_prefix(err, "%s: ", store->name);
+}
+
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
+    struct committed committed;
+    if (number_commit(store, txn, &committed, err)) {
+        store_abort(store, txn);
+        return err->code;
+    }
     int status = mdb_txn_commit(txn);
     unuse_map(store);
-    return store_failed(store, status, "committing", err);
+    return status ? store_failed(store, status, "committing", err)
+                  : note_commit(store, &committed, err);
 }
 
 void store_abort(struct store *store, MDB_txn *txn)
@@ -221,8 +252,7 @@ static int count_free(struct store *store, struct free_pages *pages, struct erro
     return status == MDB_NOTFOUND ? 0 : store_failed(store, status, "reading", err);
 }
 
-/* A commit that changes nothing, so that what the one before has freed can be used. */
-static int commit_nothing(struct store *store, struct error *err)
+int store_commit_nothing(struct store *store, struct error *err)
 {
     struct store_head head;
     MDB_txn *txn;
@@ -234,7 +264,8 @@ static int commit_nothing(struct store *store, struct error *err)
     return err->code;
 }
 
-/* Whether free pages do. They lie scattered: not every run of them holds a chunk. */
+/* Whether free pages do. They lie scattered: not every run of them holds a chunk. After a commit
+ * that changes nothing, what the one before has freed can be used. */
 static bool free_pages_suffice(struct store *store, uint64_t bytes)
 {
     struct free_pages pages;
@@ -243,7 +274,7 @@ static bool free_pages_suffice(struct store *store, uint64_t bytes)
     if (count_free(store, &pages, &ignored))
         return false;
     return pages.usable >= wanted ||
-           (pages.usable + pages.young >= wanted && !commit_nothing(store, &ignored));
+           (pages.usable + pages.young >= wanted && !store_commit_nothing(store, &ignored));
 }
 
 static int grow(struct store *store, uint64_t old, uint64_t more, struct error *err)

@@ -33,7 +33,7 @@ static inline const char *stores_folder(void)
 
 static inline void stores_remove(const char *folder)
 {
-    char command[STORES_PATH_BYTES + 16];
+    char command[STORES_PATH_BYTES + 64];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command))
         fail_msg("%s", command);

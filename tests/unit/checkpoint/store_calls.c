@@ -18,14 +18,19 @@
 #define NAME_BYTES (STORES_PATH_BYTES + 32)
 
 struct file {
-    char name[NAME_BYTES], lock[NAME_BYTES];
+    char name[NAME_BYTES];
     char *bytes;
     size_t n;
 };
 
+struct kept { /* of a store */
+    struct file data, committed;
+    char lock[NAME_BYTES];
+};
+
 static char path[NAME_BYTES], copy_path[NAME_BYTES], new_path[NAME_BYTES];
-static struct file files[2]; /* of the stores, as they are before */
-static int64_t size;         /* floats of a checkpoint */
+static struct kept stores[2]; /* as they are before */
+static int64_t size;          /* floats of a checkpoint */
 
 /* ---- what is done: each is run by a child of its own ---- */
 
@@ -103,11 +108,10 @@ static int make(void *context)
 
 /* ---- before and after ---- */
 
-static void keep(struct file *file, const char *store)
+static void keep_file(struct file *file, const char *store, const char *name)
 {
     struct stat status;
-    snprintf(file->name, sizeof file->name, "%.*s/data.mdb", STORES_PATH_BYTES, store);
-    snprintf(file->lock, sizeof file->lock, "%.*s/lock.mdb", STORES_PATH_BYTES, store);
+    snprintf(file->name, sizeof file->name, "%.*s/%s", STORES_PATH_BYTES, store, name);
     assert_int_equal(stat(file->name, &status), 0);
     file->n = (size_t)status.st_size;
     file->bytes = malloc(file->n);
@@ -116,13 +120,26 @@ static void keep(struct file *file, const char *store)
     fclose(f);
 }
 
-/* With the table of readers that belongs to it, which is made anew. */
-static void put_back(const struct file *file)
+static void put_file_back(const struct file *file)
 {
-    unlink(file->lock);
     int fd = open(file->name, O_WRONLY | O_TRUNC);
     assert_int_equal(write(fd, file->bytes, file->n), file->n);
     close(fd);
+}
+
+static void keep(struct kept *kept, const char *store)
+{
+    snprintf(kept->lock, sizeof kept->lock, "%.*s/lock.mdb", STORES_PATH_BYTES, store);
+    keep_file(&kept->data, store, "data.mdb");
+    keep_file(&kept->committed, store, "committed");
+}
+
+/* With the table of readers that belongs to it, which is made anew. */
+static void put_back(const struct kept *kept)
+{
+    unlink(kept->lock);
+    put_file_back(&kept->data);
+    put_file_back(&kept->committed);
 }
 
 static int setup(void **state)
@@ -157,14 +174,16 @@ static void fill(void)
     store = stores_open(copy_path, true);
     stores_must_save(store, 0, size);
     store_close(store);
-    keep(&files[0], path);
-    keep(&files[1], copy_path);
+    keep(&stores[0], path);
+    keep(&stores[1], copy_path);
 }
 
 static void empty(void **state)
 {
-    for (int i = 0; i < 2; i++)
-        free(files[i].bytes);
+    for (int i = 0; i < 2; i++) {
+        free(stores[i].data.bytes);
+        free(stores[i].committed.bytes);
+    }
     teardown(state);
     setup(state);
 }
@@ -242,8 +261,8 @@ static bool check_after(const struct deed *deed)
         return false;
     }
     bool changed = check_both(deed->work == save, deed->work == copy);
-    put_back(&files[0]);
-    put_back(&files[1]);
+    put_back(&stores[0]);
+    put_back(&stores[1]);
     return changed;
 }
 

@@ -19,9 +19,11 @@
 
 enum { EXACT = 0, REFUSED = 1, OLDER = 2, WRONG = 3 };
 
-static char path[STORES_PATH_BYTES + 16], file[STORES_PATH_BYTES + 32];
+static char path[STORES_PATH_BYTES + 16], file[STORES_PATH_BYTES + 32],
+    committed[STORES_PATH_BYTES + 32];
 static char *sound; /* the file's bytes */
 static size_t sound_bytes;
+static char sound_committed[8192];
 static size_t used;                 /* pages of it */
 static size_t trees[1024], n_trees; /* those that hold keys, and the meta pages */
 
@@ -81,6 +83,11 @@ static int group_setup(void **state)
     struct store *store = stores_open(path, true);
     fill(store);
     store_close(store);
+    snprintf(committed, sizeof committed, "%s/committed", path);
+    FILE *note = fopen(committed, "rb");
+    assert_int_equal(fread(sound_committed, 1, sizeof sound_committed, note),
+                     sizeof sound_committed);
+    fclose(note);
     assert_int_equal(stat(file, &status), 0);
     sound_bytes = (size_t)status.st_size;
     int fd = open(file, O_RDONLY);
@@ -111,6 +118,10 @@ static void write_file(size_t n, size_t at, int bit)
         char c = (char)(sound[at] ^ 1 << bit);
         assert_int_equal(pwrite(fd, &c, 1, (off_t)at), 1);
     }
+    close(fd);
+    fd = open(committed, O_WRONLY);
+    assert_int_equal(pwrite(fd, sound_committed, sizeof sound_committed, 0),
+                     sizeof sound_committed);
     close(fd);
 }
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A slot: the magic, number, sequence and step, the digest of the manifest, the meta page, and the
+ * SHA-256 of all that.
+ */
+#include "checkpoint/store/committed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "checkpoint/store/pages_private.h"
+
+#define MAGIC "TFCOMMIT"
+#define SLOT_BYTES 4096 /* what a disk writes at once, or more */
+enum {
+    AT_TXN = 8,
+    AT_SEQUENCE = 16,
+    AT_STEP = 24,
+    AT_MANIFEST = 32,
+    AT_META = AT_MANIFEST + DIGEST_BYTES,
+    AT_DIGEST = AT_META + PAGES_META_BYTES,
+    RECORD_BYTES = AT_DIGEST + DIGEST_BYTES
+};
+
+static int fail(struct error *err, const char *what)
+{
+    bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
+    return error_set_errno(err, denied ? ERR_DENIED : ERR_IO, COMMITTED_FILE ": %s", what);
+}
+
+static int allocate(int fd, struct error *err)
+{
+    struct stat status;
+    if (fstat(fd, &status))
+        return fail(err, "stat");
+    if (status.st_size >= COMMITTED_SLOTS * SLOT_BYTES)
+        return 0;
+    int failed = posix_fallocate(fd, 0, COMMITTED_SLOTS * SLOT_BYTES);
+    errno = failed;
+    return failed ? fail(err, "allocating it") : 0;
+}
+
+int committed_open(const char *folder, bool write, int *fd, struct error *err)
+{
+    struct str file = STR_INIT;
+    str_printf(&file, "%s/" COMMITTED_FILE, folder);
+    *fd = open(file.data, (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
+    str_release(&file);
+    if (*fd < 0)
+        return !write && errno == ENOENT ? 0 : fail(err, "opening it");
+    if (write && allocate(*fd, err)) {
+        close(*fd);
+        *fd = -1;
+    }
+    return err->code;
+}
+
+bool committed_read_slot(int fd, int slot, struct committed *c)
+{
+    uint8_t bytes[RECORD_BYTES];
+    struct error ignored = ERROR_INIT;
+    if (pages_read(fd, bytes, sizeof bytes, (uint64_t)slot * SLOT_BYTES, &ignored) ||
+        memcmp(bytes, MAGIC, AT_TXN) != 0)
+        return false;
+    struct digest found = digest_of(bytes, AT_DIGEST);
+    if (memcmp(&found, bytes + AT_DIGEST, sizeof found) != 0)
+        return false;
+    c->txn = page_u64(bytes + AT_TXN);
+    c->sequence = (int64_t)page_u64(bytes + AT_SEQUENCE);
+    c->step = (int64_t)page_u64(bytes + AT_STEP);
+    memcpy(&c->manifest, bytes + AT_MANIFEST, DIGEST_BYTES);
+    memcpy(c->meta, bytes + AT_META, PAGES_META_BYTES);
+    return true;
+}
+
+bool committed_read(int fd, struct committed *newest)
+{
+    struct committed c;
+    bool found = false;
+    for (int slot = 0; fd >= 0 && slot < COMMITTED_SLOTS; slot++) {
+        if (!committed_read_slot(fd, slot, &c) || (found && newest->txn > c.txn))
+            continue;
+        *newest = c;
+        found = true;
+    }
+    return found;
+}
+
+static int write_at(int fd, const uint8_t *bytes, size_t n, off_t offset, struct error *err)
+{
+    ssize_t put;
+    do
+        put = pwrite(fd, bytes, n, offset);
+    while (put < 0 && errno == EINTR);
+    if (put >= 0 && put != (ssize_t)n)
+        errno = ENOSPC;
+    return put == (ssize_t)n ? 0 : fail(err, "writing");
+}
+
+int committed_write(int fd, const struct committed *c, struct error *err)
+{
+    uint8_t bytes[RECORD_BYTES];
+    memcpy(bytes, MAGIC, AT_TXN);
+    memcpy(bytes + AT_TXN, &c->txn, sizeof c->txn);
+    memcpy(bytes + AT_SEQUENCE, &c->sequence, sizeof c->sequence);
+    memcpy(bytes + AT_STEP, &c->step, sizeof c->step);
+    memcpy(bytes + AT_MANIFEST, &c->manifest, DIGEST_BYTES);
+    memcpy(bytes + AT_META, c->meta, PAGES_META_BYTES);
+    struct digest digest = digest_of(bytes, AT_DIGEST);
+    memcpy(bytes + AT_DIGEST, &digest, sizeof digest);
+    off_t offset = (off_t)(c->txn % COMMITTED_SLOTS) * SLOT_BYTES;
+    if (write_at(fd, bytes, sizeof bytes, offset, err))
+        return err->code;
+    return fdatasync(fd) ? fail(err, "synchronising") : 0;
+}
+
+int committed_clear(int fd, struct error *err)
+{
+    static const uint8_t nothing[RECORD_BYTES];
+    for (int slot = 0; slot < COMMITTED_SLOTS; slot++)
+        if (write_at(fd, nothing, sizeof nothing, (off_t)slot * SLOT_BYTES, err))
+            return err->code;
+    return fdatasync(fd) ? fail(err, "synchronising") : 0;
+}

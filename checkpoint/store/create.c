@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making a store. It is filled under a temporary name and gets its own by a rename, so that it is
+ * there whole or not at all. A folder that is there already, perhaps a file system of its own whose
+ * name cannot be changed, gets the files instead, data.mdb last: that is what makes it a store.
+ *
+ * Whoever makes one holds a kernel lock on the temporary folder. One without a lock was left by a
+ * process that was killed, and goes.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/committed.h"
+#include "checkpoint/store/store_private.h"
+
+#define INSIDE "new" /* what temporary folders are called in a folder that is there already */
+
+/* Those that a store gets, in this order, and what LMDB makes beside them. */
+static const char *const files[] = {COMMITTED_FILE, STORE_DATA_FILE};
+static const char *const all_files[] = {COMMITTED_FILE, STORE_DATA_FILE, STORE_READERS_FILE};
+
+struct creation {
+    const char *folder; /* of the store */
+    char *place;        /* where the temporary folder lies: beside it, or it itself */
+    char *prefix;       /* how temporary folders are called: PREFIX.PID-N.tmp */
+    bool is_inside;
+    struct str temporary;
+    int lock; /* on the temporary folder */
+};
+
+/* ---- folders ---- */
+
+static int make_folders(const char *path, struct error *err)
+{
+    char *copy = mem_strdup(path);
+    for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0777) && errno != EEXIST) {
+            error_set_errno(err, store_denied_or_io(errno), "%s", copy);
+            break;
+        }
+        *slash = '/';
+    }
+    mem_free(copy);
+    return err->code;
+}
+
+static void sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+static void remove_new(const char *folder)
+{
+    struct str file = STR_INIT;
+    for (size_t i = 0; i < sizeof all_files / sizeof *all_files; i++) {
+        str_clear(&file);
+        str_printf(&file, "%s/%s", folder, all_files[i]);
+        unlink(file.data);
+    }
+    str_release(&file);
+    rmdir(folder);
+}
+
+static bool is_temporary(const struct creation *c, const char *name)
+{
+    size_t n = strlen(c->prefix);
+    if (strncmp(name, c->prefix, n) != 0 || name[n] != '.' || !isdigit((unsigned char)name[n + 1]))
+        return false;
+    const char *rest = name + n + 1 + strspn(name + n + 1, "0123456789-");
+    return !strcmp(rest, ".tmp");
+}
+
+static void remove_dead(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!flock(fd, LOCK_EX | LOCK_NB))
+        remove_new(folder);
+    close(fd);
+}
+
+/* Of the place: removes what was left there. `others` gets the name of something else. */
+static void look_around(const struct creation *c, struct str *others)
+{
+    struct dirent *entry;
+    DIR *place = opendir(c->place);
+    while (place && (entry = readdir(place))) {
+        struct str path = STR_INIT;
+        str_printf(&path, "%s/%s", c->place, entry->d_name);
+        if (is_temporary(c, entry->d_name))
+            remove_dead(path.data);
+        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strcmp(entry->d_name, "lost+found") != 0 &&
+                 strcmp(entry->d_name, COMMITTED_FILE) != 0 && !others->n)
+            str_append(others, entry->d_name);
+        str_release(&path);
+    }
+    if (place)
+        closedir(place);
+}
+
+/* ---- the temporary folder ---- */
+
+/* Who looks around may take a new folder away before it is locked: then another one is made. */
+static bool is_still_there(const struct creation *c)
+{
+    struct stat held, named;
+    return !fstat(c->lock, &held) && !stat(c->temporary.data, &named) &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+static bool lock_folder(struct creation *c)
+{
+    c->lock = open(c->temporary.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (c->lock >= 0 && !flock(c->lock, LOCK_EX) && is_still_there(c))
+        return true;
+    if (c->lock >= 0)
+        close(c->lock);
+    c->lock = -1;
+    return false;
+}
+
+static int make_temporary(struct creation *c, struct error *err)
+{
+    static atomic_int made; /* two threads do not meet in one temporary folder */
+    do {
+        str_clear(&c->temporary);
+        str_printf(&c->temporary, "%s/%s.%ld-%d.tmp", c->place, c->prefix, (long)getpid(),
+                   atomic_fetch_add(&made, 1));
+        if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
+            return error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+    } while (!lock_folder(c));
+    return 0;
+}
+
+/* ---- what is in it ---- */
+
+static int put_first(struct store *store, MDB_txn *txn, struct error *err)
+{
+    MDB_val key = {1, (void *)"f"}, value = {strlen(STORE_FORMAT), (void *)STORE_FORMAT};
+    const struct store_head head = {.step = -1};
+    int status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
+    if (!status)
+        status = mdb_put(txn, store->dbi, &key, &value, 0);
+    return status ? store_failed(store, status, "making it", err)
+                  : store_write_head(store, txn, &head, err);
+}
+
+static int fill_new(struct store *store, struct error *err)
+{
+    MDB_txn *txn = NULL;
+    if (store_reserve_readers(store, err))
+        return err->code;
+    int status = mdb_env_create(&store->env);
+    if (status)
+        return store_failed(store, status, "making it", err);
+    if (store_open_environment(store, MDB_NOTLS, err) || store_open_files(store, err) ||
+        store_begin(store, true, &txn, err))
+        return err->code;
+    if (!put_first(store, txn, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+static int fill(const struct creation *c, struct error *err)
+{
+    struct store new = {.name = (char *)(uintptr_t)c->folder,
+                        .folder = c->temporary.data,
+                        .fd = -1,
+                        .lock_fd = -1,
+                        .committed_fd = -1,
+                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
+                        .writes = true,
+                        .map_lock = PTHREAD_MUTEX_INITIALIZER,
+                        .map_unused = PTHREAD_COND_INITIALIZER};
+    fill_new(&new, err);
+    if (new.env)
+        mdb_env_close(new.env);
+    if (new.fd >= 0)
+        close(new.fd);
+    if (new.committed_fd >= 0)
+        close(new.committed_fd);
+    return err->code;
+}
+
+/* ---- its name ---- */
+
+static int move_folder(const struct creation *c, struct error *err)
+{
+    if (rename(c->temporary.data, c->folder)) {
+        if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+            return error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
+        return error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+    }
+    sync_folder(c->place);
+    return 0;
+}
+
+/* One creator at a time: the second one finds a store. */
+static int move_files(const struct creation *c, struct error *err)
+{
+    int place = open(c->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place < 0 || flock(place, LOCK_EX))
+        error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+    else if (store_exists(c->folder))
+        error_set(err, ERR_USAGE, "%s: is a store already", c->folder);
+    for (size_t i = 0; i < sizeof files / sizeof *files && !err->code; i++) {
+        struct str from = STR_INIT, to = STR_INIT;
+        str_printf(&from, "%s/%s", c->temporary.data, files[i]);
+        str_printf(&to, "%s/%s", c->folder, files[i]);
+        if (rename(from.data, to.data))
+            error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+        else
+            sync_folder(c->place);
+        str_release(&from);
+        str_release(&to);
+    }
+    if (place >= 0)
+        close(place);
+    return err->code;
+}
+
+/* ---- all of it ---- */
+
+static int check_place(struct creation *c, struct error *err)
+{
+    struct str other = STR_INIT;
+    struct stat status;
+    char *slash = strrchr(c->folder, '/');
+    c->is_inside = !stat(c->folder, &status);
+    if (c->is_inside && !S_ISDIR(status.st_mode))
+        return error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
+    c->place = c->is_inside ? mem_strdup(c->folder)
+               : slash      ? mem_strndup(c->folder, (size_t)(slash - c->folder))
+                            : mem_strdup(".");
+    c->prefix = mem_strdup(c->is_inside ? INSIDE : slash ? slash + 1 : c->folder);
+    look_around(c, &other);
+    if (c->is_inside && other.n)
+        error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
+    str_release(&other);
+    return err->code;
+}
+
+static void creation_end(struct creation *c, bool made)
+{
+    if (c->temporary.n && (c->is_inside || !made))
+        remove_new(c->temporary.data);
+    if (c->lock >= 0)
+        close(c->lock);
+    str_release(&c->temporary);
+    mem_free(c->place);
+    mem_free(c->prefix);
+}
+
+static int create(struct creation *c, struct error *err)
+{
+    if (check_place(c, err) || make_temporary(c, err) || fill(c, err))
+        return err->code;
+    sync_folder(c->temporary.data);
+    return c->is_inside ? move_files(c, err) : move_folder(c, err);
+}
+
+int store_create(const char *path, struct error *err)
+{
+    error_clear(err);
+    char *folder = store_folder_of(path, NULL);
+    struct creation creation = {.folder = folder, .lock = -1};
+    if (store_exists(folder)) {
+        error_set(err, ERR_USAGE, "%s: is a store already", folder);
+    } else if (!make_folders(folder, err)) {
+        create(&creation, err);
+        creation_end(&creation, !err->code);
+    }
+    mem_free(folder);
+    return err->code;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mending meta pages by the copies that are kept of the last two commits' (committed.h). The pages
+ * of a commit are written over when another commit follows the next one; none does once a store
+ * was found to have gone back, so that the commit that was lost is whole in most cases.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/store/committed.h"
+#include "checkpoint/store/pages_private.h"
+#include "checkpoint/store/store_private.h"
+
+/* ---- meta pages ---- */
+
+static int write_meta(struct store *store, const uint8_t *meta, struct error *err)
+{
+    off_t offset = (off_t)(page_u64(meta + PAGE_NUMBER) * store->page_bytes);
+    ssize_t put;
+    do
+        put = pwrite(store->fd, meta, PAGES_META_BYTES, offset);
+    while (put < 0 && errno == EINTR);
+    if (put != PAGES_META_BYTES || fdatasync(store->fd))
+        return error_set_errno(err, ERR_IO, "%s: writing", store->name);
+    return 0;
+}
+
+/* The commit before: its own page or, where that is not known, the same trees once more. */
+static void make_older(const struct store *store, const struct committed *last,
+                       uint8_t meta[PAGES_META_BYTES])
+{
+    struct committed before;
+    uint64_t page = (last->txn - 1) % 2;
+    if (committed_read_slot(store->committed_fd, (int)page, &before) &&
+        before.txn + 1 == last->txn) {
+        memcpy(meta, before.meta, PAGES_META_BYTES);
+        return;
+    }
+    memcpy(meta, last->meta, PAGES_META_BYTES);
+    pages_renumber_meta(meta, page, last->txn - 1);
+}
+
+int store_mend(struct store *store, struct error *err)
+{
+    struct committed last;
+    struct pages_meta meta;
+    struct pages_count count;
+    uint8_t older[PAGES_META_BYTES];
+    if (!committed_read(store->committed_fd, &last))
+        return error_set(err, ERR_DATA, "%s: nothing is known of its last commit", store->name);
+    if (pages_parse_meta(last.meta, (int)(last.txn % 2), &meta, err) ||
+        pages_check(store->fd, &meta, &count, err))
+        return error_prefix(err, "%s: the last commit is lost: ", store->name);
+    make_older(store, &last, older);
+    return write_meta(store, last.meta, err) ? err->code : write_meta(store, older, err);
+}
+
+/* ---- a store ---- */
+
+struct repair {
+    void (*say)(void *context, const char *line);
+    void *context;
+};
+
+static void say_newest(const struct repair *r, struct store *store, const char *what)
+{
+    struct store_head head = {.step = -1};
+    struct error ignored = ERROR_INIT;
+    struct str line = STR_INIT;
+    MDB_txn *txn;
+    if (!store_begin(store, false, &txn, &ignored)) {
+        store_read_head(store, txn, &head, &ignored);
+        store_abort(store, txn);
+    }
+    str_printf(&line, "%s: %s; ", store->name, what);
+    if (head.step >= 0)
+        str_printf(&line, "newest is step %" PRId64, head.step);
+    else
+        str_append(&line, "it is empty");
+    r->say(r->context, line.data);
+    str_release(&line);
+}
+
+/* What is found counts from now on. */
+static int settle(struct store *store, struct error *err)
+{
+    if (committed_clear(store->committed_fd, err))
+        return error_prefix(err, "%s: ", store->name);
+    if (store_commit_nothing(store, err))
+        return err->code;
+    error_clear(&store->rolled_back);
+    return 0;
+}
+
+static int mend(const struct repair *r, const char *path, const struct store_options *options,
+                struct error *err)
+{
+    struct store *store;
+    struct store_options opening = *options;
+    opening.repairs = STORE_MENDS;
+    if (store_open(path, &opening, &store, err))
+        return err->code;
+    say_newest(r, store, "its last commit is back");
+    store_close(store);
+    return 0;
+}
+
+static int repair(const struct repair *r, const char *path, const struct store_options *options,
+                  struct error *err)
+{
+    struct store *store;
+    struct error failed = ERROR_INIT;
+    struct store_options opening = *options;
+    opening.write = true;
+    opening.repairs = STORE_ROLLED_BACK;
+    if (!store_open(path, &opening, &store, &failed)) {
+        bool sound = !store->rolled_back.code;
+        store_close(store);
+        if (sound)
+            return 0;
+    } else if (failed.code != ERR_DATA) {
+        *err = failed;
+        return err->code;
+    }
+    if (!mend(r, path, &opening, err) || err->code != ERR_DATA)
+        return err->code;
+    if (failed.code) {
+        *err = failed;
+        return error_set(err, ERR_DATA, "%.400s; tf-ckpt salvage saves what is intact",
+                         failed.text);
+    }
+    error_clear(err);
+    if (store_open(path, &opening, &store, err))
+        return err->code;
+    if (!settle(store, err))
+        say_newest(r, store, "its last commit is lost");
+    store_close(store);
+    return err->code;
+}
+
+/* Of shards first: what the store lists is in them. */
+int store_repair(const char *path, const struct store_options *options,
+                 void (*say)(void *context, const char *line), void *context, struct error *err)
+{
+    const struct repair r = {say, context};
+    struct str folder = STR_INIT;
+    struct dirent *entry;
+    error_clear(err);
+    str_printf(&folder, "%s/shards", path);
+    DIR *shards = opendir(folder.data);
+    while (shards && !err->code && (entry = readdir(shards))) {
+        if (*entry->d_name == '.' || str_ends(entry->d_name, ".tmp"))
+            continue;
+        str_clear(&folder);
+        str_printf(&folder, "%s/shards/%s", path, entry->d_name);
+        repair(&r, folder.data, options, err);
+    }
+    if (shards)
+        closedir(shards);
+    str_release(&folder);
+    return err->code ? err->code : repair(&r, path, options, err);
+}

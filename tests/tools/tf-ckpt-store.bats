@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Stores as files: where they are made, who may write to them, what of them is damaged and mended.
+# shellcheck disable=SC2030,SC2031,SC2154  # variables of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    cat >m.txt <<'TEXT'
+entry init = ^set
+entry step = ^add
+x = Placeholder() {dtype=float32, shape=[2]}
+v = Variable() {dtype=float32, shape=[2]}
+zero = Const() {dtype=float32, value=[0,0]}
+set = Assign(v, zero)
+add = AssignAdd(v, x)
+TEXT
+    tf-graph --text m.txt >m.tfg
+    for steps in 1 2 3; do
+        tf-exec -g m.tfg --run step --feed 'x=[1,2.5]' -n $steps --save $steps.ckpt
+    done
+}
+
+fill() { # STORE
+    tf-ckpt init "$1"
+    for steps in 1 2 3; do tf-ckpt import $steps.ckpt "$1"; done
+}
+
+# One line on stderr, which is or begins with that, and nothing on stdout.
+refuses() { # STATUS LINE ARGUMENT...
+    local wanted=$1 line=$2
+    shift 2
+    run --separate-stderr tf-ckpt "$@"
+    [[ $status -eq $wanted && $stderr == "tf-ckpt: $line"* && ${#stderr_lines[@]} -eq 1 && -z $output ]] ||
+        { echo "tf-ckpt $*: $status, $stderr$output" && false; }
+}
+
+# A shell that may mount.
+may_mount() {
+    unshare -rm sh -c 'mount -t tmpfs none /mnt' 2>/dev/null || skip "may not mount"
+}
+
+@test "a store is made whole on a disk of any size, or not at all: 74" {
+    may_mount
+    mkdir disk
+    # shellcheck disable=SC2016  # for the shell in there
+    unshare -rm sh -eu -c '
+        made=0 full=0
+        for kib in $(seq 4 4 64); do
+            mount -t tmpfs -o size=${kib}k none disk
+            code=0
+            tf-ckpt init disk/store 2>err || code=$?
+            case $code in
+            0) made=$((made + 1)); tf-ckpt list disk/store >/dev/null ;;
+            74) full=$((full + 1)); [ "$(wc -l <err)" = 1 ] && [ -z "$(ls -A disk)" ] ;;
+            *) echo "$kib KiB: $code: $(cat err)"; exit 1 ;;
+            esac || { echo "$kib KiB: $(cat err; ls -AR disk)"; exit 1; }
+            umount disk
+        done
+        [ $made -gt 0 ] && [ $full -gt 4 ]'
+}
+
+@test "a disk that is full when a store is opened is 74, and no signal" {
+    may_mount
+    mkdir disk
+    unshare -rm sh -eu -c '
+        mount -t tmpfs -o size=3m none disk
+        tf-ckpt init disk/store
+        tf-ckpt import 1.ckpt disk/store
+        rm disk/store/lock.mdb
+        dd if=/dev/zero of=disk/rest bs=4k 2>/dev/null || true
+        code=0
+        tf-ckpt list disk/store 2>err || code=$?
+        cat err
+        [ $code = 74 ]
+        rm disk/rest
+        tf-ckpt diff disk/store 1.ckpt'
+}
+
+@test "what creators left that were killed goes, and what a living one makes stays" {
+    mkdir s.1-0.tmp s.2-0.tmp s.3-0.tmp s.4-x.tmp
+    echo >s.2-0.tmp/data.mdb
+    echo >s.2-0.tmp/committed
+    echo >s.3-0.tmp/of-somebody-else
+    exec 9<s.1-0.tmp
+    flock 9
+    tf-ckpt init s
+    exec 9<&-
+    [ "$(echo s.*)" = "s.1-0.tmp s.3-0.tmp s.4-x.tmp" ]
+    mkdir -p place/new.7-1.tmp
+    tf-ckpt init place
+    [ "$(ls place)" = "committed
+data.mdb" ]
+    strace -qq -o trace.txt -e inject=getppid:error=EIO true 2>/dev/null || skip "may not trace"
+    for n in 1 2; do
+        strace -f -qq -o trace.txt -e inject=fdatasync:signal=KILL:when=$n tf-ckpt init t || true
+    done
+    [ ! -e t ]
+    tf-ckpt init t
+    [ "$(echo t*)" = "t trace.txt" ]
+}
+
+@test "a store is made in the root of an empty file system, and in a folder that is there" {
+    mkdir full empty
+    echo >full/file
+    refuses 64 "full: is there already, and no store" init full
+    [ "$(ls -A full)" = file ]
+    tf-exec -g m.tfg --run step --feed 'x=[1,2.5]' -n 2 --save empty/
+    tf-ckpt diff empty 2.ckpt
+    may_mount
+    mkdir disk
+    unshare -rm sh -eu -c '
+        for what in tf-ckpt tf-exec; do
+            mount -t tmpfs -o size=8m none disk
+            mkdir disk/lost+found
+            if [ $what = tf-ckpt ]; then
+                tf-ckpt init disk
+                tf-ckpt import 2.ckpt disk
+            else
+                tf-exec -g m.tfg --run step --feed "x=[1,2.5]" -n 2 --save disk/
+            fi
+            tf-ckpt diff disk 2.ckpt
+            umount disk
+        done'
+}
+
+@test "removing writer.lock lets no second writer in, and nothing stays that looks like a lock" {
+    fill store
+    [ ! -s store/writer.lock ]
+    strace -qq -o trace.txt -e inject=getppid:error=EIO true 2>/dev/null || skip "may not trace"
+    strace -f -qq -o trace.txt -e inject=fdatasync:delay_enter=2000000:when=1 \
+        tf-ckpt import 1.ckpt store --step 9 3>&- &
+    soon 10 grep -q ', tf-ckpt import$' store/writer.lock
+    rm store/writer.lock
+    refuses 75 "store: locked by another process; --lock-wait waits" prune store
+    tf-ckpt prune store --lock-wait 30s
+    wait $!
+    tf-ckpt diff store@9 1.ckpt
+    [ ! -s store/writer.lock ]
+}

@@ -71,7 +71,8 @@ static const struct option_table table = {
         "relative difference; exit 1 if there is any.\n"
         "verify STORE: whether all is there, with --data also whether it is what was saved; exit 1 "
         "names what is damaged.\n"
-        "forget STORE keeps what the --keep rules name, and the newest; prune STORE gives back the "
+        "forget STORE keeps what the --keep rules name, and the newest; forget STORE@STEP removes "
+        "that one, also if it is damaged; prune STORE gives back the "
         "space of what was forgotten.\n"
         "repair STORE: where a damaged meta page hides the last commit, brings that back.\n"
         "copy NAME STORE: that checkpoint, or of a store all that the other one lacks. Neither "
@@ -128,7 +129,7 @@ static const struct verb {
     {"show", 1, 0, "NAME", "byte", command_show, NULL},
     {"diff", 2, 0, "A B", "byte", command_diff, NULL},
     {"verify", 1, 1, "STORE", "chunk", command_verify, NULL},
-    {"forget", 1, 1, "STORE", "chunk", command_forget, NULL},
+    {"forget", 1, 0, "STORE[@STEP]", "chunk", command_forget, NULL},
     {"prune", 1, 1, "STORE", "chunk", command_prune, NULL},
     {"repair", 1, 1, "STORE", "byte", command_repair, NULL},
     {"copy", 2, 2, "NAME STORE", "byte", command_copy, NULL},

@@ -28,6 +28,20 @@ static void say(struct command *c, const char *format, ...)
         c->say(c->context, line);
 }
 
+/* One that is damaged keeps nobody from the others. */
+static void say_damages(struct command *c, damage_vec *damages)
+{
+    for (size_t i = 0; i < damages->n; i++) {
+        const struct store_damage *damage = &damages->items[i];
+        if (damage->step == STORE_NO_STEP)
+            say(c, "%s", damage->err.text);
+        else
+            say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
+                damage->step);
+    }
+    vec_release(damages);
+}
+
 static int open_writing(struct command *c, const char *path, struct store **store,
                         struct error *err)
 {
@@ -77,14 +91,13 @@ int command_list(struct command *c, struct error *err)
 {
     struct store *store;
     manifest_vec all;
-    struct error damaged = ERROR_INIT;
+    damage_vec damages;
     if (store_open(c->operands[0], NULL, &store, err))
         return err->code;
-    if (!store_manifests(store, &all, &damaged, err)) {
+    if (!store_read_all(store, &all, &damages, err)) {
         text_list(&c->out, &all, c->json);
         manifests_release(&all);
-        if (damaged.code)
-            say(c, "%s", damaged.text);
+        say_damages(c, &damages);
         command_measure(c, store);
     }
     store_close(store);
@@ -227,8 +240,10 @@ static void forget_by(struct command *c, struct store *store, const manifest_vec
 static int apply_policy(struct command *c, struct store *store, struct error *err)
 {
     manifest_vec all;
-    if (store_manifests(store, &all, NULL, err))
+    damage_vec damages;
+    if (store_read_all(store, &all, &damages, err))
         return err->code;
+    say_damages(c, &damages);
     struct retain_item *items = make_items(c, &all);
     if (!check_metric(c, store, items, all.n, err))
         forget_by(c, store, &all, items, err);
@@ -237,15 +252,40 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
     return err->code;
 }
 
+/* One checkpoint, whatever state it is in. */
+static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
+{
+    struct ckpt_manifest manifest;
+    if (!store_manifest(store, step, &manifest, err))
+        ckpt_manifest_release(&manifest);
+    if (err->code && err->code != ERR_DATA)
+        return err->code;
+    error_clear(err);
+    if (c->json || c->dry_run || c->verbose)
+        text_retain(&c->out, step, NULL, c->json);
+    return c->dry_run ? 0 : store_forget(store, &step, 1, err);
+}
+
 int command_forget(struct command *c, struct error *err)
 {
+    struct arena arena = ARENA_INIT;
     struct store *store;
-    if (check_policy(c, err) || (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
-                                            : open_writing(c, c->operands[0], &store, err)))
-        return err->code;
-    apply_policy(c, store, err);
-    command_measure(c, store);
-    store_close(store);
+    const char *path;
+    int64_t step;
+    source_split(c->operands[0], &arena, &path, &step);
+    bool is_one = step != CHECKPOINT_NEWEST;
+    if (is_one && retain_has_rules(&c->policy))
+        error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
+    if (!err->code && (is_one || !check_policy(c, err)) &&
+        !(c->dry_run ? store_open(path, NULL, &store, err) : open_writing(c, path, &store, err))) {
+        if (is_one)
+            forget_step(c, store, step, err);
+        else
+            apply_policy(c, store, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    arena_release(&arena);
     return err->code;
 }
 
@@ -253,10 +293,16 @@ int command_prune(struct command *c, struct error *err)
 {
     struct store *store;
     struct prune_report report;
+    manifest_vec all;
+    damage_vec damages;
     if (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
                    : open_writing(c, c->operands[0], &store, err))
         return err->code;
-    if (!store_prune(store, c->dry_run, &c->watch, &report, err)) {
+    if (!store_read_all(store, &all, &damages, err)) {
+        say_damages(c, &damages);
+        manifests_release(&all);
+    }
+    if (!err->code && !store_prune(store, c->dry_run, &c->watch, &report, err)) {
         if (c->json) {
             str_printf(&c->out,
                        "{\"removed_chunks\":%" PRIu64 ",\"removed_bytes\":%" PRIu64

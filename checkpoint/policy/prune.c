@@ -29,28 +29,64 @@ struct prune {
     uint64_t entries, seen;
 };
 
-static void mark_all(struct prune *p, manifest_vec *all)
+/* ---- marking ---- */
+
+struct marking {
+    struct prune *prune;
+    MDB_txn *txn;
+};
+
+static void mark_tensors(struct prune *p, const struct ckpt_manifest *m)
 {
-    for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->items[i].tensors.n; k++) {
-            const struct manifest_tensor *t = &all->items[i].tensors.items[k];
-            for (uint64_t c = 0; c < chunk_count(t->bytes); c++)
-                digest_set_put(&p->used, &t->chunks[c], 1);
-        }
-    manifests_release(all);
+    for (size_t i = 0; i < m->tensors.n; i++)
+        for (uint64_t c = 0; c < chunk_count(m->tensors.items[i].bytes); c++)
+            digest_set_put(&p->used, &m->tensors.items[i].chunks[c], 1);
+}
+
+/* What a damaged manifest refers to is not known; what it names, wherever in it, may be that. */
+static void mark_damaged(const struct marking *marking, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i + DIGEST_BYTES <= n; i++) {
+        uint8_t text[CHUNK_KEY_BYTES];
+        struct digest digest;
+        memcpy(&digest, bytes + i, sizeof digest);
+        MDB_val key = store_chunk_key(text, &digest), value;
+        if (!mdb_get(marking->txn, marking->prune->store->dbi, &key, &value))
+            digest_set_put(&marking->prune->used, &digest, 1);
+    }
+}
+
+static int mark_value(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+{
+    const struct marking *marking = context;
+    struct ckpt_manifest m;
+    struct error damaged = ERROR_INIT;
+    void *copy;
+    (void)key;
+    if (store_read_value(marking->prune->store, value, &copy, err))
+        return err->code;
+    if (ckpt_manifest_decode(copy, value->mv_size, &m, &damaged)) {
+        mark_damaged(marking, copy, value->mv_size);
+    } else {
+        mark_tensors(marking->prune, &m);
+        ckpt_manifest_release(&m);
+    }
+    mem_free(copy);
+    return 0;
 }
 
 static int mark(struct prune *p, struct error *err)
 {
-    manifest_vec all;
-    if (store_manifests(p->store, &all, NULL, err))
+    struct marking marking = {.prune = p};
+    if (store_begin(p->store, false, &marking.txn, err))
         return err->code;
-    mark_all(p, &all);
-    if (store_replaced(p->store, &all, err))
-        return err->code;
-    mark_all(p, &all);
-    return 0;
+    if (!store_walk(p->store, marking.txn, &store_step_keys, mark_value, &marking, err))
+        store_walk(p->store, marking.txn, &store_replaced_keys, mark_value, &marking, err);
+    store_abort(p->store, marking.txn);
+    return err->code;
 }
+
+/* ---- sweeping ---- */
 
 static bool is_chunk_key(const MDB_val *key)
 {
@@ -148,43 +184,53 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
 
 /* ---- shards ---- */
 
-static bool is_listed(const manifest_vec *all, const char *shard, const struct ckpt_manifest *m)
+struct listing { /* what the store itself has */
+    manifest_vec all;
+    damage_vec damages;
+};
+
+/* One that is damaged may list any of its step. */
+static bool may_be_listed(const struct listing *l, const char *shard, int64_t step,
+                          const struct digest *digest)
 {
-    for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->items[i].shards.n; k++)
-            if (!strcmp(all->items[i].shards.items[k].name, shard) &&
-                digest_equal(&all->items[i].shards.items[k].manifest, &m->digest))
+    for (size_t i = 0; i < l->all.n; i++)
+        for (size_t k = 0; k < l->all.items[i].shards.n; k++)
+            if (!strcmp(l->all.items[i].shards.items[k].name, shard) &&
+                digest_equal(&l->all.items[i].shards.items[k].manifest, digest))
                 return true;
+    for (size_t i = 0; i < l->damages.n; i++)
+        if (step == STORE_NO_STEP || l->damages.items[i].step == step)
+            return true;
     return false;
 }
 
-static int forget_replaced(struct store *shard, const char *name, const manifest_vec *all,
+static int forget_replaced(struct store *shard, const char *name, const struct listing *l,
                            struct error *err)
 {
-    manifest_vec own;
-    VEC(struct digest) digests = VEC_INIT;
+    digest_vec own;
+    size_t n = 0;
     if (store_replaced(shard, &own, err))
         return err->code;
     for (size_t i = 0; i < own.n; i++)
-        if (!is_listed(all, name, &own.items[i]))
-            vec_push(&digests, own.items[i].digest);
-    store_forget_replaced(shard, digests.items, digests.n, err);
-    vec_release(&digests);
-    manifests_release(&own);
+        if (!may_be_listed(l, name, STORE_NO_STEP, &own.items[i]))
+            own.items[n++] = own.items[i];
+    store_forget_replaced(shard, own.items, n, err);
+    vec_release(&own);
     return err->code;
 }
 
 /* What no coordinating manifest lists, and is older than one that is listed. */
-static int forget_unlisted(struct store *shard, const char *name, const manifest_vec *all,
+static int forget_unlisted(struct store *shard, const char *name, const struct listing *l,
                            struct error *err)
 {
     manifest_vec own;
+    struct error damaged = ERROR_INIT;
     VEC(int64_t) steps = VEC_INIT;
     bool newer_is_listed = false;
-    if (store_manifests(shard, &own, NULL, err))
+    if (store_manifests(shard, &own, &damaged, err))
         return err->code;
     for (size_t i = own.n; i-- > 0;) {
-        if (is_listed(all, name, &own.items[i]))
+        if (may_be_listed(l, name, own.items[i].step, &own.items[i].digest))
             newer_is_listed = true;
         else if (newer_is_listed)
             vec_push(&steps, own.items[i].step);
@@ -192,10 +238,10 @@ static int forget_unlisted(struct store *shard, const char *name, const manifest
     store_forget(shard, steps.items, steps.n, err);
     vec_release(&steps);
     manifests_release(&own);
-    return err->code ? err->code : forget_replaced(shard, name, all, err);
+    return err->code ? err->code : forget_replaced(shard, name, l, err);
 }
 
-static int prune_shard(struct prune *p, const char *name, const manifest_vec *all,
+static int prune_shard(struct prune *p, const char *name, const struct listing *l,
                        struct error *err)
 {
     struct store *shard;
@@ -204,7 +250,7 @@ static int prune_shard(struct prune *p, const char *name, const manifest_vec *al
         .write = !p->dry_run, .lock_wait = -1, .owner = "tf-ckpt prune"};
     str_printf(&folder, "%s/shards/%s", p->store->folder, name);
     if (!store_open(folder.data, &options, &shard, err)) {
-        if (p->dry_run || !forget_unlisted(shard, name, all, err))
+        if (p->dry_run || !forget_unlisted(shard, name, l, err))
             prune_one(shard, p->dry_run, p->watch, p->report, err);
         store_close(shard);
     }
@@ -214,7 +260,7 @@ static int prune_shard(struct prune *p, const char *name, const manifest_vec *al
 
 static int prune_shards(struct prune *p, struct error *err)
 {
-    manifest_vec all;
+    struct listing l;
     struct str folder = STR_INIT;
     struct dirent *entry;
     str_printf(&folder, "%s/shards", p->store->folder);
@@ -222,11 +268,12 @@ static int prune_shards(struct prune *p, struct error *err)
     str_release(&folder);
     if (!shards) /* a store without */
         return 0;
-    if (!store_manifests(p->store, &all, NULL, err)) {
+    if (!store_read_all(p->store, &l.all, &l.damages, err)) {
         while (!err->code && (entry = readdir(shards)))
             if (*entry->d_name != '.' && !str_ends(entry->d_name, ".tmp"))
-                prune_shard(p, entry->d_name, &all, err);
-        manifests_release(&all);
+                prune_shard(p, entry->d_name, &l, err);
+        manifests_release(&l.all);
+        vec_release(&l.damages);
     }
     closedir(shards);
     return err->code;

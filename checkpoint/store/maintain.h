@@ -17,7 +17,7 @@ struct maintain_watch { /* who wants to know how far it is, and may stop it betw
  * store_prune. Steps that are not there are passed over. The store is open for writing. */
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err);
 
-/* Forgets all but the newest n of a run. */
+/* Forgets all but the newest n of a run, and no damaged one: whoever keeps the store decides. */
 int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err);
 
 struct prune_report {
@@ -27,8 +27,8 @@ struct prune_report {
 
 /* Removes the chunks that no manifest refers to, and from the environments of shards also the
  * manifests that the coordinating ones no longer list (not those that are newer: a job may be
- * saving). ERR_DATA, and nothing removed, while a manifest is damaged: it may refer to anything.
- * Killed or stopped, it leaves a sound store. `dry_run` only counts. */
+ * saving). Of a manifest that is damaged every chunk stays whose digest can be found in it. Killed
+ * or stopped, it leaves a sound store. `dry_run` only counts. */
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err);
 

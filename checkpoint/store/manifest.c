@@ -163,12 +163,6 @@ static bool size_fits(const struct manifest_tensor *t)
     return bytes >= 0 && (uint64_t)bytes == t->bytes && dtype_bytes(t->type) && t->type != RESOURCE;
 }
 
-static bool name_fits(const char *name)
-{
-    size_t n = strlen(name);
-    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
-}
-
 /* False: rows that the whole cannot have. */
 static bool decode_slice(const msgpack_object *map, struct manifest_tensor *t, struct arena *arena)
 {
@@ -185,8 +179,8 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     const char *type;
     int64_t bytes, updates;
     const msgpack_object *chunks = record_field(map, "chunks");
-    if (!record_get_text(map, "name", &m->arena, &t.name) || !name_fits(t.name) ||
-        !record_get_text(map, "container", &m->arena, &t.container) || !name_fits(t.container))
+    if (!record_get_text(map, "name", &m->arena, &t.name) || !ckpt_name_fits(t.name) ||
+        !record_get_text(map, "container", &m->arena, &t.container) || !ckpt_name_fits(t.container))
         return malformed(err, "a tensor without a name");
     if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
         !decode_shape(record_field(map, "shape"), &t.shape) ||
@@ -210,7 +204,7 @@ static const char *decode_name(struct ckpt_manifest *m, const msgpack_object *ke
     if (key->type != MSGPACK_OBJECT_STR)
         return NULL;
     const char *name = arena_strndup(&m->arena, key->via.str.ptr, key->via.str.size);
-    return name_fits(name) ? name : NULL;
+    return ckpt_name_fits(name) ? name : NULL;
 }
 
 static int take_scalar(struct ckpt_manifest *m, const char *name, const msgpack_object *value)

@@ -79,22 +79,27 @@ static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *man
 
 struct taking {
     struct store *store;
-    manifest_vec *manifests;
-    struct error *damaged; /* the first that is; NULL: none may be */
+    manifest_vec *manifests; /* NULL: not wanted */
+    damage_vec *damages;
 };
+
+static void add_damage(damage_vec *damages, int64_t step, const struct error *err)
+{
+    struct store_damage damage = {step, *err};
+    vec_push(damages, damage);
+}
 
 static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
     const struct taking *taking = context;
     struct ckpt_manifest manifest;
     struct error failed = ERROR_INIT;
-    if (!decode(taking->store, step_of(key), value, &manifest, &failed)) {
+    if (!decode(taking->store, step_of(key), value, &manifest, &failed))
         vec_push(taking->manifests, manifest);
-    } else if (!taking->damaged || failed.code != ERR_DATA) {
+    else if (failed.code == ERR_DATA)
+        add_damage(taking->damages, step_of(key), &failed);
+    else
         *err = failed;
-    } else if (!taking->damaged->code) {
-        *taking->damaged = failed;
-    }
     return err->code;
 }
 
@@ -104,43 +109,68 @@ static int by_sequence(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
-                    struct error *err)
+static bool is_damaged(const damage_vec *damages, int64_t step)
+{
+    for (size_t i = 0; i < damages->n; i++)
+        if (damages->items[i].step == step)
+            return true;
+    return false;
+}
+
+int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *damages,
+                   struct error *err)
 {
     MDB_txn *txn;
-    struct taking taking = {store, manifests, damaged};
+    struct taking taking = {store, manifests, damages};
+    struct store_head head;
+    struct error lost = ERROR_INIT;
     *manifests = (manifest_vec)VEC_INIT;
+    *damages = (damage_vec)VEC_INIT;
     error_clear(err);
-    if (store->rolled_back.code && damaged)
-        *damaged = store->rolled_back;
+    if (store->rolled_back.code)
+        add_damage(damages, STORE_NO_STEP, &store->rolled_back);
     if (store_begin(store, false, &txn, err))
         return err->code;
     store_walk(store, txn, &store_step_keys, take, &taking, err);
-    struct error lost = ERROR_INIT;
-    if (!err->code && check_head(store, txn, manifests, &lost)) {
-        if (!damaged)
-            *err = lost;
-        else if (!damaged->code)
-            *damaged = lost;
-    }
+    if (!err->code && check_head(store, txn, manifests, &lost) &&
+        (store_read_head(store, txn, &head, &lost) || !is_damaged(damages, head.step)))
+        add_damage(damages, STORE_NO_STEP, &lost);
     store_abort(store, txn);
     if (manifests->n)
         qsort(manifests->items, manifests->n, sizeof *manifests->items, by_sequence);
-    if (err->code)
+    if (err->code) {
         manifests_release(manifests);
+        vec_release(damages);
+    }
     return err->code;
+}
+
+int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
+                    struct error *err)
+{
+    damage_vec damages;
+    if (store_read_all(store, manifests, &damages, err))
+        return err->code;
+    if (damages.n)
+        *damaged = damages.items[0].err;
+    vec_release(&damages);
+    return 0;
 }
 
 int64_t store_next_step(struct store *store)
 {
     manifest_vec all;
-    struct error damaged = ERROR_INIT, failed = ERROR_INIT;
+    damage_vec damages;
+    struct error failed = ERROR_INIT;
     int64_t step = 0;
-    if (store_manifests(store, &all, &damaged, &failed))
+    if (store_read_all(store, &all, &damages, &failed))
         return 1;
     for (size_t i = 0; i < all.n; i++)
         step = all.items[i].step > step ? all.items[i].step : step;
+    for (size_t i = 0; i < damages.n; i++)
+        step = damages.items[i].step > step ? damages.items[i].step : step;
     manifests_release(&all);
+    vec_release(&damages);
     return step + 1;
 }
 

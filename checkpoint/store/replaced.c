@@ -58,32 +58,26 @@ int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *
                   : decode(store, &value, manifest, err);
 }
 
-struct taking {
-    struct store *store;
-    manifest_vec *manifests;
-};
-
 static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    const struct taking *taking = context;
-    struct ckpt_manifest manifest;
-    (void)key;
-    if (!decode(taking->store, value, &manifest, err))
-        vec_push(taking->manifests, manifest);
-    return err->code;
+    digest_vec *digests = context;
+    struct digest digest;
+    (void)value, (void)err;
+    memcpy(&digest, (const char *)key->mv_data + 1, sizeof digest);
+    vec_push(digests, digest);
+    return 0;
 }
 
-int store_replaced(struct store *store, manifest_vec *manifests, struct error *err)
+int store_replaced(struct store *store, digest_vec *digests, struct error *err)
 {
     MDB_txn *txn;
-    struct taking taking = {store, manifests};
-    *manifests = (manifest_vec)VEC_INIT;
+    *digests = (digest_vec)VEC_INIT;
     if (store_begin(store, false, &txn, err))
         return err->code;
-    store_walk(store, txn, &store_replaced_keys, take, &taking, err);
+    store_walk(store, txn, &store_replaced_keys, take, digests, err);
     store_abort(store, txn);
     if (err->code)
-        manifests_release(manifests);
+        vec_release(digests);
     return err->code;
 }
 

@@ -229,15 +229,33 @@ static int put_all(struct save *s, struct digest_pool *pool, int *status, struct
     return code;
 }
 
+/* As it will be, but for digests: one that nobody could read back must not get into the store,
+ * where it would be damage. *bytes is its size. */
+static int try_manifest(struct save *s, size_t *bytes, struct error *err)
+{
+    struct str text = STR_INIT;
+    struct ckpt_manifest back;
+    list_tensors(s);
+    if (ckpt_manifest_check_names(s->manifest, err))
+        return error_prefix(err, "%s: ", s->store->name);
+    ckpt_manifest_encode(s->manifest, &text);
+    *bytes = text.n;
+    if (ckpt_manifest_decode(text.data, text.n, &back, err))
+        error_prefix(err, "%s: cannot be saved: ", s->store->name);
+    else
+        ckpt_manifest_release(&back);
+    str_release(&text);
+    return err->code;
+}
+
 /* Free pages may not lie as they are needed: then with more space again. */
 static int write_all(struct save *s, struct error *err)
 {
     uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
-    struct str text = STR_INIT;
-    list_tensors(s);
-    ckpt_manifest_encode(s->manifest, &text); /* for its size */
-    room += (s->request->is_part ? 2 : 1) * text.n;
-    str_release(&text);
+    size_t manifest_bytes = 0;
+    if (try_manifest(s, &manifest_bytes, err))
+        return err->code;
+    room += (s->request->is_part ? 2 : 1) * manifest_bytes;
     struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
     int code = ERR_DATA;
     for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {

@@ -80,8 +80,20 @@ int store_repair(const char *path, const struct store_options *options,
 
 typedef VEC(struct ckpt_manifest) manifest_vec;
 
-/* All manifests, in the order of saving. Those that are damaged are passed over, and `damaged`
- * (NULL: their error is returned) gets the first one's error, or that a newer one was lost. */
+/* What is wrong with one of them, or with the list of all. */
+struct store_damage {
+    int64_t step; /* STORE_NO_STEP: of none */
+    struct error err;
+};
+#define STORE_NO_STEP (-1)
+typedef VEC(struct store_damage) damage_vec;
+
+/* All manifests, in the order of saving. Those that are damaged are passed over, and told in
+ * `damages`; the caller releases both. */
+int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *damages,
+                   struct error *err);
+
+/* The same, for whom the first damage will do. */
 int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
                     struct error *err);
 void manifests_release(manifest_vec *manifests);

@@ -95,8 +95,9 @@ int store_keep_replaced(struct store *store, MDB_txn *txn, int64_t step, struct 
 /* ERR_DATA: there is none. */
 int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *digest,
                         struct ckpt_manifest *manifest, struct error *err);
-/* All of them; those that are damaged are an error. */
-int store_replaced(struct store *store, manifest_vec *manifests, struct error *err);
+/* The digests of all, under which they lie. */
+typedef VEC(struct digest) digest_vec;
+int store_replaced(struct store *store, digest_vec *digests, struct error *err);
 int store_forget_replaced(struct store *store, const struct digest *digests, size_t n,
                           struct error *err);
 

@@ -29,7 +29,6 @@ struct verify {
     VEC(struct store *) shards; /* held open, so that each is walked once */
     struct digest_set known;
     pthread_mutex_t lock;
-    struct error first; /* of the checkpoint's problems */
     uint64_t total;
 };
 
@@ -232,13 +231,15 @@ int store_verify(struct store *store, const struct verify_request *request,
                  struct verify_report *report, struct error *err)
 {
     manifest_vec all;
+    damage_vec damages;
     struct verify v = {
         .store = store, .request = request, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
     *report = (struct verify_report){.newest_intact = -1};
-    if (store_manifests(store, &all, &v.first, err))
+    if (store_read_all(store, &all, &damages, err))
         return err->code;
-    if (v.first.code)
-        add_problem(&v, -1, v.first.text);
+    for (size_t i = 0; i < damages.n; i++)
+        add_problem(&v, damages.items[i].step, damages.items[i].err.text);
+    vec_release(&damages);
     report->checkpoints = all.n;
     hold_shards(&v, &all);
     count_chunks(&v, &all);

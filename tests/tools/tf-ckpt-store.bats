@@ -141,3 +141,96 @@ data.mdb" ]
     tf-ckpt diff store@9 1.ckpt
     [ ! -s store/writer.lock ]
 }
+
+# A .npz of one float under each name that is given, as a Python expression.
+write_npz() { # FILE NAMES
+    /usr/bin/python3 - "$@" <<'PY'
+import struct, sys, zipfile
+head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }"
+head += b' ' * (53 + 64 - len(head) - 10 + 10) + b'\n'
+npy = b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head + struct.pack('<f', 1)
+with zipfile.ZipFile(sys.argv[1], 'w') as z:
+    for name in eval(sys.argv[2]):
+        z.writestr(name + '.npy', npy)
+PY
+}
+
+# Damages the manifest of a step, in each place where one lies.
+damage_manifest() { # STORE STEP
+    /usr/bin/python3 - "$@" <<'PY'
+import sys
+file, step = sys.argv[1] + '/data.mdb', bytes([int(sys.argv[2])])
+data = bytearray(open(file, 'rb').read())
+at, n = data.find(b'TFCKPT\r\n'), 0
+while at >= 0:
+    found = data.find(b'\xa4step' + step, at, at + 80)
+    if found >= 0:
+        data[found - 3] ^= 1
+        n += 1
+    at = data.find(b'TFCKPT\r\n', at + 1)
+open(file, 'wb').write(data)
+sys.exit(not n)
+PY
+}
+
+@test "names that cannot be printed are not saved, and named" {
+    fill store
+    tf-ckpt list --json store >before
+    local tab='store: tensor '"'a\\x09b'"' has a name that cannot be printed'
+    write_npz tab.npz '["fine", "a\tb"]'
+    refuses 65 "$tab" import tab.npz store
+    write_npz line.npz '["a\nb"]'
+    refuses 65 "store: tensor 'a\\x0ab' has a name" import line.npz store
+    write_npz escape.npz '["\x1b[31m"]'
+    refuses 65 "store: tensor '\\x1b[31m' has a name" import escape.npz store
+    write_npz control.npz '["c\x7f"]'
+    refuses 65 "store: tensor 'c\\x7f' has a name" import control.npz store
+    write_npz long.npz '["x" * 5000]'
+    refuses 65 "store: tensor 'xxx" import long.npz store
+    [[ $stderr == *"has a name of 5000 bytes; 4096 are allowed" ]]
+    write_npz longest.npz '["x" * 4096, "größer"]'
+    tf-ckpt import longest.npz store --step 9
+    tf-ckpt verify store --data
+    tf-ckpt forget store@9
+    tf-ckpt list --json store | diff before -
+}
+
+@test "a damaged manifest keeps nobody from the other checkpoints, and can be removed" {
+    fill store
+    tf-ckpt import 3.ckpt store --step 4
+    damage_manifest store 2
+    local said='store@2: the manifest'"'"'s digest differs'
+    run --separate-stderr tf-ckpt list store
+    [ "$status" -eq 0 ]
+    [ "$(awk 'NR > 1 {print $1}' <<<"$output" | xargs)" = "1 3 4" ]
+    [[ $stderr == "tf-ckpt: $said; tf-ckpt forget STORE@2 removes it" ]]
+    refuses 1 "$said" verify store --data
+    tf-ckpt init other
+    run --separate-stderr tf-ckpt copy store other
+    [ "$status" -eq 65 ]
+    [[ $stderr == "tf-ckpt: $said"* ]]
+    [ "$(tf-ckpt list other | awk 'NR > 1 {print $1}' | xargs)" = "1 3 4" ]
+    run --separate-stderr tf-ckpt forget store --keep-last 1 --keep-every 3
+    [ "$status" -eq 0 ]
+    [[ $stderr == "tf-ckpt: $said"* ]]
+    # what the damaged one may refer to stays, and the rest goes: step 1's
+    run --separate-stderr tf-ckpt prune store -v
+    [ "$status" -eq 0 ]
+    [[ $output == "8 B removed, 16 B kept" ]]
+    tf-ckpt diff store@3 3.ckpt
+    run --separate-stderr tf-ckpt forget store@2 --keep-last 1
+    [ "$status" -eq 64 ]
+    run --separate-stderr tf-ckpt forget store@77
+    [ "$status" -eq 66 ]
+    [ "$(tf-ckpt forget store@2 -n)" = "step 2  forgotten" ]
+    tf-ckpt forget store@2
+    tf-ckpt verify store --data
+    [ "$(tf-ckpt prune store -v)" = "8 B removed, 8 B kept" ]
+    # the newest, too
+    damage_manifest store 4
+    run --separate-stderr tf-ckpt forget store --keep-last 5
+    [[ $status -eq 0 && $stderr == "tf-ckpt: store@4: "* && ${#stderr_lines[@]} -eq 1 ]]
+    tf-ckpt forget store@4
+    tf-ckpt verify store --data
+    tf-ckpt diff store 3.ckpt
+}

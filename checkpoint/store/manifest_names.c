@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names in manifests. They are shown on terminals, so that those which cannot be printed are
+ * refused when they are saved: read back they would be damage.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/store/manifest.h"
+#include "wire/limits.h"
+
+#define SHOWN_BYTES 60 /* of a name that is refused */
+
+bool ckpt_name_fits(const char *name)
+{
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
+static int refuse(const char *what, const char *name, struct error *err)
+{
+    char shown[4 * SHOWN_BYTES + 1] = "";
+    size_t n = strlen(name), used = 0;
+    for (size_t i = 0; i < n && i < SHOWN_BYTES; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool plain = c >= ' ' && c < 0x7f && c != '\\';
+        used += (size_t)snprintf(shown + used, sizeof shown - used, plain ? "%c" : "\\x%02x", c);
+    }
+    if (n > LIMIT_NAME_BYTES)
+        return error_set(err, ERR_DATA, "%s '%s...' has a name of %zu bytes; %zu are allowed", what,
+                         shown, n, LIMIT_NAME_BYTES);
+    return error_set(err, ERR_DATA, "%s '%s%s' has a name that cannot be printed", what, shown,
+                     n > SHOWN_BYTES ? "..." : "");
+}
+
+static int check(const char *what, const char *name, struct error *err)
+{
+    return ckpt_name_fits(name) ? 0 : refuse(what, name, err);
+}
+
+static int check_tensor(const struct manifest_tensor *t, struct error *err)
+{
+    if (check("tensor", t->name, err) || check("the container", t->container, err))
+        return err->code;
+    return t->slice.of ? check("the table", t->slice.of, err) : 0;
+}
+
+int ckpt_manifest_check_names(const struct ckpt_manifest *m, struct error *err)
+{
+    for (size_t i = 0; i < m->tensors.n; i++)
+        if (check_tensor(&m->tensors.items[i], err))
+            return err->code;
+    for (size_t i = 0; i < m->scalars.n; i++)
+        if (check("scalar", m->scalars.items[i].name, err))
+            return err->code;
+    for (size_t i = 0; i < m->blobs.n; i++)
+        if (check("blob", m->blobs.items[i].name, err))
+            return err->code;
+    for (size_t i = 0; i < m->shards.n; i++)
+        if (check("shard", m->shards.items[i].name, err))
+            return err->code;
+    return 0;
+}

@@ -310,6 +310,30 @@ int saving_step(struct saving *s, struct error *err)
     return 0;
 }
 
+static void saving_tell(struct saving *s)
+{
+    struct autosave_counts counts;
+    struct str line = STR_INIT;
+    autosave_count(s->autosave, &counts);
+    str_printf(&line, "%s: of the checkpoints in the background %" PRId64 " %s made",
+               saving_name(s), counts.begun - counts.failed,
+               counts.begun - counts.failed == 1 ? "was" : "were");
+    if (counts.left_out)
+        str_printf(&line, ", %" PRId64 " left out, as one was being written", counts.left_out);
+    if (counts.failed)
+        str_printf(&line, ", %" PRId64 " failed", counts.failed);
+    if (counts.left_out || counts.failed)
+        tool_say(s->tool, "%s", line.data);
+    str_release(&line);
+}
+
+int saving_finish(struct saving *s, int64_t step, struct error *err)
+{
+    autosave_finish(s->autosave, step, err);
+    saving_tell(s);
+    return err->code;
+}
+
 void saving_close(struct saving *s)
 {
     autosave_close(s->autosave);

@@ -62,6 +62,9 @@ int saving_pass_over(struct saving *saving, int64_t step, struct error *err);
 int saving_open(struct saving *saving, struct error *err);
 /* After each step: saves to the store, in the background, when it is time to. */
 int saving_step(struct saving *saving, struct error *err);
+/* At the end: waits for what is under way, and saves `step` unless it was saved; says what of the
+ * saves in the background was left out, or failed. */
+int saving_finish(struct saving *saving, int64_t step, struct error *err);
 void saving_close(struct saving *saving);
 
 #endif

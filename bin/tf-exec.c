@@ -507,7 +507,7 @@ static int save(struct execution *job, struct error *err)
     if (!has_to_save(job) || saving_open(&job->saving, err))
         return err->code;
     if (job->saving.autosave)
-        return autosave_finish(job->saving.autosave, driver->step, err);
+        return saving_finish(&job->saving, driver->step, err);
     int code = record_file_open(&file, job->tool, save_options.path, err);
     if (code)
         return code;

@@ -185,7 +185,7 @@ struct shard *shard_new(const struct shard_options *options)
     shard->options = *options;
     if (shard->options.keep <= 0)
         shard->options.keep = SHARD_KEEP;
-    shard->saved_step = -1;
+    shard->saved_step = shard->failed_step = -1;
     shard->run = options->run;
     shard->began = time_now();
     pthread_mutex_init(&shard->lock, NULL);

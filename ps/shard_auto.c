@@ -78,9 +78,15 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
 
 /* ---- by itself ---- */
 
-static void tell(struct shard *shard, const struct error *err)
+/* For the log, and for whoever asks for statistics: training goes on, and could for days. */
+static void tell(struct shard *shard, int64_t step, const struct error *err)
 {
     char line[ERROR_TEXT_BYTES + 64];
+    pthread_mutex_lock(&shard->lock);
+    shard->saves_failed++;
+    shard->failed_step = step;
+    snprintf(shard->failed_text, sizeof shard->failed_text, "%.250s", err->text);
+    pthread_mutex_unlock(&shard->lock);
     snprintf(line, sizeof line, "no checkpoint: %s", err->text);
     if (shard->options.tell)
         shard->options.tell(shard->options.context, line);
@@ -111,7 +117,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
     shard->due = (wanted.step / every + 1) * every;
     clock_stop_at(clock, shard->due);
     if (shard_save_all(shard, &wanted, &step, &err))
-        tell(shard, &err);
+        tell(shard, step, &err);
 }
 
 /* One errand among others, so that two saves never meet. */

@@ -53,11 +53,15 @@ struct shard {
     atomic_bool awaits_workers;  /* what was restored comes with a graph, and is all there when a
                                   * worker has joined its clock */
 
-    pthread_mutex_t lock; /* guards what follows */
-    int64_t saved_step;   /* of the last checkpoint; -1: none */
-    struct ckpt_run run;  /* that checkpoints are of */
-    bool goes_on;         /* with it: the folder to save to has checkpoints of it */
-    char save_text[256];  /* how the last save went wrong; "": it did not */
+    pthread_mutex_t lock;  /* guards what follows */
+    int64_t saved_step;    /* of the last checkpoint; -1: none */
+    struct ckpt_run run;   /* that checkpoints are of */
+    bool goes_on;          /* with it: the folder to save to has checkpoints of it */
+    char save_text[256];   /* how the last save went wrong; "": it did not */
+    int64_t saves;         /* checkpoints that were made */
+    int64_t saves_failed;  /* of those that it makes by itself */
+    int64_t failed_step;   /* of the last of these; -1: none */
+    char failed_text[256]; /* why */
 };
 
 /* A request that is worked on: its fields, and whom to answer. */

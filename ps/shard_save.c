@@ -257,8 +257,10 @@ static int64_t next_step(const char *folder)
 static void note(struct shard *shard, int64_t step, const struct error *err)
 {
     pthread_mutex_lock(&shard->lock);
-    if (!err->code)
+    if (!err->code) {
         shard->saved_step = step;
+        shard->saves++;
+    }
     snprintf(shard->save_text, sizeof shard->save_text, "%.250s", err->code ? err->text : "");
     pthread_mutex_unlock(&shard->lock);
 }

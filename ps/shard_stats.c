@@ -176,6 +176,17 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
                    link_silence(traffic->tasks.items[i]));
 }
 
+static void pack_saves(msgpack_packer *packer, struct shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    pack_int(packer, "saves", shard->saves);
+    pack_int(packer, "saves_failed", shard->saves_failed);
+    pack_int(packer, "failed_step", shard->failed_step);
+    pack_key(packer, "failed_why");
+    pack_text(packer, shard->failed_text);
+    pthread_mutex_unlock(&shard->lock);
+}
+
 void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
@@ -183,7 +194,7 @@ void shard_stats(struct shard *shard, const struct query *query)
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 11);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 15);
     if (packer) {
         pack_traffic(packer, &traffic);
         pack_float(packer, "seconds", time_now() - shard->began);
@@ -191,6 +202,7 @@ void shard_stats(struct shard *shard, const struct query *query)
         pack_int(packer, "staged", staged.items);
         pack_int(packer, "staged_bytes", staged.bytes);
         pack_int(packer, "refused", (int64_t)count_refused(peers));
+        pack_saves(packer, shard);
         pack_workers(packer, clock);
         pack_resources(packer, shard->options.variables);
         answer_end(query->peer, NULL, 0);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -65,6 +66,22 @@ static void add_workers(struct watched *task, const msgpack_object *workers)
     }
 }
 
+/* Each checkpoint that a shard could not make by itself, or that some were not. */
+static void hear_of_saves(struct watched *task, const msgpack_object *reply)
+{
+    struct arena arena = ARENA_INIT;
+    const char *why = "";
+    int64_t failed = 0, step = -1;
+    record_get_int(reply, "saves_failed", &failed);
+    record_get_int(reply, "failed_step", &step);
+    record_get_text(reply, "failed_why", &arena, &why);
+    if (failed > task->saves_failed)
+        watch_say(task->watch, "unsaved %s failed=%" PRId64 " step=%" PRId64 " why=%s", task->name,
+                  failed, step, str_is_printable(why, strlen(why)) ? why : "?");
+    task->saves_failed = failed;
+    arena_release(&arena);
+}
+
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
     struct watched *task = CONTAINER_OF(call, struct watched, call);
@@ -75,6 +92,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
     task->version = -1;
     record_get_int(&reply->header, "version", &task->version);
     task->has_clock = task->version >= 0;
+    hear_of_saves(task, &reply->header);
     hear_of_peers(task->watch, record_field(&reply->header, "peers"));
     add_workers(task, record_field(&reply->header, "workers"));
 }

@@ -27,6 +27,7 @@ struct watched {
     struct watch *watch;
     bool has_clock;
     int64_t version, late, stale;
+    int64_t saves_failed; /* as was said */
 };
 
 struct watch {

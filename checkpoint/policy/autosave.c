@@ -41,8 +41,7 @@ struct autosave {
     struct job *job; /* under way, with its thread */
     pthread_t thread;
     atomic_bool done;
-    double longest;
-    int64_t begun;
+    struct autosave_counts counts;
 };
 
 int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
@@ -218,7 +217,10 @@ static int join(struct autosave *a, struct error *err)
 static void join_and_tell(struct autosave *a)
 {
     struct error err = ERROR_INIT;
-    if (!join(a, &err) || !a->options.say)
+    if (!join(a, &err))
+        return;
+    a->counts.failed++;
+    if (!a->options.say)
         return;
     error_prefix(&err, "not saved: ");
     a->options.say(a->options.context, err.text);
@@ -230,7 +232,7 @@ static void start(struct autosave *a, int64_t step)
     a->job->in_background = true;
     a->last_begun = step;
     a->last_time = time_now();
-    a->begun++;
+    a->counts.begun++;
     atomic_store(&a->done, false);
     sigset_t all, before; /* signals are for the thread that runs steps */
     sigfillset(&all);
@@ -255,16 +257,23 @@ static bool is_due(struct autosave *a, int64_t step)
            (o->every_seconds > 0 && time_now() - a->last_time >= o->every_seconds);
 }
 
+/* Of the steps that were due since the last one that was begun this one, or one soon after it, is
+ * saved. */
+static void count_left_out(struct autosave *a, int64_t step)
+{
+    int64_t every = a->options.every_steps;
+    int64_t due = every > 0 ? step / every - a->last_begun / every : 0;
+    a->counts.left_out += due > 1 ? due - 1 : 0;
+}
+
 void autosave_step(struct autosave *a, int64_t step)
 {
-    double began = time_now();
     if (a->job && atomic_load(&a->done))
         join_and_tell(a);
-    if (!a->job && is_due(a, step))
+    if (!a->job && is_due(a, step)) {
+        count_left_out(a, step);
         start(a, step);
-    double took = time_now() - began;
-    if (took > a->longest)
-        a->longest = took;
+    }
 }
 
 bool autosave_is_saving(const struct autosave *a)
@@ -272,10 +281,9 @@ bool autosave_is_saving(const struct autosave *a)
     return a->job && !atomic_load(&a->done);
 }
 
-void autosave_stalls(const struct autosave *a, double *longest, int64_t *begun)
+void autosave_count(const struct autosave *a, struct autosave_counts *counts)
 {
-    *longest = a->longest;
-    *begun = a->begun;
+    *counts = a->counts;
 }
 
 /* ---- beginning and end ---- */
@@ -331,8 +339,11 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
 {
     join_and_tell(a);
     error_clear(err);
+    if (step > a->last_begun)
+        count_left_out(a, step);
     if (a->saved == step)
         return 0;
+    a->last_begun = step;
     struct job *job = job_new(a, step);
     if (!job_run(job, err))
         a->saved = step;

@@ -5,7 +5,8 @@
  * takes no time, and a thread of its own copies and writes them (exec/state/mark.h).
  *
  * The store is open only while something is written to it, so that tf-ckpt can work on it during
- * the run. A save that fails in the background is told and tried again when the next is due.
+ * the run. A save that fails in the background is told and tried again when the next is due. One
+ * is under way at a time: what is due meanwhile is left out, and counted.
  * One thread calls these functions, between steps.
  */
 #ifndef TF_CHECKPOINT_AUTOSAVE_H
@@ -57,8 +58,14 @@ void autosave_close(struct autosave *autosave);
 /* Whether a save is under way. */
 bool autosave_is_saving(const struct autosave *autosave);
 
-/* Longest time that autosave_step took, in seconds, and how many saves it has begun: for tests and
- * measurements. */
-void autosave_stalls(const struct autosave *autosave, double *longest, int64_t *begun);
+struct autosave_counts {
+    int64_t begun;    /* saves in the background */
+    int64_t left_out; /* steps that were due and passed while one was under way */
+    int64_t failed;   /* in the background */
+};
+void autosave_count(const struct autosave *autosave, struct autosave_counts *counts);
+
+/* Longest time that autosave_step took, in seconds: for tests and measurements. */
+double autosave_stall(const struct autosave *autosave);
 
 #endif

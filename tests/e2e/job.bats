@@ -85,7 +85,7 @@ train() { # five steps
     [ "$status" -eq 66 ]
     [[ $stderr == "tf-ps: ps:"?": variable 'output/b' is not initialized" ]]
 
-    tf-ps stats | grep -qE '^TASK +UP +LINKS +IN +OUT +STAGED +HELD +REFUSED$'
+    tf-ps stats | grep -qE '^TASK +UP +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
     tf-ps stats --by key | grep -qE '^ps:[01] +output/W +6 +0 B$'
     tf-ps stats --by worker | grep -q '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
     run --separate-stderr tf-ps stats --by hour

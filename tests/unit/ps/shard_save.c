@@ -352,6 +352,78 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
     shards_end();
 }
 
+struct stats {
+    int64_t saves, failed, step;
+    char why[256];
+};
+
+static void take_stats(void *context, const char *task, const struct record *reply)
+{
+    struct stats *stats = context;
+    struct arena arena = ARENA_INIT;
+    const char *why = "";
+    (void)task;
+    record_get_int(&reply->header, "saves", &stats->saves);
+    record_get_int(&reply->header, "saves_failed", &stats->failed);
+    record_get_int(&reply->header, "failed_step", &stats->step);
+    record_get_text(&reply->header, "failed_why", &arena, &why);
+    snprintf(stats->why, sizeof stats->why, "%s", why);
+    arena_release(&arena);
+}
+
+static void ask_stats(struct client *client, struct stats *stats)
+{
+    struct error err = ERROR_INIT;
+    struct request request = {.verb = "stats", .answered = take_stats, .context = stats};
+    if (client_ask_one(client, 0, &request, &err))
+        fail_msg("%s", err.text);
+}
+
+/* Training goes on without them: whoever looks after the job must be able to see it. */
+static void checkpoints_that_fail_are_counted(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    struct client client;
+    struct stats stats = {.failed = -1};
+    struct ticker t = {.waiter.done = done,
+                       .lock = PTHREAD_MUTEX_INITIALIZER,
+                       .changed = PTHREAD_COND_INITIALIZER};
+    shards_start(10);
+    open_client(&client, "ps:0");
+    t.clock = resource_get(servers[0].store, &clock_kind, "default", "clock");
+    assert_int_equal(clock_configure(t.clock, "async", 1, &err), 0);
+    struct ticker rounds = t;
+    struct push_id id = {0, 1, 0};
+    clock_join(t.clock, &id, &t.waiter);
+    await(&t);
+    ask_stats(&client, &stats);
+    assert_int_equal(stats.saves, 0);
+    assert_int_equal(stats.failed, 0);
+    assert_string_equal(stats.why, "");
+    FILE *file = fopen("ckpt/shards", "w"); /* where a folder should be */
+    fclose(file);
+    shard_start_saves(servers[0].shard);
+    await_stop_at(t.clock, 10);
+    for (int64_t step = 1; step <= 15; step++)
+        tick(&t, &rounds, step);
+    for (int i = 0; i < 500 && stats.failed < 1; i++, usleep(10000))
+        ask_stats(&client, &stats);
+    assert_int_equal(stats.failed, 1);
+    assert_int_equal(stats.step, 10);
+    assert_non_null(strstr(stats.why, "ckpt/"));
+    assert_int_equal(unlink("ckpt/shards"), 0);
+    for (int64_t step = 16; step <= 25; step++)
+        tick(&t, &rounds, step);
+    for (int i = 0; i < 500 && stats.saves < 1; i++, usleep(10000))
+        ask_stats(&client, &stats);
+    assert_int_equal(stats.saves, 1);
+    assert_int_equal(stats.failed, 1); /* and stays to be seen */
+    assert_int_equal(stats.step, 10);
+    client_close(&client);
+    shards_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_save_succeeds_while_variables_claim_their_values),
         cmocka_unit_test(nothing_is_saved_before_all_is_there_again),
         cmocka_unit_test(checkpoints_are_made_at_their_very_update),
+        cmocka_unit_test(checkpoints_that_fail_are_counted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "checkpoint/command/command_private.h"
 #include "show/show.h"
 
 void command_release(struct command *command)
@@ -15,9 +16,7 @@ void command_release(struct command *command)
     str_release(&command->out);
 }
 
-static void say(struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct command *c, const char *format, ...)
+void command_say(struct command *c, const char *format, ...)
 {
     char line[ERROR_TEXT_BYTES];
     va_list args;
@@ -28,22 +27,21 @@ static void say(struct command *c, const char *format, ...)
         c->say(c->context, line);
 }
 
-/* One that is damaged keeps nobody from the others. */
-static void say_damages(struct command *c, damage_vec *damages)
+void command_say_damages(struct command *c, damage_vec *damages)
 {
     for (size_t i = 0; i < damages->n; i++) {
         const struct store_damage *damage = &damages->items[i];
         if (damage->step == STORE_NO_STEP)
-            say(c, "%s", damage->err.text);
+            command_say(c, "%s", damage->err.text);
         else
-            say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
-                damage->step);
+            command_say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
+                        damage->step);
     }
     vec_release(damages);
 }
 
-static int open_writing(struct command *c, const char *path, struct store **store,
-                        struct error *err)
+int command_open_writing(struct command *c, const char *path, struct store **store,
+                         struct error *err)
 {
     const struct store_options options = {
         .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
@@ -76,7 +74,7 @@ int command_open(struct command *c, const char *name, struct source *source, str
     if (source_open(name, source, err))
         return err->code;
     if (source->passed_over.code)
-        say(c, "%s; taking %s", source->passed_over.text, source->name);
+        command_say(c, "%s; taking %s", source->passed_over.text, source->name);
     return 0;
 }
 
@@ -97,7 +95,7 @@ int command_list(struct command *c, struct error *err)
     if (!store_read_all(store, &all, &damages, err)) {
         text_list(&c->out, &all, c->json);
         manifests_release(&all);
-        say_damages(c, &damages);
+        command_say_damages(c, &damages);
         command_measure(c, store);
     }
     store_close(store);
@@ -155,7 +153,7 @@ static int answer(struct command *c, const struct store *store, const struct ver
     if (!n)
         return 0;
     for (size_t i = 0; i + 1 < n; i++)
-        say(c, "%s", report->problems.items[i].text);
+        command_say(c, "%s", report->problems.items[i].text);
     const char *last = report->problems.items[n - 1].text;
     if (report->newest_intact >= 0)
         return error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
@@ -186,109 +184,6 @@ int command_verify(struct command *c, struct error *err)
 
 /* ---- keeping in order ---- */
 
-static struct retain_item *make_items(const struct command *c, const manifest_vec *all)
-{
-    struct retain_item *items = mem_array(all->n + 1, sizeof *items);
-    for (size_t i = 0; i < all->n; i++) {
-        items[i].step = all->items[i].step;
-        items[i].time = all->items[i].time;
-        items[i].has_metric =
-            c->by && ckpt_manifest_find_scalar(&all->items[i], c->by, &items[i].metric);
-    }
-    return items;
-}
-
-static int check_policy(const struct command *c, struct error *err)
-{
-    if (!retain_has_rules(&c->policy))
-        return error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
-    if ((c->policy.best > 0) != (c->by != NULL))
-        return error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
-    return 0;
-}
-
-/* A name that was mistyped must not make the best ones go. */
-static int check_metric(const struct command *c, const struct store *store,
-                        const struct retain_item *items, size_t n, struct error *err)
-{
-    bool has_any = !c->by || !n;
-    for (size_t i = 0; i < n && !has_any; i++)
-        has_any = items[i].has_metric;
-    return has_any ? 0
-                   : error_set(err, ERR_NOINPUT,
-                               "%s: no checkpoint has a scalar '%s'; nothing "
-                               "was forgotten",
-                               store_name(store), c->by);
-}
-
-static void forget_by(struct command *c, struct store *store, const manifest_vec *all,
-                      struct retain_item *items, struct error *err)
-{
-    VEC(int64_t) steps = VEC_INIT;
-    retain(&c->policy, items, all->n);
-    for (size_t i = 0; i < all->n; i++) {
-        if (!items[i].kept_by)
-            vec_push(&steps, items[i].step);
-        if (c->json || c->dry_run || c->verbose)
-            text_retain(&c->out, items[i].step, items[i].kept_by, c->json);
-    }
-    if (!c->dry_run)
-        store_forget(store, steps.items, steps.n, err);
-    vec_release(&steps);
-}
-
-static int apply_policy(struct command *c, struct store *store, struct error *err)
-{
-    manifest_vec all;
-    damage_vec damages;
-    if (store_read_all(store, &all, &damages, err))
-        return err->code;
-    say_damages(c, &damages);
-    struct retain_item *items = make_items(c, &all);
-    if (!check_metric(c, store, items, all.n, err))
-        forget_by(c, store, &all, items, err);
-    mem_free(items);
-    manifests_release(&all);
-    return err->code;
-}
-
-/* One checkpoint, whatever state it is in. */
-static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
-{
-    struct ckpt_manifest manifest;
-    if (!store_manifest(store, step, &manifest, err))
-        ckpt_manifest_release(&manifest);
-    if (err->code && err->code != ERR_DATA)
-        return err->code;
-    error_clear(err);
-    if (c->json || c->dry_run || c->verbose)
-        text_retain(&c->out, step, NULL, c->json);
-    return c->dry_run ? 0 : store_forget(store, &step, 1, err);
-}
-
-int command_forget(struct command *c, struct error *err)
-{
-    struct arena arena = ARENA_INIT;
-    struct store *store;
-    const char *path;
-    int64_t step;
-    source_split(c->operands[0], &arena, &path, &step);
-    bool is_one = step != CHECKPOINT_NEWEST;
-    if (is_one && retain_has_rules(&c->policy))
-        error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
-    if (!err->code && (is_one || !check_policy(c, err)) &&
-        !(c->dry_run ? store_open(path, NULL, &store, err) : open_writing(c, path, &store, err))) {
-        if (is_one)
-            forget_step(c, store, step, err);
-        else
-            apply_policy(c, store, err);
-        command_measure(c, store);
-        store_close(store);
-    }
-    arena_release(&arena);
-    return err->code;
-}
-
 int command_prune(struct command *c, struct error *err)
 {
     struct store *store;
@@ -296,10 +191,10 @@ int command_prune(struct command *c, struct error *err)
     manifest_vec all;
     damage_vec damages;
     if (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
-                   : open_writing(c, c->operands[0], &store, err))
+                   : command_open_writing(c, c->operands[0], &store, err))
         return err->code;
     if (!store_read_all(store, &all, &damages, err)) {
-        say_damages(c, &damages);
+        command_say_damages(c, &damages);
         manifests_release(&all);
     }
     if (!err->code && !store_prune(store, c->dry_run, &c->watch, &report, err)) {
@@ -377,7 +272,7 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         if (!is_about_one(&failed))
             *err = failed;
         else if (first.code)
-            say(c, "%s", failed.text);
+            command_say(c, "%s", failed.text);
         else
             first = failed;
     }
@@ -394,7 +289,7 @@ int command_copy(struct command *c, struct error *err)
     const char *path;
     int64_t step;
     source_split(c->operands[0], &arena, &path, &step);
-    if (!open_writing(c, c->operands[1], &to, err)) {
+    if (!command_open_writing(c, c->operands[1], &to, err)) {
         if (!store_open(path, NULL, &from, err)) {
             if (from == to)
                 error_set(err, ERR_USAGE, "%s: is copied onto itself", path);

@@ -8,6 +8,8 @@ load ../lib/tools
 
 bats_require_minimum_version 1.5.0
 
+nothing='interrupted before a step was run; nothing saved'
+
 setup_file() {
     use_tools
     export OMP_NUM_THREADS=1
@@ -33,7 +35,8 @@ TEXT
     done
     [ "$(steps_of whole)" = "10 20 60" ]
     # the values of each step, and its feeds
-    tf-exec -g m.tfg --run step --feed 60.rec --fetch move -q | tf-show --json | jq -c '.move[0]' >values
+    tf-exec -g m.tfg --run step --feed 60.rec --fetch move -q | tf-show --json |
+        jq -c '.move[0]' >values
     for ((n = 1; n <= 60; n++)); do
         sed -n ${n}p x.csv | tf-data csv - x=1 --batch 1 >r-$n.rec
     done
@@ -101,7 +104,7 @@ waits() { # PID [FILE]: it does nothing, and has the file open
                 soon 20 waits $! feeds
             fi
             ask_to_end $signal
-            [ "$(tail -n 1 err)" = "tf-exec: m.tfg: interrupted before a step was run; nothing saved" ]
+            [ "$(tail -n 1 err)" = "tf-exec: m.tfg: $nothing" ]
             is_untouched
         done
     done
@@ -131,7 +134,7 @@ waits() { # PID [FILE]: it does nothing, and has the file open
     kill -TERM $!
     wait $! || [ $? -eq 143 ]
     exec 5>&-
-    [ "$(cat err)" = "tf-exec: stdin: interrupted before a step was run; nothing saved" ]
+    [ "$(cat err)" = "tf-exec: stdin: $nothing" ]
     [ ! -e never ]
 }
 
@@ -163,7 +166,8 @@ resume() {
         -q >/dev/null 2>err; } 2>/dev/null || true
 }
 
-# job EPOCHS COMMAND OPTION...: sets `line` to a job of two workers, 10 steps an epoch; COMMAND comes after the feeds
+# job EPOCHS COMMAND OPTION...: sets `line` to a job of two workers, 10 steps an epoch; COMMAND
+# comes after the feeds
 job() {
     local epochs=$1 after=$2
     shift 2
@@ -213,7 +217,7 @@ has_begun() {
     done
 }
 
-@test "runs that end at any moment, by signals and by kill, end with the bits of one that never did" {
+@test "runs that end at any moment, by signals or kills, come to the bits of one that never did" {
     local i step signals=(TERM INT KILL)
     resumable
     for ((i = 0; i < ${PREEMPTIONS:-8}; i++)); do

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/store/checkpoint.h"
 #include "lib/unit.h"
 #include "ps/client.h"
 #include "ps/containers.h"
@@ -165,6 +166,43 @@ static inline void open_client(struct client *client, const char *task)
     struct client_options options = {.cluster_path = "cluster", .task = task, .timeout = 5};
     if (client_open(client, &options, &err))
         fail_msg("%s", err.text);
+}
+
+/* The value of an int64 in a checkpoint of the folder; its step in *step. */
+static inline int64_t shards_saved(const char *store_name, int64_t *step, const char *name)
+{
+    struct error err = ERROR_INIT, passed_over = ERROR_INIT;
+    struct store *store;
+    struct checkpoint *c = NULL;
+    struct tensor value;
+    if (store_open(store_name, NULL, &store, &err) ||
+        checkpoint_open(store, *step, &c, &passed_over, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(passed_over.code, 0);
+    assert_int_equal(c->manifest.shards.n, SHARDS);
+    *step = c->manifest.step;
+    int i = checkpoint_find(c, "default", name);
+    assert_true(i >= 0);
+    assert_int_equal(checkpoint_read(c, i, &value, &err), 0);
+    int64_t result = *(int64_t *)value.data;
+    tensor_release(&value);
+    checkpoint_close(c);
+    store_close(store);
+    return result;
+}
+
+static inline bool shards_have_step(const char *store_name, int64_t step)
+{
+    struct error err = ERROR_INIT;
+    struct store *store;
+    struct checkpoint *c = NULL;
+    if (store_open(store_name, NULL, &store, &err))
+        return false;
+    bool has = !checkpoint_open(store, step, &c, NULL, &err);
+    if (has)
+        checkpoint_close(c);
+    store_close(store);
+    return has;
 }
 
 #endif

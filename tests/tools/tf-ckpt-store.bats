@@ -34,8 +34,8 @@ refuses() { # STATUS LINE ARGUMENT...
     local wanted=$1 line=$2
     shift 2
     run --separate-stderr tf-ckpt "$@"
-    [[ $status -eq $wanted && $stderr == "tf-ckpt: $line"* && ${#stderr_lines[@]} -eq 1 && -z $output ]] ||
-        { echo "tf-ckpt $*: $status, $stderr$output" && false; }
+    [[ $status -eq $wanted && $stderr == "tf-ckpt: $line"* && ${#stderr_lines[@]} -eq 1 &&
+        -z $output ]] || { echo "tf-ckpt $*: $status, $stderr$output" && false; }
 }
 
 # A shell that may mount.

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forgetting: by a policy, or one checkpoint that is named.
+ */
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "checkpoint/command/command_private.h"
+
+static struct retain_item *make_items(const struct command *c, const manifest_vec *all)
+{
+    struct retain_item *items = mem_array(all->n + 1, sizeof *items);
+    for (size_t i = 0; i < all->n; i++) {
+        items[i].step = all->items[i].step;
+        items[i].time = all->items[i].time;
+        items[i].has_metric =
+            c->by && ckpt_manifest_find_scalar(&all->items[i], c->by, &items[i].metric);
+    }
+    return items;
+}
+
+static int check_policy(const struct command *c, struct error *err)
+{
+    if (!retain_has_rules(&c->policy))
+        return error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
+    if ((c->policy.best > 0) != (c->by != NULL))
+        return error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
+    return 0;
+}
+
+/* A name that was mistyped must not make the best ones go. */
+static int check_metric(const struct command *c, const struct store *store,
+                        const struct retain_item *items, size_t n, struct error *err)
+{
+    bool has_any = !c->by || !n;
+    for (size_t i = 0; i < n && !has_any; i++)
+        has_any = items[i].has_metric;
+    return has_any ? 0
+                   : error_set(err, ERR_NOINPUT,
+                               "%s: no checkpoint has a scalar '%s'; nothing "
+                               "was forgotten",
+                               store_name(store), c->by);
+}
+
+static void forget_by(struct command *c, struct store *store, const manifest_vec *all,
+                      struct retain_item *items, struct error *err)
+{
+    VEC(int64_t) steps = VEC_INIT;
+    retain(&c->policy, items, all->n);
+    for (size_t i = 0; i < all->n; i++) {
+        if (!items[i].kept_by)
+            vec_push(&steps, items[i].step);
+        if (c->json || c->dry_run || c->verbose)
+            text_retain(&c->out, items[i].step, items[i].kept_by, c->json);
+    }
+    if (!c->dry_run)
+        store_forget(store, steps.items, steps.n, err);
+    vec_release(&steps);
+}
+
+static int apply_policy(struct command *c, struct store *store, struct error *err)
+{
+    manifest_vec all;
+    damage_vec damages;
+    if (store_read_all(store, &all, &damages, err))
+        return err->code;
+    command_say_damages(c, &damages);
+    struct retain_item *items = make_items(c, &all);
+    if (!check_metric(c, store, items, all.n, err))
+        forget_by(c, store, &all, items, err);
+    mem_free(items);
+    manifests_release(&all);
+    return err->code;
+}
+
+/* One checkpoint, whatever state it is in. */
+static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
+{
+    struct ckpt_manifest manifest;
+    if (!store_manifest(store, step, &manifest, err))
+        ckpt_manifest_release(&manifest);
+    if (err->code && err->code != ERR_DATA)
+        return err->code;
+    error_clear(err);
+    if (c->json || c->dry_run || c->verbose)
+        text_retain(&c->out, step, NULL, c->json);
+    return c->dry_run ? 0 : store_forget(store, &step, 1, err);
+}
+
+int command_forget(struct command *c, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct store *store;
+    const char *path;
+    int64_t step;
+    source_split(c->operands[0], &arena, &path, &step);
+    bool is_one = step != CHECKPOINT_NEWEST;
+    if (is_one && retain_has_rules(&c->policy))
+        error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
+    if (!err->code && (is_one || !check_policy(c, err)) &&
+        !(c->dry_run ? store_open(path, NULL, &store, err)
+                     : command_open_writing(c, path, &store, err))) {
+        if (is_one)
+            forget_step(c, store, step, err);
+        else
+            apply_policy(c, store, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    arena_release(&arena);
+    return err->code;
+}

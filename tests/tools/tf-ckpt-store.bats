@@ -234,3 +234,37 @@ PY
     tf-ckpt verify store --data
     tf-ckpt diff store 3.ckpt
 }
+
+@test "a store that went back to an older commit says so, takes nothing more, and is repaired" {
+    fill store
+    tf-ckpt import 3.ckpt store --step 5
+    # the number of the commit before, 4, becomes 6: by that the meta page is the newest
+    /usr/bin/python3 -c "
+file = open('store/data.mdb', 'r+b')
+file.seek(144)
+number = file.read(1)[0]
+assert number == 4
+file.seek(144)
+file.write(bytes([number ^ 2]))"
+    local said='store: went back to commit 4, step 3; the last one was 5, step 5; '
+    said+='tf-ckpt repair mends it'
+    run --separate-stderr tf-ckpt list store
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "tf-ckpt: $said" ]
+    [ "$(awk 'NR > 1 {print $1}' <<<"$output" | xargs)" = "1 2 3" ]
+    refuses 1 "$said; newest intact is store@3" verify store
+    refuses 65 "$said" import 1.ckpt store --step 6
+    refuses 65 "$said" show store@5
+    run --separate-stderr tf-exec -g m.tfg --run step --feed 'x=[1,2.5]' --restore store
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "tf-exec: $said; restored store@3" ]
+    run --separate-stderr tf-exec -g m.tfg --run step --feed 'x=[1,2.5]' -n 6 --save store/ --resume
+    [ "$status" -eq 65 ]
+    run --separate-stderr tf-ckpt repair store
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "tf-ckpt: store: its last commit is back; newest is step 5" ]
+    tf-ckpt verify store --data
+    tf-ckpt diff store@5 3.ckpt
+    [ -z "$(tf-ckpt repair store 2>&1)" ]
+    tf-ckpt import 1.ckpt store --step 6
+}

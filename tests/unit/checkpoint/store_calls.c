@@ -106,6 +106,13 @@ static int make(void *context)
     return deed_tell(&err);
 }
 
+/* In a folder that is there already. */
+static int make_inside(void *context)
+{
+    mkdir(new_path, 0777);
+    return make(context);
+}
+
 /* ---- before and after ---- */
 
 static void keep_file(struct file *file, const char *store, const char *name)
@@ -248,15 +255,13 @@ static void check_new(void)
 
 /* ---- the sweeps ---- */
 
-static const struct deed deeds[] = {{"save", save, true},
-                                    {"forget", forget, false},
-                                    {"prune", prune, false},
-                                    {"copy", copy, true},
-                                    {"make", make, false}};
+static const struct deed deeds[] = {{"save", save, true},    {"forget", forget, false},
+                                    {"prune", prune, false}, {"copy", copy, true},
+                                    {"make", make, false},   {"make inside", make_inside, false}};
 
 static bool check_after(const struct deed *deed)
 {
-    if (deed->work == make) {
+    if (deed->work == make || deed->work == make_inside) {
         check_new();
         return false;
     }

@@ -13,6 +13,7 @@
 
 #include "checkpoint/store/committed.h"
 #include "checkpoint/store/maintain.h"
+#include "lib/deeds.h"
 #include "lib/stores.h"
 
 #define SIZE 3000 /* floats: three pages */
@@ -346,12 +347,55 @@ static void a_note_that_is_ahead_is_a_rollback(void **state)
     store_close(store);
 }
 
+/* ---- a repair that is killed can be done again ---- */
+
+#define BEFORE_AT 145 /* of the commit's number: what makes an older one the newest */
+
+static int mend(void *context)
+{
+    const struct store_options options = {.owner = "test"};
+    struct error err = ERROR_INIT;
+    (void)context;
+    store_repair(path, &options, ignore, NULL, &err);
+    return deed_tell(&err);
+}
+
+static void damage(void)
+{
+    for (int i = 0; i < 2; i++)
+        put_back(&files[i]);
+    flip(8 * BEFORE_AT);
+    assert_int_equal(look(), SAID);
+}
+
+static bool check_mended(const struct deed *deed)
+{
+    (void)deed;
+    assert_int_equal(repair(), EXACT);
+    damage();
+    return false;
+}
+
+static void a_repair_may_be_killed_at_any_system_call(void **state)
+{
+    static const struct deed deed = {"repair", mend, false};
+    (void)state;
+    if (SANITIZED || !traced_works())
+        skip();
+    deeds_begin();
+    make_store(3, false);
+    damage();
+    deed_kill_all_along(&deed, tries_all() ? 1 : 7, check_mended);
+    deeds_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bit_of_a_meta_page_hides_the_newest),
         cmocka_unit_test(a_note_that_is_behind_is_of_a_kill),
         cmocka_unit_test(a_note_that_is_ahead_is_a_rollback),
+        cmocka_unit_test(a_repair_may_be_killed_at_any_system_call),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -322,12 +322,11 @@ static void a_note_that_is_behind_is_of_a_kill(void **state)
 static void a_note_that_is_ahead_is_a_rollback(void **state)
 {
     const struct store_options options = {.write = true, .owner = "test"};
-    struct store *store;
     struct error err = ERROR_INIT;
     struct checkpoint *c;
     (void)state;
     make_store(3, false);
-    store = stores_open(path, true);
+    struct store *store = stores_open(path, true);
     for (int64_t step = 4; step < 8; step++)
         stores_must_save(store, step, SIZE);
     store_close(store);

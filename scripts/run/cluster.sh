@@ -70,70 +70,33 @@ check_key_file() {
         die 77 "$opt_key_file: others may read this key; chmod 600 it, or make a new one"
 }
 
-# Sets job, and the lists tasks, shards and workers.
+# Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
-    check_key_file
-    [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
-    job=$opt_job job_is_temporary=''
-    if [ -z "$job" ]; then
-        job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
-        job_is_temporary=1
-    fi
-    mkdir -p "$job" || exit 74
-    cluster_text >"$job/cluster.new" || { end_job && exit 78; }
-    tf-ps init --job "$job" --cluster "$job/cluster.new"
-    code=$?
+    cluster_text >"$job/cluster.new" || leave 78
+    tf-ps init --job "$job" --cluster "$job/cluster.new" || leave $?
     rm -f "$job/cluster.new"
-    [ "$code" = 0 ] || { forget_job && exit "$code"; }
     if [ -n "$opt_key_file" ]; then
-        cp "$opt_key_file" "$job/key" || { end_job && exit 66; }
+        cp "$opt_key_file" "$job/key" || leave 66
     fi
-    given=$(cat "$job/cluster")
+    cp "$job/cluster" "$job/run.cluster" # as it was given: tasks write their ports into the other
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
-    workers=$(printf '%s\n' "$tasks" | grep '^worker:') || {
-        end_job
+    workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
-    }
     n_workers=$(printf '%s\n' "$workers" | wc -l)
 }
 
-# Tasks that start again listen where they were told to, or where the system lets them now: a port
-# that it chose before may be somebody else's.
-forget_ports() {
-    (
-        umask 077
-        flock 5 # others may be publishing theirs
-        printf '%s\n' "$given" | awk -v again=" $* " '
-            NR == FNR { given[$2] = $3; next }
-            $1 == "task" && index(again, " " $2 " ") { $3 = given[$2] }
-            { print }' - "$job/cluster" >"$job/cluster.new" && mv "$job/cluster.new" "$job/cluster"
-    ) 5<"$job"
-}
-
-forget_job() {
-    [ -z "$job_is_temporary" ] || rm -rf "$job"
-}
-
-# What only a running job has goes; what was asked for by name stays, for whoever wants to look.
-end_job() {
-    rm -f "$job/events" "$job/lifeline"
-    tf-ps end --job "$job" 2>/dev/null
-    forget_job
-}
-
-# One graph for each device of the cluster.
+# One graph for each device of the cluster. In the background: a signal ends the wait.
 make_parts() {
     set -- --mode "$opt_mode"
     [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
-    if [ -n "$graph_file" ] && [ "$graph_file" != - ]; then
-        tf-replicate "$@" "$graph_file"
-    else
-        tf-replicate "$@"
-    fi | tf-place -c "$job/cluster" | tf-part -c "$job/cluster" -o "$job/parts.tfg"
-    code=$?
-    [ "$code" = 0 ] || { end_job && exit "$code"; }
+    [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"
+    exec 3<&0
+    tf-replicate "$@" <&3 | tf-place -c "$job/cluster" |
+        tf-part -c "$job/cluster" -o "$job/parts.tfg" &
+    wait $! || leave $?
+    exec 3<&-
 }
 
 # What follows a task in the cluster file.

@@ -27,7 +27,7 @@ key-file|FILE|the key of the cluster, for TCP (one is made for the job)
 no-key||TCP without a key, on loopback only
 threads|N|threads of each worker (cores over workers)
 deterministic||the same bits whatever the number of threads
-max-restarts|N|how often something that died is started again (5)
+max-restarts|N[/TIME]|how often what died is started again, in all or in such a time (5)
 lease|TIME|how long a task may be silent (3s)
 timeout|TIME|how long to wait for tasks, and for what others have to send (30s)
 dry-run||print the commands instead of running them
@@ -68,6 +68,7 @@ print_help() {
     examples | sed 's/^/  /'
     echo
     echo 'usage: tf-run [OPTION]... [GRAPH] [-- FEED COMMAND...]'
+    echo '       tf-run status|stop --job DIR'
     echo
     description
     echo
@@ -76,13 +77,13 @@ print_help() {
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'INT and TERM end the job, after a checkpoint if there is --save; two kill it.'
+    echo 'INT and TERM, and tf-run stop, end the job, after a checkpoint if there is --save; two kill it.'
 }
 
 print_man() {
     printf '.TH TF-RUN 1 "" "tf-tools" "User Commands"\n'
     printf '.SH NAME\ntf-run \\- runs a distributed training job\n'
-    printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n'
+    printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n.br\n.B tf-run\nstatus|stop \\-\\-job DIR\n'
     printf '.SH DESCRIPTION\n'
     description
     printf '.SH OPTIONS\n'
@@ -176,17 +177,18 @@ check_switch() {
 }
 
 parse_options() {
-    agent='' graph_file='' feed=''
+    agent='' verb='' graph_file='' feed='' feed_program=''
     defaults_from_environment
     while [ $# -gt 0 ]; do
         case $1 in
-        --) shift && feed=$(quote "$@") && break ;;
+        --) shift && feed=$(quote "$@") && feed_program=${1-} && break ;;
         -c) shift && set -- --cluster "$@" ;;
         -q) opt_quiet=1 && shift && continue ;;
         -h) opt_help=1 && shift && continue ;;
         --agent) agent=$2 && shift 2 && continue ;;
         --*) ;;
         -?*) die 64 "no such option $1; see tf-run --help" ;;
+        status | stop) verb=$1 && shift && continue ;;
         *)
             [ -z "$graph_file" ] || die 64 "one graph at a time: $graph_file, $1"
             graph_file=$1 && shift && continue
@@ -224,7 +226,10 @@ parse_long() {
 # The words as one text that eval makes into the same words.
 quote() {
     for word in "$@"; do
-        printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
+        case $word in
+        *\'*) printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")" ;;
+        *) printf "'%s' " "$word" ;;
+        esac
     done
 }
 
@@ -237,10 +242,10 @@ check_options() {
     : "${opt_lease:=3s}" "${opt_timeout:=30s}"
     : "${opt_workers:=1}"
     case $opt_mode in allreduce*) : "${opt_ps:=0}" ;; *) : "${opt_ps:=1}" ;; esac
-    for name in ps workers max-restarts; do
-        eval "value=\$$(option_variable "$name")"
-        is_count "$value" || die 64 "--$name $value: a number is wanted"
-    done
+    is_count "$opt_ps" || die 64 "--ps $opt_ps: a number is wanted"
+    is_count "$opt_workers" || die 64 "--workers $opt_workers: a number is wanted"
+    is_count "${opt_max_restarts%%/*}" ||
+        die 64 "--max-restarts $opt_max_restarts: a number is wanted, or one a time, as in 5/1h"
     [ "$opt_workers" -gt 0 ] || die 64 "--workers 0: nobody would work"
     if [ -z "$graph_file" ] && [ -t 0 ]; then
         die 64 "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | tf-run ..."

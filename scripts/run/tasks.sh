@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
 #
-# The processes: what each is called with, how one is started and ended. Files of a task are named
-# after it: worker-0.err.
-
-file_of() {
-    printf '%s/%s' "$job" "$(printf '%s' "$1" | tr : -)"
-}
+# The processes: what each is called with, and what the supervisor is told about it. Files of a task
+# are named after it: worker-0.err.
 
 cores() {
     getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
@@ -25,17 +21,22 @@ common_words() {
     [ -z "$opt_deterministic" ] || quote --deterministic
 }
 
-# It is worker 0 that gives all variables their first values. Later there are better ones.
+newest_step() {
+    [ -n "$opt_save" ] || return
+    tf-ckpt list --json "$opt_save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
+}
+
+# It is worker 0 that gives all variables their first values, unless there are better ones.
 first_worker_words() {
-    [ -z "$opt_restore" ] || [ "$(incarnation worker:0)" != 0 ] || is_resumed ||
-        quote --restore "$opt_restore"
+    [ -z "$opt_restore" ] || [ "$1" = again ] || [ "$1" = resumed ] ||
+        { [ -n "$opt_resume" ] && [ -n "$(newest_step)" ]; } || quote --restore "$opt_restore"
 }
 
 saving_words() {
     quote --save "$opt_save"
     [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
     [ -z "$opt_run_name" ] || quote --run-name "$opt_run_name"
-    [ -z "$opt_resume$restarted" ] || quote --resume
+    case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
 # Without shards the first worker saves and, when its data has ended, the next that reaches the
@@ -48,30 +49,45 @@ worker_saves() {
     [ "$host" = "$first_host" ]
 }
 
-is_resumed() {
-    [ -n "$opt_resume$restarted" ] && [ -n "$(newest_step)" ]
-}
-
-# The command of a task, given the job's directory there.
+# The command of a task, given the job's directory there and how it starts: for the first time,
+# again, or anew with all others, when there is a checkpoint (resumed) or none.
 command_of() {
     case $1 in
     ps:*)
         quote tf-ps serve
         common_words "$2" "$1"
-        [ -z "$opt_save" ] || saving_words
+        [ -z "$opt_save" ] || saving_words "$3"
         [ -z "$opt_keep" ] || quote --keep "$opt_keep"
         ;;
     worker:*)
         quote tf-exec -g "$2/parts.tfg"
         common_words "$2" "$1"
-        quote --run "$opt_run" --threads "$(worker_threads)"
+        quote --run "$opt_run" --threads "$threads"
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
         [ -z "$opt_steps" ] || quote --steps "$opt_steps"
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
-        ! worker_saves "$1" || saving_words
-        [ "$1" != worker:0 ] || first_worker_words
+        ! worker_saves "$1" || saving_words "$3"
+        [ "$1" != worker:0 ] || first_worker_words "$3"
         ;;
     esac
+}
+
+# by_start TASK JOB FORM: a line of the shell that runs the command as the start wants it. FORM is
+# a function that makes a line of a command.
+by_start() {
+    first=$(command_of "$1" "$2" first) again=$(command_of "$1" "$2" again)
+    anew=$(command_of "$1" "$2" anew) resumed=$(command_of "$1" "$2" resumed)
+    if [ "$first$first$first" = "$again$anew$resumed" ]; then
+        "$3" "$first"
+        return
+    fi
+    after=$("$3" "$anew")
+    [ "$anew" = "$resumed" ] ||
+        after="if tf-ckpt list $(quote "$opt_save") 2>/dev/null | grep -q .; then $("$3" "$resumed")
+else $after
+fi"
+    printf 'case $JOB_HOW in\nfirst) %s ;;\nagain) %s ;;\n*) %s ;;\nesac' \
+        "$("$3" "$first")" "$("$3" "$again")" "$after"
 }
 
 # A worker is fed by a command of its own, which knows its part of the data.
@@ -79,93 +95,86 @@ feed_of() {
     printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "${1#worker:}" "$n_workers" "$feed"
 }
 
+# The feed command is there, where it is to run here.
+check_feed() {
+    [ -n "$feed_program" ] || return 0
+    for task in $workers; do
+        host_of "$task"
+        [ -z "$host" ] || continue
+        case $feed_program in
+        */*) [ -e "$feed_program" ] ;;
+        *) command -v -- "$feed_program" >/dev/null ;;
+        esac || die 127 "$feed_program: there is no such feed command"
+        case $feed_program in
+        */*) [ -x "$feed_program" ] && [ ! -d "$feed_program" ] ||
+            die 126 "$feed_program: the feed command cannot be run" ;;
+        esac
+        return
+    done
+}
+
 print_commands() {
     echo "# each in a terminal of its own; the job's directory is $job"
+    threads=$(worker_threads)
     for task in $tasks; do
         host_of "$task"
         printf '%s' "${host:+ssh $host }"
         case $task in worker:*) [ -z "$feed" ] || printf '(%s) | ' "$(feed_of "$task")" ;; esac
-        command_of "$task" "$job"
+        command_of "$task" "$job" first
         echo
     done
 }
 
-# Becomes the command, out of reach of the terminal's signals, and says under which pid.
-become() {
-    tell="echo started $1 \$\$ $generation >&7; exec 7>&- \"\$@\""
-    echo "exec setsid sh -c '$tell' sh $(command_of "$1" "$job") --lifeline 8"
+# ---- what the supervisor is told, docs/supervise.md ----
+
+# entry WORD TEXT: a text of several lines goes on behind a blank.
+entry() {
+    printf '%s %s\n' "$1" "$2" | sed '2,$s/^/ /'
 }
 
-# What feeds a worker ends with it, even what only waits for more, as tail -f does, and with tf-run,
-# however that ends: then the lifeline does. Descriptor 6 says who that is, and whether it has
-# ended; it can be read when the directory is gone.
-run_fed() {
-    : >"$file.feeder"
-    # shellcheck disable=SC2016,SC2094  # for the shell in there; both ends of one file
-    setsid -w sh -c 'echo $$ >&6
-        (cat <&8; kill -- "-$$") 6>&- >/dev/null &
-        eval "$1" 6>&- 8<&-
-        code=$?
-        echo over >&6
-        trap "" TERM
-        kill -- "-$$"
-        exit "$code"' sh \
-        "$(feed_of "$1")" 6>"$file.feeder" 7>&- 8<"$job/lifeline" 2>>"$file.err" </dev/null |
-        {
-            trap : INT TERM HUP
-            exec 6<"$file.feeder"
-            (eval "$(become "$1")") 6<&- 8<"$job/lifeline" >"$file.rec" 2>>"$file.err"
-            code=$?
-            if read -r feeder && ! read -r _; then kill -- "-$feeder"; fi <&6 2>/dev/null
-            exit "$code"
-        }
+hook() {
+    entry "$1" "exec sh $(quote "$lib/hook.sh" "$1" "$job")"
 }
 
-# Runs in a background process of its own, which outlives the task only to tell how it ended.
-run_task() {
-    exec 9>&- # not a redirection of the call: a shell keeps a copy of what that closes
-    trap : INT TERM HUP # what a terminal sends to all of its processes is for tf-run to hand on
-    file=$(file_of "$1")
-    [ ! -s "$file.rec" ] || mv "$file.rec" "$file.$(cat "$file.starts" 2>/dev/null).rec"
+# What the hooks want to know.
+write_options() {
+    echo "save=$(quote "$opt_save") keep=$(quote "$opt_keep") timeout=$(quote "$opt_timeout")" \
+        "shards=$(quote "$shards") tasks=$(quote "$tasks")" \
+        "quiet=$(quote "$opt_quiet")"
+}
+
+write_tasks() {
+    threads=$(worker_threads)
+    printf '%s\n' 'name tf-run' "job $job" "guard $guard" "lease $opt_lease" \
+        "timeout $opt_timeout" "max-restarts $opt_max_restarts"
+    [ -z "$opt_no_key" ] || echo no-key
+    [ -z "$opt_quiet" ] || echo quiet
+    hook restart
+    [ -z "$shards" ] || hook broken
+    [ -z "$shards" ] || [ -z "$opt_save" ] || hook stop
+    [ -z "$shards" ] || hook end
+    hook over
+    for task in $tasks; do
+        write_task "$task"
+    done
+}
+
+write_task() {
+    file=$job/${1%:*}-${1#*:}
+    printf '%s\n' '' "task $1" "output $file.rec" "errors $file.err" 'ends 64 65 66 70 77 78'
+    case $1 in
+    ps:*) printf '%s\n' service 'restart all' ;;
+    *) [ -n "$shards" ] && echo 'restart alone' || echo 'restart all' ;;
+    esac
     host_of "$1"
     if [ -n "$host" ]; then
-        run_remote "$1" "$host" 2>>"$file.err"
-    elif [ "${1%:*}" = worker ] && [ -n "$feed" ]; then
-        run_fed "$1"
+        write_remote "$1"
     else
-        (eval "$(become "$1")") 8<"$job/lifeline" >"$file.rec" 2>>"$file.err" </dev/null
+        entry command "$(by_start "$1" "$job" run_here)"
+        case $1 in worker:*) [ -z "$feed" ] || entry feed "$(feed_of "$1")" ;; esac
     fi
-    echo "ended $1 $? $generation" >&7
 }
 
-start_task() {
-    set_silent "$1" ''
-    remember asked "$1" "$(date +%s)" # from when it is waited for
-    remember feeder "$1" ''
-    run_task "$1" 2>>"$(file_of "$1").err" &
-    running=$((running + 1))
-    [ "${1%:*}" = ps ] || workers_running=$((workers_running + 1))
-}
-
-# One that was started has ended.
-count_out() {
-    running=$((running - 1))
-    [ "${1%:*}" = ps ] || workers_running=$((workers_running - 1))
-}
-
-# Empty before it was started; of another host's task, its ssh.
-pid_of() {
-    recall pid "$1" ''
-}
-
-# On another host it is the end of its stdin that ends a task in good order.
-signal_tasks() {
-    signal=$1
-    shift
-    for task in "$@"; do
-        [ -n "$(recall alive "$task" '')" ] || continue
-        pid=$(pid_of "$task")
-        [ "$signal" = KILL ] || pid=$(recall feeder "$task" "$pid")
-        kill -s "$signal" "$pid" 2>/dev/null
-    done
+run_here() {
+    echo "exec $1'--lifeline' '8'"
 }

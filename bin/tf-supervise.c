@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tf-supervise: runs the tasks of a job, starts again what died, ends all together; and asks the
+ * one that runs in a job's folder. tf-run becomes it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/progress.h"
+#include "cli/tool.h"
+#include "ps/guard.h"
+#include "ps/supervise.h"
+
+static bool status, stop, temporary, detach;
+static int64_t guarded;
+static const char *folder, *cleanup;
+
+static const struct option_row rows[] = {
+    {0, "job", OPTION_TEXT, &folder, "DIR", "the folder of a job, for the options that follow"},
+    {0, "status", OPTION_FLAG, &status, NULL, "print the state of what runs there, as JSON"},
+    {0, "stop", OPTION_FLAG, &stop, NULL, "end what runs there, as TERM does, and wait for it"},
+    {0, "guard", OPTION_INT, &guarded, "PID",
+     "lock DIR, and tidy up when the process PID has ended"},
+    {0, "temporary", OPTION_FLAG, &temporary, NULL,
+     "--guard: DIR is a template of mktemp, and is removed at the end"},
+    {0, "cleanup", OPTION_TEXT, &cleanup, "LINE", "--guard: a shell's line for the end; $1 is DIR"},
+    {0, "detach", OPTION_FLAG, &detach, NULL,
+     "--guard: in the background; prints its pid and the folder"},
+    TOOL_COMMON_ROWS,
+    {0}};
+
+static const struct option_table table = {
+    .tool = "tf-supervise",
+    .summary = "run the tasks of a job, and start again what dies",
+    .operands = "FILE",
+    .description =
+        "Runs the tasks in FILE, each in a session of its own: starts again what dies, alone or "
+        "with all others, as often as FILE says; ends all in good order when they are done or a "
+        "signal comes, and at once when a second one does. docs/supervise.md describes FILE. "
+        "The exit status is 0, that of the task that ended the job, or 128+n for signal n.",
+    .examples = "tf-supervise job.tasks\n"
+                "tf-supervise --status --job run\n"
+                "tf-supervise --stop --job run",
+    .rows = rows,
+    .operands_max = 1,
+};
+
+/* ---- a job ---- */
+
+struct screen {
+    const struct tool *tool;
+    struct progress progress;
+};
+
+static void say(void *context, const char *name, const char *text)
+{
+    (void)context;
+    progress_clear();
+    fprintf(stderr, "%s: %s\n", name, text);
+}
+
+static void tell(void *context, const char *text)
+{
+    (void)context;
+    progress_clear();
+    fprintf(stderr, "%s\n", text);
+}
+
+static void draw(void *context, const struct watch_state *state)
+{
+    struct screen *screen = context;
+    char detail[512];
+    if (state->step < 0)
+        return;
+    snprintf(detail, sizeof detail, "%.300s%sworkers %d/%d  late %" PRId64 "  stale %" PRId64,
+             state->values, *state->values ? "  " : "", state->workers_here, state->workers,
+             state->late, state->stale);
+    screen->progress.total = state->total;
+    progress_update(&screen->progress, state->step, detail);
+}
+
+static void end_line(void *context)
+{
+    (void)context;
+    progress_clear();
+}
+
+static int run_job(struct tool *tool, const char *path, struct error *err)
+{
+    struct screen screen = {.tool = tool};
+    struct supervise_options options = {.path = path,
+                                        .program = tool->argv[0],
+                                        .say = say,
+                                        .tell = tell,
+                                        .progress = draw,
+                                        .progress_ends = end_line,
+                                        .context = &screen};
+    progress_start(&screen.progress, isatty(STDERR_FILENO) && !tool->quiet, stderr, "step", 0, -1);
+    return supervise(&options, err);
+}
+
+/* ---- the others ---- */
+
+static int ask(const char *question, bool prints, struct error *err)
+{
+    char *answer;
+    if (!folder)
+        return error_set(err, ERR_USAGE, "which job? --job DIR");
+    int code = supervise_ask(folder, question, &answer, err);
+    if (!code && prints)
+        fputs(answer, stdout);
+    mem_free(answer);
+    return code;
+}
+
+static int run_guard(struct error *err)
+{
+    struct guard_options guard = {.owner = (pid_t)guarded,
+                                  .folder = folder,
+                                  .temporary = temporary && folder,
+                                  .cleanup = cleanup};
+    int code = guard_open(&guard, err);
+    pid_t pid = !code && detach ? fork() : 0;
+    if (pid < 0)
+        return error_set_errno(err, ERR_OS, "a guard");
+    if (pid > 0)
+        printf("%ld %s\n", (long)pid, guard.made);
+    else if (!code)
+        guard_run(&guard);
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    if (guarded)
+        return run_guard(err);
+    if (status || stop)
+        return ask(status ? "status" : "stop", status, err);
+    return n ? run_job(tool, operands[0], err) : error_set(err, ERR_USAGE, "which tasks? a FILE");
+}
+
+int main(int argc, char **argv)
+{
+    return tool_main(&table, run, argc, argv);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_SECONDS 10 /* for a guard that is about to be done */
+#define GRACE_SECONDS 2 /* for what ends by its lifeline */
+#define KILL_SECONDS 10 /* then something cannot be killed */
+
+static const struct timespec look_again = {0, 50000000};
+
+/* ---- the folder and its lock ---- */
+
+/* Who has the lock, as it wrote; 0: nobody said. */
+static long holder_of(int fd)
+{
+    char text[32] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    return n > 0 ? atol(text) : 0;
+}
+
+static int refuse(const struct guard_options *guard, long holder, struct error *err)
+{
+    return error_set(err, ERR_RETRY, "job directory %s: another tf-run (pid %ld) has it",
+                     guard->folder, holder);
+}
+
+/* A holder that has died is being tidied up after. */
+static int take_lock(struct guard_options *guard, int folder, struct error *err)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char text[32];
+    guard->lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (guard->lock < 0)
+        return error_set_errno(err, ERR_IO, "job directory %s: lock", guard->made);
+    for (int i = 0; fcntl(guard->lock, F_OFD_SETLK, &lock); i++) {
+        long holder = holder_of(guard->lock);
+        if ((holder && !kill((pid_t)holder, 0)) || i > LOCK_SECONDS * 20)
+            return refuse(guard, holder, err);
+        nanosleep(&look_again, NULL);
+    }
+    int n = snprintf(text, sizeof text, "%ld\n", (long)guard->owner);
+    if (ftruncate(guard->lock, 0) || pwrite(guard->lock, text, (size_t)n, 0) != n)
+        return error_set_errno(err, ERR_IO, "job directory %s: lock", guard->made);
+    return 0;
+}
+
+int guard_open(struct guard_options *guard, struct error *err)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    guard->lock = -1;
+    snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
+    if (kill(guard->owner, 0) && errno == ESRCH)
+        return error_set(err, ERR_NOINPUT, "there is no process %ld", (long)guard->owner);
+    if (!guard->folder)
+        return 0;
+    if (guard->temporary ? !mkdtemp(guard->made) : mkdir(guard->made, 0700) && errno != EEXIST)
+        return error_set_errno(err, ERR_IO, "job directory %s", guard->folder);
+    int folder = open(guard->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_IO, "job directory %s",
+                               guard->made);
+    int code = take_lock(guard, folder, err);
+    close(folder);
+    return code;
+}
+
+/* ---- the end ---- */
+
+static bool is_owner(void *context, pid_t pid, const char *mark)
+{
+    const struct guard_options *guard = context;
+    (void)mark;
+    return pid == guard->owner || pid == getpid();
+}
+
+static void kill_all(const struct guard_options *guard, double grace)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "%ld.", (long)guard->owner);
+    for (int i = 0; i < (grace + KILL_SECONDS) * 20; i++) {
+        if (!marks_kill(prefix, i < grace * 20 ? 0 : SIGKILL, is_owner, (void *)guard))
+            return;
+        nanosleep(&look_again, NULL);
+    }
+}
+
+static void clean_up(const struct guard_options *guard)
+{
+    char *shell[] = {"sh", "-c", (char *)guard->cleanup, "sh", (char *)guard->made, NULL};
+    char *rm[] = {"rm", "-rf", "--", (char *)guard->made, NULL};
+    char **words = guard->temporary ? rm : shell;
+    if (!guard->temporary && !guard->cleanup)
+        return;
+    pid_t pid = fork();
+    if (!pid) {
+        execvp(words[0], words);
+        _exit(127);
+    }
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+}
+
+/* Nobody waits for the end of a pipe that the guard has inherited. */
+static void let_go(int lock, int owner)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(null, fd);
+    for (int fd = 3; fd < 1024; fd++)
+        if (fd != lock && fd != owner)
+            close(fd);
+}
+
+void guard_run(const struct guard_options *guard)
+{
+    sigset_t all;
+    int owner = pidfd_open(guard->owner, 0);
+    setsid();
+    let_go(guard->lock, owner);
+    sigemptyset(&all);
+    sigaddset(&all, SIGUSR1);
+    struct pollfd wait[2] = {{.fd = owner, .events = POLLIN},
+                             {.fd = signalfd(-1, &all, SFD_CLOEXEC), .events = POLLIN}};
+    while (owner >= 0 && poll(wait, 2, -1) < 0 && errno == EINTR)
+        ;
+    for (int n = 1; n < NSIG; n++)
+        signal(n, SIG_IGN); /* but SIGKILL and SIGSTOP; what came meanwhile is forgotten */
+    signal(SIGCHLD, SIG_DFL);
+    sigfillset(&all);
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+    kill_all(guard, wait[1].revents ? 0 : GRACE_SECONDS);
+    clean_up(guard);
+    if (guard->lock >= 0 && ftruncate(guard->lock, 0))
+        return; /* it still names who is gone */
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A process that outlives another one, its owner: it holds the lock of a job's folder for it and,
+ * when the owner has ended, however it did, kills what the owner has left behind, removes what is
+ * to be removed, and ends.
+ *
+ * What belongs to an owner is known by a word in its environment, TF_SUPERVISED=PID.NAME.
+ */
+#ifndef TF_PS_GUARD_H
+#define TF_PS_GUARD_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define MARK_NAME "TF_SUPERVISED"
+
+struct guard_options {
+    pid_t owner;
+    const char *folder;  /* NULL: none; made if it is missing */
+    bool temporary;      /* `folder` is a template of mkdtemp, which is made and goes at the end */
+    const char *cleanup; /* a shell's line, run at the end with the folder as $1; may be NULL */
+    char made[4096];     /* set: the folder */
+    int lock;            /* set: a descriptor that holds the folder's lock, or -1 */
+};
+
+/* Makes the folder and locks it, and blocks all signals. ERR_RETRY naming who has it; ERR_IO; ERR_NOINPUT: there is no
+ * owner. */
+int guard_open(struct guard_options *guard, struct error *err);
+
+/* Waits until the owner has ended, or sends SIGUSR1 because all is over; then tidies up. Closes all
+ * other descriptors. Other signals are ignored. */
+void guard_run(const struct guard_options *guard);
+
+/* Sends a signal to all processes whose mark begins with `prefix` and for which `spares` (may be
+ * NULL) is false. How many there were. */
+int marks_kill(const char *prefix, int signal,
+               bool (*spares)(void *context, pid_t pid, const char *mark), void *context);
+
+#endif

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154
+#
+# Until tf-run becomes tf-supervise: the guard, which locks the job's directory and tidies up when
+# this process, or what it becomes, has ended; and what a signal does before that.
+
+hold_job() {
+    [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
+    job=$opt_job
+    [ -z "$job" ] || mkdir -p "$job" || exit 74
+    if [ -n "$opt_dry_run" ]; then
+        [ -n "$job" ] || job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
+        return
+    fi
+    trap 'leave 130' INT
+    trap 'leave 143' TERM
+    trap 'leave 129' HUP
+    if [ -n "$job" ]; then
+        set -- --job "$job" --cleanup 'tf-ps end --job "$1"'
+    else
+        set -- --job "${TMPDIR:-/tmp}/tf-run.XXXXXX" --temporary
+    fi
+    held=$(tf-supervise --guard $$ --detach "$@" 2>&1) || die $? "${held#*: }"
+    guard=${held%% *} job=${held#* }
+    TF_SUPERVISED=$$.run # by this the guard knows what is ours
+    export TF_SUPERVISED
+}
+
+# Ends tf-run and what it has started so far. A second signal ends the wait.
+leave() {
+    trap 'exit "$1"' INT TERM HUP
+    unset TF_SUPERVISED
+    [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null
+    while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do sleep 0.05; done
+    exit "$1"
+}
+
+ask_job() {
+    [ -n "$opt_job" ] || die 64 "$verb: which job? --job DIR"
+    exec tf-supervise "--$verb" --job "$opt_job"
+}

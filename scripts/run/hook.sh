@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What tf-supervise runs between the phases of a job: hook.sh restart|broken|stop|end|over JOB. It
+# is told JOB_TASK, JOB_STEP, JOB_WHY and JOB_SAVED, docs/supervise.md.
+# shellcheck disable=SC2154  # of run.options
+set -u
+job=$2
+# shellcheck source=/dev/null
+. "$job/run.options"
+
+# Tasks that start again listen where they were told to, or where the system lets them now: a port
+# that it chose before may be somebody else's.
+forget_ports() {
+    (
+        umask 077
+        flock 5 # others may be publishing theirs
+        awk -v again=" $* " '
+            NR == FNR { given[$2] = $3; next }
+            $1 == "task" && index(again, " " $2 " ") { $3 = given[$2] }
+            { print }' "$job/run.cluster" "$job/cluster" >"$job/cluster.new" &&
+            mv "$job/cluster.new" "$job/cluster"
+    ) 5<"$job"
+}
+
+newest_step() {
+    [ -n "$save" ] || return
+    tf-ckpt list --json "$save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
+}
+
+# A lost shard, or any loss without shards, takes everything back to the newest checkpoint.
+say_where() {
+    newest=$(newest_step)
+    if [ -n "$newest" ]; then
+        repeat=$((JOB_STEP - newest))
+        [ "$repeat" -ge 0 ] || repeat=0
+        echo "restored from ${save%/}@$newest, $repeat steps to repeat"
+    else
+        echo "nothing was saved: all $JOB_STEP steps to repeat"
+    fi
+    echo "step ${newest:-0}"
+}
+
+save_now() {
+    tf-ps save "$save" --job "$job" --timeout "$timeout"
+}
+
+# Shards do that themselves.
+forget_old() {
+    [ -n "$keep" ] && [ -z "$shards" ] && [ -e "$save/data.mdb" ] || return
+    tf-ckpt forget "$save" --keep-last "$keep" --lock-wait 60s -q &&
+        tf-ckpt prune "$save" --lock-wait 60s -q
+}
+
+# Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND
+# WAITED PUSHED LATE DROPPED DUPLICATE SEEN
+print_table() {
+    [ -e "$job/counters" ] || : >"$job/counters"
+    awk '
+        function row(task, pid, steps, counted, late, restarts, how) {
+            printf "%-10s %-7s %-6s %-8s %-5s %-9s %s\n", task, pid, steps, counted, late, restarts, how
+        }
+        BEGIN { row("TASK", "PID", "STEPS", "COUNTED", "LATE", "RESTARTS", "ENDED") }
+        FILENAME != "-" {
+            if (FNR == 1) for (i = 1; i <= NF; i++) at[$i] = i
+            steps[$1] = $at["PUSHED"]; counted[$1] = $at["CLOCK"]; late[$1] = $at["LATE"]
+            next
+        }
+        {
+            how = $0; sub(/^[^ ]+ [^ ]+ [^ ]+ /, "", how)
+            if ($1 in steps) row($1, $2, steps[$1], counted[$1], late[$1], $3, how)
+            else row($1, $2, "-", "-", "-", $3, how)
+        }' "$job/counters" -
+}
+
+case $1 in
+restart)
+    if [ "$JOB_TASK" = all ]; then
+        # shellcheck disable=SC2086
+        forget_ports $tasks
+        say_where
+    else
+        forget_ports "$JOB_TASK"
+    fi
+    ;;
+broken)
+    # Shards that lost each other within an update have half of it in their variables: the workers'
+    # next incarnations would fail, too.
+    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null |
+        grep -q '"failed":"[^"]'
+    ;;
+stop) save_now ;;
+end)
+    tf-ps stats --by worker --job "$job" --timeout 5s >"$job/counters" 2>/dev/null
+    [ -z "$save" ] || [ -n "$JOB_SAVED" ] || [ "$JOB_WHY" = FAIL ] || save_now
+    ;;
+over)
+    forget_old
+    [ -n "$quiet" ] || print_table
+    rm -f "$job/counters" "$job/run.options" "$job/run.cluster"
+    ;;
+esac

@@ -19,8 +19,8 @@ code=\$?
 [ \$code != 255 ] || [ \"\$($there)\" = \"\$before\" ] || code=69
 exit \$code"
     entry feed "echo \$JOB_START
-for file in key cluster parts.tfg; do
-    wc -c <$(quote "$job")/\$file && cat $(quote "$job")/\$file || exit 66
+for file in $(quote "$job/key" "$job/cluster" "$job/parts.tfg"); do
+    wc -c <\"\$file\" && cat \"\$file\" || exit 66
 done
 $(by_start "$1" '$job' print_there)
 echo $(case $1 in worker:*) [ -z "$feed" ] || quote "$(feed_of "$1")" ;; esac)"

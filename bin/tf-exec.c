@@ -25,14 +25,16 @@
 
 static const char *graph_path, *trace_path;
 static struct option_list runs, fetches, feed_options;
-static int64_t steps = INT64_MIN, seed, threads; /* steps: as many as there are feed records */
+static int64_t steps = INT64_MIN; /* as many as there are feed records */
+static int64_t seed, threads, fetch_every = 1;
 static double grace = 5;
-static bool dump_plan, check, deterministic;
+static bool dump_plan, check, deterministic, needs;
 
 static const struct option_row rows[] = {
     {'g', "graph", OPTION_TEXT, &graph_path, "FILE", "the graph, if stdin carries something else"},
     {0, "run", OPTION_LIST, &runs, "ENTRY", "entry points (or nodes) to run in each step"},
     {0, "fetch", OPTION_LIST, &fetches, "NAME", "tensors to write in each step"},
+    {0, "fetch-every", OPTION_INT, &fetch_every, "N", "write them after every N steps only"},
     {0, "feed", OPTION_REPEAT, &feed_options, "FILE|NAME=VALUE",
      "feed records, a step each (-: stdin); or one tensor for all steps, a .npy or a literal"},
     {'n', "steps", OPTION_INT, &steps, "N",
@@ -45,6 +47,8 @@ static const struct option_row rows[] = {
     {0, "grace", OPTION_SECONDS, &grace, "TIME",
      "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
     {0, "check", OPTION_FLAG, &check, NULL, "stop at the first value that is NaN or infinite"},
+    {0, "needs", OPTION_FLAG, &needs, NULL,
+     "print the names of what a step is to be fed; run nothing"},
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
      "write the plan of the first step; run nothing"},
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
@@ -159,6 +163,17 @@ static int make_request(struct execution *job, struct error *err)
     return 0;
 }
 
+static int print_needs(struct execution *job, struct error *err)
+{
+    const struct driver *driver = &job->driver;
+    FILE *out;
+    if (tool_open_text(job->tool, &out, err))
+        return err->code;
+    for (size_t i = 0; i < driver->needs.n; i++)
+        fprintf(out, "%s\n", graph_node(driver->graph, driver->needs.items[i])->name);
+    return 0;
+}
+
 /* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
  * graph, the step needs something and no option feeds it. */
 static int open_feeds(struct execution *job, struct error *err)
@@ -189,6 +204,8 @@ static int check_numbers(struct error *err)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
     if (steps != INT64_MIN && steps < 0)
         return error_set(err, ERR_USAGE, "--steps %" PRId64 " makes no sense", steps);
+    if (fetch_every < 1)
+        return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 " makes no sense", fetch_every);
     if (!(grace > 0 && grace < 1e9))
         return error_set(err, ERR_USAGE, "--grace %gs makes no sense", grace);
     return 0;
@@ -384,8 +401,9 @@ static int set_up(struct execution *job, struct error *err)
         code = read_graph(job, err);
     if (!code)
         code = make_request(job, err);
-    if (!code)
-        code = open_feeds(job, err);
+    if (code || needs)
+        return code ? code : print_needs(job, err);
+    code = open_feeds(job, err);
     if (!code && !dump_plan)
         code = saving_check(&job->saving, has_all_variables(job), err);
     if (!code)
@@ -415,11 +433,13 @@ static int open_writer(struct execution *job, struct error *err)
     if (!fetched && !dump_plan && !tool_output && !piped)
         return 0;
     int code = tool_open_writer(job->tool,
-                                fetched                           ? expected
+                                fetched && fetch_every == 1       ? expected
+                                : fetched                         ? -1
                                 : dump_plan && job->joined.is_cut ? -1
                                                                   : dump_plan,
                                 err);
     job->driver.writer = job->tool->writer;
+    job->driver.write_every = fetch_every;
     return code;
 }
 
@@ -572,9 +592,9 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         return code ? code : serve_drivers(tool, err);
     job.saving = (struct saving){.tool = tool, .driver = &job.driver};
     code = set_up(&job, err);
-    if (!code && !dump_plan && writes(&job))
+    if (!code && !dump_plan && !needs && writes(&job))
         code = saving_open(&job.saving, err);
-    if (!code) {
+    if (!code && !needs) {
         job.is_set_up = true;
         job.first = job.driver.step;
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
@@ -585,7 +605,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         code == ERR_CANCELLED && !cancelled && !job.in_step; /* while it waited for feeds */
     if (cancelled || (code && !asked && job.driver.step))
         add_advice(&job, err);
-    if (!code || asked)
+    if ((!code || asked) && !needs)
         code = end(&job, code, err);
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())

@@ -152,6 +152,12 @@ static struct session_call make_call(const struct driver *driver)
                                  .n_targets = (int)driver->request.targets.n};
 }
 
+static bool is_written(const struct driver *driver)
+{
+    int64_t every = driver->write_every > 1 ? driver->write_every : 1;
+    return driver->request.fetches.n && driver->writer && driver->step % every == 0;
+}
+
 static int write_fetches(struct driver *driver, struct tensor *values, struct error *err)
 {
     int n = (int)driver->request.fetches.n;
@@ -178,7 +184,7 @@ int driver_run_step(struct driver *driver, struct error *err)
         trace_step(driver->trace, driver->step, start, time_now_ns());
         code = trace_flush(driver->trace, driver->trace_writer, err);
     }
-    if (!code && driver->request.fetches.n && driver->writer)
+    if (!code && is_written(driver))
         code = write_fetches(driver, values, err);
     for (size_t i = 0; i < driver->request.fetches.n; i++) {
         if (!code && driver->fetched)

@@ -24,6 +24,7 @@ struct driver {
     uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */
+    int64_t write_every;               /* steps from one that is written to the next; 0 is 1 */
     /* Called after a step with each of its fetches; NULL: nobody wants to know. */
     void (*fetched)(void *context, const char *name, const struct tensor *value);
     void *fetched_context;

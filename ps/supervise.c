@@ -289,7 +289,7 @@ void advance(struct supervisor *s)
 {
     double now = time_now();
     for (size_t i = 0; i < s->tasks.n; i++) {
-        task_tick(s->tasks.items[i], now);
+        task_tick(s, s->tasks.items[i], now);
         look_at_silent(s, s->tasks.items[i], now);
     }
     if (s->phase == PHASE_RUN || s->phase == PHASE_END)

@@ -46,10 +46,13 @@ static const struct text_word job_texts[] = {
     {"over", offsetof(struct supervisor, hooks[HOOK_OVER])},
     {0}};
 
-static const struct text_word task_texts[] = {
-    {"command", offsetof(struct task, command)},     {"feed", offsetof(struct task, feed)},
-    {"host", offsetof(struct task, host)},       {"output", offsetof(struct task, output)},
-    {"errors", offsetof(struct task, errors)},   {0}};
+static const struct text_word task_texts[] = {{"command", offsetof(struct task, command)},
+                                              {"feed", offsetof(struct task, feed)},
+                                              {"host", offsetof(struct task, host)},
+                                              {"output", offsetof(struct task, output)},
+                                              {"errors", offsetof(struct task, errors)},
+                                              {"repeats", offsetof(struct task, repeats)},
+                                              {0}};
 
 static bool take_text(const struct text_word *words, void *object, const char *word,
                       const char *value)

@@ -42,7 +42,7 @@ struct process {
 
 struct task {
     /* As the file says. */
-    char *name, *command, *feed, *host, *output, *errors;
+    char *name, *command, *feed, *host, *output, *errors, *repeats;
     enum restart_policy policy;
     bool service, hold;
     int ends[ENDS_MAX], n_ends, absent;
@@ -56,6 +56,7 @@ struct task {
     bool done, died, ready, told_to_end, absent_now;
     int code;                             /* of the last end, as a shell has it */
     double died_at, start_at, asked;      /* 0: not */
+    off_t repeated;                       /* bytes of its stderr that were looked at */
     double unheard_at;                    /* when a silence is looked at again */
     char why[128], ended[64], told[1152]; /* why it was killed; how it ended; what it waits for */
 };
@@ -133,7 +134,7 @@ void task_kill(struct task *task);
 void task_ended(struct supervisor *s, struct task *task, int status);
 void feeder_ended(struct supervisor *s, struct task *task, int status);
 bool task_is_busy(const struct task *task);
-void task_tick(struct task *task, double now);
+void task_tick(struct supervisor *s, struct task *task, double now);
 void task_cause(const struct task *task, char *text, size_t n);
 void task_last_lines(const struct task *task, int n, struct str *lines);
 

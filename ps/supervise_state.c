@@ -156,9 +156,11 @@ int state_open(struct supervisor *s, struct error *err)
         error_set_errno(err, ERR_IO, "%s/" SOCKET_NAME, s->folder);
     if (folder >= 0)
         close(folder);
-    if (!err->code)
-        s->control = loop_watch_new(s->loop, s->control_fd, on_question, s);
-    return err->code;
+    if (err->code)
+        return err->code;
+    s->control = loop_watch_new(s->loop, s->control_fd, on_question, s);
+    state_write(s); /* what stands there is another job's */
+    return 0;
 }
 
 void state_close(struct supervisor *s)

@@ -76,9 +76,12 @@ void task_start(struct supervisor *s, struct task *task)
 {
     char start[32];
     int input = -1;
+    struct stat status;
     snprintf(start, sizeof start, "JOB_START=%d", task->starts);
     if (task->output)
         keep_output(task);
+    if (!task->starts && task->errors && !stat(task->errors, &status))
+        task->repeated = status.st_size; /* an earlier job's */
     int output = open_for(task->output, O_TRUNC), errors = open_for(task->errors, O_APPEND);
     struct spawn spawn = {.line = task->command,
                           .kind = task->name,
@@ -147,12 +150,6 @@ void task_kill(struct task *task)
     process_signal(&task->feeder, SIGKILL);
     if (task->feeder.pid)
         task->feeder.kill_at = time_now();
-}
-
-void task_tick(struct task *task, double now)
-{
-    if (task->feeder.pid && task->feeder.kill_at && now >= task->feeder.kill_at)
-        process_signal(&task->feeder, SIGKILL);
 }
 
 static bool was_killed(int status)
@@ -299,4 +296,34 @@ void task_cause(const struct task *task, char *text, size_t n)
         last_words(task, words, sizeof words);
         snprintf(text, n, "ended with exit %d (%s)", task->code, words);
     }
+}
+
+/* ---- what the user is to hear at once ---- */
+
+/* Whole lines of its stderr that have been written since, and hold the text of `repeats`. */
+static void repeat_lines(struct supervisor *s, struct task *task)
+{
+    char bytes[TAIL_BYTES + 1], *line = bytes, *end;
+    struct stat status;
+    if (stat(task->errors, &status) || status.st_size <= task->repeated)
+        return;
+    int fd = open(task->errors, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? pread(fd, bytes, TAIL_BYTES, task->repeated) : 0;
+    if (fd >= 0)
+        close(fd);
+    bytes[n > 0 ? n : 0] = '\0';
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        if (strstr(line, task->repeats))
+            say(s, "%s: %s", task->name, strstr(line, task->repeats));
+    }
+    task->repeated += n == TAIL_BYTES && line == bytes ? n : line - bytes;
+}
+
+void task_tick(struct supervisor *s, struct task *task, double now)
+{
+    if (task->feeder.pid && task->feeder.kill_at && now >= task->feeder.kill_at)
+        process_signal(&task->feeder, SIGKILL);
+    if (task->repeats && task->errors)
+        repeat_lines(s, task);
 }

@@ -158,10 +158,23 @@ static bool never(void *context)
     return watch->options.ends && watch->options.ends(watch->options.context);
 }
 
+/* When the watch itself stood still, nobody was silent for as long as that. */
+static void forgive_own_silence(struct watch *watch)
+{
+    double now = time_now(), missed = now - watch->looked;
+    if (watch->looked > 0 && missed > 5 * WATCH_LOOK_SECONDS) {
+        for (size_t i = 0; i < watch->tasks.n; i++)
+            watch->tasks.items[i]->heard += missed;
+        watch->answered += missed;
+    }
+    watch->looked = now;
+}
+
 /* Lets links move, then says who began or ceased to answer meanwhile. */
 static void let_links_move(struct watch *watch)
 {
     size_t n = watch->tasks.n;
+    forgive_own_silence(watch);
     double *before = mem_array(n + 1, sizeof *before);
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;

@@ -39,6 +39,7 @@ struct watch {
     struct tail tail; /* of worker 0 */
     struct watch_state state;
     double answered; /* when a shard last did */
+    double looked;   /* when the links last moved */
     double said;     /* the last step line */
     int64_t said_step;
     bool anyone; /* some process was there */

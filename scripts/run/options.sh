@@ -14,6 +14,7 @@ accumulate|N|a worker's gradients are summed over N steps before they are pushed
 compress|TYPE|bf16 or fp16: gradients cross in 16 bits
 run|ENTRY|what a worker runs in each step (train)
 fetch|A,B|tensors that workers write in each step, to JOB/worker-N.rec
+fetch-every|N|write them after every N steps only: worker-N.rec of a long job grows
 steps|N|steps of each worker (until its feed ends)
 seed|N|seed of the random ops (0)
 save|DIR/|a store for checkpoints, see tf-ckpt

@@ -64,6 +64,7 @@ command_of() {
         common_words "$2" "$1"
         quote --run "$opt_run" --threads "$threads"
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
+        [ -z "$opt_fetch_every" ] || quote --fetch-every "$opt_fetch_every"
         [ -z "$opt_steps" ] || quote --steps "$opt_steps"
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
         ! worker_saves "$1" || saving_words "$3"
@@ -95,9 +96,15 @@ feed_of() {
     printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "${1#worker:}" "$n_workers" "$feed"
 }
 
-# The feed command is there, where it is to run here.
+# What a step is to be fed comes from a feed command, and that is there, where it is to run here.
 check_feed() {
-    [ -n "$feed_program" ] || return 0
+    if [ -z "$feed_program" ]; then
+        [ "$opt_steps" != 0 ] || return 0
+        needs=$(tf-exec -g "$job/parts.tfg" --run "$opt_run" --needs </dev/null) || leave $?
+        [ -z "$needs" ] || die 64 "$opt_run is to be fed" \
+            "$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g'); name the command that does: -- ./feed"
+        return
+    fi
     for task in $workers; do
         host_of "$task"
         [ -z "$host" ] || continue
@@ -163,8 +170,11 @@ write_task() {
     file=$job/${1%:*}-${1#*:}
     printf '%s\n' '' "task $1" "output $file.rec" "errors $file.err" 'ends 64 65 66 70 77 78'
     case $1 in
-    ps:*) printf '%s\n' service 'restart all' ;;
-    *) [ -n "$shards" ] && echo 'restart alone' || echo 'restart all' ;;
+    ps:*) printf '%s\n' service 'restart all' 'repeats no checkpoint: ' ;;
+    *)
+        echo 'repeats not saved: '
+        [ -n "$shards" ] && echo 'restart alone' || echo 'restart all'
+        ;;
     esac
     host_of "$1"
     if [ -n "$host" ]; then

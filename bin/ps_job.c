@@ -2,10 +2,13 @@
 #include "bin/ps_job.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "cli/progress.h"
+#include "ps/supervise.h"
 #include "ps/watch.h"
 
 static int check_job(struct error *err)
@@ -84,4 +87,17 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
     bool shown = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) && !tool->quiet;
     progress_start(&watching.progress, shown, stderr, "step", 0, -1);
     return watch_job(&options, err);
+}
+
+void ps_warn_of_supervisor(const struct tool *tool)
+{
+    struct error ignored = ERROR_INIT;
+    char *answer = NULL;
+    if (cluster_options.job && !supervise_ask(cluster_options.job, "status", &answer, &ignored) &&
+        !strstr(answer, "\"state\":\"over\""))
+        tool_say(tool,
+                 "tf-run supervises this job and will start again what is stopped; "
+                 "tf-run stop --job %s ends the job",
+                 cluster_options.job);
+    mem_free(answer);
 }

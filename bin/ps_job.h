@@ -13,4 +13,7 @@ int ps_init(struct tool *tool, char **operands, struct error *err);
 int ps_end(struct tool *tool, char **operands, struct error *err);
 int ps_watch(struct tool *tool, char **operands, struct error *err);
 
+/* Says so if tf-run runs the job: what it watches over does not stay stopped. */
+void ps_warn_of_supervisor(const struct tool *tool);
+
 #endif

@@ -7,12 +7,10 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/ps_job.h"
 #include "ops/ops.h"
 #include "ps/shard.h"
-#include "ps/supervise.h"
 #include "ps/verbs.h"
 #include "show/shards.h"
 #include "wire/npy.h"
@@ -364,24 +362,10 @@ static int restore(struct tool *tool, struct client *client, char **operands, st
     return code;
 }
 
-/* What tf-run watches over does not stay stopped. */
-static void warn_of_supervisor(const struct tool *tool)
-{
-    struct error ignored = ERROR_INIT;
-    char *answer = NULL;
-    if (cluster_options.job && !supervise_ask(cluster_options.job, "status", &answer, &ignored) &&
-        !strstr(answer, "\"state\":\"over\""))
-        tool_say(tool,
-                 "tf-run supervises this job and will start again what is stopped; "
-                 "tf-run stop --job %s ends the job",
-                 cluster_options.job);
-    mem_free(answer);
-}
-
 static int stop(struct tool *tool, struct client *client, char **operands, struct error *err)
 {
-    warn_of_supervisor(tool);
-    (void)tool, (void)operands;
+    (void)operands;
+    ps_warn_of_supervisor(tool);
     return verbs_stop(client, err);
 }
 

@@ -6,16 +6,13 @@
  */
 #include "ps/supervise.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -27,7 +24,7 @@
     1.0                    /* of one sender, to the process and to its group, as timeout(1)        \
                             */
 #define KILLED_SECONDS 5.0 /* what does not end by then cannot be killed */
-#define GUARD_MILLISECONDS 15000
+#define END_TRIES 3        /* of a hook that is killed, not by us */
 
 void say(struct supervisor *s, const char *format, ...)
 {
@@ -145,7 +142,9 @@ void hook_ended(struct supervisor *s, int status)
         s->saved = !status;
         tell_workers(s);
     } else if (s->hook_kind == HOOK_END && s->phase == PHASE_END) {
-        if (!status || s->why) /* a loss that is settled now takes all back instead */
+        if (status > 128 && !s->why && s->end_tries++ < END_TRIES && run_hook(s, HOOK_END, NULL))
+            ;                       /* somebody killed it */
+        else if (!status || s->why) /* a loss that is settled now takes all back instead */
             close_services(s);
         else if (all_services_run(s)) {
             s->result = status;
@@ -257,6 +256,7 @@ static void start_due(struct supervisor *s)
 static void begin_end(struct supervisor *s)
 {
     s->phase = PHASE_END;
+    s->end_tries = 0;
     s->options.progress_ends(s->options.context);
     if (!all_services_run(s) || !run_hook(s, HOOK_END, NULL))
         close_services(s);
@@ -269,20 +269,6 @@ static void begin_over(struct supervisor *s)
     s->options.progress_ends(s->options.context);
     if (s->killed_at || !run_hook(s, HOOK_OVER, NULL))
         s->phase = PHASE_GONE;
-}
-
-static void look_at_guard(struct supervisor *s)
-{
-    bool is_gone = !s->guard.pid;
-    if (s->guard.pid && !s->guard_is_child) {
-        int fd = pidfd_open(s->guard.pid, 0);
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        is_gone = fd < 0 || poll(&wait, 1, 0) > 0;
-        if (fd >= 0)
-            close(fd);
-    }
-    if (is_gone && time_now() > s->guard.since + 1)
-        spawn_guard(s);
 }
 
 void advance(struct supervisor *s)
@@ -357,18 +343,6 @@ static int open_all(struct supervisor *s, struct error *err)
     s->signals = loop_watch_new(s->loop, s->signal_fd, on_signal, s);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     return state_open(s, err);
-}
-
-/* It waits for nobody else: its work is the last that is to be seen. */
-static void release_guard(struct supervisor *s)
-{
-    int fd = s->guard.pid ? pidfd_open(s->guard.pid, 0) : -1;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    if (fd < 0)
-        return;
-    pidfd_send_signal(fd, SIGUSR1, NULL, 0);
-    poll(&wait, 1, GUARD_MILLISECONDS);
-    close(fd);
 }
 
 static void close_all(struct supervisor *s)

@@ -4,9 +4,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +17,8 @@
 #include "ps/guard.h"
 #include "ps/supervise_private.h"
 
-#define LIFELINE 8 /* the descriptor that tasks get it as */
+#define GUARD_MILLISECONDS 15000 /* for its work at the end */
+#define LIFELINE 8               /* the descriptor that tasks get it as */
 
 extern char **environ;
 
@@ -122,6 +125,33 @@ void spawn_guard(struct supervisor *s)
     s->guard.pid = pid > 0 ? pid : 0;
     s->guard.since = time_now();
     s->guard_is_child = true;
+}
+
+/* One that tf-run has started is nobody's child. */
+void look_at_guard(struct supervisor *s)
+{
+    bool is_gone = !s->guard.pid;
+    if (s->guard.pid && !s->guard_is_child) {
+        int fd = pidfd_open(s->guard.pid, 0);
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        is_gone = fd < 0 || poll(&wait, 1, 0) > 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    if (is_gone && time_now() > s->guard.since + 1)
+        spawn_guard(s);
+}
+
+/* It waits for nobody else: its work is the last that is to be seen. */
+void release_guard(struct supervisor *s)
+{
+    int fd = s->guard.pid ? pidfd_open(s->guard.pid, 0) : -1;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    if (fd < 0)
+        return;
+    pidfd_send_signal(fd, SIGUSR1, NULL, 0);
+    poll(&wait, 1, GUARD_MILLISECONDS);
+    close(fd);
 }
 
 /* ---- ending ---- */

@@ -56,7 +56,7 @@ struct task {
     bool done, died, ready, told_to_end, absent_now;
     int code;                             /* of the last end, as a shell has it */
     double died_at, start_at, asked;      /* 0: not */
-    off_t repeated;                       /* bytes of its stderr that were looked at */
+    off_t repeated;                       /* bytes of `errors` that were looked at */
     double unheard_at;                    /* when a silence is looked at again */
     char why[128], ended[64], told[1152]; /* why it was killed; how it ended; what it waits for */
 };
@@ -97,6 +97,7 @@ struct supervisor {
     double stopped_at, killed_at;
     pid_t stopped_by;
     bool saved;
+    int end_tries;        /* of the hook `end` */
     struct task *culprit; /* of a reset */
     char lost[1536];
     VEC(double) restarts;
@@ -125,6 +126,8 @@ struct spawn {
 int spawn_shell(struct supervisor *s, struct process *process, const struct spawn *spawn);
 void process_signal(const struct process *process, int signal); /* its group */
 void spawn_guard(struct supervisor *s);
+void look_at_guard(struct supervisor *s);
+void release_guard(struct supervisor *s);
 void reap(struct supervisor *s);
 
 /* supervise_task.c: one task. */

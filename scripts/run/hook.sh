@@ -58,7 +58,8 @@ print_table() {
     [ -e "$job/counters" ] || : >"$job/counters"
     awk '
         function row(task, pid, steps, counted, late, restarts, how) {
-            printf "%-10s %-7s %-6s %-8s %-5s %-9s %s\n", task, pid, steps, counted, late, restarts, how
+            printf "%-10s %-7s %-6s %-8s %-5s %-9s %s\n",
+                task, pid, steps, counted, late, restarts, how
         }
         BEGIN { row("TASK", "PID", "STEPS", "COUNTED", "LATE", "RESTARTS", "ENDED") }
         FILENAME != "-" {

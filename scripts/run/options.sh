@@ -28,7 +28,7 @@ key-file|FILE|the key of the cluster, for TCP (one is made for the job)
 no-key||TCP without a key, on loopback only
 threads|N|threads of each worker (cores over workers)
 deterministic||the same bits whatever the number of threads
-max-restarts|N[/TIME]|how often what died is started again, in all or in such a time (5)
+max-restarts|N[/TIME]|how often what died is started again, or how often in a time (5)
 lease|TIME|how long a task may be silent (3s)
 timeout|TIME|how long to wait for tasks, and for what others have to send (30s)
 dry-run||print the commands instead of running them
@@ -78,13 +78,14 @@ print_help() {
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'INT and TERM, and tf-run stop, end the job, after a checkpoint if there is --save; two kill it.'
+    echo 'INT, TERM and stop end the job, after a checkpoint if there is --save; two kill it.'
 }
 
 print_man() {
     printf '.TH TF-RUN 1 "" "tf-tools" "User Commands"\n'
     printf '.SH NAME\ntf-run \\- runs a distributed training job\n'
-    printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n.br\n.B tf-run\nstatus|stop \\-\\-job DIR\n'
+    printf '.SH SYNOPSIS\n.B tf-run\n[OPTION]... [GRAPH] [\\-\\- FEED COMMAND...]\n'
+    printf '.br\n.B tf-run\nstatus|stop \\-\\-job DIR\n'
     printf '.SH DESCRIPTION\n'
     description
     printf '.SH OPTIONS\n'

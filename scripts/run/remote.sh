@@ -13,8 +13,9 @@ write_remote() {
     entry host "$host"
     echo hold
     echo 'absent 255'
+    remote=$(quote "exec sh -c $(quote "$(agent_command "$1")")")
     entry command "before=\$($there)
-ssh \${TF_SSH_OPTIONS:-} -o BatchMode=yes $host $(quote "exec sh -c $(quote "$(agent_command "$1")")")
+ssh \${TF_SSH_OPTIONS:-} -o BatchMode=yes $host $remote
 code=\$?
 [ \$code != 255 ] || [ \"\$($there)\" = \"\$before\" ] || code=69
 exit \$code"

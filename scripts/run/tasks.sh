@@ -101,8 +101,9 @@ check_feed() {
     if [ -z "$feed_program" ]; then
         [ "$opt_steps" != 0 ] || return 0
         needs=$(tf-exec -g "$job/parts.tfg" --run "$opt_run" --needs </dev/null) || leave $?
-        [ -z "$needs" ] || die 64 "$opt_run is to be fed" \
-            "$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g'); name the command that does: -- ./feed"
+        needs=$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g')
+        [ -z "$needs" ] ||
+            die 64 "$opt_run is to be fed $needs; name the command that does: -- ./feed"
         return
     fi
     for task in $workers; do

@@ -47,7 +47,8 @@ filters() {
     local tool
     for tool in "${tools[@]}"; do
         case $tool in
-        tf-graph | tf-data | tf-op | tf-ps | tf-run | tf-supervise | tf-ckpt | tf-import | tf-events) ;;
+        tf-graph | tf-data | tf-op | tf-ps | tf-run | tf-supervise | tf-ckpt | tf-import | \
+            tf-events) ;;
         *) echo "$tool" ;;
         esac
     done

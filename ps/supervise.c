@@ -201,11 +201,11 @@ void ask_to_stop(struct supervisor *s, const char *why, int result, pid_t from)
     if (again)
         return;
     s->stopped_by = from;
+    if (!s->why && s->phase >= PHASE_END && !s->stopped_at) {
+        s->stopped_at = now; /* what it asks for is under way */
+        return;
+    }
     if (s->why || s->phase >= PHASE_END) {
-        if (!s->why && !s->killed_at && s->phase == PHASE_END && s->stopped_at == 0) {
-            s->stopped_at = now; /* what it asks for is under way */
-            return;
-        }
         if (!s->result)
             s->result = result;
         kill_everything(s);

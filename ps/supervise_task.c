@@ -2,6 +2,7 @@
  *
  * One task: its files, its feed command, its beginning and its end.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,6 +95,8 @@ void task_start(struct supervisor *s, struct task *task)
     bool failed = task->feed && start_feeder(s, task, errors, &input);
     spawn.in = input;
     failed = failed || spawn_shell(s, &task->main, &spawn);
+    if (failed)
+        say(s, "%s cannot be started: %s", task->name, strerror(errno));
     const int ours[] = {input, output, errors};
     for (int i = 0; i < 3; i++)
         if (ours[i] >= 0)

@@ -135,28 +135,33 @@ static void close_services(struct supervisor *s)
         task_tell_to_end(s->tasks.items[i]);
 }
 
+/* What it could not do because somebody killed it is done again; what it could not do because a
+ * service has died, when all were taken back. */
+static void end_hook_ended(struct supervisor *s, int status)
+{
+    bool killed = status > 128 && !s->why;
+    if (killed && s->end_tries++ < END_TRIES && run_hook(s, HOOK_END, NULL))
+        return;
+    if (status && !s->why && !all_services_run(s))
+        return;
+    if (!s->why)
+        s->result = status;
+    close_services(s);
+}
+
 void hook_ended(struct supervisor *s, int status)
 {
     char *said = take_what_hook_said(s);
-    if (s->hook_kind == HOOK_STOP && s->phase == PHASE_SAVE) {
+    if (s->hook_kind == HOOK_OVER) {
+        s->phase = PHASE_GONE;
+    } else if (s->hook_kind == HOOK_STOP && s->phase == PHASE_SAVE) {
         s->saved = !status;
         tell_workers(s);
     } else if (s->hook_kind == HOOK_END && s->phase == PHASE_END) {
-        if (status > 128 && !s->why && s->end_tries++ < END_TRIES && run_hook(s, HOOK_END, NULL))
-            ;                       /* somebody killed it */
-        else if (!status || s->why) /* a loss that is settled now takes all back instead */
-            close_services(s);
-        else if (all_services_run(s)) {
-            s->result = status;
-            close_services(s);
-        }
-    } else if (s->hook_kind == HOOK_OVER) {
-        s->phase = PHASE_GONE;
-    } else if (s->why) {
-        /* nothing is started again */
-    } else if (s->hook_kind == HOOK_RESTART) {
+        end_hook_ended(s, status);
+    } else if (s->hook_kind == HOOK_RESTART && !s->why) {
         restart_hook_ended(s, said);
-    } else if (s->hook_kind == HOOK_BROKEN && s->phase == PHASE_RUN) {
+    } else if (s->hook_kind == HOOK_BROKEN && !s->why && s->phase == PHASE_RUN) {
         broken_hook_ended(s, !status);
     }
     mem_free(said);

@@ -89,6 +89,8 @@ void state_write(struct supervisor *s)
     str_printf(&path, "%s/" STATE_NAME, s->folder);
     str_printf(&temporary, "%s/." STATE_NAME, s->folder);
     int fd = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        fchmod(fd, 0644); /* whatever the umask: who may enter the folder may read it */
     if (fd >= 0 && text && write(fd, text, strlen(text)) == (ssize_t)strlen(text))
         rename(temporary.data, path.data);
     if (fd >= 0)

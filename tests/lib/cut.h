@@ -79,12 +79,27 @@ static inline bool cut_is_joined(const struct node *node)
     return false;
 }
 
-/* Each node on one of the devices; what has a variable itself, on the variable's. */
+static inline bool cut_has_resource(const struct graph *graph, const struct node *node)
+{
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].type == RESOURCE)
+            return true;
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge edge = node->inputs[i];
+        if (graph_node(graph, edge.node)->outputs[edge.slot].type == RESOURCE)
+            return true;
+    }
+    return false;
+}
+
+/* Each node on one of the devices; what has a variable itself, on the variable's; all resources on
+ * the first. */
 static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
-        cut_assign(graph, node, (int)(unit_random(&seed) % (uint64_t)n_devices));
+        int device = (int)(unit_random(&seed) % (uint64_t)n_devices);
+        cut_assign(graph, node, cut_has_resource(graph, node) ? 0 : device);
         for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
             const struct node *from = graph_node(graph, node->inputs[k].node);
             if (from->outputs[node->inputs[k].slot].is_ref)

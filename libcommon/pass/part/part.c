@@ -295,14 +295,20 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
 
 /* ---- connecting ---- */
 
+/* What stands for something of the task that made it. */
+static bool must_stay(const struct node *from, const struct node *node, int input)
+{
+    const struct node_output *output = &from->outputs[node->inputs[input].slot];
+    return output->type == RESOURCE || (output->is_ref && part_takes_ref(node, input));
+}
+
 static int connect(struct cutter *c, const struct node *node)
 {
     int part = c->part[node->id];
     struct node *copy = graph_node(part_at(c, part), c->copy[node->id]);
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(c->from, node->inputs[i].node);
-        if (c->part[from->id] != part && from->outputs[node->inputs[i].slot].is_ref &&
-            part_takes_ref(node, i))
+        if (c->part[from->id] != part && must_stay(from, node, i))
             return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
                              node_text(node), from->name, from->assigned);
         copy->inputs[i] = c->part[from->id] == part && !part_takes_ref(node, i)

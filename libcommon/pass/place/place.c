@@ -64,6 +64,16 @@ static void join_references(struct placer *p, const struct node *node)
     }
 }
 
+/* A resource is memory of a task, which no other can use. */
+static void join_resources(struct placer *p, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct node *from = graph_node(p->graph, node->inputs[i].node);
+        if (from->outputs[node->inputs[i].slot].type == RESOURCE)
+            place_join(p, from->id, node->id);
+    }
+}
+
 static void join_classes(struct placer *p, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
@@ -161,6 +171,7 @@ static int decide(struct placer *p)
             return p->err->code;
         find_kernels(p, node);
         join_references(p, node);
+        join_resources(p, node);
         join_classes(p, node);
     }
     if (place_join_near(p))

@@ -2,7 +2,8 @@
  *
  * Placement: every node gets a device that it asked for, as far as it did, together with the nodes
  * that it must share one with, where all of them have a kernel. Nodes share a device that a group
- * of their `_class` attribute names ("loc:@w"), and those that a reference to a variable joins.
+ * of their `_class` attribute names ("loc:@w"), and those that a reference to a variable joins, or
+ * the handle of a resource (a stack, say).
  *
  * Which device of several is chosen: the one a node of the group had before, if it may stay; else
  * one with memory of its own before a CPU; else the first. The same graph and devices give the same

@@ -7,80 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "lib/nest_script.h"
 #include "lib/scripts.h"
 #include "lib/session.h"
-
-#define N_W 3
-
-/* A state of two scalars and a vector, all bounded, goes through random statements. */
-static const char program[] =
-    "local _ = D.seed\n"
-    "local x = Placeholder{dtype = float64, shape = {}, name = 'x'}\n"
-    "local w = Placeholder{dtype = float64, shape = {3}, name = 'w'}\n"
-    "local matrix = Reshape(w, {3, 1}) * Reshape(Sin(w * x), {1, 3})\n"
-    "local left, has_loop = 14, false\n"
-    "local function state(s, change)\n"
-    "  return {a = change.a or s.a, b = change.b or s.b, v = change.v or s.v, n = s.n}\n"
-    "end\n"
-    "local simple = {\n"
-    "  function(s) return {a = Sin(s.a * s.b + 0.3)} end,\n"
-    "  function(s) return {b = Tanh(s.a - s.b)} end,\n"
-    "  function(s) return {a = s.b, b = s.a} end,\n"
-    "  function(s) return {a = Cos(s.b) * 0.5 + s.a * 0.4} end,\n"
-    "  function(s) return {v = Tanh(s.v * s.a + 0.1)} end,\n"
-    "  function(s) return {a = Sum(s.v * s.v, {0}) / 3 - s.b} end,\n"
-    "  function(s) return {v = Sin(s.v) * s.b + w / 4} end,\n"
-    "  function(s) return {b = x * 0.5 + Sin(s.b) * 0.5} end,\n"
-    "  function(s) return {a = Maximum(s.a, s.b * 0.7)} end,\n"
-    "  function(s) return {v = Gather(s.v, {2, 0, 0}) + Gather(s.v, {1, 1, 2}) * 0.3} end,\n"
-    "  function(s) return {v = Tanh(Reshape(MatMul(Reshape(s.v, {1, 3}), matrix), {3}))} end,\n"
-    "  function(s) return {b = Const(0.25, {dtype = float64})} end,\n"
-    "}\n"
-    "local block\n"
-    "local function choice(s, depth)\n"
-    "  local t = {n = s.n}\n"
-    "  local function branch()\n"
-    "    return function() local r = block(s, depth - 1) return r.a, r.b, r.v end\n"
-    "  end\n"
-    "  t.a, t.b, t.v = cond(Less(s.a, s.b), branch(), branch())\n"
-    "  return t\n"
-    "end\n"
-    "local function loop(s, depth)\n"
-    "  has_loop = true\n"
-    "  local limit = s.n and math.random(2) == 1 and s.n or math.random(0, 3)\n"
-    "  local early, use = math.random(3) == 1, math.random(4)\n"
-    "  local parallel = math.random(3) == 1 and 1 or 10\n"
-    "  local _, a, b, v = while_loop(function(i, a)\n"
-    "    local more = Less(i, limit)\n"
-    "    return early and LogicalAnd(more, Less(a, 0.6)) or more\n"
-    "  end, function(i, a, b, v)\n"
-    "    local r = block({a = a, b = b, v = v, n = i}, depth - 1)\n"
-    "    return i + 1, r.a, r.b, r.v\n"
-    "  end, {0, s.a, s.b, s.v}, {parallel_iterations = D.parallel or parallel})\n"
-    "  local all = {a = a, b = b, v = v}\n"
-    "  if use == 1 then all.a = nil elseif use == 2 then all.v = nil end\n"
-    "  return state(s, all)\n"
-    "end\n"
-    "function block(s, depth)\n"
-    "  for i = 1, math.random(3) do\n"
-    "    local kind = math.random(5)\n"
-    "    left = left - 1\n"
-    "    if left < 0 then break end\n"
-    "    if kind == 1 and depth > 0 then s = choice(s, depth)\n"
-    "    elseif kind == 2 and depth > 0 then s = loop(s, depth)\n"
-    "    else s = state(s, simple[math.random(#simple)](s)) end\n"
-    "  end\n"
-    "  return s\n"
-    "end\n"
-    "local s = {a = Sin(x), b = Sum(w, {0}) * 0.2, v = Tanh(w)}\n"
-    "for i = 1, 3 do s = block(s, 3) end\n"
-    "local result = s.a + 0.5 * s.b + Sum(s.v, {0}) + 0.1 * Sin(x) * Sum(Square(w), {0})\n"
-    "y = result + 0\n"
-    "local dx, dw = table.unpack(gradients(y, {x, w}))\n"
-    "gx = dx + 0\n"
-    "gw = dw + 0\n"
-    "gxx = has_loop and ZerosLike(x) or gradients(gx, x) + 0\n"
-    "entry.second = has_loop and {} or {gxx}\n";
 
 struct point {
     double x, w[N_W];
@@ -94,9 +23,9 @@ static struct fixture open(uint64_t seed, int parallel)
     snprintf(seed_text, sizeof seed_text, "seed=%llu", (unsigned long long)seed);
     snprintf(parallel_text, sizeof parallel_text, "parallel=%d", parallel);
     const char *parameters[] = {seed_text, parallel ? parallel_text : NULL, NULL};
-    f.graph = scripts_try(program, parameters, &options, &f.err);
+    f.graph = scripts_try(nest_script, parameters, &options, &f.err);
     if (!f.graph && parallel && strstr(f.err.text, "does not look at")) /* it has no loop */
-        f.graph = scripts_try(program, (const char *[]){seed_text, NULL}, &options, &f.err);
+        f.graph = scripts_try(nest_script, (const char *[]){seed_text, NULL}, &options, &f.err);
     if (!f.graph || graph_check(f.graph, &f.err))
         fail_msg("GRADIENTS_SEED=%llu: %s", (unsigned long long)seed, f.err.text);
     struct session_options session = {

@@ -351,6 +351,9 @@ static void what_cannot_be_cut(void **state)
            "node 'x': has no device; tf-place gives it one");
     refuse(VARIABLE "u = AssignAdd(v, one)" ON(1),
            "node 'u': must be on the device of 'v', /job:localhost/task:0/device:CPU:0");
+    refuse("h = Stack() {elem_type=float32}" ON(0) "x = Const() {dtype=float32, value=3}" ON(
+               1) "p = StackPush(h, x)" ON(1),
+           "node 'p': must be on the device of 'h', /job:localhost/task:0/device:CPU:0");
 }
 
 static void a_part_does_not_run_alone(void **state)

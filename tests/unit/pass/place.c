@@ -19,6 +19,7 @@ static const struct kernel_row rows[] = {
     {.op = "Assign", .device = "CPU"},       {.op = "Variable", .device = "CUDA"},
     {.op = "Assign", .device = "CUDA"},      {.op = "Neg", .device = "CUDA", .types = "T=float32"},
     {.op = "Placeholder", .device = "CUDA"}, {.op = "Abs", .device = "CUDA"},
+    {.op = "Stack", .device = "CPU"},        {.op = "StackPush", .device = "CPU"},
 };
 static const struct kernel_table kernels = {rows, sizeof rows / sizeof *rows};
 
@@ -180,6 +181,9 @@ static void test_conflict_names_the_shortest_chain(void **state)
                 "device: W -> W/slot -> m");
     check_fails(PS0 "," PS1, V " @?/task:0\n" X "u = Assign(v, x) @?/task:1\n",
                 "'v' on /task:0 and 'u' on /task:1 must share a device: v -> u");
+    check_fails(PS0 "," PS1,
+                "h = Stack() {elem_type=float32} @?/task:0\n" X "p = StackPush(h, x) @?/task:1\n",
+                "'h' on /task:0 and 'p' on /task:1 must share a device: h -> p");
 }
 
 static void test_missing_kernels(void **state)

@@ -37,7 +37,10 @@ static void place(struct graph *graph, uint64_t seed)
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
         char name[64];
-        snprintf(name, sizeof name, "/job:%s/device:CPU:0", tasks[unit_random(&seed) % 4]);
+        const char *task = tasks[unit_random(&seed) % 4];
+        if (cut_has_resource(graph, node))
+            task = tasks[0];
+        snprintf(name, sizeof name, "/job:%s/device:CPU:0", task);
         graph_set_assigned(graph, node, name);
         for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
             const struct node *from = graph_node(graph, node->inputs[k].node);

@@ -69,7 +69,7 @@ int containers_get(struct variable_store *store, const char *container, const ch
         code = hold(variable, false, time_now() + seconds, err);
     if (code)
         return code;
-    code = variable_copy_out(variable, value, err);
+    code = variable_get_value(variable, value, err);
     variable_unhold(variable, false);
     return code;
 }

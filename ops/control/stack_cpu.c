@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stacks are resources of the step. Elements share the memory that they were pushed with, if it is
- * counted, else they are copied.
+ * counted, else they are copied; popped they are shared as well.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "base/vec.h"
 #include "exec/device/kernel.h"
@@ -81,6 +79,15 @@ static bool take_last(struct stack *stack, struct tensor *element)
     return any;
 }
 
+static int give(struct kernel_call *call, const struct tensor *element)
+{
+    enum dtype type = call->node->outputs[0].type;
+    if (element->type != type)
+        return kernel_fail(call, "the element is %s, not %s", dtype_name(element->type),
+                           dtype_name(type));
+    return kernel_share_output(call, 0, element) ? KERNEL_DONE : call->err->code;
+}
+
 static int pop_run(struct kernel_call *call)
 {
     struct stack *stack = find_stack(call);
@@ -89,16 +96,9 @@ static int pop_run(struct kernel_call *call)
         return call->err->code;
     if (!take_last(stack, &element))
         return kernel_fail(call, "the stack is empty");
-    struct tensor *out = kernel_alloc_output(call, 0, &element.shape);
-    if (out && out->type != element.type) {
-        kernel_fail(call, "the element is %s, not %s", dtype_name(element.type),
-                    dtype_name(out->type));
-        out = NULL;
-    }
-    if (out)
-        memcpy(out->data, element.data, tensor_bytes(&element));
+    int code = give(call, &element);
     tensor_release(&element);
-    return out ? KERNEL_DONE : call->err->code;
+    return code;
 }
 
 const struct kernel_code kernel_stack_pop = {.run = pop_run};

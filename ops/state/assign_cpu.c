@@ -45,15 +45,16 @@ static int assign_run(struct kernel_call *call)
     struct variable *variable = call->refs[0];
     const struct tensor *value = call->in[1];
     bool reshape = !*(const bool *)call->state;
-    if (reshape && variable->value.data && variable->value.data == value->data) {
-        variable->value.shape = value->shape; /* its own memory, seen with another shape */
+    bool is_itself = variable->value.data && variable->value.data == value->data;
+    if (is_itself && (reshape || shape_equal(&variable->value.shape, &value->shape))) {
+        variable->value.shape = value->shape; /* its own memory, perhaps seen with another shape */
         return finish(call);
     }
-    if (variable_prepare_write(variable, &value->shape, reshape, call->err))
+    if (variable_prepare_write(variable, &value->shape,
+                               reshape ? VARIABLE_RESHAPE : VARIABLE_OVERWRITE, call->err))
         return call->err->code;
     struct copy copy = {variable->value.data, value->data};
-    if (copy.to != copy.from)
-        parallel_for(call->threads, (int64_t)tensor_bytes(value), COPY_GRAIN, copy_part, &copy);
+    parallel_for(call->threads, (int64_t)tensor_bytes(value), COPY_GRAIN, copy_part, &copy);
     return finish(call);
 }
 
@@ -83,7 +84,7 @@ static int update_run(struct kernel_call *call, accumulate_loop *loop)
     if (!shape_equal(&variable->value.shape, &value->shape))
         return kernel_fail(call, "variable '%s' is %s, the value %s", variable->name,
                            shape_text(&variable->value.shape), shape_text(&value->shape));
-    if (variable_prepare_write(variable, &value->shape, false, call->err))
+    if (variable_prepare_write(variable, &value->shape, VARIABLE_UPDATE, call->err))
         return call->err->code;
     struct update update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
     parallel_for(call->threads, tensor_count(value), PARALLEL_GRAIN_MOVE, update_part, &update);

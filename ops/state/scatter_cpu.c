@@ -38,7 +38,8 @@ static int scatter(struct kernel_call *call, enum rows_op op)
     struct variable *variable = call->refs[0];
     struct shape shape = variable->value.shape;
     struct tensor indices, updates;
-    if (check_shapes(call) || variable_prepare_write(variable, &shape, false, call->err) ||
+    if (check_shapes(call) ||
+        variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err) ||
         read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;
     rows_update(call, op, &variable->value, &indices, &updates);

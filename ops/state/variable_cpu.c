@@ -45,7 +45,7 @@ static int count_run(struct kernel_call *call)
     if (value >= limit)
         return kernel_fail(call, "reached limit of %" PRId64, limit);
     struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
-    if (!out || variable_prepare_write(variable, &SHAPE_SCALAR, false, call->err))
+    if (!out || variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, call->err))
         return call->err->code;
     tensor_set_int64(out, 0, value);
     tensor_set_int64(&variable->value, 0, value + 1);

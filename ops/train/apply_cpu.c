@@ -142,7 +142,7 @@ static int collect(struct kernel_call *call, struct update *u)
             continue;
         }
         struct variable *variable = call->refs[i];
-        if (variable_prepare_write(variable, &in->shape, false, call->err))
+        if (variable_prepare_write(variable, &in->shape, VARIABLE_UPDATE, call->err))
             return call->err->code;
         char *data = variable->value.data;
         if (n_refs++)

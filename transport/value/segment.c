@@ -261,10 +261,17 @@ static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type,
     return suits ? alloc(segments, bytes) : NULL;
 }
 
+static bool copies_to_lend(struct outgoing *outgoing, const struct tensor *value)
+{
+    const struct segments *segments = (struct segments *)outgoing;
+    return atomic_load_explicit(&segments->has_reader, memory_order_relaxed) && !value->layout &&
+           segment_suits(value->type, tensor_bytes(value)) && !segment_has(value);
+}
+
 struct segments *segments_new(size_t limit)
 {
     struct segments *segments = mem_alloc(sizeof *segments);
-    segments->outgoing.alloc = alloc_outgoing;
+    segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend};
     atomic_init(&segments->has_reader, false);
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;

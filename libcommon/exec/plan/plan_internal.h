@@ -201,8 +201,8 @@ struct call_host {
     struct variable **out_refs; /* dynamic: the variable of a ref output */
     struct pool *pool;          /* dynamic: where outputs come from */
     struct pool *host_pool;     /* and those in host memory, if that is not the device's */
-    bool copies_reads;          /* dynamic: an output cannot be the memory of a variable */
-    VEC(void *) * temporaries;  /* freed after the call or, at the latest, after the step */
+    bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
+    VEC(void *) * temporaries; /* freed after the call or, at the latest, after the step */
     void (*done)(struct call_host *host, int result);
 };
 

@@ -63,9 +63,20 @@ static void call_helpers(struct run *run, int wanted)
     }
 }
 
+/* What a loop or a branch brings lies where it was made. */
+static bool copies_to_send(const struct run *run, const struct activation *a)
+{
+    const struct plan *plan = run->plan;
+    const struct dynamic_item *di = &plan->dynamic->items[a->item];
+    const struct token *input = &a->iteration->inputs[di->first_input];
+    return di->role == ROLE_SEND && input->is_live && input->tensor.data &&
+           outgoing_copies(plan->options.outgoing, &input->tensor);
+}
+
 static bool is_short(const struct run *run, const struct activation *a)
 {
-    return a->is_dead || run->failed || run->plan->dynamic->items[a->item].is_cheap;
+    return a->is_dead || run->failed ||
+           (run->plan->dynamic->items[a->item].is_cheap && !copies_to_send(run, a));
 }
 
 static void prepend(struct activation *a, struct activation **list)

@@ -16,10 +16,10 @@
  * without it.
  *
  * Variables: a step that only reads, and never waits for the outside, holds what it reads from its
- * beginning to its end. In any other an item holds a variable only while its kernel runs, and a
- * tensor that would have been the variable's memory is a copy: nobody ever waits for a hold while
- * keeping one from others, but in the order of the variables' ids, so that steps cannot wait for
- * each other in a circle (static plans: plan_schedule.c).
+ * beginning to its end. In any other an item holds a variable only while its kernel runs: nobody
+ * ever waits for a hold while keeping one from others, but in the order of the variables' ids, so
+ * that steps cannot wait for each other in a circle (static plans: plan_schedule.c). A tensor that
+ * is the variable's memory shares it; on a device with memory of its own it is a copy.
  */
 #ifndef TF_EXEC_DYNAMIC_H
 #define TF_EXEC_DYNAMIC_H

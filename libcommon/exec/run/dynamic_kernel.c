@@ -57,13 +57,18 @@ struct launch *kernel_launch(struct run *run, struct activation *a, struct launc
     return launch;
 }
 
-/* A variable's own memory; a copy for kernels that may take long without computing. */
+/* A variable's own memory, shared; where it is written in place a copy for kernels that may take
+ * long without computing. */
 static int gather_variable(struct run *run, struct launch *launch, int i, struct token *input)
 {
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[launch->activation->item];
     struct device *device = plan->options.device;
     const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
+    if (value->buffer && device->is_host) {
+        tensor_share(&input->tensor, value);
+        return 0;
+    }
     input->tensor = *value;
     input->tensor.buffer = NULL;
     if (!(item->flags & KERNEL_ASYNC) || !value->data)

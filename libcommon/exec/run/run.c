@@ -46,9 +46,9 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
-/* Whether the input is the memory of a variable that others may write as soon as the call is over.
- */
-static bool is_read(const struct call_host *host, int from)
+/* A variable of this device is the input's memory, and is written in place as soon as the call is
+ * over. */
+static bool is_written_in_place(const struct call_host *host, int from)
 {
     return host->copies_reads &&
            host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
@@ -67,6 +67,22 @@ static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
     out->buffer = buffer;
     out->data = buffer->data;
     return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+}
+
+/* A variable's value that leaves the process is best copied to where it is sent from. */
+static bool copy_to_send(const struct call_host *host, int from, const struct tensor *in,
+                         struct tensor *copy)
+{
+    const struct plan *plan = host->plan;
+    bool is_variable = plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
+    struct buffer *buffer =
+        is_variable ? outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in)) : NULL;
+    if (!buffer)
+        return false;
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
+    return true;
 }
 
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
@@ -89,11 +105,12 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
         out->data = in->data;
         return out;
     }
-    if (in->buffer)
+    bool leaves = host->plan->values.items[host->item->out[i]].is_outgoing;
+    if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
         tensor_share(out, in);
-    else if (!is_read(host, from))
+    else if (!in->buffer && !is_written_in_place(host, from))
         *out = *in;
-    else if (copy_read(call, i, in))
+    else if (!in->buffer && copy_read(call, i, in))
         return NULL;
     if (shape)
         out->shape = *shape;
@@ -102,13 +119,13 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
 
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
 {
-    struct call_host *host = call->executor;
-    if (host->planned) {
-        error_set(call->err, ERR_INTERNAL, "output %d has memory of the plan", i);
-        return NULL;
-    }
-    tensor_share(call->out[i], value);
-    return call->out[i];
+    const struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    if (!host->planned)
+        tensor_share(out, value);
+    else if ((out = kernel_alloc_output(call, i, &value->shape)))
+        memcpy(out->data, value->data, tensor_bytes(value));
+    return out;
 }
 
 /* As tensor_copy. */
@@ -128,13 +145,23 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
     return 0;
 }
 
+/* Not that of a variable that is written in place. */
+static bool is_counted(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    bool is_variable = plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
+    return call->in[i]->buffer && (!is_variable || plan->options.device->is_host);
+}
+
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 {
     const struct call_host *host = call->executor;
-    bool is_variable = host->plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
-    if (!call->in[i]->buffer || is_variable)
+    bool leaves = host->plan->values.items[host->item->in[i]].is_outgoing;
+    if (!is_counted(call, i))
         return copy_input(call, i, kept);
-    tensor_share(kept, call->in[i]);
+    if (!leaves || !copy_to_send(host, i, call->in[i], kept))
+        tensor_share(kept, call->in[i]);
     return 0;
 }
 
@@ -186,10 +213,25 @@ static bool is_of_outside(const struct item *item)
     return !item->refs && node_has(item->node, OP_STATEFUL);
 }
 
+/* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
+static bool copies_to_send(const struct plan *plan, const struct item *item)
+{
+    bool leaves = false, computed = true;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
+        leaves |= value && value->is_outgoing;
+        computed &= !value || value->kind == VALUE_COMPUTED;
+    }
+    for (int i = 0; i < item->n_out; i++)
+        leaves |= plan->values.items[item->out[i]].is_outgoing &&
+                  plan->values.items[item->out[i]].alias_input >= 0;
+    return leaves && !computed && plan->options.outgoing;
+}
+
 bool item_is_cheap(const struct plan *plan, const struct item *item)
 {
     int64_t bytes = 0, limit = CHEAP_BYTES;
-    if (item->code == &plan_fetch_code)
+    if (item->code == &plan_fetch_code || copies_to_send(plan, item))
         limit = CHEAP_FETCH_BYTES;
     else if (!item->code || item->flags & KERNEL_CHEAP)
         return true;

@@ -175,6 +175,26 @@ static bool wants_general(struct session *session, const struct session_call *ca
     return full && !again && call->n_feeds > 0;
 }
 
+static struct cached *use(struct session *session, struct cached *c)
+{
+    c->users++;
+    c->last_used = ++session->clock;
+    return c;
+}
+
+/* As acquire, but NULL where that would make a plan or wait for another thread that does. */
+static struct cached *acquire_planned(struct session *session, const struct session_call *call)
+{
+    if (pthread_mutex_trylock(&session->lock))
+        return NULL;
+    make_key(&session->key, session, call, false);
+    struct cached *c = find(session, &session->key);
+    if (c)
+        use(session, c);
+    pthread_mutex_unlock(&session->lock);
+    return c;
+}
+
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. */
 static struct cached *acquire(struct session *session, const struct session_call *call,
                               struct error *err)
@@ -187,10 +207,8 @@ static struct cached *acquire(struct session *session, const struct session_call
         c = find_or_make(session, call, true, &ignored);
     if (!c)
         c = find_or_make(session, call, false, err);
-    if (c) {
-        c->users++;
-        c->last_used = ++session->clock;
-    }
+    if (c)
+        use(session, c);
     pthread_mutex_unlock(&session->lock);
     return c;
 }
@@ -218,16 +236,32 @@ static void started_over(struct step_done *done, int code, const struct error *e
     d->over(d, code, err);
 }
 
+static void start(struct cached *c, const struct session_call *call, struct step *step,
+                  struct tensor *fetches, struct session_done *done)
+{
+    done->done.done = started_over;
+    done->plans = c;
+    plan_set_start(c->set, step, call->feed_values, fetches, &done->done);
+}
+
 void session_start(struct session *session, const struct session_call *call, struct step *step,
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    done->done.done = started_over;
-    done->plans = acquire(session, call, &err);
-    if (done->plans)
-        plan_set_start(done->plans->set, step, call->feed_values, fetches, &done->done);
+    struct cached *c = acquire(session, call, &err);
+    if (c)
+        start(c, call, step, fetches, done);
     else
         done->over(done, err.code, &err);
+}
+
+bool session_start_planned(struct session *session, const struct session_call *call,
+                           struct step *step, struct tensor *fetches, struct session_done *done)
+{
+    struct cached *c = acquire_planned(session, call);
+    if (c)
+        start(c, call, step, fetches, done);
+    return c != NULL;
 }
 
 int session_plans(struct session *session, const struct session_call *call,

@@ -53,6 +53,12 @@ struct session_done {
 void session_start(struct session *session, const struct session_call *call, struct step *step,
                    struct tensor *fetches, struct session_done *done);
 
+/* The same where the plan is there already; false, and nothing was done: it has to be made first,
+ * which takes long (the values of new variables may be read from a checkpoint), or another thread
+ * makes one. For threads that others wait for. */
+bool session_start_planned(struct session *session, const struct session_call *call,
+                           struct step *step, struct tensor *fetches, struct session_done *done);
+
 /* The plans for a call, one for each device that takes part, for --dump-plan; the session owns
  * them. */
 int session_plans(struct session *session, const struct session_call *call,

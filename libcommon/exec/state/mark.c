@@ -5,19 +5,26 @@
 
 #define LOOK_SECONDS 0.1
 
+/* With the variable's lock. Shared memory needs no mark: a writer leaves it as it is. */
+static void place(struct variable *v, struct variable_mark *mark)
+{
+    *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
+    if (variable_is_shared(v)) {
+        variable_get_value(v, &mark->value, &mark->err);
+        return;
+    }
+    BUG_ON(v->mark);
+    v->mark = mark;
+}
+
 void variable_marks_place(const variable_vec *variables, struct variable_marks *marks)
 {
     *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
     for (size_t i = 0; i < variables->n; i++) {
         struct variable *v = variables->items[i];
-        struct variable_mark *mark = &marks->items[marks->n];
-        pthread_mutex_lock(&v->lock); /* what its last writer has left is seen from here on */
-        BUG_ON(v->mark);
-        if (v->initialized) {
-            *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
-            v->mark = mark;
-            marks->n++;
-        }
+        pthread_mutex_lock(&v->lock);
+        if (v->initialized)
+            place(v, &marks->items[marks->n++]);
         pthread_mutex_unlock(&v->lock);
     }
 }
@@ -25,7 +32,7 @@ void variable_marks_place(const variable_vec *variables, struct variable_marks *
 void variable_mark_copy(struct variable_mark *mark)
 {
     mark->variable->mark = NULL;
-    variable_copy_out(mark->variable, &mark->value, &mark->err);
+    variable_get_value(mark->variable, &mark->value, &mark->err);
 }
 
 /* False when a writer was quicker. */
@@ -56,7 +63,7 @@ static void collect_one(struct variable_mark *mark)
         if (!variable_hold_until(mark->variable, false, LOOK_SECONDS))
             continue;
         if (take_away(mark)) /* no writer comes before the hold is given back */
-            variable_copy_out(mark->variable, &mark->value, &mark->err);
+            variable_get_value(mark->variable, &mark->value, &mark->err);
         variable_unhold(mark->variable, false);
     }
 }

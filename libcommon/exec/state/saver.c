@@ -45,7 +45,7 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     variable_hold_wait(variable, false);
     saved->updates = (int64_t)variable->updates;
     if (variable->initialized)
-        code = variable_copy_out(variable, &saved->value, err);
+        code = variable_get_value(variable, &saved->value, err);
     variable_unhold(variable, false);
     return code;
 }
@@ -55,12 +55,7 @@ static int save_one(const struct variable *variable, int64_t step, struct stream
 {
     struct variable_record record = {variable->container, variable->name, TENSOR_INIT,
                                      variable->updates, step};
-    struct device *device = variable->device;
-    if (!device || device->is_host)
-        tensor_share(&record.value, &variable->value);
-    else
-        variable_copy_out(variable, &record.value, err);
-    if (!err->code)
+    if (!variable_get_value(variable, &record.value, err))
         stream_write_variable(writer, &record, err);
     tensor_release(&record.value);
     return err->code;

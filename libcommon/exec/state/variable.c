@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "exec/device/device.h"
+#include "exec/device/pool.h"
 #include "exec/state/mark.h"
 #include "exec/step/deferred.h"
 
@@ -69,6 +70,8 @@ static void resume_all(struct variable_waiter *admitted)
 
 void variable_unhold(struct variable *variable, bool write)
 {
+    if (write)
+        tensor_release(&variable->left);
     pthread_mutex_lock(&variable->lock);
     BUG_ON(write ? variable->holds != -1 : variable->holds <= 0);
     variable->holds = write ? 0 : variable->holds - 1;
@@ -157,6 +160,23 @@ bool variable_hold_until(struct variable *variable, bool write, double seconds)
 
 /* ---- values ---- */
 
+bool variable_is_shared(const struct variable *variable)
+{
+    return !variable->device || variable->device->is_host;
+}
+
+static int no_memory(const struct variable *variable, const struct shape *shape, struct error *err)
+{
+    return error_set(err, ERR_OS, "no memory for variable '%s', %s", variable->name,
+                     shape_text_typed(variable->type, shape));
+}
+
+static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer)
+{
+    variable->value = (struct tensor){
+        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+}
+
 static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
 {
     int64_t bytes = shape_bytes(shape, variable->type);
@@ -165,28 +185,73 @@ static int allocate(struct variable *variable, const struct shape *shape, struct
     struct buffer *buffer =
         bytes < 0 ? NULL : variable->device->alloc(variable->device, (size_t)bytes);
     if (!buffer)
-        return error_set(err, ERR_OS, "no memory for variable '%s', %s", variable->name,
-                         shape_text_typed(variable->type, shape));
-    variable->value = (struct tensor){
-        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+        return no_memory(variable, shape, err);
+    take_buffer(variable, shape, buffer);
     return 0;
 }
 
-int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
-                           struct error *err)
+/* The memory stays until the hold is given back, and then as long as others have it. */
+static void leave_memory(struct variable *variable)
 {
-    if (variable->value.data) {
-        if (shape_equal(&variable->value.shape, shape))
-            return 0;
-        if (!reshape)
+    tensor_release(&variable->left);
+    variable->left = variable->value;
+    variable->value = (struct tensor){0};
+}
+
+static bool others_have_it(const struct variable *variable)
+{
+    const struct buffer *buffer = variable->value.buffer;
+    return atomic_load_explicit(&buffer->holders, memory_order_acquire) > 1;
+}
+
+/* Readers come and go: what they let go of is used again. */
+static struct buffer *other_memory(struct variable *variable, size_t bytes)
+{
+    if (!variable->device)
+        return buffer_new(bytes);
+    if (!variable->pool)
+        variable->pool = pool_new(variable->device, true);
+    return pool_alloc(variable->pool, bytes);
+}
+
+/* From memory that others have. */
+static int move(struct variable *variable, enum variable_write how, struct error *err)
+{
+    const struct tensor from = variable->value;
+    size_t bytes = tensor_bytes(&from);
+    struct buffer *buffer = other_memory(variable, bytes);
+    if (!buffer)
+        return no_memory(variable, &from.shape, err);
+    if (how == VARIABLE_UPDATE)
+        memcpy(buffer->data, from.data, bytes);
+    leave_memory(variable);
+    take_buffer(variable, &from.shape, buffer);
+    return 0;
+}
+
+int variable_prepare_write(struct variable *variable, const struct shape *shape,
+                           enum variable_write how, struct error *err)
+{
+    const struct tensor before = variable->value;
+    if (!before.data) {
+        if (how != VARIABLE_RESHAPE && !shape_compatible(&variable->shape, shape))
             return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
-                             shape_text(&variable->value.shape), shape_text(shape));
-        tensor_release(&variable->value);
-    } else if (!reshape && !shape_compatible(&variable->shape, shape)) {
-        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
-                         shape_text(&variable->shape), shape_text(shape));
+                             shape_text(&variable->shape), shape_text(shape));
+        return allocate(variable, shape, err);
     }
-    return allocate(variable, shape, err);
+    if (shape_equal(&before.shape, shape))
+        return variable_is_shared(variable) && others_have_it(variable) ? move(variable, how, err)
+                                                                        : 0;
+    if (how != VARIABLE_RESHAPE)
+        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                         shape_text(&before.shape), shape_text(shape));
+    if (allocate(variable, shape, err)) {
+        variable->value = before;
+        return err->code;
+    }
+    tensor_release(&variable->left);
+    variable->left = before;
+    return 0;
 }
 
 void variable_written(struct variable *variable)
@@ -195,13 +260,15 @@ void variable_written(struct variable *variable)
     variable->updates++;
 }
 
-int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err)
+int variable_get_value(const struct variable *variable, struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
     if (!variable->initialized)
         return error_set(err, ERR_NOINPUT, "variable '%s' is not initialized", variable->name);
-    if (!device || device->is_host)
-        return tensor_copy(value, &variable->value, err);
+    if (variable_is_shared(variable)) {
+        tensor_share(value, &variable->value);
+        return 0;
+    }
     int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
     if (!code)
         code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
@@ -214,10 +281,10 @@ int variable_copy_out(const struct variable *variable, struct tensor *value, str
 int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
-    int code = variable_prepare_write(variable, &value->shape, false, err);
+    int code = variable_prepare_write(variable, &value->shape, VARIABLE_OVERWRITE, err);
     if (code)
         return code;
-    if (!device || device->is_host)
+    if (variable_is_shared(variable))
         memcpy(variable->value.data, value->data, tensor_bytes(value));
     else
         code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
@@ -230,6 +297,8 @@ int variable_copy_in(struct variable *variable, const struct tensor *value, stru
 void variable_clear(struct variable *variable)
 {
     tensor_release(&variable->value);
+    pool_free(variable->pool);
+    variable->pool = NULL;
     variable->initialized = false;
 }
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables: state that outlives steps, by container and name. One address for life, updated in
- * place.
+ * Variables: state that outlives steps, by container and name, updated in place.
  *
  * The rule that overlapping steps and background checkpoints rest on: within a step, reads precede
  * writes unless a data or control edge says otherwise (the planner adds the order); between steps a
  * writer has the variable for itself, readers share it. A kernel never waits for that: the executor
  * takes the hold before it runs the kernel, and puts a node aside until its hold is free.
+ *
+ * A hold is short. Who wants a value for longer (to send it, to save it, for a later item) shares
+ * its counted memory, which costs nothing however large it is. A writer that finds such holders
+ * leaves them the memory and moves the variable to other memory, so that nobody waits for a reader
+ * and a value that somebody has never changes. So the address of a value is that of one step. It
+ * is of the variable's whole life on devices with memory of their own, where readers copy.
  */
 #ifndef TF_EXEC_VARIABLE_H
 #define TF_EXEC_VARIABLE_H
@@ -17,6 +22,7 @@
 #include "tensor/tensor.h"
 
 struct device;
+struct pool;
 struct variable_mark;
 struct variable_waiter;
 
@@ -35,6 +41,10 @@ struct variable {
     uint64_t updates; /* writes so far */
     struct device *device;
     struct variable *next; /* in the store, which guards it */
+
+    /* The writer's: */
+    struct tensor left; /* the memory that it has moved from, until it gives its hold back */
+    struct pool *pool;  /* what it moves to, used in turns; NULL: it never had to */
 
     pthread_mutex_t lock;                               /* guards what follows */
     int holds;                                          /* readers; -1: a writer */
@@ -62,16 +72,27 @@ void variable_unhold(struct variable *variable, bool write);
 void variable_hold_wait(struct variable *variable, bool write);
 bool variable_hold_until(struct variable *variable, bool write, double seconds);
 
-/* For kernels that write, with the hold: memory for a value of this shape. The first assignment
- * allocates; later shapes must be equal unless `reshape`. ERR_DATA on a mismatch, ERR_OS without
- * memory. The caller fills value.data and calls variable_written. */
-int variable_prepare_write(struct variable *variable, const struct shape *shape, bool reshape,
-                           struct error *err);
+enum variable_write {
+    VARIABLE_UPDATE,    /* of what is there, which a value that has moved is a copy of */
+    VARIABLE_OVERWRITE, /* all of it: what was there is not needed */
+    VARIABLE_RESHAPE,   /* the same, and the shape may be another one */
+};
+
+/* For kernels that write, with the hold: memory for a value of this shape that nobody else has. The
+ * first assignment allocates; later shapes must be equal but for VARIABLE_RESHAPE. ERR_DATA on a
+ * mismatch, ERR_OS without memory; the value is as it was then. The caller fills value.data and
+ * calls variable_written. What was at another address before stays there until the hold is given
+ * back: an input of the same kernel may be that memory. */
+int variable_prepare_write(struct variable *variable, const struct shape *shape,
+                           enum variable_write how, struct error *err);
 void variable_written(struct variable *variable);
 
-/* With a hold: a copy of the value in host memory, which the caller releases. ERR_NOINPUT when
- * there is none. */
-int variable_copy_out(const struct variable *variable, struct tensor *value, struct error *err);
+/* Whether values are shared with readers, or copied for them as the device has its own memory. */
+bool variable_is_shared(const struct variable *variable);
+
+/* With a hold: the value in host memory, not to be changed, which the caller releases: shared, or a
+ * copy. ERR_NOINPUT when there is none. */
+int variable_get_value(const struct variable *variable, struct tensor *value, struct error *err);
 /* With the hold of a writer: a value from host memory of the variable's type. ERR_DATA when the
  * shape does not fit. */
 int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/state/files.h"
 #include "exec/state/resource_table.h"
 
@@ -26,6 +27,8 @@ struct variable_store *variable_store_new(void)
 static void variable_free(struct variable *v)
 {
     tensor_release(&v->value);
+    tensor_release(&v->left);
+    pool_free(v->pool);
     pthread_mutex_destroy(&v->lock);
     mem_free((char *)(uintptr_t)v->container);
     mem_free((char *)(uintptr_t)v->name);

@@ -13,6 +13,9 @@ struct outgoing {
     /* Host memory, held once, for a value of that type and size; it may outlive `outgoing`. NULL:
      * the value is to be kept as any other. Any thread. */
     struct buffer *(*alloc)(struct outgoing *outgoing, enum dtype type, size_t bytes);
+    /* Whether the value, which is about to be sent, may be copied to such memory first. Any thread.
+     */
+    bool (*copies)(struct outgoing *outgoing, const struct tensor *value);
 };
 
 /* NULL is as one that has no memory. */
@@ -20,6 +23,11 @@ static inline struct buffer *outgoing_alloc(struct outgoing *outgoing, enum dtyp
                                             size_t bytes)
 {
     return outgoing ? outgoing->alloc(outgoing, type, bytes) : NULL;
+}
+
+static inline bool outgoing_copies(struct outgoing *outgoing, const struct tensor *value)
+{
+    return outgoing && outgoing->copies(outgoing, value);
 }
 
 #endif

@@ -104,7 +104,7 @@ static void set_variables(struct variable_store *store, const struct nest_state 
     struct error err;
     for (int i = 0; i < NEST_VARIABLES; i++) {
         struct variable *variable = variable_of(store, i);
-        assert_int_equal(variable_prepare_write(variable, &SHAPE_SCALAR, false, &err), 0);
+        assert_int_equal(variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, &err), 0);
         struct device *device = variable->device;
         assert_int_equal(device->copy_in(device, variable->value.data, &s->variable[i],
                                          sizeof s->variable[i], true, &err),

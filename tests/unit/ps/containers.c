@@ -159,7 +159,7 @@ static void *use(void *argument)
         if (write && unit_random(&random) % 8 == 0) {
             variable_clear(w);
         } else if (write) {
-            assert_int_equal(variable_prepare_write(w, &w->shape, false, &err), 0);
+            assert_int_equal(variable_prepare_write(w, &w->shape, VARIABLE_UPDATE, &err), 0);
             values = w->value.data;
             values[0] = (float)i;
             if (unit_random(&random) % 8 == 0)
@@ -284,7 +284,8 @@ static void write_twice(struct variable *variable)
     struct error err = ERROR_INIT;
     for (int64_t number = 1; number <= 2; number++) {
         variable_hold_wait(variable, true);
-        assert_int_equal(variable_prepare_write(variable, &variable->shape, false, &err), 0);
+        assert_int_equal(variable_prepare_write(variable, &variable->shape, VARIABLE_UPDATE, &err),
+                         0);
         for (int i = 0; i < WIDTH; i++)
             ((int64_t *)variable->value.data)[i] = number;
         variable_written(variable);

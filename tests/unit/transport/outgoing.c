@@ -43,6 +43,11 @@ static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t b
     return buffer;
 }
 
+static bool copies(struct outgoing *outgoing, const struct tensor *value)
+{
+    return value->buffer->owner != outgoing;
+}
+
 struct sent {
     struct rendezvous rendezvous; /* first */
     struct memory *memory;
@@ -123,7 +128,7 @@ static void open_lab(struct lab *lab)
     struct error err = ERROR_INIT;
     struct sent none;
     memset(lab, 0, sizeof *lab);
-    lab->memory.outgoing.alloc = alloc;
+    lab->memory.outgoing = (struct outgoing){alloc, copies};
     if (graph_parse_text(graph_text, strlen(graph_text), "test", ops_registry(), &lab->graph, &err))
         fail_msg("%s", err.text);
     if (!device)

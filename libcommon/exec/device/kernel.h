@@ -142,7 +142,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
 /* Makes output i the counted memory of `value`, which is of the output's type and in host memory;
- * planned memory is filled from it. NULL with call->err set. */
+ * other memory is filled from it. NULL with call->err set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
 /* The input, in host memory, for longer than the call: the caller releases it. Memory that is

@@ -121,7 +121,7 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
 {
     const struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
-    if (!host->planned)
+    if (!host->planned && !host->plan->values.items[host->item->out[i]].on_device)
         tensor_share(out, value);
     else if ((out = kernel_alloc_output(call, i, &value->shape)))
         memcpy(out->data, value->data, tensor_bytes(value));

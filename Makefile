@@ -215,6 +215,8 @@ soak:
 	PREEMPTIONS=500 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part
+	GRADIENT_TASKS=20000 $(BUILD)/tests/unit/pass/grad_tasks
+	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 

@@ -36,7 +36,7 @@ void shard_status(struct shard *shard, const struct query *query)
     struct clock *clock = shard_clock(shard);
     const struct link_hello *self = peers_self(hub_peers(query->hub));
     bool failed = clock && clock_has_failed(clock, &failure);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 9);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
     if (!packer)
         return;
     pack_key(packer, "task");
@@ -45,6 +45,7 @@ void shard_status(struct shard *shard, const struct query *query)
     msgpack_pack_uint64(packer, self->incarnation);
     pack_int(packer, "pid", getpid());
     pack_float(packer, "seconds", time_now() - shard->began);
+    pack_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
     pack_int(packer, "version", clock ? clock_version(clock) : -1);
     pack_int(packer, "workers", count_joined(clock));
     pack_key(packer, "failed");
@@ -92,6 +93,7 @@ struct traffic {
     int64_t links;
     uint64_t in, out;
     VEC(struct link *) tasks; /* to tasks; tools are none */
+    size_t n_stuck;           /* of them, whose loops stand still */
 };
 
 static void add_link(void *context, struct link *link)
@@ -101,8 +103,10 @@ static void add_link(void *context, struct link *link)
     traffic->links++;
     traffic->in += stats.bytes_in + stats.shared_in;
     traffic->out += stats.bytes_out + stats.shared_out;
-    if (*link_peer(link)->task)
-        vec_push(&traffic->tasks, link);
+    if (!*link_peer(link)->task)
+        return;
+    vec_push(&traffic->tasks, link);
+    traffic->n_stuck += link_stillness(link) > 0;
 }
 
 static uint64_t count_refused(struct peers *peers)
@@ -174,6 +178,12 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
     for (size_t i = 0; i < traffic->tasks.n; i++)
         pack_float(packer, link_peer(traffic->tasks.items[i])->task,
                    link_silence(traffic->tasks.items[i]));
+    pack_key(packer, "stuck");
+    msgpack_pack_map(packer, traffic->n_stuck);
+    for (size_t i = 0; i < traffic->tasks.n; i++)
+        if (link_stillness(traffic->tasks.items[i]) > 0)
+            pack_float(packer, link_peer(traffic->tasks.items[i])->task,
+                       link_stillness(traffic->tasks.items[i]));
 }
 
 static void pack_saves(msgpack_packer *packer, struct shard *shard)
@@ -194,10 +204,11 @@ void shard_stats(struct shard *shard, const struct query *query)
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 15);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 17);
     if (packer) {
         pack_traffic(packer, &traffic);
         pack_float(packer, "seconds", time_now() - shard->began);
+        pack_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
         pack_int(packer, "version", clock ? clock_version(clock) : -1);
         pack_int(packer, "staged", staged.items);
         pack_int(packer, "staged_bytes", staged.bytes);

@@ -95,15 +95,15 @@ static void see_answers(struct watch *watch, struct watched *task, double before
     bool here = task->process.alive || is_elsewhere(task);
     if (!here || !(task->is_shard || task->is_worker))
         return;
-    if (heard && (!task->ready || task->silent)) {
+    if (heard && task->still <= 0 && (!task->ready || task->silent)) {
         say_of(watch, "ready", task);
         task->ready = true;
         task->silent = false;
     }
     if (!heard && is_due(task) && !task->silent && is_overdue(task)) {
-        watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64,
+        watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64 "%s",
                   task->name, time_now() - task->heard, (long)task->process.pid,
-                  task->process.incarnation, step_of(watch));
+                  task->process.incarnation, step_of(watch), task->still > 0 ? " why=stuck" : "");
         task->silent = true;
     }
 }
@@ -179,6 +179,7 @@ static void let_links_move(struct watch *watch)
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;
     loop_run_until(hub_loop(watch->hub), never, watch, WATCH_LOOK_SECONDS);
+    watch_hear_pings(watch);
     for (size_t i = 0; i < n; i++)
         see_answers(watch, watch->tasks.items[i], before[i]);
     mem_free(before);

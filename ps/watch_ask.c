@@ -31,6 +31,27 @@ void watch_link(struct watch *watch, struct watched *task, const char *address)
         peers_connect(hub_peers(watch->hub), task->name, address, WATCH_LOOK_SECONDS, &ignored);
 }
 
+/* ---- pings ---- */
+
+#define STUCK_LEASES 10 /* that a loop may stand still before it counts as dead */
+
+static void hear_ping(void *context, struct link *link)
+{
+    struct watch *watch = context;
+    struct watched *task = watch_find(watch, link_peer(link)->task);
+    double heard = time_now() - link_silence(link);
+    if (!task || !task->is_shard)
+        return;
+    task->still = link_stillness(link);
+    if (task->still > 0 && task->still < STUCK_LEASES * watch->options.lease && heard > task->heard)
+        task->heard = heard;
+}
+
+void watch_hear_pings(struct watch *watch)
+{
+    peers_each(hub_peers(watch->hub), hear_ping, watch);
+}
+
 /* ---- answers ---- */
 
 /* A shard says when it last heard of a worker. */

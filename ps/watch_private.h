@@ -21,7 +21,8 @@ struct watched {
     const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
 
     /* Of a shard. */
-    bool asking; /* the call is under way */
+    double still; /* for how long its loop has stood still, as it says */
+    bool asking;  /* the call is under way */
     double asked;
     struct call call;
     struct watch *watch;
@@ -52,6 +53,8 @@ void watch_say(const struct watch *watch, const char *format, ...)
 /* watch_ask.c: links to shards and questions. */
 void watch_link(struct watch *watch, struct watched *task, const char *address);
 void watch_ask(struct watch *watch, struct watched *task);
+/* A shard that stands still does not answer, but is not dead: it says so. */
+void watch_hear_pings(struct watch *watch);
 bool watch_is_linked(struct watch *watch, const struct watched *task);
 struct watched *watch_find(struct watch *watch, const char *name);
 

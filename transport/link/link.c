@@ -174,6 +174,11 @@ double link_silence(const struct link *link)
     return silence_of(link, atomic_load_explicit(&link->bytes_in, memory_order_relaxed));
 }
 
+double link_stillness(const struct link *link)
+{
+    return link->peer_still;
+}
+
 /* Whether the peer was silent for a lease. One late look counts little: this process slept. */
 static bool is_silent(struct link *link)
 {
@@ -183,6 +188,16 @@ static bool is_silent(struct link *link)
     link->heard = bytes;
     link->checked = time_now();
     return link->silence >= lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3;
+}
+
+/* Who was stuck before may have been killed for it. */
+static void say_silent(const struct link *link, struct error *err)
+{
+    if (link->peer_still > 0)
+        error_set(err, ERR_UNAVAILABLE, "silent for %.3g s; its loop had stood still for %.3g s",
+                  link->config->lease, link->peer_still);
+    else
+        error_set(err, ERR_UNAVAILABLE, "silent for %.3g s", link->config->lease);
 }
 
 static void timed(void *context)
@@ -202,7 +217,7 @@ static void timed(void *context)
     case LINK_OPEN:
         loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
         if (is_silent(link)) {
-            error_set(&err, ERR_UNAVAILABLE, "silent for %.3g s", link->config->lease);
+            say_silent(link, &err);
             link_fail(link, &err);
         }
         return;

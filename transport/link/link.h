@@ -10,8 +10,9 @@
  * other than the loop's, holds it (link_retain, link_release). After it was closed sending fails
  * with the reason, and nothing else happens.
  *
- * A side that has nothing to send sends a ping every third of the lease; one that hears nothing for
- * a lease closes the link. Only time during which the loop runs counts as hearing nothing.
+ * A side that has nothing to send sends a ping every third of the lease, whatever its loop does; it
+ * says for how long that has stood still. One that hears nothing for a lease closes the link. Only
+ * time during which the loop runs counts as hearing nothing.
  */
 #ifndef TF_TRANSPORT_LINK_H
 #define TF_TRANSPORT_LINK_H
@@ -97,6 +98,10 @@ void *link_user(const struct link *link);
 /* Seconds since something came from the peer, which sends something several times in a lease. Not
  * what passed while this process slept. In the loop's thread. */
 double link_silence(const struct link *link);
+
+/* Seconds that the peer's loop had stood still when the last ping came: it is alive, but does not
+ * get to what it is asked. 0: none, or less than is worth telling. In the loop's thread. */
+double link_stillness(const struct link *link);
 
 /* Whether its bytes go through shared memory. In the loop's thread. */
 bool link_shares_memory(const struct link *link);

@@ -61,6 +61,7 @@ struct link {
     bool ending;                 /* the peer sends no more: the end is to be read */
     struct link_hello peer;
     double peer_lease;
+    double peer_still;               /* for how long its loop had stood still, as it said last */
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
     enum link_refusal refusal;

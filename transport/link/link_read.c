@@ -86,6 +86,13 @@ static void take_welcome(struct link *link)
     link_take_welcome(link, &link->record);
 }
 
+static void take_ping(struct link *link)
+{
+    if (!record_get_float(&link->record.header, "still", &link->peer_still) ||
+        !(link->peer_still > 0))
+        link->peer_still = 0;
+}
+
 static void take_record(struct link *link)
 {
     atomic_fetch_add_explicit(&link->records_in, 1, memory_order_relaxed);
@@ -102,6 +109,8 @@ static void take_record(struct link *link)
     case RECORD_PING:
         if (link->state == LINK_WELCOME)
             take_welcome(link);
+        else
+            take_ping(link);
         break;
     default:
         if (FAILPOINT("link.record"))

@@ -73,11 +73,10 @@ static void pause_writing(struct link *link)
     loop_post(link->loop, can_write_posted, link);
 }
 
-/* As the writer. */
-static void write_out(struct link *link)
+/* As the writer; `some`: as much as may keep others waiting. */
+static void write_out(struct link *link, bool some)
 {
     struct iovec vectors[OUTBOX_WINDOW];
-    bool in_loop = loop_is_current(link->loop);
     size_t total = 0;
     for (;;) {
         int n = outbox_offer(&link->out, link->channel->write_bytes, vectors);
@@ -92,7 +91,7 @@ static void write_out(struct link *link)
             total += (size_t)written;
             if ((size_t)written >= BODY_BYTES && FAILPOINT("link.body"))
                 shutdown(link->fd, SHUT_RDWR);
-            if (!in_loop || total < LOOP_BYTES)
+            if (!some || total < LOOP_BYTES)
                 continue;
             pause_writing(link);
             return;
@@ -105,7 +104,7 @@ static void write_out(struct link *link)
     }
 }
 
-void link_can_write(struct link *link)
+static void go_on_writing(struct link *link)
 {
     struct outbox *out = &link->out;
     pthread_mutex_lock(&out->lock);
@@ -115,7 +114,12 @@ void link_can_write(struct link *link)
         out->state = OUTBOX_WRITING;
     pthread_mutex_unlock(&out->lock);
     if (mine)
-        write_out(link);
+        write_out(link, true);
+}
+
+void link_can_write(struct link *link)
+{
+    go_on_writing(link);
     if (link->state == LINK_DRAINING && link_has_written(link))
         shutdown(link->fd, SHUT_WR);
 }
@@ -155,7 +159,7 @@ static int put(struct link *link, const struct named_tensor *tensors, int n_tens
     }
     pthread_mutex_unlock(&out->lock);
     if (mine)
-        write_out(link);
+        write_out(link, loop_is_current(link->loop));
     return status;
 }
 
@@ -190,6 +194,23 @@ int link_send(struct link *link, const struct named_tensor *tensors, int n_tenso
     return err->code;
 }
 
+#define STILL_SECONDS 0.1 /* less is nothing that a peer has to know */
+
+static void send_ping(struct link *link)
+{
+    double still = loop_stillness(link->loop);
+    msgpack_packer *packer = link_begin_own(link, RECORD_PING, still >= STILL_SECONDS);
+    if (still >= STILL_SECONDS) {
+        pack_key(packer, "still");
+        msgpack_pack_double(packer, still);
+    }
+    if (link->closing || link->out.state != OUTBOX_IDLE)
+        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
+    else
+        link_send_own(link);
+}
+
+/* Where the system had no room the loop goes on, unless it stands still. */
 void link_keep_alive(void *context)
 {
     struct link *link = context;
@@ -202,9 +223,7 @@ void link_keep_alive(void *context)
     if (now - link->kept_at < link->ping_seconds)
         return;
     link->kept_at = now;
-    link_begin_own(link, RECORD_PING, 0);
-    if (link->closing || link->out.state != OUTBOX_IDLE)
-        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
-    else
-        link_send_own(link);
+    if (loop_stillness(link->loop) >= link->ping_seconds)
+        go_on_writing(link);
+    send_ping(link);
 }

@@ -31,6 +31,41 @@ struct loop_watch {
 /* Its address tells threads apart. */
 static _Thread_local char this_thread;
 
+/* ---- how long a round takes ---- */
+
+static void set_round(struct loop *loop, int64_t now, int64_t next)
+{
+    int64_t began = atomic_load_explicit(&loop->round, memory_order_relaxed);
+    if (began && now - began > atomic_load_explicit(&loop->longest, memory_order_relaxed))
+        atomic_store_explicit(&loop->longest, now - began, memory_order_relaxed);
+    atomic_store_explicit(&loop->round, next, memory_order_relaxed);
+}
+
+void loop_begin_round(struct loop *loop)
+{
+    int64_t now = time_now_ns();
+    set_round(loop, now, now);
+}
+
+void loop_end_round(struct loop *loop)
+{
+    set_round(loop, time_now_ns(), 0);
+}
+
+double loop_stillness(const struct loop *loop)
+{
+    int64_t began = atomic_load_explicit(&loop->round, memory_order_relaxed);
+    int64_t passed = began ? time_now_ns() - began : 0;
+    return passed > 0 ? 1e-9 * (double)passed : 0;
+}
+
+double loop_longest_stillness(const struct loop *loop)
+{
+    double longest = 1e-9 * (double)atomic_load_explicit(&loop->longest, memory_order_relaxed);
+    double now = loop_stillness(loop);
+    return now > longest ? now : longest;
+}
+
 static void woken(evutil_socket_t fd, short what, void *context)
 {
     uint64_t count;
@@ -206,6 +241,7 @@ static bool look(struct loop *loop, int *failed)
 {
     loop->worked = false;
     *failed = 0;
+    loop_begin_round(loop);
     bool called = run_calls(loop), polled = run_pollers(loop);
     if (pollers_see(loop) && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
         return polled;
@@ -219,6 +255,7 @@ static int sleep_once(struct loop *loop)
     int failed = 0;
     atomic_store(&loop->asleep, true);
     bool found = arm_pollers(loop, true);
+    loop_end_round(loop);
     if (!found && !atomic_load(&loop->has_calls) && !atomic_load(&loop->stopped))
         failed = event_base_loop(loop->base, EVLOOP_ONCE) < 0;
     atomic_store(&loop->asleep, false);
@@ -251,6 +288,12 @@ static void enter(struct loop *loop)
     BUG_ON(!atomic_compare_exchange_strong(&loop->runner, &none, &this_thread));
 }
 
+static void leave(struct loop *loop)
+{
+    loop_end_round(loop);
+    atomic_store(&loop->runner, NULL);
+}
+
 int loop_run(struct loop *loop, struct error *err)
 {
     int failed = 0;
@@ -258,7 +301,7 @@ int loop_run(struct loop *loop, struct error *err)
     while (!failed && !atomic_load(&loop->stopped))
         failed = wait_once(loop);
     atomic_store(&loop->stopped, false);
-    atomic_store(&loop->runner, NULL);
+    leave(loop);
     return failed ? error_set_errno(err, ERR_OS, "waiting for events") : 0;
 }
 
@@ -281,7 +324,7 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
             break;
     if (!held && !late)
         atomic_store(&loop->stopped, false);
-    atomic_store(&loop->runner, NULL);
+    leave(loop);
     loop_timer_free(timer);
     return held;
 }

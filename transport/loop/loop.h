@@ -8,8 +8,11 @@
  * busy. While it asks it reads from links, if they are few, and looks for other events now and
  * then.
  *
+ * Nothing that is called takes longer the more data there is: that is for other threads.
+ *
  * A second thread, the loop's keeper, starts with the first link. It only sends pings, so that a
- * process that computes between two runs of its loop, or within a call, is not taken for dead.
+ * process that computes between two runs of its loop, or within a call, is not taken for dead. They
+ * say for how long the loop has stood still.
  */
 #ifndef TF_TRANSPORT_LOOP_H
 #define TF_TRANSPORT_LOOP_H
@@ -49,6 +52,11 @@ void loop_post(struct loop *loop, void (*call)(void *argument), void *argument);
 bool loop_is_current(const struct loop *loop);
 /* Whether another thread runs it. If not, whoever is about to looks at all conditions first. */
 bool loop_is_elsewhere(const struct loop *loop);
+
+/* A loop that does not wait for events works on what the last one brought, or stands still. For how
+ * many seconds now (0: it waits, or nobody runs it), and the most that it ever was. Any thread. */
+double loop_stillness(const struct loop *loop);
+double loop_longest_stillness(const struct loop *loop);
 
 /* How the loop waits: microseconds that it asks for events before it sleeps; 0: it sleeps at once;
  * < 0: the default, 50 where there are two cores or more. Before the loop runs. */

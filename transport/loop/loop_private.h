@@ -52,6 +52,8 @@ struct loop {
     atomic_bool stopped;
     _Atomic(const void *) runner; /* identifies the thread that runs it; NULL: none */
     bool worked;                  /* an event was dealt with in this round */
+    atomic_int_least64_t round;   /* when it began, in ns; 0: the loop waits for events */
+    atomic_int_least64_t longest; /* ns that a round took */
     int unasked;                  /* looks since all descriptors were asked */
     struct loop_spin spin;
     struct loop_poller *pollers, *cursor; /* cursor: whose turn is next */
@@ -59,10 +61,16 @@ struct loop {
     struct keeper *keeper;
 };
 
-/* To be called by whoever deals with an event: the round was not for nothing. */
+/* A round ends and the next one begins, or the loop waits. In the loop's thread. */
+void loop_begin_round(struct loop *loop);
+void loop_end_round(struct loop *loop);
+
+/* To be called by whoever deals with an event, first: the round was not for nothing. */
 static inline void loop_worked(struct loop *loop)
 {
     loop->worked = true;
+    if (!atomic_load_explicit(&loop->round, memory_order_relaxed))
+        loop_begin_round(loop);
 }
 
 /* Runs what was posted, in the calling thread, while nobody runs the loop or from within it. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps run in whichever thread can: what is cheap in the loop's, the rest in helpers. The thread
- * that ends a step answers.
+ * Steps run in whichever thread can: what is cheap in the loop's, the rest, and making a plan, in
+ * helpers. The thread that ends a step answers.
  */
 
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "exec/step/step.h"
+#include "exec/step/workers.h"
 #include "transport/session/server_private.h"
 
 /* ---- register ---- */
@@ -243,25 +244,40 @@ static int read_step(struct served_step *step, const struct query *query, struct
     return exchange_begin(served->exchange, step->id, &step->rendezvous, err);
 }
 
-static void run(struct served_step *step)
+static struct session_call call_of(const struct served_step *step)
 {
     const struct handle *handle = step->handle;
+    return (struct session_call){.feeds = handle->feeds.items,
+                                 .feed_values = step->feeds,
+                                 .n_feeds = (int)handle->feeds.n,
+                                 .fetches = handle->fetches.items,
+                                 .n_fetches = (int)handle->fetches.n,
+                                 .targets = handle->targets.items,
+                                 .n_targets = (int)handle->targets.n};
+}
+
+static void plan_and_start(void *argument)
+{
+    struct served_step *step = argument;
+    struct session_call call = call_of(step);
+    session_start(step->served->session, &call, &step->step, step->fetches, &step->done);
+}
+
+/* A plan is not made in the loop's thread. */
+static void run(struct served_step *step)
+{
     struct served *served = step->served;
+    struct session_call call = call_of(step);
     step->step.rendezvous = step->rendezvous;
-    step->fetches = mem_array(handle->fetches.n + 1, sizeof *step->fetches);
+    step->fetches = mem_array(step->handle->fetches.n + 1, sizeof *step->fetches);
     pthread_mutex_lock(&served->lock);
     step->next = served->steps;
     served->steps = step;
     pthread_mutex_unlock(&served->lock);
-    struct session_call call = {.feeds = handle->feeds.items,
-                                .feed_values = step->feeds,
-                                .n_feeds = (int)handle->feeds.n,
-                                .fetches = handle->fetches.items,
-                                .n_fetches = (int)handle->fetches.n,
-                                .targets = handle->targets.items,
-                                .n_targets = (int)handle->targets.n};
     step->done.over = step_over;
-    session_start(served->session, &call, &step->step, step->fetches, &step->done);
+    if (!session_start_planned(served->session, &call, &step->step, step->fetches, &step->done) &&
+        !workers_submit(1, plan_and_start, step))
+        plan_and_start(step);
 }
 
 void server_verb_step(void *context, const struct query *query)

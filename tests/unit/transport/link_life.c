@@ -271,6 +271,40 @@ static void test_busy_is_not_dead(void **state)
     assert_int_equal(server.n_opened, 1);
 }
 
+static void stand_still(void *argument)
+{
+    (void)argument;
+    usleep((useconds_t)(LEASE * 2.5e6));
+}
+
+static bool end_hears_stillness(void *context)
+{
+    const struct end *end = ((struct end_count *)context)->end;
+    return end->n_closed || link_stillness(end->link) >= LEASE;
+}
+
+/* A loop that stands still says so, and that it goes on again. */
+static void test_stuck_is_not_dead(void **state)
+{
+    (void)state;
+    struct end server, client;
+    struct peers_options options = options_of("worker:0");
+    end_serve(&server, options_of("ps:0"), NULL);
+    end_start(&client, &options);
+    end_connect(&client, &server, "ps:0");
+    loop_post(server.loop, stand_still, NULL);
+    assert_true(end_pump(&client, end_hears_stillness, 1, 5));
+    assert_int_equal(client.n_closed, 0);
+    end_request(&client, 1, NULL, 0);
+    assert_true(end_pump(&client, end_has_records, 1, 5));
+    assert_true(loop_longest_stillness(server.loop) >= LEASE * 2);
+    end_pump(&client, end_has_closed, 1, LEASE);
+    assert_int_equal(client.n_closed, 0);
+    assert_float_equal(link_stillness(client.link), 0, 0);
+    end_stop(&client);
+    end_stop(&server);
+}
+
 static void connect_as(struct end *client, const struct end *server, const char *task,
                        uint64_t incarnation)
 {
@@ -432,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_peer_is_killed),
         cmocka_unit_test(test_peer_freezes),
         cmocka_unit_test(test_busy_is_not_dead),
+        cmocka_unit_test(test_stuck_is_not_dead),
         cmocka_unit_test(test_newer_incarnation),
         cmocka_unit_test(test_waiting),
     };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/join.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/str.h"
 
@@ -63,6 +66,49 @@ static int add_part(struct graph *to, const struct graph *part, struct error *er
     return 0;
 }
 
+/* ---- the order of fetches ---- */
+
+struct placed {
+    long position; /* in the whole graph's entry */
+    int at;        /* in this one */
+    struct edge edge;
+};
+
+/* Where the edge stood; 0: its node does not say, as it is of an entry of one part. */
+static long position_of(const struct graph *graph, const struct entry *entry, struct edge edge)
+{
+    const struct attr_value *notes = node_attr(graph_node(graph, edge.node), JOIN_ORDER);
+    size_t length = strlen(entry->name);
+    for (int i = 0; notes && notes->kind == ATTR_LIST_STRING && i < notes->n; i++) {
+        const char *note = notes->strings[i];
+        char *end;
+        if (strncmp(note, entry->name, length) != 0 || note[length] != ':' ||
+            strtol(note + length + 1, &end, 10) != edge.slot || *end != ':')
+            continue;
+        return strtol(end + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    return x->position != y->position ? (x->position < y->position ? -1 : 1) : x->at - y->at;
+}
+
+static void put_in_order(struct graph *graph, struct entry *entry)
+{
+    struct edge *edges = arena_array(&graph->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+    struct placed *placed = mem_array((size_t)entry->n_edges + 1, sizeof *placed);
+    for (int i = 0; i < entry->n_edges; i++)
+        placed[i] = (struct placed){position_of(graph, entry, entry->edges[i]), i, entry->edges[i]};
+    qsort(placed, (size_t)entry->n_edges, sizeof *placed, by_position);
+    for (int i = 0; i < entry->n_edges; i++)
+        edges[i] = placed[i].edge;
+    entry->edges = edges;
+    mem_free(placed);
+}
+
 static int check_pairs(const struct graph *graph, struct error *err)
 {
     size_t n_sends = 0, n_received = 0;
@@ -98,6 +144,8 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
     for (int i = 0; !code && i < n; i++)
         code = add_part(graph, parts[i], err);
     graph_add_history(graph, parts[0]);
+    for (size_t i = 0; !code && i < graph->entries.n; i++)
+        put_in_order(graph, &graph->entries.items[i]);
     if (!code)
         code = check_pairs(graph, err);
     if (code) {

@@ -2,12 +2,15 @@
  *
  * The parts that a graph was cut into, as one graph again: each node under its name and on its
  * device, no edge between two parts, entries and aliases together. What connects parts are pairs of
- * Send and Recv: a Recv's tensor_name is the name of its Send.
+ * Send and Recv: a Recv's tensor_name is the name of its Send. The fetches of an entry are in the
+ * order that they had, which nodes of several parts know: "ENTRY:SLOT:POSITION" in JOIN_ORDER.
  */
 #ifndef TF_GRAPH_JOIN_H
 #define TF_GRAPH_JOIN_H
 
 #include "graph/graph_io.h"
+
+#define JOIN_ORDER "_order"
 
 /* A graph that borrows from the parts, which must outlive it; graph_free frees it alone. ERR_DATA
  * when two parts have a node or an alias of one name, a Recv lacks its Send or a Send its Recv. */

@@ -42,6 +42,18 @@ step 3  y 3 6" ]
     [ "$output" = "$(cat one.txt)" ]
 }
 
+@test "the fetches of an entry come in its order, wherever they are" {
+    sed -i 's/^entry step.*/&\nentry all = y, x, ^add, n, x, add/; s/^entry step/entry pair = n, y\nentry step/' m.txt
+    tf-graph --text m.txt | tf-place --devices CPU:0,CPU:1,CPU:2 >m.tfg
+    for entry in all pair; do
+        tf-exec -g m.tfg --run "$entry" --feed x=[1,2] -n 1 | tf-show >one.txt
+        tf-part m.tfg | tf-exec --run "$entry" --feed x=[1,2] -n 1 | tf-show | diff - one.txt
+        tf-part -o parts/ m.tfg
+        cat parts/*.tfg | tf-exec --run "$entry" --feed x=[1,2] -n 1 | tf-show | diff - one.txt
+    done
+    grep ' n .* y ' one.txt
+}
+
 @test "a file for each device, and their variables saved and restored" {
     tf-part -o parts/ m.tfg
     for i in 0 1 2; do [ -s parts/localhost-0-CPU-$i.tfg ]; done

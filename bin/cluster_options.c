@@ -16,6 +16,11 @@ static void cluster_waiting(void *context, const char *text)
     tool_say_waiting(tool, line);
 }
 
+static void cluster_tell(void *context, const char *text)
+{
+    tool_say(context, "%s: %s", cluster_options.task, text);
+}
+
 static bool cluster_given_up(void *context)
 {
     (void)context;
@@ -33,6 +38,7 @@ struct member_options cluster_member(struct tool *tool)
                                    .lease = cluster_options.lease,
                                    .timeout = cluster_options.timeout,
                                    .waiting = cluster_waiting,
+                                   .tell = cluster_tell,
                                    .given_up = cluster_given_up,
                                    .context = tool};
 }

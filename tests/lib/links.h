@@ -92,7 +92,7 @@ static inline void end_start(struct end *end, const struct peers_options *option
 {
     struct error err = ERROR_INIT;
     struct peers_handler handler = {
-        {end, end_opened, end_record, end_closed, NULL}, end_failed, end_waiting};
+        {end, end_opened, end_record, end_closed, NULL}, end_failed, end_waiting, NULL};
     memset(end, 0, sizeof *end);
     end->loop = loop_new(&err);
     assert_non_null(end->loop);

@@ -23,6 +23,8 @@ struct member_options {
     /* "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left", once a second; may be
      * NULL. */
     void (*waiting)(void *context, const char *text);
+    /* As of struct peers_handler; may be NULL. */
+    void (*tell)(void *context, const char *text);
     /* Asked now and then while it waits: whether to give up. May be NULL. */
     bool (*given_up)(void *context);
     void *context;

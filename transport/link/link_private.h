@@ -65,6 +65,7 @@ struct link {
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
     enum link_refusal refusal;
+    struct error unwanted;     /* with a code: why it is refused when its hello is there */
     struct loop_poller poller; /* of a socket that is open */
     struct loop_timer *timer;  /* of the handshake, then of the lease */
     double checked, silence; /* when the lease was checked last, and for how long there was nothing

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sockets that others connect to. What connects is no link before its hello; of such there are only
- * so many at a time.
+ * so many at a time. One descriptor is kept back for who comes when there is no other: it is told
+ * why it cannot have a link.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -15,10 +18,13 @@
 #define BACKLOG 512
 #define WAITING_MAX 256
 #define PAUSE_SECONDS 0.1 /* when there are no descriptors left */
+#define TELL_SECONDS 10.0 /* between two lines that say so */
+#define HEAR_SECONDS 1.0  /* that who is turned away has for its hello */
 
 struct listener {
     struct peers *peers;
-    int fd;
+    int fd, spare; /* spare: -1 while somebody is turned away */
+    double told;   /* when it was said last that no descriptor is left */
     struct address address;
     struct event *event;
     struct loop_timer *timer;
@@ -78,7 +84,8 @@ static void count_too_many(struct peers *peers)
     pthread_mutex_unlock(&peers->lock);
 }
 
-static void take(struct listener *listener, int fd)
+/* NULL: it was closed. */
+static struct link *take(struct listener *listener, int fd)
 {
     struct peers *peers = listener->peers;
     struct address from;
@@ -86,13 +93,64 @@ static void take(struct listener *listener, int fd)
     if (peers->n_waiting >= WAITING_MAX) {
         count_too_many(peers);
         close(fd);
-        return;
+        return NULL;
     }
     socket_tune(fd, &listener->address);
     address_of_socket(&from, fd, true);
     bool local = address_is_unix(&listener->address); /* the peer's end has no name */
-    if (peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL, &ignored))
-        peers->n_waiting++;
+    struct link *link =
+        peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL, &ignored);
+    peers->n_waiting += link != NULL;
+    return link;
+}
+
+/* ---- without descriptors ---- */
+
+static int keep_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void say_full(int number, struct error *err)
+{
+    struct rlimit limit;
+    if (number == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+        error_set(err, ERR_RETRY, "has no file descriptor left: %llu may be open (ulimit -n)",
+                  (unsigned long long)limit.rlim_cur);
+    else
+        error_set(err, ERR_RETRY, "has no file descriptor left: %s", errno_text(number));
+}
+
+static void tell(struct listener *listener, const struct error *why)
+{
+    const struct peers_handler *handler = &listener->peers->handler;
+    struct str text = STR_INIT;
+    double now = time_now();
+    if (!handler->tell || (listener->told && now - listener->told < TELL_SECONDS))
+        return;
+    listener->told = now;
+    str_printf(&text, "refuses connections at %s: %s", listener->address.text, why->text);
+    handler->tell(handler->link.context, str_text(&text));
+    str_release(&text);
+}
+
+/* Its link is refused when its hello is there. */
+static void turn_away(struct listener *listener, int number)
+{
+    struct error why = ERROR_INIT;
+    say_full(number, &why);
+    tell(listener, &why);
+    if (listener->spare < 0)
+        return;
+    close(listener->spare);
+    listener->spare = -1;
+    int peer = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct link *link = peer < 0 ? NULL : take(listener, peer);
+    if (!link)
+        return;
+    count_too_many(listener->peers);
+    link->unwanted = why;
+    loop_timer_set(link->timer, HEAR_SECONDS);
 }
 
 static void accept_all(evutil_socket_t fd, short what, void *context)
@@ -105,6 +163,8 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
         if (peer >= 0) {
             take(listener, peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (errno == EMFILE || errno == ENFILE)
+                turn_away(listener, errno);
             event_del(listener->event);
             loop_timer_set(listener->timer, PAUSE_SECONDS);
             return;
@@ -117,7 +177,10 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
 static void resume(void *context)
 {
     struct listener *listener = context;
-    event_add(listener->event, NULL);
+    if (listener->spare < 0 && (listener->spare = keep_spare()) < 0)
+        loop_timer_set(listener->timer, PAUSE_SECONDS);
+    else
+        event_add(listener->event, NULL);
 }
 
 int peers_listen(struct peers *peers, const char *text, struct address *bound, struct error *err)
@@ -134,7 +197,8 @@ int peers_listen(struct peers *peers, const char *text, struct address *bound, s
         return err->code;
     }
     struct listener *listener = mem_alloc(sizeof *listener);
-    *listener = (struct listener){.peers = peers, .fd = fd, .address = address};
+    *listener =
+        (struct listener){.peers = peers, .fd = fd, .spare = keep_spare(), .address = address};
     if (!address_is_unix(&address))
         address_of_socket(&listener->address, fd, false);
     listener->timer = loop_timer_new(peers->loop, resume, listener);
@@ -160,5 +224,7 @@ void listener_free(struct listener *listener)
     if (address_is_unix(&listener->address))
         unlink(unix_path(&listener->address));
     close(listener->fd);
+    if (listener->spare >= 0)
+        close(listener->spare);
     mem_free(listener);
 }

@@ -125,8 +125,10 @@ static int take_hello(void *context, struct link *link, struct error *err)
     const char *task = link->peer.task;
     uint64_t incarnation = link->peer.incarnation;
     int64_t newest;
-    if (!*task)
-        return 0;
+    if (link->unwanted.code)
+        *err = link->unwanted;
+    if (link->unwanted.code || !*task)
+        return err->code;
     if (!strcmp(task, peers->task))
         return error_set(err, ERR_CONFIG, "both ends are '%s'", task);
     if (map_get(&peers->newest, task, &newest) && (uint64_t)newest > incarnation)

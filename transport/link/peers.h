@@ -41,6 +41,10 @@ struct peers_handler {
     /* A dial waits, once a second: "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s
      * left". May be NULL. */
     void (*waiting)(void *context, const char *task, const char *text);
+
+    /* Something that whoever runs the process should know, now and then: "refuses connections at
+     * 127.0.0.1:7001: ...". May be NULL. */
+    void (*tell)(void *context, const char *text);
 };
 
 /* Strings are copied. ERR_NOINPUT, ERR_DENIED (others may read the key), ERR_CONFIG (no key). */

@@ -264,6 +264,13 @@ static void dial_waits(void *context, const char *task, const char *text)
         hub->options.waiting(hub->options.context, task, text);
 }
 
+static void tell(void *context, const char *text)
+{
+    const struct hub *hub = context;
+    if (hub->options.tell)
+        hub->options.tell(hub->options.context, text);
+}
+
 static void trim(void *hub)
 {
     segments_trim(((struct hub *)hub)->segments, TRIM_SECONDS);
@@ -277,7 +284,8 @@ struct hub *hub_new(const struct hub_options *options, struct error *err)
     struct hub *hub = mem_alloc(sizeof *hub);
     struct peers_handler handler = {.link = {hub, link_opened, link_record, link_closed, place},
                                     .failed = dial_failed,
-                                    .waiting = dial_waits};
+                                    .waiting = dial_waits,
+                                    .tell = tell};
     hub->options = *options;
     if (!hub->options.window)
         hub->options.window = WINDOW_BYTES;

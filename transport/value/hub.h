@@ -23,6 +23,8 @@ struct hub_options {
                            * theirs; 0: 4 GiB */
     /* What a dial waits for, once a second; may be NULL. */
     void (*waiting)(void *context, const char *task, const char *text);
+    /* As of struct peers_handler; may be NULL. */
+    void (*tell)(void *context, const char *text);
     void *context;
 };
 

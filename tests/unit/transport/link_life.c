@@ -4,6 +4,7 @@
  * freeze or come back.
  */
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/time.h"
@@ -171,14 +172,18 @@ static void test_first_reason_counts(void **state)
 }
 
 /* A peer in a process of its own, which says when it listens. */
-static pid_t fork_server(const char *address, struct address *at)
+/* descriptors: that it may have open; 0: as many as the test itself. */
+static pid_t fork_server(const char *address, struct address *at, rlim_t descriptors)
 {
+    struct rlimit limit = {descriptors, descriptors};
     int ready[2];
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
         struct end server;
+        if (descriptors && setrlimit(RLIMIT_NOFILE, &limit))
+            _exit(1);
         end_serve(&server, options_of("ps:0"), address);
         if (write(ready[1], &server.at, sizeof server.at) < 0)
             _exit(1);
@@ -196,7 +201,7 @@ static double notice(const char *address, int number, struct error *why)
 {
     struct end client, server = {0};
     struct peers_options options = options_of("worker:0");
-    pid_t child = fork_server(address, &server.at);
+    pid_t child = fork_server(address, &server.at, 0);
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     end_pump(&client, end_has_closed, 1, 0.05);
@@ -303,6 +308,42 @@ static void test_stuck_is_not_dead(void **state)
     assert_float_equal(link_stillness(client.link), 0, 0);
     end_stop(&client);
     end_stop(&server);
+}
+
+static bool end_is_settled(void *context)
+{
+    const struct end *end = ((struct end_count *)context)->end;
+    return end->n_opened || end->n_waiting || end->n_failed;
+}
+
+/* Who comes when a server has no descriptor left learns it; once there is one it gets its link. */
+static void test_no_descriptor_left(void **state)
+{
+    enum { MOST = 24 };
+    struct end clients[MOST], server = {0};
+    struct error err = ERROR_INIT;
+    int n = 0;
+    (void)state;
+    pid_t child = fork_server("127.0.0.1:0", &server.at, MOST);
+    for (bool full = false; !full; n++) {
+        char task[32];
+        assert_true(n < MOST);
+        snprintf(task, sizeof task, "worker:%d", n);
+        struct peers_options options = options_of(task);
+        end_start(&clients[n], &options);
+        must(peers_connect(clients[n].peers, "ps:0", server.at.text, 30, &err), &err);
+        assert_true(end_pump(&clients[n], end_is_settled, 1, 10));
+        full = !clients[n].n_opened;
+    }
+    struct end *last = &clients[n - 1];
+    assert_non_null(strstr(last->said, "has no file descriptor left: 24 may be open (ulimit -n)"));
+    assert_true(n > 2);
+    end_stop(&clients[0]);
+    assert_int_equal(peers_wait(last->peers, &err), 0);
+    for (int i = 1; i < n; i++)
+        end_stop(&clients[i]);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 static void connect_as(struct end *client, const struct end *server, const char *task,
@@ -467,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_peer_freezes),
         cmocka_unit_test(test_busy_is_not_dead),
         cmocka_unit_test(test_stuck_is_not_dead),
+        cmocka_unit_test(test_no_descriptor_left),
         cmocka_unit_test(test_newer_incarnation),
         cmocka_unit_test(test_waiting),
     };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
-#include <stdbool.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,100 @@ _Noreturn void mem_exhausted(size_t bytes)
     abort(); /* the handler has broken its contract */
 }
 
+/* ---- the limit ---- */
+
+#define COUNTED_BYTES ((size_t)64 << 10)
+
+static struct {
+    int64_t bytes; /* 0: none */
+    char whose[64];
+    atomic_int_least64_t used;
+    pthread_mutex_t lock; /* of the keepers; held while they give back */
+    struct mem_keeper *keepers;
+} limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local bool was_refused;
+
+void mem_set_limit(size_t bytes, const char *whose)
+{
+    limit.bytes = bytes < INT64_MAX ? (int64_t)bytes : 0;
+    snprintf(limit.whose, sizeof limit.whose, "%s", whose);
+}
+
+const char *mem_limit_text(void)
+{
+    static _Thread_local char text[128];
+    if (!was_refused)
+        return "";
+    snprintf(text, sizeof text, ": the %lld MiB of %s are in use", (long long)(limit.bytes >> 20),
+             limit.whose);
+    return text;
+}
+
+void mem_keeper_add(struct mem_keeper *keeper)
+{
+    pthread_mutex_lock(&limit.lock);
+    keeper->next = limit.keepers;
+    limit.keepers = keeper;
+    pthread_mutex_unlock(&limit.lock);
+}
+
+void mem_keeper_remove(struct mem_keeper *keeper)
+{
+    pthread_mutex_lock(&limit.lock);
+    for (struct mem_keeper **at = &limit.keepers; *at; at = &(*at)->next) {
+        if (*at == keeper) {
+            *at = keeper->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&limit.lock);
+}
+
+static void give_back_all(void)
+{
+    pthread_mutex_lock(&limit.lock);
+    for (struct mem_keeper *keeper = limit.keepers; keeper; keeper = keeper->next)
+        keeper->give_back(keeper);
+    pthread_mutex_unlock(&limit.lock);
+}
+
+static bool take(size_t bytes)
+{
+    int64_t n = (int64_t)bytes;
+    if (bytes <= (size_t)limit.bytes && atomic_fetch_add(&limit.used, n) + n <= limit.bytes)
+        return true;
+    if (bytes <= (size_t)limit.bytes)
+        atomic_fetch_sub(&limit.used, n);
+    return false;
+}
+
+bool mem_charge(size_t bytes)
+{
+    was_refused = false;
+    if (!limit.bytes || take(bytes))
+        return true;
+    give_back_all();
+    was_refused = !take(bytes);
+    return !was_refused;
+}
+
+void mem_discharge(size_t bytes)
+{
+    if (limit.bytes)
+        atomic_fetch_sub(&limit.used, (int64_t)bytes);
+}
+
+/* Of a block that is there: what is not refused counts as well. */
+static void count(void *pointer, int sign)
+{
+    size_t bytes = limit.bytes && pointer ? malloc_usable_size(pointer) : 0;
+    if (bytes >= COUNTED_BYTES)
+        atomic_fetch_add(&limit.used, sign * (int64_t)bytes);
+}
+
+/* ---- blocks ---- */
+
 /* Not inlined: gcc would make a calloc of it and the memset that follows. */
 static __attribute__((noinline)) void *small_block(size_t bytes)
 {
@@ -48,6 +144,8 @@ void *mem_alloc(size_t bytes)
     void *p = small ? small_block(bytes) : calloc(1, bytes ? bytes : 1);
     if (!p)
         mem_exhausted(bytes);
+    if (bytes >= COUNTED_BYTES)
+        count(p, 1);
     return small ? memset(p, 0, bytes) : p;
 }
 
@@ -61,9 +159,11 @@ void *mem_array(size_t count, size_t item_bytes)
 
 void *mem_realloc(void *pointer, size_t bytes)
 {
+    count(pointer, -1);
     void *p = realloc(pointer, bytes ? bytes : 1);
     if (!p)
         mem_exhausted(bytes);
+    count(p, 1);
     return p;
 }
 
@@ -81,6 +181,7 @@ char *mem_strdup(const char *text)
 
 void mem_free(void *pointer)
 {
+    count(pointer, -1);
     free(pointer);
 }
 
@@ -90,7 +191,12 @@ void *mem_try(size_t bytes)
     if (__builtin_add_overflow(bytes ? bytes : 1, alignment - 1, &rounded) || rounded > PTRDIFF_MAX)
         return NULL;
     rounded &= ~(alignment - 1);
+    if (limit.bytes && rounded >= COUNTED_BYTES && !mem_charge(rounded))
+        return NULL;
     void *p = aligned_alloc(alignment, rounded);
+    if (limit.bytes && rounded >= COUNTED_BYTES)
+        mem_discharge(rounded);
+    count(p, 1);
     if (p && bytes >= HUGE_PAGE)
         madvise(p, rounded, MADV_HUGEPAGE);
     return p;

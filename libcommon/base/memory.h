@@ -8,6 +8,7 @@
 #ifndef TF_BASE_MEMORY_H
 #define TF_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Tensor data is aligned to this many bytes: a cache line and an AVX-512 register. */
@@ -26,6 +27,30 @@ void *mem_try(size_t bytes);
 
 /* As mem_try, but aligned only as any object is: what is small comes back faster. */
 void *mem_try_unaligned(size_t bytes);
+
+/* ---- a limit ---- */
+
+/* From now on mem_try fails where blocks of 64 KiB and more would be more than `bytes` in all, and
+ * mem_limit_text says so with `whose` ("ps:0"), which is copied. 0: no limit. Before there are
+ * threads. */
+void mem_set_limit(size_t bytes, const char *whose);
+
+/* The same for memory from elsewhere that counts: false, it would be too much. */
+bool mem_charge(size_t bytes);
+void mem_discharge(size_t bytes);
+
+/* To be put behind "no memory for ...": ": the 1024 MiB of ps:0 are in use" if the last mem_try or
+ * mem_charge of this thread failed for the limit, else "". */
+const char *mem_limit_text(void);
+
+/* Who keeps memory only to use it again gives it back before mem_try fails for the limit. From any
+ * thread; it allocates nothing, and takes no lock with which anybody allocates. */
+struct mem_keeper {
+    void (*give_back)(struct mem_keeper *keeper);
+    struct mem_keeper *next;
+};
+void mem_keeper_add(struct mem_keeper *keeper);
+void mem_keeper_remove(struct mem_keeper *keeper); /* it is not called any more */
 
 /* Called when mem_alloc fails; must not return. The default writes a line to stderr and calls
  * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */

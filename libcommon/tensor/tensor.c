@@ -65,8 +65,8 @@ static int alloc_bytes(struct tensor *t, enum dtype type, const struct shape *sh
         return error_set(err, ERR_DATA, "tensor %s is too large", shape_text_typed(type, shape));
     struct buffer *buffer = buffer_new((size_t)bytes);
     if (!buffer)
-        return error_set(err, ERR_OS, "no memory for tensor %s (%lld bytes)",
-                         shape_text_typed(type, shape), (long long)bytes);
+        return error_set(err, ERR_OS, "no memory for tensor %s (%lld bytes)%s",
+                         shape_text_typed(type, shape), (long long)bytes, mem_limit_text());
     *t = (struct tensor){type, *shape, buffer->data, buffer, NULL};
     return 0;
 }

@@ -75,6 +75,15 @@ static void tell(void *context, const char *text)
         member->options.tell(member->options.context, text);
 }
 
+/* memory= of a task is of each of its devices. */
+static void limit_memory(const struct member *member)
+{
+    const struct cluster_task *self =
+        cluster_find(&member->cluster, member->job_name, member->index);
+    if (self && self->memory_bytes)
+        mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
+}
+
 int member_open(struct member *member, const struct member_options *options, struct error *err)
 {
     char task[TASK_TEXT_BYTES] = "";
@@ -86,6 +95,7 @@ int member_open(struct member *member, const struct member_options *options, str
         find_self(member, options->task || !*task ? options->task : task, err) ||
         take_slot(member, err))
         return err->code;
+    limit_memory(member);
     struct hub_options hub = {
         .peers = {.task = member->task,
                   .incarnation = member->has_slot ? member->slot.incarnation : 0,

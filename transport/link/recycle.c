@@ -17,20 +17,12 @@ struct block {
 };
 
 struct recycle {
+    struct mem_keeper keeper; /* first */
     pthread_mutex_t lock;
     struct block *kept; /* the newest first */
     size_t bytes, limit;
     size_t holders; /* the owner, and every block that is in use */
 };
-
-struct recycle *recycle_new(size_t limit)
-{
-    struct recycle *recycle = mem_alloc(sizeof *recycle);
-    pthread_mutex_init(&recycle->lock, NULL);
-    recycle->limit = limit;
-    recycle->holders = 1;
-    return recycle;
-}
 
 static void free_block(struct block *block)
 {
@@ -62,6 +54,22 @@ static void free_blocks(struct block *block)
     }
 }
 
+static void relieve(struct mem_keeper *keeper)
+{
+    recycle_trim((struct recycle *)keeper, 0);
+}
+
+struct recycle *recycle_new(size_t limit)
+{
+    struct recycle *recycle = mem_alloc(sizeof *recycle);
+    pthread_mutex_init(&recycle->lock, NULL);
+    recycle->limit = limit;
+    recycle->holders = 1;
+    recycle->keeper.give_back = relieve;
+    mem_keeper_add(&recycle->keeper);
+    return recycle;
+}
+
 /* Ends with the lock released. */
 static void drop(struct recycle *recycle)
 {
@@ -78,6 +86,7 @@ void recycle_free(struct recycle *recycle)
 {
     if (!recycle)
         return;
+    mem_keeper_remove(&recycle->keeper);
     pthread_mutex_lock(&recycle->lock);
     free_blocks(cut(recycle, 0, 0));
     recycle->limit = 0;
@@ -137,8 +146,8 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     if (!block && !(block = block_new(bytes))) {
         pthread_mutex_lock(&recycle->lock);
         drop(recycle);
-        return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)",
-                         shape_text_typed(like->type, &like->shape), bytes);
+        return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)%s",
+                         shape_text_typed(like->type, &like->shape), bytes, mem_limit_text());
     }
     atomic_init(&block->buffer.holders, 1);
     block->buffer.bytes = bytes;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ struct segment {
 
 struct segments {
     struct outgoing outgoing; /* first */
+    struct mem_keeper keeper;
     atomic_bool has_reader;
     pthread_mutex_t lock;
     struct segment *all[SEGMENTS_MAX];
@@ -54,6 +56,8 @@ static void segment_drop(struct segment *segment)
     if (atomic_fetch_sub(&segment->holders, 1) > 1)
         return;
     munmap(segment->data, segment->bytes);
+    if (segment->own)
+        mem_discharge(segment->bytes);
     munmap(segment->head, PAGE);
     close(segment->fd);
     mem_free(segment);
@@ -228,9 +232,13 @@ static struct segment *take_free(struct segments *segments, size_t bytes, bool *
 /* Without the lock for as long as the system clears the pages. */
 static struct segment *make_another(struct segments *segments, size_t bytes)
 {
-    struct segment *segment = segment_make(bytes);
-    if (!segment)
+    if (!mem_charge(bytes))
         return NULL;
+    struct segment *segment = segment_make(bytes);
+    if (!segment) {
+        mem_discharge(bytes);
+        return NULL;
+    }
     atomic_store_explicit(&segment->head->readers, 1, memory_order_relaxed);
     pthread_mutex_lock(&segments->lock);
     bool added = add(segments, segment);
@@ -268,9 +276,16 @@ static bool copies_to_lend(struct outgoing *outgoing, const struct tensor *value
            segment_suits(value->type, tensor_bytes(value)) && !segment_has(value);
 }
 
+static void relieve(struct mem_keeper *keeper)
+{
+    segments_trim((struct segments *)((char *)keeper - offsetof(struct segments, keeper)), 0);
+}
+
 struct segments *segments_new(size_t limit)
 {
     struct segments *segments = mem_alloc(sizeof *segments);
+    segments->keeper.give_back = relieve;
+    mem_keeper_add(&segments->keeper);
     segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend};
     atomic_init(&segments->has_reader, false);
     pthread_mutex_init(&segments->lock, NULL);
@@ -282,6 +297,7 @@ void segments_free(struct segments *segments)
 {
     if (!segments)
         return;
+    mem_keeper_remove(&segments->keeper);
     while (segments->n)
         forget(segments, segments->n - 1);
     pthread_mutex_destroy(&segments->lock);

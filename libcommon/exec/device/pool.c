@@ -15,6 +15,7 @@ struct pooled {
 };
 
 struct pool {
+    struct mem_keeper keeper; /* first */
     struct device *device;
     bool on_device;
     pthread_mutex_t lock; /* guards what follows */
@@ -23,19 +24,40 @@ struct pool {
     bool closed;
 };
 
+static void pooled_free(struct pooled *p)
+{
+    p->memory->free(p->memory);
+    mem_free(p);
+}
+
+static void free_idle(struct pool *pool)
+{
+    for (int i = 0; i < N_CLASSES; i++) {
+        for (struct pooled *p = pool->idle[i], *next; p; p = next) {
+            next = p->next;
+            pooled_free(p);
+        }
+        pool->idle[i] = NULL;
+    }
+}
+
+static void relieve(struct mem_keeper *keeper)
+{
+    struct pool *pool = (struct pool *)keeper;
+    pthread_mutex_lock(&pool->lock);
+    free_idle(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 struct pool *pool_new(struct device *device, bool on_device)
 {
     struct pool *pool = mem_alloc(sizeof *pool);
     pool->device = device;
     pool->on_device = on_device;
     pthread_mutex_init(&pool->lock, NULL);
+    pool->keeper.give_back = relieve;
+    mem_keeper_add(&pool->keeper);
     return pool;
-}
-
-static void pooled_free(struct pooled *p)
-{
-    p->memory->free(p->memory);
-    mem_free(p);
 }
 
 static void destroy(struct pool *pool)
@@ -48,13 +70,9 @@ void pool_free(struct pool *pool)
 {
     if (!pool)
         return;
+    mem_keeper_remove(&pool->keeper);
     pthread_mutex_lock(&pool->lock);
-    for (int i = 0; i < N_CLASSES; i++) {
-        for (struct pooled *p = pool->idle[i], *next; p; p = next) {
-            next = p->next;
-            pooled_free(p);
-        }
-    }
+    free_idle(pool);
     pool->closed = true;
     bool last = !pool->n_out;
     pthread_mutex_unlock(&pool->lock);

@@ -48,7 +48,8 @@ static int allocate_on_device(const struct fold *f, struct tensor *t, struct err
 {
     struct buffer *buffer = device_of(f)->alloc(device_of(f), tensor_bytes(t));
     if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s", shape_text_typed(t->type, &t->shape));
+        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(t->type, &t->shape),
+                         mem_limit_text());
     t->buffer = buffer;
     t->data = buffer->data;
     return 0;

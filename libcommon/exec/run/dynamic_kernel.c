@@ -76,8 +76,8 @@ static int gather_variable(struct run *run, struct launch *launch, int i, struct
     struct buffer *buffer =
         value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
     if (!buffer)
-        return error_set(&launch->err, ERR_OS, "no memory for %s",
-                         shape_text_typed(value->type, &value->shape));
+        return error_set(&launch->err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(value->type, &value->shape), mem_limit_text());
     input->tensor.buffer = buffer;
     input->tensor.data = buffer->data;
     return device->copy(device, buffer->data, value->data, tensor_bytes(value), &launch->err);
@@ -176,8 +176,8 @@ int kernel_run(struct run *run, struct launch *launch)
     if (item->scratch_bytes) {
         launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
         if (!launch->scratch)
-            return error_set(&launch->err, ERR_OS, "no memory for %zu bytes of scratch",
-                             item->scratch_bytes);
+            return error_set(&launch->err, ERR_OS, "no memory for %zu bytes of scratch%s",
+                             item->scratch_bytes, mem_limit_text());
         launch->call.scratch = launch->scratch->data;
     }
     launch->start = run->step->trace ? time_now_ns() : 0;

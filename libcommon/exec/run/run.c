@@ -39,7 +39,8 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     struct buffer *buffer =
         bytes < 0 ? NULL : value_alloc(host->plan, v, pool, type, (size_t)bytes);
     if (!buffer) {
-        error_set(call->err, ERR_OS, "no memory for %s", shape_text_typed(type, shape));
+        error_set(call->err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
+                  mem_limit_text());
         return NULL;
     }
     *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
@@ -61,8 +62,8 @@ static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
     struct buffer *buffer =
         value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
     if (!buffer)
-        return error_set(call->err, ERR_OS, "no memory for %s",
-                         shape_text_typed(in->type, &in->shape));
+        return error_set(call->err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(in->type, &in->shape), mem_limit_text());
     *out = *in;
     out->buffer = buffer;
     out->data = buffer->data;
@@ -182,7 +183,8 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes)
     struct call_host *host = call->executor;
     void *memory = mem_try(bytes);
     if (!memory) {
-        error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch", bytes);
+        error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch%s", bytes,
+                  mem_limit_text());
         return NULL;
     }
     vec_push(host->temporaries, memory);

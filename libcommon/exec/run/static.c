@@ -120,7 +120,8 @@ static int make_arenas(struct plan *plan, struct instance *instance, struct erro
             instance->arenas[i] =
                 i ? device->alloc(device, bytes) : device_alloc_host(device, bytes);
         if (bytes && !instance->arenas[i])
-            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes", bytes);
+            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
+                             mem_limit_text());
     }
     return 0;
 }

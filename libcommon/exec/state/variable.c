@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/time.h"
 #include "exec/device/device.h"
 #include "exec/device/pool.h"
@@ -167,8 +168,8 @@ bool variable_is_shared(const struct variable *variable)
 
 static int no_memory(const struct variable *variable, const struct shape *shape, struct error *err)
 {
-    return error_set(err, ERR_OS, "no memory for variable '%s', %s", variable->name,
-                     shape_text_typed(variable->type, shape));
+    return error_set(err, ERR_OS, "no memory for variable '%s', %s%s", variable->name,
+                     shape_text_typed(variable->type, shape), mem_limit_text());
 }
 
 static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer)

@@ -217,6 +217,7 @@ soak:
 	PARTS=10000 $(BUILD)/tests/unit/pass/part
 	GRADIENT_TASKS=20000 $(BUILD)/tests/unit/pass/grad_tasks
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
+	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 

@@ -282,6 +282,7 @@ static int open_watch(struct watch *watch, struct error *err)
                                                     : options->no_key ? NULL
                                                                       : path,
                                         .no_key = options->no_key,
+                                        .no_shared_memory = true, /* a few bytes now and then */
                                         .lease = options->lease}};
     watch->hub = hub_new(&hub, err);
     mem_free(path);

@@ -78,6 +78,9 @@ OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/*.c)) $(BUILD)/tests/unit/ops/cases
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
 THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions|shards).h' tests/unit/*/*.c 2>/dev/null))
+# Kernels under ThreadSanitizer: by a team of threads that it sees, and the proof that it does.
+TEAM := $(if $(filter thread,$(SANITIZE)),$(BUILD)/obj/tests/lib/team.o)
+TEAM_TESTS := $(if $(TEAM),$(BUILD)/tests/unit/ops/cases $(BUILD)/tests/lib/race)
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
@@ -95,7 +98,7 @@ lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
 PROXY := $(BUILD)/tests/lib/proxy
 unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
+thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
 fuzzers: $(FUZZERS) $(CPU_MODULES)
 
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
@@ -134,15 +137,18 @@ $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
 $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-$(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(LIB)
+$(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(OPS_TEST_OBJ) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib'
+	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
 $(PROXY): tests/lib/proxy.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+$(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o $(BUILD)/obj/cpu-base/ops/math/parallel_cpu.o $(TEAM)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_LDFLAGS) $^ -o $@
 $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
@@ -155,7 +161,7 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $(if $(filter thread,$(SANITIZE)),-DPARALLEL_TEAM) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/rows.h"
+#include "ops/math/worth_cpu.h"
 
 /* ---- Gather ---- */
 
@@ -44,7 +45,7 @@ static int gather_run(struct kernel_call *call)
     size_t bytes = tensor_bytes(out), row = n ? bytes / (size_t)n : 0;
     if (!bytes)
         return KERNEL_DONE;
-    if (call->threads == 1 || bytes < PARALLEL_BYTES) {
+    if (call->threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES)) {
         copy_rows(out->data, params->data, indices, 0, n, row);
         return KERNEL_DONE;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/math/accumulate.h"
+#include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18)
 
@@ -85,7 +86,7 @@ void rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table
     u.row_bytes = bytes / (size_t)u.n;
     u.length = (int64_t)(op == ROWS_SET ? u.row_bytes : u.row_bytes / dtype_bytes(table->type));
     int threads = call->threads;
-    if (threads == 1 || bytes < PARALLEL_BYTES) {
+    if (threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES)) {
         update_part(&u, 0, 1);
         return;
     }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "ops/math/worth_cpu.h"
+
 #define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
 #define LINE 64                  /* bytes */
 
@@ -224,7 +226,7 @@ void strided_copy(struct strided *s, void *to, const void *from, int threads)
         return;
     }
     bool matrix = find_matrix(s);
-    if (threads > 1 && bytes >= PARALLEL_BYTES)
+    if (threads > 1 && bytes >= PARALLEL_WORTH(PARALLEL_BYTES))
         copy_parts(s, matrix, to, from, threads);
     else
         copy_block(s, matrix, to, from);

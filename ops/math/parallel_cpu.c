@@ -3,12 +3,14 @@
 
 #include <omp.h>
 
+#include "ops/math/worth_cpu.h"
+
 /* Long loops are cut at multiples of this, so that two threads never share a cache line. */
 #define PARALLEL_ALIGN 64
 
 int parallel_for(int threads, int64_t n, int64_t grain, parallel_body *body, void *context)
 {
-    int64_t useful = n / grain;
+    int64_t useful = n / PARALLEL_WORTH(grain);
     if (threads > useful)
         threads = (int)useful;
     if (threads <= 1)

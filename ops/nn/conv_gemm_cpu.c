@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/device/blas_cpu.h"
+#include "ops/math/worth_cpu.h"
 #include "ops/nn/conv_cpu.h"
 
 struct unroll {
@@ -55,7 +56,7 @@ UNROLL_ROW(double)
 static void unroll_range(const struct unroll *u, void *image, void *matrix, int threads)
 {
     int64_t n = u->conv->window.y.out * u->conv->window.x.out;
-    if (threads > 1 && n * u->row > 32768) {
+    if (threads > 1 && n * u->row > PARALLEL_WORTH(32768)) {
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int64_t i = 0; i < n; i++)
             u->size == 4 ? unroll_float(u, i, image, matrix, false)

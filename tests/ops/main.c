@@ -41,7 +41,7 @@ static int run_modes(const struct checker *checker, const struct test_case *test
     for (int mode = 0; mode < CHECK_MODES; mode++)
         if (check_op(checker, test, (enum check_mode)mode, err))
             return error_prefix(err, "%s:%d: %s: ", test->file, test->line, mode_name(mode));
-    if (check_gradient(checker, test, &checked, err))
+    if (!getenv("TF_TEST_VALUES") && check_gradient(checker, test, &checked, err))
         return error_prefix(err, "%s:%d: ", test->file, test->line);
     return 0;
 }
@@ -110,7 +110,7 @@ static void run_all(const struct checker *checker, const char *device)
     for (size_t i = 0; i < files.gl_pathc; i++)
         run_file(checker, files.gl_pathv[i]);
     globfree(&files);
-    if (!getenv("TF_TEST_CASE"))
+    if (!getenv("TF_TEST_CASE") && !getenv("TF_TEST_VALUES"))
         report_coverage(checker, device);
 }
 

@@ -9,11 +9,11 @@
 
 #include "bin/cluster_options.h"
 #include "bin/ps_job.h"
+#include "bin/ps_value.h"
 #include "ops/ops.h"
 #include "ps/shard.h"
 #include "ps/verbs.h"
 #include "show/shards.h"
-#include "wire/npy.h"
 
 static int64_t threads, save_every, keep;
 static bool deterministic, json, resume;
@@ -268,69 +268,19 @@ static int run_stats(struct tool *tool, char **operands, struct error *err)
 static int get(struct tool *tool, struct client *client, char **operands, struct error *err)
 {
     struct variable_place place = {container, operands[0]};
-    struct named_tensor named = {operands[0], TENSOR_INIT};
-    bool is_npy = tool_output && str_ends(tool_output, ".npy");
-    FILE *out;
-    int code = verbs_get(client, &place, &named.tensor, err);
+    struct tensor value = TENSOR_INIT;
+    int code = verbs_get(client, &place, &value, err);
     if (!code)
-        code = is_npy ? tool_open_text(tool, &out, err) : tool_open_writer(tool, 1, err);
-    if (!code && is_npy) {
-        code = npy_write(out, &named.tensor, err);
-    } else if (!code) {
-        stream_begin(tool->writer, RECORD_TENSOR, 0);
-        code = stream_write(tool->writer, &named, 1, err);
-    }
-    tensor_release(&named.tensor);
+        code = ps_write_value(tool, operands[0], &value, err);
+    tensor_release(&value);
     return code;
-}
-
-struct choice {
-    struct tensor value; /* the first one, or the first one of the name */
-    int n, n_named;
-};
-
-static void choose(struct choice *choice, const struct record *record, const char *name)
-{
-    for (int i = 0; i < record->n_tensors; i++) {
-        bool is_named = !strcmp(record->tensors[i].name, name);
-        if (choice->n++ == 0 || (is_named && !choice->n_named)) {
-            tensor_release(&choice->value);
-            tensor_share(&choice->value, &record->tensors[i].tensor);
-        }
-        choice->n_named += is_named;
-    }
-}
-
-/* A .npy file, or of a stream the only tensor, or that of the name. */
-static int read_value(struct tool *tool, const char *path, const char *name, struct tensor *value,
-                      struct error *err)
-{
-    struct stream_reader *reader;
-    struct record record = {0};
-    struct choice choice = {TENSOR_INIT, 0, 0};
-    bool more = true;
-    if (str_ends(path, ".npy") || str_ends(path, ".npy.gz"))
-        return npy_read(path, value, err);
-    if (tool_open_reader(tool, path, &reader, err))
-        return err->code;
-    while (!stream_read(reader, &record, &more, err) && more)
-        choose(&choice, &record, name);
-    record_release(&record);
-    tool_close_reader(reader);
-    *value = choice.value;
-    if (err->code || choice.n == 1 || choice.n_named == 1)
-        return err->code;
-    if (!choice.n)
-        return error_set(err, ERR_DATA, "%s: no tensor", path);
-    return error_set(err, ERR_DATA, "%s: which of its %d tensors? %s is called '%s'", path,
-                     choice.n, choice.n_named ? "more than one" : "none", name);
 }
 
 static int put(struct tool *tool, struct client *client, char **operands, struct error *err)
 {
     struct variable_place place = {container, operands[0]};
     struct tensor value = TENSOR_INIT;
-    int code = read_value(tool, operands[1], operands[0], &value, err);
+    int code = ps_read_value(tool, operands[1], operands[0], &value, err);
     if (!code)
         code = verbs_put(client, &place, &value, err);
     tensor_release(&value);

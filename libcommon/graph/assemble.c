@@ -361,15 +361,6 @@ static int add_alias(struct assembly *a, const struct raw_name *name)
     return fail_name(a, "alias", name);
 }
 
-static int add_removed(struct assembly *a, const char *name)
-{
-    if (!graph_name_valid(name))
-        return error_set(a->err, ERR_DATA, "removed '%.100s': not a valid name", name);
-    if (!graph_find(a->graph, name)) /* it is there again */
-        graph_add_removed(a->graph, name);
-    return 0;
-}
-
 static int add_names(struct assembly *a)
 {
     int code = 0;
@@ -380,7 +371,7 @@ static int add_names(struct assembly *a)
     for (size_t i = 0; !code && i < a->raw->made.n; i++)
         graph_add_made(a->graph, a->raw->made.items[i]);
     for (size_t i = 0; !code && i < a->raw->removed.n; i++)
-        code = add_removed(a, a->raw->removed.items[i]);
+        code = graph_add_removed(a->graph, a->raw->removed.items[i], a->err);
     return code;
 }
 

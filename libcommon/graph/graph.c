@@ -149,9 +149,13 @@ void graph_add_made(struct graph *graph, const char *provenance)
     vec_push(&graph->made, arena_strdup(&graph->arena, provenance));
 }
 
-void graph_add_removed(struct graph *graph, const char *name)
+int graph_add_removed(struct graph *graph, const char *name, struct error *err)
 {
-    vec_push(&graph->removed, arena_strdup(&graph->arena, name));
+    if (!graph_name_valid(name))
+        return error_set(err, ERR_DATA, "removed '%.100s': not a valid name", name);
+    if (!graph_find(graph, name))
+        vec_push(&graph->removed, arena_strdup(&graph->arena, name));
+    return 0;
 }
 
 bool graph_was_removed(const struct graph *graph, const char *name)
@@ -167,7 +171,7 @@ void graph_add_history(struct graph *to, const struct graph *from)
     for (size_t i = 0; i < from->made.n; i++)
         graph_add_made(to, from->made.items[i]);
     for (size_t i = 0; i < from->removed.n; i++)
-        graph_add_removed(to, from->removed.items[i]);
+        vec_push(&to->removed, arena_strdup(&to->arena, from->removed.items[i]));
 }
 
 /* ---- edges as text ---- */

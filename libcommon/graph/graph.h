@@ -145,7 +145,8 @@ void graph_add_entry(struct graph *graph, const char *name, const struct edge *e
 const struct entry *graph_entry(const struct graph *graph, const char *name); /* NULL: none */
 int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err);
 void graph_add_made(struct graph *graph, const char *provenance);
-void graph_add_removed(struct graph *graph, const char *name);
+/* Nothing happens if there is such a node again. ERR_DATA for what cannot be a name. */
+int graph_add_removed(struct graph *graph, const char *name, struct error *err);
 bool graph_was_removed(const struct graph *graph, const char *name);
 /* What was done to `from` was done to `to` as well: provenance and removed names are added. */
 void graph_add_history(struct graph *to, const struct graph *from);

@@ -32,9 +32,11 @@ static int check_keep(const struct graph *graph, const struct pass_options *opti
     return 0;
 }
 
-static bool is_gone(const struct graph *graph, const char *name)
+static void note_gone(struct graph *graph, const char *name)
 {
-    return !graph_find(graph, name) && !map_get(&graph->alias_names, name, NULL);
+    if (!graph_find(graph, name) && !map_get(&graph->alias_names, name, NULL) &&
+        !graph_was_removed(graph, name))
+        vec_push(&graph->removed, arena_strdup(&graph->arena, name));
 }
 
 /* Names that a user may ask for: the constants that stand for numbers in a script are none. */
@@ -42,13 +44,12 @@ static void note_removed(const struct graph *source, struct graph *result)
 {
     result->removed.n = 0; /* those of the source, which may be nodes again */
     for (size_t i = 0; i < source->removed.n; i++)
-        if (is_gone(result, source->removed.items[i]))
-            graph_add_removed(result, source->removed.items[i]);
+        note_gone(result, source->removed.items[i]);
     for (size_t i = 0; i < source->nodes.n; i++) {
         const struct node *node = graph_node(source, (int)i);
         bool is_number = node_is(node, "Const") && strchr(node->name, '/');
-        if (!is_number && is_gone(result, node->name) && !graph_was_removed(result, node->name))
-            graph_add_removed(result, node->name);
+        if (!is_number)
+            note_gone(result, node->name);
     }
 }
 

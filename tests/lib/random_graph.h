@@ -210,8 +210,8 @@ static inline void random_names(struct random_graph *r)
         edges[i] = (struct edge){random_below(r, n), CONTROL_SLOT};
     graph_add_entry(r->graph, "train", edges, 2);
     graph_add_made(r->graph, "random 1.0");
-    graph_add_removed(r->graph, "gone/1");
-    graph_add_removed(r->graph, "mean");
+    graph_add_removed(r->graph, "gone/1", &err);
+    graph_add_removed(r->graph, "mean", &err);
     const struct node *node = graph_node(r->graph, random_below(r, n));
     if (node->n_outputs)
         graph_add_alias(r->graph, "alias", (struct edge){node->id, node->n_outputs - 1}, &err);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of variables as files, for tf-ps get and put.
+ */
+#ifndef TF_BIN_PS_VALUE_H
+#define TF_BIN_PS_VALUE_H
+
+#include "cli/tool.h"
+
+/* To the tool's output: as a record, or as an array of NumPy's if it is named so. */
+int ps_write_value(struct tool *tool, const char *name, const struct tensor *value,
+                   struct error *err);
+
+/* Of a .npy file, or of a stream: of its only tensor, or of that of the name. The caller releases
+ * *value, also after a failure. ERR_DATA when it cannot be told which one is meant. */
+int ps_read_value(struct tool *tool, const char *path, const char *name, struct tensor *value,
+                  struct error *err);
+
+#endif

@@ -78,7 +78,10 @@ float32[1,2]: these are no rows of one array" ]
     [ "$(tf-show - < y.npy)" = "int32[3]  7 8 9" ]
     gzip -k y.npy
     [ "$(tf-show y.npy.gz)" = "int32[3]  7 8 9" ]
-    (mkdir z && cp y.npy z/a.npy && cp y.npy z/b.npy && cd z && python3 -m zipfile -c ../z.npz a.npy b.npy)
+    mkdir z
+    cp y.npy z/a.npy
+    cp y.npy z/b.npy
+    (cd z && python3 -m zipfile -c ../z.npz a.npy b.npy)
     [ "$(tf-show z.npz)" = $'a  int32[3]  7 8 9\nb  int32[3]  7 8 9' ]
     [ "$(tf-show --json z.npz b)" = '{"b":[7,8,9]}' ]
     tf-show --npy z.npz b | cmp - y.npy

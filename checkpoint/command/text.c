@@ -63,7 +63,17 @@ static void list_scalars(const manifest_vec *all, name_vec *names)
         }
 }
 
-static void add_row(struct columns *columns, const struct ckpt_manifest *m, const name_vec *names)
+/* Of one run without a name there is nothing to tell. */
+static bool tells_runs(const manifest_vec *all)
+{
+    bool tells = false;
+    for (size_t i = 0; i < all->n && !tells; i++)
+        tells = *all->items[i].run.name || !run_equal(&all->items[i].run, &all->items[0].run);
+    return tells;
+}
+
+static void add_row(struct columns *columns, const struct ckpt_manifest *m, bool with_run,
+                    const name_vec *names)
 {
     struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
     print_time(&saved, m->time, false);
@@ -75,7 +85,8 @@ static void add_row(struct columns *columns, const struct ckpt_manifest *m, cons
     columns_add(columns, "%" PRIu64, m->n_tensors);
     columns_add(columns, "%s", bytes.data);
     columns_add(columns, "%s", new.data);
-    columns_add(columns, "%s", run.data);
+    if (with_run)
+        columns_add(columns, "%s", run.data);
     for (size_t i = 0; i < names->n; i++) {
         double value;
         if (ckpt_manifest_find_scalar(m, names->items[i], &value))
@@ -92,7 +103,8 @@ static void add_row(struct columns *columns, const struct ckpt_manifest *m, cons
 void text_list(struct str *out, const manifest_vec *all, bool json)
 {
     static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW", "RUN"};
-    const size_t n_heads = sizeof heads / sizeof *heads;
+    bool with_run = tells_runs(all);
+    const size_t n_heads = sizeof heads / sizeof *heads - !with_run;
     name_vec names = VEC_INIT;
     for (size_t i = 0; json && i < all->n; i++)
         json_manifest(out, &all->items[i]);
@@ -105,7 +117,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
     for (size_t i = 0; i < names.n; i++)
         columns_add(&columns, "%s", names.items[i]);
     for (size_t i = 0; i < all->n; i++)
-        add_row(&columns, &all->items[i], &names);
+        add_row(&columns, &all->items[i], with_run, &names);
     columns_print(&columns, out);
     vec_release(&names);
 }

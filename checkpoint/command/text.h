@@ -9,7 +9,8 @@
 #include "checkpoint/command/diff.h"
 #include "checkpoint/store/verify.h"
 
-/* STEP SAVED TENSORS SIZE NEW RUN, and a column for each scalar. */
+/* STEP SAVED TENSORS SIZE NEW, RUN where there are several or one has a name, and a column for each
+ * scalar. */
 void text_list(struct str *out, const manifest_vec *manifests, bool json);
 
 /* What it holds, then a line for each tensor: NAME TYPE UPDATES SIZE SHARD DIGEST. */

@@ -129,11 +129,13 @@ TEXT
 
 @test "a store that was made before runs were told apart is read, and gone on with" {
     tar xzf "$BATS_TEST_DIRNAME/../data/checkpoint/store-1.0.tgz" # steps 1 and 2
-    [ "$(tf-ckpt list old | awk 'NR > 1 {print $1, $NF}' | xargs)" = "1 - 2 -" ]
+    [ "$(tf-ckpt list --json old | jq -c '[.step, .run, .run_name]' | xargs)" = "[1,,] [2,,]" ]
+    [ "$(tf-ckpt list old | head -1 | xargs)" = "STEP SAVED TENSORS SIZE NEW" ]
     tf-ckpt verify old --data
     refuses 78 "tf-exec: old: has checkpoints of a run that is not known, the newest of step 2; *" \
         train old 2 -n 7
     train old 1 -n 3 --resume -q --run-name young
     [[ "$(run_of old@3)" == *" young" ]]
+    [[ "$(tf-ckpt list old | awk '{print $1, $NF}' | xargs)" == "STEP RUN 1 - 2 - 3 young/"* ]]
     [ "$(tf-ckpt cat old v | tf-show)" = "v  float32[2]  3 3" ]
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # A shard's own memory stays what it is, however many steps there are: NULL_STEPS=10000000.
+# shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0

@@ -43,7 +43,7 @@ step 3  y 3 6" ]
 }
 
 @test "the fetches of an entry come in its order, wherever they are" {
-    sed -i 's/^entry step.*/&\nentry all = y, x, ^add, n, x, add/; s/^entry step/entry pair = n, y\nentry step/' m.txt
+    sed -i 's/^entry step/entry all = y, x, ^add, n, x, add\nentry pair = n, y\n&/' m.txt
     tf-graph --text m.txt | tf-place --devices CPU:0,CPU:1,CPU:2 >m.tfg
     for entry in all pair; do
         tf-exec -g m.tfg --run "$entry" --feed x=[1,2] -n 1 | tf-show >one.txt

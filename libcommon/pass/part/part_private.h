@@ -94,6 +94,9 @@ int part_set_names(struct cutter *c, int part, int id, const char *attr,
  * last. */
 int part_order_writes(struct cutter *c);
 
+/* part_names.c: entries and aliases. */
+int part_copy_names(struct cutter *c);
+
 /* part_ref.c. Whether the edge is a variable itself, which is there in every loop. */
 bool part_is_variable(const struct graph *graph, struct edge edge);
 

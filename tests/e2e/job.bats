@@ -85,7 +85,7 @@ train() { # five steps
     [ "$status" -eq 66 ]
     [[ $stderr == "tf-ps: ps:"?": variable 'output/b' is not initialized" ]]
 
-    tf-ps stats | grep -qE '^TASK +UP +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
+    tf-ps stats | grep -qE '^TASK +UP +STILL +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
     tf-ps stats --by key | grep -qE '^ps:[01] +output/W +6 +0 B$'
     tf-ps stats --by worker | grep -q '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
     run --separate-stderr tf-ps stats --by hour
@@ -94,7 +94,8 @@ train() { # five steps
 
 @test "a line for each task, and an end that leaves nothing" {
     begin unix:pN
-    tf-ps status | grep -qE '^ps:0 pid=[0-9]+ incarnation=1 up=[0-9.]+s step=- workers=0 saved=-$'
+    tf-ps status |
+        grep -qE '^ps:0 pid=[0-9]+ incarnation=1 up=.+s still=.+s step=- workers=0 saved=-$'
     [ "$(tf-ps status | wc -l)" -eq 2 ]
     run --separate-stderr tf-ps init -c c
     [ "$status" -eq 75 ]

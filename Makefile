@@ -5,7 +5,7 @@
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
-#   make soak    hours of damage and kills for the checkpoint store; many random graphs in parts
+#   make soak    hours of damage and kills for the checkpoint store; many random graphs
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -224,6 +224,7 @@ soak:
 	GRADIENT_TASKS=20000 $(BUILD)/tests/unit/pass/grad_tasks
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
+	ORDERS=10000 $(BUILD)/tests/unit/graph/order
 bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 

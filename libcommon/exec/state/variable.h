@@ -2,10 +2,11 @@
  *
  * Variables: state that outlives steps, by container and name, updated in place.
  *
- * The rule that overlapping steps and background checkpoints rest on: within a step, reads precede
- * writes unless a data or control edge says otherwise (the planner adds the order); between steps a
- * writer has the variable for itself, readers share it. A kernel never waits for that: the executor
- * takes the hold before it runs the kernel, and puts a node aside until its hold is free.
+ * The rule that overlapping steps and background checkpoints rest on: within a step, a read sees
+ * the writes from which a path of the graph leads to it (graph/access.h; the planner adds the
+ * order); between steps a writer has the variable for itself, readers share it. A kernel never
+ * waits for that: the executor takes the hold before it runs the kernel, and puts a node aside
+ * until its hold is free.
  *
  * A hold is short. Who wants a value for longer (to send it, to save it, for a later item) shares
  * its counted memory, which costs nothing however large it is. A writer that finds such holders

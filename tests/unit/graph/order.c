@@ -49,29 +49,33 @@ static int run_init(struct session *session, const struct graph *graph, struct e
     return session_run(session, &call, &step, &none, err);
 }
 
-static int call(struct session *session, const struct graph *graph, const struct edge *fetches,
-                int n_fetches, const struct edge *targets, int n_targets, double *values,
-                struct error *err)
+struct wanted {
+    struct edge fetches[CALLS_MAX], targets[CALLS_MAX];
+    int n_fetches, n_targets;
+};
+
+static int call(struct session *session, const struct graph *graph, const struct wanted *wanted,
+                double *values, struct error *err)
 {
     double x = MODEL_FED;
     int ids[CALLS_MAX];
     struct tensor results[CALLS_MAX], fed = tensor_borrow(FLOAT64, &SHAPE_SCALAR, &x);
     struct step step = {.number = 2};
     struct edge feed = EDGE_NONE;
-    for (int i = 0; i < n_targets; i++)
-        ids[i] = targets[i].node;
+    for (int i = 0; i < wanted->n_targets; i++)
+        ids[i] = wanted->targets[i].node;
     for (size_t i = 0; i < graph->nodes.n; i++)
         if (node_is(graph_node(graph, (int)i), "Placeholder"))
             feed = (struct edge){(int)i, 0};
     struct session_call call = {.feeds = &feed,
                                 .feed_values = &fed,
                                 .n_feeds = edge_exists(feed),
-                                .fetches = fetches,
-                                .n_fetches = n_fetches,
+                                .fetches = wanted->fetches,
+                                .n_fetches = wanted->n_fetches,
                                 .targets = ids,
-                                .n_targets = n_targets};
+                                .n_targets = wanted->n_targets};
     int code = session_run(session, &call, &step, results, err);
-    for (int i = 0; !code && i < n_fetches; i++) {
+    for (int i = 0; !code && i < wanted->n_fetches; i++) {
         values[i] = tensor_get_float64(&results[i], 0);
         tensor_release(&results[i]);
     }
@@ -89,20 +93,18 @@ static int run_graph(const struct graph *graph, const struct model *m, enum how 
                                       .devices = how == PARTS ? cut_devices() : NULL,
                                       .n_devices = how == PARTS ? CUT_DEVICES : 0};
     struct session *session = session_new(graph, &options);
-    struct edge fetches[CALLS_MAX], targets[CALLS_MAX], variables[MODEL_VARIABLES];
-    int n_fetches, n_targets;
-    find_edges(graph, m, true, fetches, &n_fetches);
-    find_edges(graph, m, false, targets, &n_targets);
+    struct wanted wanted, after = {.n_fetches = MODEL_VARIABLES};
+    find_edges(graph, m, true, wanted.fetches, &wanted.n_fetches);
+    find_edges(graph, m, false, wanted.targets, &wanted.n_targets);
     for (int i = 0; i < MODEL_VARIABLES; i++)
-        if (graph_parse_edge(graph, m->nodes[i].name, &variables[i], err))
+        if (graph_parse_edge(graph, m->nodes[i].name, &after.fetches[i], err))
             fail_msg("%s", err->text);
     result->n = m->n_fetches + MODEL_VARIABLES;
     int code = run_init(session, graph, err);
     assert_int_equal(code, 0);
-    code = call(session, graph, fetches, n_fetches, targets, n_targets, result->values, err);
+    code = call(session, graph, &wanted, result->values, err);
     if (!code)
-        code = call(session, graph, variables, MODEL_VARIABLES, NULL, 0,
-                    result->values + m->n_fetches, err);
+        code = call(session, graph, &after, result->values + m->n_fetches, err);
     session_free(session);
     return code;
 }
@@ -252,16 +254,18 @@ static void small_close(struct small *s)
 static int small_run(struct small *s, const char *fetches, const char *targets, double *values)
 {
     char names[2][100], *rest;
-    struct edge edges[2][CALLS_MAX];
-    int n[2] = {0, 0};
+    struct wanted wanted = {.n_fetches = 0};
     snprintf(names[0], sizeof names[0], "%s", fetches);
     snprintf(names[1], sizeof names[1], "%s", targets);
     for (int i = 0; i < 2; i++)
         for (char *name = strtok_r(names[i], " ", &rest); name; name = strtok_r(NULL, " ", &rest))
-            if (graph_parse_edge(s->graph, name, &edges[i][n[i]++], &s->err))
+            if (graph_parse_edge(s->graph, name,
+                                 i ? &wanted.targets[wanted.n_targets++]
+                                   : &wanted.fetches[wanted.n_fetches++],
+                                 &s->err))
                 fail_msg("%s", s->err.text);
     error_clear(&s->err);
-    return call(s->session, s->graph, edges[0], n[0], edges[1], n[1], values, &s->err);
+    return call(s->session, s->graph, &wanted, values, &s->err);
 }
 
 static void check_values(const char *text, const char *fetches, const char *targets,

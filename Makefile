@@ -205,7 +205,8 @@ fuzz:
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
-# shards killed and some thousand made to fail, 1,000 saves under a policy.
+# shards killed and some thousand made to fail, every bit of the meta pages of three stores, 500 ends of
+# resumed runs, 1,000 saves under a policy.
 soak:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit

@@ -237,7 +237,7 @@ static int open_source(struct tool *tool, const char *path, struct source *from,
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct source from = {NULL};
+    struct source from = {0};
     struct record record = {0};
     show.registry = ops_registry();
     show.verbose = tool->verbose;

@@ -100,7 +100,7 @@ static struct peers *make_end(struct bench_end *end, enum kind kind, double spin
                                     .key_file = kind == KIND_TLS ? key : NULL,
                                     .no_key = kind != KIND_TLS,
                                     .no_shared_memory = kind != KIND_SHARED};
-    struct peers_handler handler = {{end, opened, record, closed, NULL}, NULL, NULL};
+    struct peers_handler handler = {{end, opened, record, closed, NULL}, NULL, NULL, NULL};
     struct peers *peers = loop ? peers_new(loop, &options, &handler, &err) : NULL;
     if (!peers) {
         fprintf(stderr, "%s\n", err.text);

@@ -3,6 +3,7 @@
 # The filters of graphs start quickly. The limit is for a busy machine; `make bench` says how long
 # they take (target: 10 ms).
 
+bats_require_minimum_version 1.5.0
 load ../lib/tools
 
 setup() {
@@ -19,5 +20,5 @@ setup() {
     [[ ${BUILD:-build} == build ]] || skip "sanitizers load what they like"
     LD_DEBUG=libs tf-op Neg 1 2>loaded | cat >/dev/null
     grep -q 'calling init:.*libopenblas' loaded
-    ! grep -E 'calling init:.*(libevent|liblmdb|libcrypto|libssl|libtf-jobs)' loaded
+    run ! grep -E 'calling init:.*(libevent|liblmdb|libcrypto|libssl|libtf-jobs)' loaded
 }

@@ -28,7 +28,8 @@ fails() { # STATUS LINE ARGUMENT...
     [ "$(x csv d.csv x=age,bmi:standardize --rows 1-2 --fit prep.json -b 2)" = '[[-1,-1],[1,1]]' ]
     [ "$(x csv d.csv x=age,bmi:standardize --rows 3- --prep prep.json -b 2)" = '[[3,7],[5,-7]]' ]
     [ "$(tail -n 1 d.csv | x csv - x=age,bmi:standardize --prep prep.json)" = '[[5,-7]]' ]
-    [ "$(x csv d.csv x=age,bmi:standardize:scale=2:offset=1 --prep prep.json --steps 1)" = '[[-1,-1]]' ]
+    [ "$(x csv d.csv x=age,bmi:standardize:scale=2:offset=1 --prep prep.json --steps 1)" = \
+        '[[-1,-1]]' ]
     # columns by name, wherever they are
     printf 'bmi,age\n-50,7\n' > other.csv
     [ "$(x csv other.csv x=age,bmi:standardize --prep prep.json)" = '[[5,-7]]' ]
@@ -58,7 +59,8 @@ fails() { # STATUS LINE ARGUMENT...
     tf-data csv d.csv x=age,bmi:float64:standardize --rows 1-3 -q -o own.rec
     tf-data csv d.csv x=age,bmi:float64:standardize --rows 1-3 --prep prep.json -o kept.rec
     [ "$(tf-show --json own.rec)" = "$(tf-show --json kept.rec)" ]
-    tf-data csv d.csv 'x=1:standardize' --header no --missing 0 --rows 2- --fit bare.json -o /dev/null
+    tf-data csv d.csv 'x=1:standardize' --header no --missing 0 --rows 2- --fit bare.json \
+        -o /dev/null
     jq -e '(has("header") | not) and .standardize.x.columns == [1]' bare.json
 }
 
@@ -75,7 +77,8 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
     run --separate-stderr -0 bash -c 'tf-data csv - x=age:standardize -o /dev/null < d.csv'
     [[ $stderr == "tf-data: 'x' is standardized by the rows selected alone; "* ]]
     for quiet in "csv d.csv x=age:standardize" "csv d.csv x=age:standardize --rows 1-2 -q" \
-        "csv d.csv x=age:standardize --rows 1-2 --fit p" "csv d.csv x=age:standardize --rows 2 --prep p"; do
+        "csv d.csv x=age:standardize --rows 1-2 --fit p" \
+        "csv d.csv x=age:standardize --rows 2 --prep p"; do
         # shellcheck disable=SC2086  # words
         run --separate-stderr -0 tf-data $quiet -o /dev/null
         [ -z "$stderr" ]
@@ -106,7 +109,8 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
         '{"tf-data prep": 1, "standardize": {"x": 3}}' \
         '{"tf-data prep": 1, "standardize": {"x": {"rows": 1, "mean": [1], "deviation": []}}}' \
         '{"tf-data prep": 1, "standardize": {"x": {"rows": 1, "mean": [1], "deviation": [0]}}}' \
-        '{"tf-data prep": 1, "standardize": {"x": {"rows": 1, "mean": ["a"], "deviation": [1]}}}'; do
+        '{"tf-data prep": 1,
+          "standardize": {"x": {"rows": 1, "mean": ["a"], "deviation": [1]}}}'; do
         printf '%s' "$wrong" > wrong.json
         run --separate-stderr -65 tf-data csv d.csv x=1:standardize --prep wrong.json -o /dev/null
         [[ $stderr == "tf-data: wrong.json:"* && $(wc -l <<< "$stderr") -eq 1 ]] ||

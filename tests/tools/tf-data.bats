@@ -210,7 +210,8 @@ savez("a.npz", x=arange(6).reshape(3, 2), y=ones(3))' || skip "no numpy"
     fails 64 "--separator 'ab': expected one character" csv t.csv x=1 --separator ab
     run -64 tf-data csv t.csv x=1:flaot32 -o /dev/null
     [[ $output == *"'flaot32': not a type"* ]]
-    fails 64 "'x=1:float32:int32': 'float32': another part says the same" csv t.csv x=1:float32:int32
+    fails 64 "'x=1:float32:int32': 'float32': another part says the same" \
+        csv t.csv x=1:float32:int32
     run --separate-stderr -0 tf-data csv t.csv x=1 --rows 2-9 -o /dev/null
     [ "$stderr" = "tf-data: --rows 2-9: there are only 3 rows" ]
     run --separate-stderr -0 tf-data csv t.csv x=1 --rows 2-3 -o /dev/null

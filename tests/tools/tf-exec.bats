@@ -123,7 +123,8 @@ reads what was trained" ]
 
 @test "fewer feeds than --steps, and a feed that nothing uses, are said" {
     seq 3 | tf-data csv - x=1 --batch 1 >three.rec
-    run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 50 --save a.ckpt
+    run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 50 \
+        --save a.ckpt
     [ "$stderr" = "tf-exec: sum.tfg: the feeds end after step 3 of 50" ]
     saved a.ckpt 6
     run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 3

@@ -151,8 +151,10 @@ LUA
     says "tf-exec: parts.tfg: $said" tf-exec -g parts.tfg --fetch mean --feed 'x=[1.0]'
     says "tf-grad: o.tfg: $said" tf-grad --of mean --wrt x o.tfg
     # what is there again, or was kept, or never was, is not
-    tf-opt --keep mean g.tfg | tf-exec --fetch mean --feed 'x=[1.0,3]' | tf-show | grep -qx 'step 1  mean 2'
-    { tf-show --text o.tfg; echo 'mean = Neg(y) {}'; } | tf-graph --text | tf-opt --keep mean > back.tfg
+    tf-opt --keep mean g.tfg | tf-exec --fetch mean --feed 'x=[1.0,3]' | tf-show |
+        grep -qx 'step 1  mean 2'
+    { tf-show --text o.tfg; echo 'mean = Neg(y) {}'; } |
+        tf-graph --text | tf-opt --keep mean > back.tfg
     tf-exec -g back.tfg --fetch mean --feed 'x=[5.0]' | tf-show | grep -qx 'step 1  mean 5'
     ! tf-show --text back.tfg | grep -q '^removed mean' || false
     run --separate-stderr -65 tf-exec -g o.tfg --fetch maen --feed 'x=[1.0]'

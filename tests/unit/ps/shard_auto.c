@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "resource/clock.h"
 #include "lib/shards.h"
+#include "resource/clock.h"
 #include "resource/clock_private.h"
 
 struct ticker {

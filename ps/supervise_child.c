@@ -111,8 +111,16 @@ void spawn_guard(struct supervisor *s)
 {
     char owner[32], mark[] = MARK_NAME "=";
     const char *none[] = {NULL};
-    char *words[] = {(char *)s->options.program, "--guard", owner,
-                     s->folder ? "--job" : NULL, s->folder, NULL};
+    char *words[8] = {(char *)s->options.program, "--guard", owner};
+    int n = 3;
+    if (s->folder) {
+        words[n++] = "--job";
+        words[n++] = s->folder;
+    }
+    if (s->cleanup) {
+        words[n++] = "--cleanup";
+        words[n++] = s->cleanup;
+    }
     snprintf(owner, sizeof owner, "%ld", (long)getpid());
     char **environment = environment_of(mark, none);
     pid_t pid = fork();

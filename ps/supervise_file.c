@@ -38,6 +38,7 @@ struct text_word {
 
 static const struct text_word job_texts[] = {
     {"name", offsetof(struct supervisor, name)},
+    {"cleanup", offsetof(struct supervisor, cleanup)},
     {"job", offsetof(struct supervisor, folder)},
     {"restart", offsetof(struct supervisor, hooks[HOOK_RESTART])},
     {"broken", offsetof(struct supervisor, hooks[HOOK_BROKEN])},

@@ -73,7 +73,7 @@ struct news {
 struct supervisor {
     struct supervise_options options;
     VEC(struct task *) tasks;
-    char *name, *folder, *hooks[HOOK_COUNT];
+    char *name, *folder, *cleanup, *hooks[HOOK_COUNT];
     double lease, timeout; /* lease 0: nobody is watched */
     int max_restarts;
     double restart_window; /* seconds; 0: for ever */

@@ -16,8 +16,10 @@ hold_job() {
     trap 'leave 143' TERM
     trap 'leave 129' HUP
     if [ -n "$job" ]; then
-        set -- --job "$job" --cleanup 'tf-ps end --job "$1"'
+        cleanup='exec tf-ps end --job "$1"'
+        set -- --job "$job" --cleanup "$cleanup"
     else
+        cleanup='exec rm -rf -- "$1"'
         set -- --job "${TMPDIR:-/tmp}/tf-run.XXXXXX" --temporary
     fi
     held=$(tf-supervise --guard $$ --detach "$@" 2>&1) || die $? "${held#*: }"

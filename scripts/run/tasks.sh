@@ -73,11 +73,18 @@ command_of() {
     esac
 }
 
+# A subshell that somebody killed has said too little.
+lost() {
+    die 71 'a part of tf-run was killed'
+}
+
 # by_start TASK JOB FORM: a line of the shell that runs the command as the start wants it. FORM is
 # a function that makes a line of a command.
 by_start() {
-    first=$(command_of "$1" "$2" first) again=$(command_of "$1" "$2" again)
-    anew=$(command_of "$1" "$2" anew) resumed=$(command_of "$1" "$2" resumed)
+    first=$(command_of "$1" "$2" first) || exit 71
+    again=$(command_of "$1" "$2" again) || exit 71
+    anew=$(command_of "$1" "$2" anew) || exit 71
+    resumed=$(command_of "$1" "$2" resumed) || exit 71
     if [ "$first$first$first" = "$again$anew$resumed" ]; then
         "$3" "$first"
         return
@@ -153,7 +160,7 @@ write_options() {
 
 write_tasks() {
     threads=$(worker_threads)
-    printf '%s\n' 'name tf-run' "job $job" "guard $guard" "lease $opt_lease" \
+    printf '%s\n' 'name tf-run' "job $job" "guard $guard" "cleanup $cleanup" "lease $opt_lease" \
         "timeout $opt_timeout" "max-restarts $opt_max_restarts"
     [ -z "$opt_no_key" ] || echo no-key
     [ -z "$opt_quiet" ] || echo quiet
@@ -181,8 +188,9 @@ write_task() {
     if [ -n "$host" ]; then
         write_remote "$1"
     else
-        entry command "$(by_start "$1" "$job" run_here)"
-        case $1 in worker:*) [ -z "$feed" ] || entry feed "$(feed_of "$1")" ;; esac
+        line=$(by_start "$1" "$job" run_here) || lost
+        entry command "$line" || lost
+        case $1 in worker:*) [ -z "$feed" ] || entry feed "$(feed_of "$1")" || lost ;; esac
     fi
 }
 

@@ -196,7 +196,8 @@ END
     soon 10 test -e ready2
     kill -9 "$supervisor"
     soon 10 nobody_carries 'sleep 602'
-    # a guard that was killed has a successor
+    # a guard that was killed has a successor, which does its work
+    echo 'cleanup touch "$1/cleaned"' | cat - tasks >more && mv more tasks
     supervised
     soon 10 test -e job/run.sock
     sleep 1.2
@@ -204,6 +205,7 @@ END
     soon 5 pgrep -f -- "--guard $supervisor"
     kill -9 "$supervisor"
     soon 10 nobody_carries 'sleep 602'
+    soon 5 test -e job/cleaned
 }
 
 @test "a feed command that is killed is started again with its task, which sees no end before" {
@@ -211,7 +213,7 @@ END
 task a
 output a.rec
 restart alone
-feed echo 1; [ -e again ] || { touch again; kill -9 $$; }; echo 2
+feed echo 1; until [ -s a.rec ]; do sleep 0.02; done; [ -e again ] || { touch again; kill -9 $$; }; echo 2
 command exec cat
 END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-

@@ -197,7 +197,7 @@ END
     kill -9 "$supervisor"
     soon 10 nobody_carries 'sleep 602'
     # a guard that was killed has a successor, which does its work
-    echo 'cleanup touch "$1/cleaned"' | cat - tasks >more && mv more tasks
+    sed -i '1i cleanup touch "$1/cleaned"' tasks
     supervised
     soon 10 test -e job/run.sock
     sleep 1.2
@@ -213,7 +213,8 @@ END
 task a
 output a.rec
 restart alone
-feed echo 1; until [ -s a.rec ]; do sleep 0.02; done; [ -e again ] || { touch again; kill -9 $$; }; echo 2
+feed echo 1; until [ -s a.rec ]; do sleep 0.02; done
+ [ -e again ] || { touch again; kill -9 $$; }; echo 2
 command exec cat
 END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-

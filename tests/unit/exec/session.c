@@ -330,6 +330,19 @@ static void a_step_that_waits_is_cancelled_with_its_reason(void **state)
     assert_int_equal(n_sessions(hub), 0);
 }
 
+static bool never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void assert_all_sessions_end(void)
+{
+    for (int i = 0; i < 100 && n_sessions(cluster.hub); i++)
+        loop_run_until(hub_loop(cluster.hub), never, NULL, 0.02);
+    assert_int_equal(n_sessions(cluster.hub), 0);
+}
+
 /* Each of these ends the link, and with it the session; the shard goes on. */
 static void a_peer_that_breaks_the_rules_is_left(void **state)
 {
@@ -343,15 +356,16 @@ static void a_peer_that_breaks_the_rules_is_left(void **state)
         struct hub *hub = test_hub(&cluster, "worker:7", 0);
         struct ask a;
         struct error err = ERROR_INIT;
-        open_waiting(hub, 30, WAITS("7"));
-        begin_step(hub, &a, 30, 1);
+        uint64_t session = 30 + (uint64_t)i; /* the last one may still be ending */
+        open_waiting(hub, session, WAITS("7"));
+        begin_step(hub, &a, session, 1);
         if (i < 2)
-            send_value(hub, 30, 1, "s", &wrong[i]);
+            send_value(hub, session, 1, "s", &wrong[i]);
         if (i == 2)
-            send_value(hub, 30, 1, "t", &good); /* nobody receives that */
+            send_value(hub, session, 1, "t", &good); /* nobody receives that */
         if (i == 3) {
-            send_value(hub, 30, 2, "s", &good);
-            send_value(hub, 30, 2, "s", &good); /* twice */
+            send_value(hub, session, 2, "s", &good);
+            send_value(hub, session, 2, "s", &good); /* twice */
         }
         if (i == 4) { /* a grant of what was never taken */
             struct peer *peer = shard(hub);
@@ -365,13 +379,7 @@ static void a_peer_that_breaks_the_rules_is_left(void **state)
         assert_int_equal(a.err.code, ERR_PROTOCOL);
         hub_free(hub);
     }
-    assert_int_equal(n_sessions(cluster.hub), 0);
-}
-
-static bool never(void *context)
-{
-    (void)context;
-    return false;
+    assert_all_sessions_end();
 }
 
 static void a_driver_that_vanishes_takes_its_sessions_along(void **state)
@@ -381,9 +389,7 @@ static void a_driver_that_vanishes_takes_its_sessions_along(void **state)
     (void)state;
     assert_int_equal(open_graph(hub, &a, 40, SMALL), 0);
     hub_free(hub);
-    for (int i = 0; i < 100 && n_sessions(cluster.hub); i++)
-        loop_run_until(hub_loop(cluster.hub), never, NULL, 0.02);
-    assert_int_equal(n_sessions(cluster.hub), 0);
+    assert_all_sessions_end();
 }
 
 int main(void)

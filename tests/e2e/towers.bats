@@ -124,7 +124,10 @@ LUA
         tf-exec -g parts.tfg --run hidden --feed few.rec --restore one.ckpt |
             tf-show --json >two.json
         [ "$(jq -c .h two.json | tr ']' '\n' | grep -c '[0-9]')" = $rows ]
-        cmp one.json two.json
+        # a product of fewer rows may add in another order
+        jq -es '[.[] | .h | flatten] | transpose | length > 0 and
+            all(.[]; .[0] != null and .[1] != null and (.[0] - .[1] | fabs) < 1e-6)' \
+            one.json two.json >/dev/null
     done
 }
 

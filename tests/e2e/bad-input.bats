@@ -165,7 +165,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 @test "sizes that are absurd" {
     fails 65 'tf-show: big: a header of 4294967295 bytes is beyond the limit of *' \
         bash -c 'printf "\xce\xff\xff\xff\xff" > big; tf-show big'
-    fails 71 "tf-op: no memory for *" tf-op Fill '[1000000,1000000]' 1
+    fails 71 "tf-op: Fill: no memory for *" tf-op Fill '[1000000,1000000]' 1
     fails 65 "tf-op: Fill: a result of shape * is too large" tf-op Fill '[1000000,1000000,100]' 1
     fails 65 "tf-graph: stdin:1: node 'Fill': Fill: a result of shape * is too large" bash -c \
         'echo "x = Fill({100000000, 100000000, 100000000}, 1)" | tf-graph - -o big.tfg'
@@ -195,7 +195,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 }
 
 @test "out of memory" {
-    fails 71 'tf-op: no memory *' bash -c "ulimit -v 2000000; tf-op Fill '[100000,10000]' 1"
+    fails 71 'tf-op: Fill: no memory *' bash -c "ulimit -v 2000000; tf-op Fill '[100000,10000]' 1"
     # too little for the kernels' own libraries
     fails 71 'tf-op: no memory to load kernels *' bash -c 'ulimit -v 200000; tf-op Neg 1.0'
     fails 71 'tf-graph: stdin: out of memory after * MiB' bash -c \

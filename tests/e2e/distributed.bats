@@ -290,7 +290,7 @@ LUA
     serve tf-exec worker:1
     tf-graph two.lua | tf-place -c c | tf-part >parts.tfg
     run bash -c 'tf-exec --task worker:0 -g parts.tfg --run r --feed "x=[5,7]" | tf-show'
-    [ "$output" = "step 1  twice 10 14  y 11 15" ]
+    [ "$output" = "step 1  y 11 15  twice 10 14" ]
 }
 
 @test "what is missing is said" {

@@ -142,6 +142,8 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
         clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
     }
     shard_claims_resource(shard, resource);
+    if (resource->kind == &clock_kind && atomic_load(&shard->saves_itself))
+        shard_stop_first(shard, resource->object);
 }
 
 /* Best effort: a store that cannot be made is told again by each save, and without the file of
@@ -210,8 +212,10 @@ struct shard *shard_new(const struct shard_options *options)
 
 void shard_start_saves(struct shard *shard)
 {
-    if (shard->options.save_folder && shard->options.save_every > 0)
-        serial_queue_add(shard->slow, shard_auto_save, shard);
+    if (!shard->options.save_folder || shard->options.save_every <= 0)
+        return;
+    atomic_store(&shard->saves_itself, true);
+    serial_queue_add(shard->slow, shard_auto_save, shard);
 }
 
 void shard_free(struct shard *shard)

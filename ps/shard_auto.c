@@ -106,7 +106,8 @@ static void save_when_due(struct shard *shard, struct clock *clock)
                                         .lock_wait = SHARD_LOCK_SECONDS,
                                         .clock = clock};
     if (!shard->due) {
-        shard->due = (clock_version(clock) / every + 1) * every;
+        int64_t version = clock_version(clock), first = atomic_load(&shard->first_stop);
+        shard->due = first >= version && first > 0 ? first : (version / every + 1) * every;
         clock_stop_at(clock, shard->due);
     }
     if (shard_pause(shard, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
@@ -118,6 +119,14 @@ static void save_when_due(struct shard *shard, struct clock *clock)
     clock_stop_at(clock, shard->due);
     if (shard_save_all(shard, &wanted, &step, &err))
         tell(shard, step, &err);
+}
+
+void shard_stop_first(struct shard *shard, struct clock *clock)
+{
+    int64_t every = shard->options.save_every;
+    int64_t first = (clock_version(clock) / every + 1) * every;
+    atomic_store(&shard->first_stop, first);
+    clock_stop_at(clock, first);
 }
 
 /* One errand among others, so that two saves never meet. */

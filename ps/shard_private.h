@@ -42,6 +42,9 @@ struct shard {
     atomic_bool ends; /* waits are given up */
     int64_t
         due; /* the version at which the next checkpoint is; 0: not said yet. The slow queue's */
+    atomic_bool saves_itself;   /* since what there was to resume is there */
+    _Atomic int64_t first_stop; /* of a clock that was made since then: where it was told to stop;
+                                 * 0: there is none, or it was restored */
 
     pthread_mutex_t cuts_lock; /* guards the cuts; held while values are copied */
     struct shard_cut cuts[SHARD_CUTS];
@@ -160,6 +163,9 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
                 struct error *err);
 /* Work that puts itself into the slow queue again. */
 void shard_auto_save(void *shard);
+/* A clock was just made: tells it where the first checkpoint is due, before anybody can go on
+ * beyond that while the slow queue has not looked at it yet. */
+void shard_stop_first(struct shard *shard, struct clock *clock);
 
 /* shard_others.c: the other tasks of the shard's job, linked. */
 struct shard_others {

@@ -375,6 +375,7 @@ void shard_restore(struct shard_query *query)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else
         restore(query->shard, folder, query->step, query->seconds, &origin, &err);
+    atomic_store(&query->shard->first_stop, 0);
     query->shard->due = 0; /* what is due next is counted from where the clock is now */
     shard_query_end_step(query, origin.step, &err);
 }

@@ -145,6 +145,21 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
     shards_end();
 }
 
+/* However late the shard looks at it: updates do not go on beyond the first checkpoint. */
+static void a_new_clock_knows_at_once_where_it_stops(void **unused)
+{
+    (void)unused;
+    shards_start(10);
+    shard_start_saves(servers[0].shard);
+    for (int i = 0; i < 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "clock%d", i);
+        struct clock *clock = resource_get(servers[0].store, &clock_kind, "default", name);
+        assert_int_equal(stop_at(clock), 10);
+    }
+    shards_end();
+}
+
 struct stats {
     int64_t saves, failed, step;
     char why[256];
@@ -221,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints_are_made_at_their_very_update),
+        cmocka_unit_test(a_new_clock_knows_at_once_where_it_stops),
         cmocka_unit_test(checkpoints_that_fail_are_counted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -41,8 +41,13 @@ close() {
 
 @test "two towers on two devices train as one, through nets, convolutions and loops" {
     local model
-    for model in digits digits_cnn digits_rnn; do
-        tf-graph "$root/examples/$model.lua" | tf-opt >m.tfg
+    # Adam makes a step of a rounding error where a gradient is all but 0, as behind a Relu that is
+    # just off: in float64 such steps stay small.
+    sed 's|Reshape(x / 16|Reshape(Cast(x, {DstT = float64}) / 16|' \
+        "$root/examples/digits_cnn.lua" >cnn.lua
+    grep -q float64 cnn.lua
+    for model in "$root/examples/digits" cnn "$root/examples/digits_rnn"; do
+        tf-graph "$model.lua" | tf-opt >m.tfg
         alone m.tfg one.json --fetch loss,accuracy
         two_devices m.tfg >parts.tfg
         [ "$(tf-show parts.tfg | grep -c '^graph')" = 2 ]

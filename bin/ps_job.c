@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/ps_job.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "bin/cluster_options.h"
+#include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "ps/supervise.h"
 #include "ps/watch.h"
@@ -52,14 +52,7 @@ static void print_line(void *context, const char *text)
 static void draw(void *context, const struct watch_state *state)
 {
     struct watching *watching = context;
-    char detail[512];
-    if (state->step < 0)
-        return;
-    snprintf(detail, sizeof detail, "%.300s%sworkers %d/%d  late %" PRId64 "  stale %" PRId64,
-             state->values, *state->values ? "  " : "", state->workers_here, state->workers,
-             state->late, state->stale);
-    watching->progress.total = state->total;
-    progress_update(&watching->progress, state->step, detail);
+    watch_line_draw(&watching->progress, state);
 }
 
 static bool is_stopped(void *context)

@@ -3,11 +3,11 @@
  * tf-supervise: runs the tasks of a job, starts again what died, ends all together; and asks the
  * one that runs in a job's folder. tf-run becomes it.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ps/guard.h"
@@ -71,14 +71,7 @@ static void tell(void *context, const char *text)
 static void draw(void *context, const struct watch_state *state)
 {
     struct screen *screen = context;
-    char detail[512];
-    if (state->step < 0)
-        return;
-    snprintf(detail, sizeof detail, "%.300s%sworkers %d/%d  late %" PRId64 "  stale %" PRId64,
-             state->values, *state->values ? "  " : "", state->workers_here, state->workers,
-             state->late, state->stale);
-    screen->progress.total = state->total;
-    progress_update(&screen->progress, state->step, detail);
+    watch_line_draw(&screen->progress, state);
 }
 
 static void end_line(void *context)

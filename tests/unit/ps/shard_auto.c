@@ -4,6 +4,7 @@
  */
 #include <sys/stat.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "lib/shards.h"
 #include "resource/clock.h"
@@ -21,7 +22,7 @@ struct ticker {
 static void done(struct clock_waiter *waiter, const struct clock_result *result,
                  const struct error *failure)
 {
-    struct ticker *t = (struct ticker *)((char *)waiter - offsetof(struct ticker, waiter));
+    struct ticker *t = CONTAINER_OF(waiter, struct ticker, waiter);
     assert_null(failure);
     pthread_mutex_lock(&t->lock);
     t->done = true;

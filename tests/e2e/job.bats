@@ -179,7 +179,7 @@ END
     soon 10 test ! -e "/proc/$(cat run/ps-0.pid)/fd/0"
     : >run/ps-0.err
     : >run/ps-1.err
-    soon 10 serve 0 --save ckpt --resume
+    soon 30 serve 0 --save ckpt --resume
     serve 1 --save ckpt --resume
     for i in 0 1; do
         grep -qE "^tf-ps: ps:$i: passed over: ckpt@3: '.*': chunk . of . in ps-0: digest differs$" \
@@ -232,8 +232,8 @@ END
         kill -9 "$(cat "run/ps-$((1 - i % 2)).pid")"
         : >run/ps-0.err
         : >run/ps-1.err
-        soon 10 serve 0 --save ckpt --resume
-        soon 10 serve 1 --save ckpt --resume
+        soon 30 serve 0 --save ckpt --resume
+        soon 30 serve 1 --save ckpt --resume
         [ "$(grep -ohE 'restored from ckpt@.*' run/ps-?.err | sort -u | wc -l)" -eq 1 ]
         cmp before.rec <(tf-ps get hidden/W)
     done
@@ -278,8 +278,8 @@ counted() { # pushes, of all workers
     kill -9 "$(cat run/ps-0.pid)" "$(cat run/ps-1.pid)"
     : >run/ps-0.err
     : >run/ps-1.err
-    soon 10 serve 0 --save ckpt --resume
-    soon 10 serve 1 --save ckpt --resume
+    soon 30 serve 0 --save ckpt --resume
+    soon 30 serve 1 --save ckpt --resume
     after=$(counted)
     ((before >= 100 && after >= 50 && after % 50 == 0))
     if ((before > after)); then

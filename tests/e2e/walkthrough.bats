@@ -409,11 +409,12 @@ restore drill of backup failed" "$stderr"
     for time in 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2 1.6; do
         rm -rf b
         timeout -s KILL "$time" sh train b || true
-        step=$(tf-ckpt list --json b 2> /dev/null | jq .step | tail -1)
+        step=$(tf-ckpt list --json b 2> /dev/null | jq .step | tail -1) || true
         [ -z "$step" ] || break
     done
     sh_line 0 'sh train b'
-    is "tf-exec: b: resumed at step $step; $step feed records passed over" "$stderr"
+    # behind it stand the saves that a busy machine left out, if there were any
+    is "tf-exec: b: resumed at step $step; $step feed records passed over" "${stderr%%$'\n'*}"
     sh_line 0 'tf-ckpt diff a@460 b@460'
     is "" "$output$stderr"
 }

@@ -30,9 +30,10 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return code;
     plan_find_checks(plan);
     if (!plan->is_static)
-        dynamic_connect(plan);
+        code = dynamic_connect(plan, err);
     else if (!(code = plan_schedule(plan, err)))
-        plan_place_memory(plan);
+        plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
+                          plan->arena_bytes);
     plan->is_cheap = plan->is_static && all_cheap(plan);
     return code;
 }

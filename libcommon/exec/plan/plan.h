@@ -20,8 +20,10 @@ struct plan_options {
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
     struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
-    int threads;               /* that run expensive kernels of a dynamic plan; 0: cores */
+    int threads; /* that run expensive kernels of a dynamic plan at once, each with a team of one;
+                  * 0, 1: one, with the device's team */
     bool dynamic;              /* also where a static plan would do (tests) */
+    bool no_regions;           /* of a dynamic plan every item is a region (tests) */
     bool check_numerics;       /* stop at the first node whose float output is not finite */
     bool no_layouts;           /* keep everything row-major (tests) */
     bool spread;               /* kernels with little to do go to other threads, too (tests) */

@@ -8,16 +8,19 @@
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
+/* In a dynamic plan what is made of a value that may be dead is to be dead with it, even where its
+ * shape is all that matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
     const struct node *node = item->node;
     size_t bytes = 0;
     if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
-        item->refs || !item->n_out || !plan->is_static)
+        item->refs || !item->n_out || item->is_point)
         return false;
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
-        bool only_shape = node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+        bool only_shape =
+            plan->is_static && node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
         if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
             return false;
     }

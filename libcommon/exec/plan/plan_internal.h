@@ -30,6 +30,7 @@ struct value {
     bool is_ref;
     bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
     bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
+    bool is_counted;  /* others may keep it: its memory is never an arena's */
     int twin;         /* the same value in the other memory; -1: none */
     struct shape shape;
     const struct layout *layout;
@@ -38,7 +39,7 @@ struct value {
     int feed;
     int item;        /* producer; -1: none */
     int alias_input; /* of its item: whose memory it is; -1: its own */
-    int alias_of;    /* static: the value whose memory this one is; -1: its own */
+    int alias_of;    /* in the order: the value whose memory this one is; -1: its own */
     int root;        /* where the chain of aliases ends */
     int64_t offset;  /* in the arena of its memory; -1: none */
     size_t bytes;
@@ -71,6 +72,7 @@ struct item {
     struct variable **checked;   /* those variables, each once, if it reads any */
     int n_checked;
     bool removed;       /* evaluated when the plan was made */
+    bool is_point;      /* only running tells when, or whether, there is what it brings */
     int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
 };
@@ -104,6 +106,13 @@ struct plan {
 /* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
                     struct error *err);
+
+/* Threads that a kernel may use. */
+static inline int plan_team(const struct plan *plan)
+{
+    bool parallel = !plan->is_static && plan->options.threads > 1;
+    return parallel ? 1 : plan->options.device->threads;
+}
 
 /* plan_prepare.c: values, items, prepared kernels, fetches. */
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
@@ -156,9 +165,26 @@ const int *plan_find_conditions(const struct plan *plan, struct access_graph *gr
 
 /* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
 int plan_schedule(struct plan *plan, struct error *err);
+/* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
+ * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
+int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
+              struct error *err);
+/* Whether it brings a value into the next iteration of a loop. */
+bool plan_is_back_edge(const struct plan *plan, int from, int to);
 
-/* plan_memory.c: lifetimes, reuse, offsets. Static plans. */
-void plan_place_memory(struct plan *plan);
+/* plan_memory.c: lifetimes, reuse, offsets of what the items in `order` compute, in arenas of
+ * their own, whose sizes (in host memory, in the device's) go to `bytes`. Where the items of a
+ * region run in that order, and regions as they come, an item gets what those of another region
+ * used only if it `may_follow` them; `follows` is told that it has to. */
+struct placing {
+    const int *order;
+    int n_order;
+    const int *region; /* by item; NULL: all are one */
+    bool (*may_follow)(void *context, int before, int item);
+    void (*follows)(void *context, int before, int item);
+    void *context;
+};
+void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
 
 /* start.c. What a run of a plan was given, and who is told how it ended. */
 struct execution {
@@ -182,9 +208,9 @@ int static_run(struct plan *plan, struct execution *execution, struct error *err
 void static_start(struct plan *plan, const struct execution *execution);
 void static_free_instances(struct plan *plan);
 
-/* dynamic_plan.c: finds frames; when items are ordered, edges. */
+/* dynamic_plan.c: finds frames; when items are ordered, regions and edges. */
 int dynamic_new(struct plan *plan, struct error *err);
-void dynamic_connect(struct plan *plan);
+int dynamic_connect(struct plan *plan, struct error *err);
 
 /* dynamic_step.c */
 void dynamic_free(struct plan *plan);
@@ -194,7 +220,7 @@ void dynamic_start(struct plan *plan, const struct execution *execution);
 /* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */
 struct call_host {
-    bool planned; /* outputs have memory from the plan */
+    bool planned; /* outputs have memory from the plan, or alias what has */
     struct plan *plan;
     const struct item *item;
     struct tensor *fetches;     /* of the step */

@@ -40,6 +40,17 @@ static int check_alias(const struct plan *plan, const struct item *item, int out
                      item->kernel, output, from);
 }
 
+/* Whether an alias of the input is known to be the same memory: all in a static plan; elsewhere what
+ * is constant, or computed between points. */
+static bool is_in_order(const struct plan *plan, const struct item *item, int from)
+{
+    const struct value *root = &plan->values.items[plan_root_value(plan, item->in[from])];
+    if (plan->is_static || (root->kind == VALUE_CONSTANT && root->item < 0))
+        return true;
+    return !item->is_point && root->kind == VALUE_COMPUTED && root->item >= 0 &&
+           !plan->items.items[root->item].is_point;
+}
+
 static int take_outputs(struct plan *plan, struct item *item, const struct kernel_output *out,
                         struct error *err)
 {
@@ -55,7 +66,7 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
         if (value->is_ref) {
             value->kind = VALUE_VARIABLE;
             value->variable = variable;
-        } else if (plan->is_static && out[i].forward == FORWARD_ALIAS) {
+        } else if (out[i].forward == FORWARD_ALIAS && is_in_order(plan, item, out[i].from)) {
             value->alias_of = item->in[out[i].from];
             value->root = plan->values.items[value->alias_of].root;
         }
@@ -89,7 +100,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .in_values = a.in_values,
                                  .in_layouts = a.in_layouts,
                                  .shapes_known = known,
-                                 .threads = plan->is_static ? plan->options.device->threads : 1,
+                                 .threads = plan_team(plan),
                                  .deterministic = plan->options.device->deterministic,
                                  .layouts = (item->flags & KERNEL_LAYOUT) != 0,
                                  .out = a.out,

@@ -40,15 +40,9 @@ struct order {
     struct arena memory;
 };
 
-static bool is_back(const struct plan *plan, int from, int to)
-{
-    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
-    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
-}
-
 static void add_edge(struct order *o, int from, int to)
 {
-    if (!o->plan->items.items[from].removed && !is_back(o->plan, from, to))
+    if (!o->plan->items.items[from].removed && !plan_is_back_edge(o->plan, from, to))
         vec_push(&o->graph.edges, ((struct access_edge){from, to}));
 }
 

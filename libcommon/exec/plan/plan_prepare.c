@@ -99,7 +99,8 @@ static void add_constant(struct plan *plan, const struct node *node)
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
     if (node->n_controls) { /* in a loop or a branch: it exists only where that runs */
-        struct item item = {.node = node, .name = node->name, .kernel = "constant"};
+        struct item item = {
+            .node = node, .name = node->name, .kernel = "constant", .is_point = true};
         item.flags = KERNEL_CHEAP;
         item.n_out = 1;
         item.out = arena_alloc(&plan->memory, sizeof *item.out);
@@ -193,6 +194,18 @@ static void bind_outputs(struct plan *plan, struct item *item)
 
 /* ---- all nodes ---- */
 
+static bool has_known_shapes(const struct plan *plan, const struct node *node)
+{
+    bool known = true;
+    for (int i = 0; known && i < node->n_inputs; i++) {
+        const struct node *from = graph_node(plan->graph, node->inputs[i].node);
+        known = shape_is_known(&from->outputs[node->inputs[i].slot].shape);
+    }
+    for (int i = 0; known && i < node->n_outputs; i++)
+        known = shape_is_known(&node->outputs[i].shape);
+    return known;
+}
+
 static int add_item(struct plan *plan, const struct node *node, struct error *err)
 {
     const struct kernel_row *row =
@@ -201,7 +214,9 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         return no_kernel(plan, node, err);
     struct item item = {
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
-    if (plan->options.no_layouts || !plan->is_static)
+    item.is_point = node_has(node, OP_CONTROL_FLOW) || row->flags & KERNEL_ASYNC ||
+                    node_is(node, "Send");
+    if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
     item.code = plan->options.device->code(plan->options.device, row->code);
     if (!item.code)
@@ -344,6 +359,12 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
     }
     return 0;
+}
+
+bool plan_is_back_edge(const struct plan *plan, int from, int to)
+{
+    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
+    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
 }
 
 /* Whether a fixed order with planned memory will do. */

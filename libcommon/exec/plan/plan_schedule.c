@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fixed order of a static plan, and which items take and give variables, so that steps may
- * overlap: a run of reads is one hold, a write another.
+ * The fixed order of items; and which items of a static plan take and give variables, so that steps
+ * may overlap: a run of reads is one hold, a write another.
  *
  * Steps cannot wait for each other in a circle because whoever keeps a variable waits only for
  * variables with larger ids. A hold that would be taken while one of a larger id is kept is taken
@@ -17,21 +17,31 @@ typedef VEC(int) int_vec;
 
 struct schedule {
     const struct plan *plan;
+    const int *rank;
     int *pending;
     int_vec *next;
     int *heap, n_heap;
 };
 
-/* Items that nothing waits for (updates, fetches) go first: they free what they consume. */
-static long long priority(const struct schedule *s, int item)
+static int rank_of(const struct schedule *s, int item)
 {
-    return (long long)item + (s->next[item].n ? (1LL << 40) : 0);
+    return s->rank ? s->rank[item] : 0;
+}
+
+/* Items that nothing here waits for (updates, fetches, what is sent away) go first: they free what
+ * they consume, and others may go on. */
+static bool goes_before(const struct schedule *s, int a, int b)
+{
+    bool leads_a = s->next[a].n > 0, leads_b = s->next[b].n > 0;
+    if (rank_of(s, a) != rank_of(s, b))
+        return rank_of(s, a) < rank_of(s, b);
+    return leads_a != leads_b ? !leads_a : a < b;
 }
 
 static void heap_push(struct schedule *s, int item)
 {
     int i = s->n_heap++;
-    while (i > 0 && priority(s, s->heap[(i - 1) / 2]) > priority(s, item)) {
+    while (i > 0 && goes_before(s, item, s->heap[(i - 1) / 2])) {
         s->heap[i] = s->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -45,9 +55,9 @@ static int heap_pop(struct schedule *s)
         int child = 2 * i + 1;
         if (child >= s->n_heap)
             break;
-        if (child + 1 < s->n_heap && priority(s, s->heap[child + 1]) < priority(s, s->heap[child]))
+        if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child]))
             child++;
-        if (priority(s, s->heap[child]) >= priority(s, last))
+        if (!goes_before(s, s->heap[child], last))
             break;
         s->heap[i] = s->heap[child];
         i = child;
@@ -56,8 +66,16 @@ static int heap_pop(struct schedule *s)
     return top;
 }
 
+static bool is_sorted(const struct schedule *s, int item)
+{
+    return !s->plan->items.items[item].removed && rank_of(s, item) >= 0;
+}
+
 static void schedule_edge(struct schedule *s, int from, int to)
 {
+    if (!is_sorted(s, from) || rank_of(s, from) != rank_of(s, to) ||
+        plan_is_back_edge(s->plan, from, to))
+        return;
     vec_push(&s->next[from], to);
     s->pending[to]++;
 }
@@ -65,50 +83,47 @@ static void schedule_edge(struct schedule *s, int from, int to)
 static void schedule_edges(struct schedule *s)
 {
     const struct plan *plan = s->plan;
-    for (size_t i = 0; i < plan->items.n; i++) {
+    for (int i = 0; i < (int)plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        if (item->removed)
+        if (!is_sorted(s, i))
             continue;
         for (int k = 0; k < item->n_in; k++)
             if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
-                schedule_edge(s, plan->values.items[item->in[k]].item, (int)i);
+                schedule_edge(s, plan->values.items[item->in[k]].item, i);
         for (int k = 0; k < item->n_controls; k++)
-            if (!plan->items.items[item->controls[k]].removed)
-                schedule_edge(s, item->controls[k], (int)i);
+            schedule_edge(s, item->controls[k], i);
         for (size_t k = 0; k < item->after.n; k++)
-            schedule_edge(s, item->after.items[k], (int)i);
+            schedule_edge(s, item->after.items[k], i);
     }
 }
 
-static int fixed_order(struct plan *plan, struct error *err)
+int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
+              struct error *err)
 {
-    size_t n = plan->items.n, live = 0;
-    struct schedule s = {.plan = plan};
-    s.pending = mem_array(2 * n + 2, sizeof *s.pending);
+    int n = (int)plan->items.n, wanted = 0;
+    struct schedule s = {.plan = plan, .rank = rank};
+    s.pending = mem_array(2 * (size_t)n + 2, sizeof *s.pending);
     s.heap = s.pending + n;
-    s.next = mem_array(n + 1, sizeof *s.next);
+    s.next = mem_array((size_t)n + 1, sizeof *s.next);
     schedule_edges(&s);
-    plan->order = arena_array(&plan->memory, n + 1, sizeof *plan->order);
-    for (size_t i = 0; i < n; i++) {
-        if (plan->items.items[i].removed)
-            continue;
-        live++;
-        if (s.pending[i] == 0)
-            heap_push(&s, (int)i);
+    for (int i = 0; i < n; i++) {
+        wanted += is_sorted(&s, i);
+        if (is_sorted(&s, i) && s.pending[i] == 0)
+            heap_push(&s, i);
     }
-    plan->n_order = 0;
+    *n_order = 0;
     while (s.n_heap) {
         int item = heap_pop(&s);
-        plan->order[plan->n_order++] = item;
+        order[(*n_order)++] = item;
         for (size_t k = 0; k < s.next[item].n; k++)
             if (--s.pending[s.next[item].items[k]] == 0)
                 heap_push(&s, s.next[item].items[k]);
     }
-    for (size_t i = 0; i < n; i++)
+    for (int i = 0; i < n; i++)
         vec_release(&s.next[i]);
     mem_free(s.next);
     mem_free(s.pending);
-    if ((size_t)plan->n_order == live)
+    if (*n_order == wanted)
         return 0;
     return error_set(err, ERR_INTERNAL, "the plan has a cycle among reads and writes");
 }
@@ -232,7 +247,8 @@ static void add_holds(struct plan *plan)
 
 int plan_schedule(struct plan *plan, struct error *err)
 {
-    int code = fixed_order(plan, err);
+    plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
+    int code = plan_sort(plan, NULL, plan->order, &plan->n_order, err);
     if (!code)
         add_holds(plan);
     return code;

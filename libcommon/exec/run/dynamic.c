@@ -24,11 +24,23 @@ static void push(struct run *run, struct activation *a)
     pthread_cond_signal(&run->changed);
 }
 
+static int rank_of(const struct run *run, const struct activation *a)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    int region = d->items[a->item].region;
+    return region < 0 ? -1 : d->regions.items[region].rank;
+}
+
+/* What leads to others comes first. */
 static struct activation *pop(struct run *run)
 {
-    struct activation *a = run->queue;
+    struct activation **best = &run->queue;
+    for (struct activation **at = best; *at; at = &(*at)->next)
+        if (rank_of(run, *at) < rank_of(run, *best))
+            best = at;
+    struct activation *a = *best;
     if (a)
-        run->queue = a->next;
+        *best = a->next;
     return a;
 }
 
@@ -75,8 +87,21 @@ static bool copies_to_send(const struct run *run, const struct activation *a)
 
 static bool is_short(const struct run *run, const struct activation *a)
 {
-    return a->is_dead || run->failed ||
-           (run->plan->dynamic->items[a->item].is_cheap && !copies_to_send(run, a));
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[a->item];
+    if (a->is_dead || run->failed)
+        return true;
+    if (di->region >= 0)
+        return d->regions.items[di->region].is_cheap;
+    return di->is_cheap && !copies_to_send(run, a);
+}
+
+/* Others wait for what it takes away. */
+static bool gives(const struct run *run, const struct activation *a)
+{
+    const struct item *item = &run->plan->items.items[a->item];
+    enum item_role role = run->plan->dynamic->items[a->item].role;
+    return role == ROLE_SEND || (item->flags & KERNEL_ASYNC && role != ROLE_RECV);
 }
 
 static void prepend(struct activation *a, struct activation **list)
@@ -85,9 +110,15 @@ static void prepend(struct activation *a, struct activation **list)
     *list = a;
 }
 
-/* With the lock held: distributes what became ready. All short ones and, of a thread that computes,
- * one expensive one stay (in *mine); the expensive ones, too, where there is nobody else. */
-static void distribute(struct run *run, struct activation *ready, bool computes,
+enum takes {
+    TAKES_SHORT,
+    TAKES_ONE,  /* and an expensive one */
+    TAKES_GIVES /* and what gives: of a thread in the middle of a region */
+};
+
+/* With the lock held: distributes what became ready. What the thread takes stays (in *mine); all,
+ * where there is nobody else. */
+static void distribute(struct run *run, struct activation *ready, enum takes takes,
                        struct activation **mine)
 {
     struct activation *kept = NULL;
@@ -95,9 +126,9 @@ static void distribute(struct run *run, struct activation *ready, bool computes,
     while (ready) {
         struct activation *a = ready;
         ready = a->next;
-        if (is_short(run, a)) {
+        if (is_short(run, a) || (takes == TAKES_GIVES && gives(run, a))) {
             prepend(a, mine);
-        } else if (computes && !kept) {
+        } else if (takes == TAKES_ONE && !kept) {
             kept = a;
         } else {
             push(run, a);
@@ -142,7 +173,7 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
         a->is_dead = true;
     if (!run->failed)
         frame_propagate(run, a, &ready);
-    distribute(run, ready, computes, mine);
+    distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, mine);
     run->active--;
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
@@ -150,29 +181,82 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
         run_conclude(run);
 }
 
-static int dead_fetch(struct launch *launch)
+static bool fetches(const struct run *run, const struct activation *a)
 {
-    const struct activation *a = launch->activation;
-    const struct item *item = &a->run->plan->items.items[a->item];
-    if (!a->is_dead || item->code != &plan_fetch_code)
+    const struct plan *plan = run->plan;
+    const struct dynamic *d = plan->dynamic;
+    int region = d->items[a->item].region;
+    if (region < 0)
+        return false;
+    const struct region *r = &d->regions.items[region];
+    const struct region_item *first = d->frames.items[r->frame].order.items + r->first;
+    for (int i = 0; i < r->n; i++)
+        if (plan->items.items[first[i].item].code == &plan_fetch_code)
+            return true;
+    return false;
+}
+
+static int run_dead(struct launch *launch)
+{
+    if (!fetches(launch->activation->run, launch->activation))
         return 0;
     return error_set(&launch->err, ERR_DATA,
                      "a fetched value is dead: it is in a branch that was not taken");
 }
 
-/* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
-static int run_one(struct run *run, struct launch *launch)
+static int run_point(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
-    bool sends = run->plan->dynamic->items[a->item].role == ROLE_SEND;
-    if (run->failed)
-        return 0;
-    if (a->is_dead && !sends)
-        return dead_fetch(launch);
-    if (!kernel_take_holds(run, a))
+    if (!kernel_take_holds(a, &run->plan->dynamic->items[a->item]))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);
     return code ? code : step_stopped(run->step, &launch->err);
+}
+
+/* Runs those of the list that give; others go on with the list when the region is over. */
+static void run_gives(struct run *run, struct activation **list)
+{
+    struct launch own = {.err = ERROR_INIT};
+    for (struct activation **at = list; *at;) {
+        struct activation *a = *at;
+        if (!gives(run, a)) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        struct launch *launch = kernel_launch(run, a, &own);
+        int code = a->is_dead && run->plan->dynamic->items[a->item].role != ROLE_SEND
+                       ? 0
+                       : run_point(run, launch);
+        if (code != KERNEL_PENDING) {
+            finish(run, launch, code, false, list);
+            at = list;
+        }
+    }
+    vec_release(&own.temporaries);
+}
+
+static void tell(void *context, struct run *run, struct activation *a)
+{
+    struct activation **list = context, *ready = NULL;
+    pthread_mutex_lock(&run->lock);
+    frame_propagate_items(run, a, &ready);
+    distribute(run, ready, TAKES_GIVES, list);
+    pthread_mutex_unlock(&run->lock);
+    run_gives(run, list);
+    deferred_before_long();
+}
+
+/* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
+static int run_one(struct run *run, struct launch *launch, struct activation **list)
+{
+    struct activation *a = launch->activation;
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    if (run->failed)
+        return 0;
+    if (a->is_dead && di->role != ROLE_SEND)
+        return run_dead(launch);
+    return di->region < 0 ? run_point(run, launch) : region_run(run, launch, tell, list);
 }
 
 void run_execute(struct run *run, struct activation *list, bool computes)
@@ -184,7 +268,7 @@ void run_execute(struct run *run, struct activation *list, bool computes)
         if (computes && !is_short(run, a))
             deferred_before_long();
         struct launch *launch = kernel_launch(run, a, &own);
-        int code = run_one(run, launch);
+        int code = run_one(run, launch, &list);
         if (code != KERNEL_PENDING)
             finish(run, launch, code, computes, &list);
     }
@@ -206,7 +290,7 @@ void run_begin(struct run *run, bool computes)
     pthread_mutex_lock(&run->lock);
     run->active = 1; /* the step is not over while its roots are being found */
     frame_start_root(run, &ready);
-    distribute(run, ready, computes, &mine);
+    distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
@@ -242,7 +326,7 @@ static void help(void *argument)
     struct run *run = argument;
     const struct plan *plan = run->plan;
     struct device *device = plan->options.device;
-    thread_enter_device(device, plan->dynamic->threads > 1 ? 1 : device->threads);
+    thread_enter_device(device, plan_team(plan));
     deferred_begin();
     run_help(run);
     deferred_end();
@@ -256,7 +340,7 @@ static void take_up(struct deferred_work *deferred)
     enter(run);
     a->next = NULL;
     pthread_mutex_lock(&run->lock);
-    distribute(run, a, false, &mine);
+    distribute(run, a, TAKES_SHORT, &mine);
     pthread_mutex_unlock(&run->lock);
     run_execute(run, mine, false);
 }

@@ -8,9 +8,12 @@
  * of a child frame, NextIteration into the next iteration, Exit into the parent. A value that was
  * not taken by Switch is dead, and deadness passes through everything but Merge.
  *
+ * What is between points, where only running tells when or whether something comes, runs as
+ * regions: items in a fixed order with planned memory, as in a static plan (region_find.c).
+ *
  * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
  * with memory from dynamic_memory.c; dynamic.c distributes it over threads; dynamic_kernel.c runs
- * it. dynamic_step.c begins and ends a step.
+ * points, region_run.c regions. dynamic_step.c begins and ends a step.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -52,6 +55,9 @@ struct out_edge {
 struct dynamic_item {
     enum item_role role;
     int frame, local;            /* local: index within the frame */
+    int region;                  /* -1: a point */
+    int head;                    /* the region's first item, which waits for all; a point: itself */
+    int position;                /* of an item of a region: in the frame's order */
     int pending;                 /* arrivals to wait for (of a Merge: control and after only) */
     int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
     bool merge_ready;            /* a Merge with an input that is always there */
@@ -64,6 +70,24 @@ struct dynamic_item {
     int n_holds;
 };
 
+/* Items that run one after the other, by one thread: region_find.c. */
+struct region {
+    int frame;
+    int first, n; /* in the frame's order */
+    int ready, n_ready, level;
+    int rank;      /* who comes first */
+    bool is_cheap; /* all its items are */
+};
+
+/* An item of a region, at its position. */
+struct region_item {
+    int item;
+    bool gathers;          /* an input comes from elsewhere */
+    bool leads;            /* others wait for it */
+    bool rest_is_cheap;    /* what comes after it in the region */
+    int first_drop, n_drops; /* outputs of the region that are not needed here after it */
+};
+
 struct dynamic_frame {
     const char *name;
     uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
@@ -73,6 +97,9 @@ struct dynamic_frame {
     int parallel_iterations;
     VEC(int) items;
     VEC(int) exits;
+    VEC(struct region_item) order; /* region after region */
+    size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
+    bool *is_placed;               /* in them: by output */
     VEC(struct out_edge) over; /* to items of the parent that run after the loop is over */
 };
 
@@ -80,8 +107,10 @@ struct dynamic {
     struct dynamic_item *items;
     int n_items;                      /* that there is memory for */
     VEC(struct dynamic_frame) frames; /* 0: the root */
+    VEC(struct region) regions;
+    int *drops; /* values */
     struct out_edge *edges;
-    int threads;
+    int threads; /* that run regions, and points that are not cheap, of a step at once */
     bool keeps_reads;              /* `kept` are held for reading as long as a step lasts */
     VEC(struct variable *) kept;   /* in the order of their ids */
     struct pool *pool, *host_pool; /* host_pool: NULL where the device's memory is the host's */
@@ -101,6 +130,12 @@ struct counter {
     bool has_live, fired;
 };
 
+/* An item of a region in an iteration. */
+struct region_call {
+    struct call_host host; /* first: what call->executor points to */
+    struct kernel_call call;
+};
+
 struct iteration {
     struct frame *frame;
     int64_t number;
@@ -115,6 +150,10 @@ struct iteration {
     struct tensor **pointers; /* n_inputs + n_outputs */
     struct variable **out_refs;
     struct activation *activations;
+    struct region_call *calls; /* by position; NULL: no region has run in it yet */
+    struct buffer *arenas[2];  /* in host memory, in the device's; from the first region on */
+    void *placed[2];           /* where outputs were placed last */
+    bool is_open;              /* calls and arenas are there; under run->lock */
 };
 
 struct deferred {
@@ -155,9 +194,10 @@ struct activation {
     struct run *run;
     struct iteration *iteration;
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
-    int item;
+    int item;              /* of a region: its head */
     bool is_dead;
-    int n_held; /* holds taken so far */
+    int n_held;        /* holds taken so far */
+    int at, told;      /* of a region: the next item; those before `told` have told others */
     struct activation *next;
 };
 
@@ -187,6 +227,25 @@ struct run {
 
 /* dynamic_plan.c: adds what the planner has made to what runs outside of loops. */
 void dynamic_add_item(struct plan *plan, int item);
+/* The innermost frame that both are in; the one below `outer` that `frame` is in. */
+int dynamic_common_frame(const struct dynamic *d, int a, int b);
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+
+/* region_find.c: regions, their order and memory. */
+int region_find(struct plan *plan, struct error *err);
+
+/* region_run.c */
+/* When edges are known: what is to be done at each position. */
+void region_prepare(struct plan *plan);
+/* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
+ * the run may be over; 0: all have run; an error code. When others may go on, `tell` is called. */
+int region_run(struct run *run, struct launch *launch,
+               void (*tell)(void *context, struct run *run, struct activation *a), void *context);
+/* After all: lets go of what the region has computed, as far as it is counted. */
+void region_release(struct run *run, struct activation *a);
+/* Lets go of an iteration's arenas, or of all that it has for regions. */
+void region_close(struct iteration *it);
+void region_free(struct iteration *it);
 
 /* dynamic.c; without run->lock, between deferred_begin and deferred_end. */
 
@@ -208,7 +267,12 @@ void run_async_done(struct call_host *host, int result);
 void run_conclude(struct run *run);
 
 /* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
-bool kernel_take_holds(struct run *run, struct activation *a);
+bool kernel_take_holds(struct activation *a, const struct dynamic_item *di);
+void kernel_give_holds(struct activation *a, const struct dynamic_item *di);
+/* What the item reads of a variable: its own memory, shared; where it is written in place a copy
+ * for kernels that may take long without computing. */
+int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
+                           struct error *err);
 /* What it is run with: `own` of the thread, or the activation's. */
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
@@ -231,6 +295,8 @@ void frame_free_idle(struct run *run);
 /* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
 struct frame *frame_root(struct run *run);
 void frame_start_root(struct run *run, struct activation **ready);
+/* Of a region: those of the items that have run and were not sent yet. */
+void frame_propagate_items(struct run *run, struct activation *a, struct activation **ready);
 /* Sends the outputs of an activation that is over along its edges. */
 void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
 /* After a step without errors: an item outside of loops that never became ready; NULL: none. */

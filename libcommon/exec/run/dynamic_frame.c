@@ -23,7 +23,7 @@ static void schedule(struct run *run, struct iteration *it, int item, bool is_de
     a->iteration = it;
     a->item = item;
     a->is_dead = is_dead;
-    a->n_held = 0;
+    a->n_held = a->at = a->told = 0;
     a->next = *ready;
     *ready = a;
     it->outstanding++;
@@ -69,7 +69,7 @@ static void deliver(struct run *run, struct iteration *it, const struct out_edge
                     const struct token *value, struct activation **ready)
 {
     const struct dynamic_item *di = &run->plan->dynamic->items[edge->item];
-    struct counter *c = &it->counters[di->local];
+    struct counter *c = &it->counters[run->plan->dynamic->items[di->head].local];
     if (di->role == ROLE_MERGE) {
         if (edge->input < 0) {
             c->pending--;
@@ -87,7 +87,7 @@ static void deliver(struct run *run, struct iteration *it, const struct out_edge
     if (edge->input != EDGE_AFTER && !value->is_live)
         c->dead++;
     c->pending--;
-    check_plain(run, it, edge->item, ready);
+    check_plain(run, it, di->head, ready);
 }
 
 /* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
@@ -281,31 +281,65 @@ static void move(struct run *run, struct activation *a, const struct token *valu
     }
 }
 
-void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
+static void propagate_item(struct run *run, struct iteration *it, int id, bool is_dead,
+                           struct activation **ready)
 {
     const struct dynamic *d = run->plan->dynamic;
-    const struct dynamic_item *di = &d->items[a->item];
-    const struct item *item = &run->plan->items.items[a->item];
-    struct iteration *it = a->iteration;
-    struct tensor *outputs = &it->outputs[di->first_output];
-    struct token over = {.is_live = !a->is_dead};
+    const struct dynamic_item *di = &d->items[id];
+    const struct tensor *outputs = &it->outputs[di->first_output];
+    struct token over = {.is_live = !is_dead};
     bool moves = di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT;
     for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++) {
         const struct out_edge *edge = &d->edges[e];
         if (edge->slot < 0 && (!moves || edge->input == EDGE_AFTER)) {
             deliver(run, it, edge, &over, ready);
         } else if (!moves) {
-            struct token value = {outputs[edge->slot], !a->is_dead};
+            struct token value = {outputs[edge->slot], !is_dead};
             value.is_live = value.is_live && (edge->is_ref || value.tensor.type != DTYPE_INVALID);
             deliver(run, it, edge, &value, ready);
         }
     }
-    if (moves) {
+}
+
+static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    const struct item *item = &run->plan->items.items[a->item];
+    struct tensor *outputs = &a->iteration->outputs[di->first_output];
+    propagate_item(run, a->iteration, a->item, a->is_dead, ready);
+    if (di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT) {
         struct token value = {outputs[0], !a->is_dead};
         move(run, a, &value, ready);
     }
     for (int i = 0; i < item->n_out; i++)
         tensor_release(&outputs[i]);
+}
+
+void frame_propagate_items(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct region *region = &d->regions.items[d->items[a->item].region];
+    const struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+    for (; a->told < a->at; a->told++)
+        if (first[a->told].leads)
+            propagate_item(run, a->iteration, first[a->told].item, a->is_dead, ready);
+}
+
+static void propagate_region(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    a->at = d->regions.items[d->items[a->item].region].n; /* a dead one has not run */
+    frame_propagate_items(run, a, ready);
+    region_release(run, a);
+}
+
+void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
+{
+    struct iteration *it = a->iteration;
+    if (run->plan->dynamic->items[a->item].region >= 0)
+        propagate_region(run, a, ready);
+    else
+        propagate_point(run, a, ready);
     it->outstanding--;
     check_iteration(run, it, ready);
 }
@@ -314,9 +348,12 @@ const struct item *frame_find_waiting(const struct run *run)
 {
     const struct plan *plan = run->plan;
     const struct dynamic_frame *def = run->root->def;
-    for (size_t i = 0; i < def->items.n; i++)
-        if (!run->root->oldest->counters[i].fired)
-            return &plan->items.items[def->items.items[i]];
+    for (size_t i = 0; i < def->items.n; i++) {
+        const struct dynamic_item *di = &plan->dynamic->items[def->items.items[i]];
+        const struct dynamic_item *head = &plan->dynamic->items[di->head];
+        if (!run->root->oldest->counters[head->local].fired)
+            return &plan->items.items[di->head];
+    }
     return NULL;
 }
 
@@ -329,7 +366,8 @@ void frame_start_root(struct run *run, struct activation **ready)
     struct iteration *it = iteration_new(run, run->root, 0);
     for (size_t i = 0; i < 2 * def->items.n; i++) {
         int item = def->items.items[i % def->items.n];
-        if ((d->items[item].role == ROLE_RECV) != (i >= def->items.n))
+        bool is_recv = d->items[item].role == ROLE_RECV;
+        if (d->items[item].head != item || is_recv != (i >= def->items.n))
             continue;
         if (d->items[item].role == ROLE_MERGE)
             check_merge(run, it, item, ready);

@@ -20,9 +20,8 @@ static void resume(struct variable_waiter *waiter)
 }
 
 /* False: the activation was put aside until a hold is free. */
-bool kernel_take_holds(struct run *run, struct activation *a)
+bool kernel_take_holds(struct activation *a, const struct dynamic_item *di)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
     while (a->n_held < di->n_holds) {
         const struct hold *hold = &di->holds[a->n_held];
         a->waiter.resume = resume;
@@ -33,9 +32,8 @@ bool kernel_take_holds(struct run *run, struct activation *a)
     return true;
 }
 
-static void give_holds(struct run *run, struct activation *a)
+void kernel_give_holds(struct activation *a, const struct dynamic_item *di)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
     while (a->n_held > 0) {
         const struct hold *hold = &di->holds[--a->n_held];
         variable_unhold(hold->variable, hold->write);
@@ -57,12 +55,10 @@ struct launch *kernel_launch(struct run *run, struct activation *a, struct launc
     return launch;
 }
 
-/* A variable's own memory, shared; where it is written in place a copy for kernels that may take
- * long without computing. */
-static int gather_variable(struct run *run, struct launch *launch, int i, struct token *input)
+int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
+                           struct error *err)
 {
     const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[launch->activation->item];
     struct device *device = plan->options.device;
     const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
     if (value->buffer && device->is_host) {
@@ -76,11 +72,11 @@ static int gather_variable(struct run *run, struct launch *launch, int i, struct
     struct buffer *buffer =
         value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
     if (!buffer)
-        return error_set(&launch->err, ERR_OS, "no memory for %s%s",
+        return error_set(err, ERR_OS, "no memory for %s%s",
                          shape_text_typed(value->type, &value->shape), mem_limit_text());
     input->tensor.buffer = buffer;
     input->tensor.data = buffer->data;
-    return device->copy(device, buffer->data, value->data, tensor_bytes(value), &launch->err);
+    return device->copy(device, buffer->data, value->data, tensor_bytes(value), err);
 }
 
 /* Points to each input's value, wherever it is. */
@@ -98,7 +94,7 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
         if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
             in[i] = &value->variable->value;
         } else if (value->kind == VALUE_VARIABLE) {
-            int failed = gather_variable(run, launch, i, input);
+            int failed = kernel_gather_variable(run, item, i, input, &launch->err);
             code = code ? code : failed;
         } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
             in[i] = &value->constant;
@@ -110,7 +106,7 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
         }
     }
     if (item->flags & KERNEL_ASYNC)
-        give_holds(run, a);
+        kernel_give_holds(a, di);
     return code;
 }
 
@@ -135,7 +131,6 @@ static int make_call(struct run *run, struct launch *launch)
                                       .copies_reads = !plan->dynamic->keeps_reads,
                                       .done = run_async_done};
     launch->host.temporaries = (void *)&launch->temporaries;
-    int threads = plan->dynamic->threads > 1 ? 1 : plan->options.device->threads;
     launch->call = (struct kernel_call){.node = item->node,
                                         .state = item->state,
                                         .n_in = item->n_in,
@@ -146,7 +141,7 @@ static int make_call(struct run *run, struct launch *launch)
                                         .device = plan->options.device,
                                         .step = run->step,
                                         .iteration = it->tag,
-                                        .threads = threads,
+                                        .threads = plan_team(plan),
                                         .err = &launch->err,
                                         .executor = &launch->host};
     return code;
@@ -209,7 +204,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
         tensor_release(&input->tensor);
         input->is_live = false;
     }
-    give_holds(run, a);
+    kernel_give_holds(a, di);
     for (size_t i = 0; i < launch->temporaries.n; i++)
         mem_free(launch->temporaries.items[i]);
     launch->temporaries.n = 0;

@@ -28,6 +28,7 @@ static void iteration_free(struct iteration *it, int n_items)
             vec_release(&it->activations[i].launch->temporaries);
         mem_free(it->activations[i].launch);
     }
+    region_free(it);
     mem_free(it->counters);
     mem_free(it->inputs);
     mem_free(it->outputs);
@@ -79,7 +80,9 @@ void iteration_drop(struct run *run, struct iteration *it)
         it->inputs[i].is_live = false;
     }
     for (int i = 0; i < def->n_outputs; i++)
-        tensor_release(&it->outputs[i]);
+        if (!def->is_placed[i])
+            tensor_release(&it->outputs[i]);
+    region_close(it);
     it->next = run->idle_iterations[it->frame->index];
     run->idle_iterations[it->frame->index] = it;
 }

@@ -79,11 +79,12 @@ static int find_frame(struct dynamic *d, const struct plan *plan, int id, struct
     int frame = -1, code = 0;
     for (int k = 0; !code && k < item->n_in; k++) {
         int from = plan->values.items[item->in[k]].item;
-        if (from >= 0 && from < id && !item->removed)
+        if (from >= 0 && from < id)
             code = meet_frame(d, item, from, &frame, err);
     }
     for (int k = 0; !code && k < item->n_controls; k++)
-        code = meet_frame(d, item, item->controls[k], &frame, err);
+        if (!plan->items.items[item->controls[k]].removed)
+            code = meet_frame(d, item, item->controls[k], &frame, err);
     if (code)
         return code;
     di->frame = frame < 0 ? 0 : frame;
@@ -104,6 +105,8 @@ static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
     const struct item *item = &plan->items.items[id];
     struct dynamic_item *di = &d->items[id];
     struct dynamic_frame *frame = &d->frames.items[di->frame];
+    if (item->removed)
+        return;
     di->local = frame->n_items++;
     di->first_input = frame->n_inputs;
     di->first_output = frame->n_outputs;
@@ -116,7 +119,7 @@ static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
         d->frames.items[di->child_frame].n_enters++;
 }
 
-static int common_frame(const struct dynamic *d, int a, int b)
+int dynamic_common_frame(const struct dynamic *d, int a, int b)
 {
     while (a != b) { /* parents come before children */
         if (a > b)
@@ -127,7 +130,7 @@ static int common_frame(const struct dynamic *d, int a, int b)
     return a;
 }
 
-static int frame_below(const struct dynamic *d, int outer, int frame)
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
 {
     while (frame > outer && d->frames.items[frame].parent != outer)
         frame = d->frames.items[frame].parent;
@@ -140,7 +143,7 @@ typedef VEC(struct out_edge) edge_vec;
 
 static void count_arrival(struct dynamic *d, const struct plan *plan, int id, int input, int from)
 {
-    struct dynamic_item *di = &d->items[id];
+    struct dynamic_item *di = &d->items[d->items[id].head];
     if (di->role != ROLE_MERGE || input < 0) {
         di->pending++;
         return;
@@ -152,9 +155,12 @@ static void count_arrival(struct dynamic *d, const struct plan *plan, int id, in
         di->merge_first++;
 }
 
+/* Within a region the order says what comes first. */
 static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, int from,
                      struct out_edge edge)
 {
+    if (d->items[from].region >= 0 && d->items[from].region == d->items[edge.item].region)
+        return;
     vec_push(&of[from], edge);
     count_arrival(d, plan, edge.item, edge.input, from);
 }
@@ -163,9 +169,9 @@ static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, i
  * everything that enters the loop waits. */
 static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int id)
 {
-    int common = common_frame(d, d->items[before].frame, d->items[id].frame);
-    int from = frame_below(d, common, d->items[before].frame);
-    int to = frame_below(d, common, d->items[id].frame);
+    int common = dynamic_common_frame(d, d->items[before].frame, d->items[id].frame);
+    int from = dynamic_frame_below(d, common, d->items[before].frame);
+    int to = dynamic_frame_below(d, common, d->items[id].frame);
     for (size_t i = 0; i < plan->items.n; i++) {
         bool waits = to == common ? (int)i == id
                                   : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
@@ -194,7 +200,8 @@ static void collect_edges(struct dynamic *d, const struct plan *plan, int id, ed
         }
     }
     for (int k = 0; k < item->n_controls; k++)
-        add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL, false});
+        if (!plan->items.items[item->controls[k]].removed)
+            add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL, false});
     for (size_t k = 0; k < item->after.n; k++)
         add_after(d, plan, of, item->after.items[k], id);
 }
@@ -220,8 +227,10 @@ static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
     struct dynamic_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
     vec_push(&d->frames, root);
     for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].head = (int)i;
         d->items[i].role = role_of(&plan->items.items[i]);
         d->items[i].is_cheap = item_is_cheap(plan, &plan->items.items[i]);
+        plan->items.items[i].is_point |= d->items[i].role != ROLE_PLAIN;
         if (d->items[i].role == ROLE_ENTER)
             d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
     }
@@ -304,11 +313,16 @@ static void keep_holds(struct dynamic *d, struct plan *plan)
     vec_release(&all);
 }
 
-void dynamic_connect(struct plan *plan)
+int dynamic_connect(struct plan *plan, struct error *err)
 {
     struct dynamic *d = plan->dynamic;
+    int code = region_find(plan, err);
+    if (code)
+        return code;
     edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
     for (size_t i = 0; i < plan->items.n; i++) {
+        if (plan->items.items[i].removed)
+            continue;
         collect_edges(d, plan, (int)i, of);
         collect_holds(d, plan, (int)i);
     }
@@ -317,6 +331,8 @@ void dynamic_connect(struct plan *plan)
     d->keeps_reads = only_reads(d, plan);
     if (d->keeps_reads)
         keep_holds(d, plan);
+    region_prepare(plan);
+    return 0;
 }
 
 static void make_room(struct dynamic *d, struct plan *plan, int n)
@@ -334,6 +350,7 @@ void dynamic_add_item(struct plan *plan, int item)
     if (item >= d->n_items)
         make_room(d, plan, 2 * item + 1);
     d->items[item].is_cheap = item_is_cheap(plan, &plan->items.items[item]);
+    d->items[item].head = item;
     place_in_frame(d, plan, item);
 }
 
@@ -342,7 +359,7 @@ int dynamic_new(struct plan *plan, struct error *err)
     struct dynamic *d = mem_alloc(sizeof *d);
     plan->dynamic = d;
     make_room(d, plan, (int)plan->items.n);
-    d->threads = plan->options.threads > 0 ? plan->options.threads : plan->options.device->threads;
+    d->threads = plan->options.threads > 0 ? plan->options.threads : 1;
     d->pool = pool_new(plan->options.device, true);
     if (!plan->options.device->is_host)
         d->host_pool = pool_new(plan->options.device, false);

@@ -206,9 +206,11 @@ void dynamic_free(struct plan *plan)
         vec_release(&d->frames.items[i].items);
         vec_release(&d->frames.items[i].exits);
         vec_release(&d->frames.items[i].over);
+        vec_release(&d->frames.items[i].order);
     }
     vec_release(&d->frames);
     vec_release(&d->kept);
+    vec_release(&d->regions);
     pool_free(d->pool);
     pool_free(d->host_pool);
     mem_free(d);

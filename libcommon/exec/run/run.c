@@ -24,15 +24,15 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
 {
     struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
-    if (host->planned) {
+    int v = host->item->out[i];
+    const struct value *value = &host->plan->values.items[v];
+    if (host->planned || value->offset >= 0) {
         if (shape_equal(&out->shape, shape))
             return out;
         error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
                   shape_text(&out->shape), shape_text(shape));
         return NULL;
     }
-    int v = host->item->out[i];
-    const struct value *value = &host->plan->values.items[v];
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
@@ -121,8 +121,9 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
 {
     const struct call_host *host = call->executor;
+    const struct value *planned = &host->plan->values.items[host->item->out[i]];
     struct tensor *out = call->out[i];
-    if (!host->planned && !host->plan->values.items[host->item->out[i]].on_device)
+    if (!host->planned && planned->offset < 0 && !planned->on_device)
         tensor_share(out, value);
     else if ((out = kernel_alloc_output(call, i, &value->shape)))
         memcpy(out->data, value->data, tensor_bytes(value));

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sets of small numbers, each kept once, so that equal sets have equal names. Private to
+ * libcommon/exec.
+ */
+#ifndef TF_EXEC_ARRIVAL_SET_H
+#define TF_EXEC_ARRIVAL_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+#define SET_EMPTY 0 /* the name of the set without members */
+
+struct arrival_sets {
+    size_t words;         /* of each */
+    VEC(uint64_t *) sets; /* by name */
+    int *slots;           /* a hash table of names; -1: free */
+    size_t n_slots;       /* a power of two */
+    uint64_t *scratch;
+};
+
+void arrival_sets_init(struct arrival_sets *all, int n_members);
+void arrival_sets_release(struct arrival_sets *all);
+
+/* Names; valid until release. */
+int arrival_set_union(struct arrival_sets *all, int a, int b);
+int arrival_set_with(struct arrival_sets *all, int set, int member);
+
+int arrival_set_count(const struct arrival_sets *all, int set);
+/* Whether all members of a are in b, and b has others. */
+bool arrival_set_is_less(const struct arrival_sets *all, int a, int b);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Regions: which items of a dynamic plan run together, one after the other in a fixed order, as all
+ * of a static plan do.
+ *
+ * A *point* is an item of which only running tells when, or whether, there is what it brings: an
+ * asynchronous kernel, a Send, control flow. What it brings is an *arrival*. Of every item two sets
+ * of arrivals are known: those that it waits for (`ready`) and those without which it is dead
+ * (`dead`). Items of one frame for which both are equal become ready by the same arrival and are
+ * alive together: they are a region.
+ *
+ * Regions cannot wait for each other in a circle: along an edge `ready` only grows, and where it
+ * stays the same while `dead` does not, the level does. Memory goes from an item to one of another
+ * region only if that waits for more arrivals than the first: so it awaits nothing new, and nothing
+ * hangs whatever comes first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "exec/run/arrival_set.h"
+#include "exec/run/dynamic.h"
+
+#define ARRIVALS_MAX 8192 /* with more every item is a region */
+
+struct key {
+    int ready, dead; /* sets: of a point, what its arrivals bring with them */
+    int level;
+};
+
+/* An item gets memory that one of another region used last. */
+struct reuse {
+    int from_region, to_region;
+    int position; /* of `before` in its region */
+    int before, item;
+};
+
+struct find {
+    struct plan *plan;
+    struct dynamic *d;
+    struct arrival_sets sets;
+    struct key *keys;  /* by item */
+    int *arrival;      /* the first of a point's: by item */
+    int *over_arrival; /* that a loop is over: by frame */
+    bool alone;        /* every item is a region */
+    VEC(struct reuse) reuses;
+};
+
+/* ---- arrivals ---- */
+
+/* A Switch brings one output or the other; what else brings anything brings all. */
+static bool brings_apart(const struct dynamic *d, const struct plan *plan, int id)
+{
+    return d->items[id].role == ROLE_PLAIN && plan->items.items[id].n_out > 1 &&
+           node_has(plan->items.items[id].node, OP_CONTROL_FLOW);
+}
+
+static int number_arrivals(struct find *f)
+{
+    int n = 0;
+    for (size_t i = 0; i < f->plan->items.n; i++) {
+        const struct item *item = &f->plan->items.items[i];
+        f->arrival[i] = n;
+        if (item->is_point && !item->removed)
+            n += brings_apart(f->d, f->plan, (int)i) ? item->n_out + 1 : 1;
+    }
+    for (size_t i = 0; i < f->d->frames.n; i++)
+        f->over_arrival[i] = n++;
+    return n;
+}
+
+/* ---- what an item waits for ---- */
+
+static void wait_for_arrival(struct find *f, struct key *key, int arrival, bool dies)
+{
+    key->ready = arrival_set_with(&f->sets, key->ready, arrival);
+    if (dies)
+        key->dead = arrival_set_with(&f->sets, key->dead, arrival);
+}
+
+/* slot -1: that the item is over. */
+static void wait_for_item(struct find *f, struct key *key, int from, int slot, bool dies)
+{
+    const struct key *other = &f->keys[from];
+    key->ready = arrival_set_union(&f->sets, key->ready, other->ready);
+    if (dies)
+        key->dead = arrival_set_union(&f->sets, key->dead, other->dead);
+    if (!f->plan->items.items[from].is_point)
+        return;
+    bool apart = brings_apart(f->d, f->plan, from);
+    wait_for_arrival(f, key, f->arrival[from] + (apart ? slot + 1 : 0), dies);
+}
+
+/* As dynamic_plan.c has it: the item waits until the loop is over, or all that enters its loop
+ * does. */
+static void wait_after(struct find *f, struct key *key, int before, int id)
+{
+    const struct dynamic *d = f->d;
+    int mine = d->items[id].frame, its = d->items[before].frame;
+    int common = dynamic_common_frame(d, its, mine);
+    if (its == common && mine == common)
+        wait_for_item(f, key, before, -1, false);
+    else if (mine == common)
+        wait_for_arrival(f, key, f->over_arrival[dynamic_frame_below(d, common, its)], false);
+}
+
+static void level_after(struct find *f, struct key *key, int from, int id)
+{
+    const struct key *other = &f->keys[from];
+    bool is_near = !f->plan->items.items[from].is_point &&
+                   f->d->items[from].frame == f->d->items[id].frame;
+    int level = other->dead == key->dead ? other->level : other->level + 1;
+    if (is_near && other->ready == key->ready && level > key->level)
+        key->level = level;
+}
+
+static void for_each_before(const struct plan *plan, int id,
+                            void (*see)(void *context, int from, int slot, bool is_after),
+                            void *context)
+{
+    const struct item *item = &plan->items.items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        int from = plan->values.items[item->in[k]].item;
+        if (from >= 0 && !plan_is_back_edge(plan, from, id))
+            see(context, from, item->in[k] - plan->items.items[from].out[0], false);
+    }
+    for (int k = 0; k < item->n_controls; k++)
+        if (!plan->items.items[item->controls[k]].removed)
+            see(context, item->controls[k], -1, false);
+    for (size_t k = 0; k < item->after.n; k++)
+        see(context, item->after.items[k], -1, true);
+}
+
+struct looking {
+    struct find *f;
+    struct key *key;
+    int id;
+};
+
+static void see_wait(void *context, int from, int slot, bool is_after)
+{
+    struct looking *l = context;
+    if (is_after)
+        wait_after(l->f, l->key, from, l->id);
+    else
+        wait_for_item(l->f, l->key, from, slot, true);
+}
+
+static void see_level(void *context, int from, int slot, bool is_after)
+{
+    struct looking *l = context;
+    (void)slot;
+    (void)is_after;
+    level_after(l->f, l->key, from, l->id);
+}
+
+/* A Merge goes on with one of its inputs; the others here may be alive when what they wait for is
+ * not. */
+static void find_key(struct find *f, int id)
+{
+    struct key *key = &f->keys[id];
+    struct looking l = {f, key, id};
+    enum item_role role = f->d->items[id].role;
+    if (role == ROLE_MERGE)
+        return;
+    for_each_before(f->plan, id, see_wait, &l);
+    for_each_before(f->plan, id, see_level, &l);
+    if (role == ROLE_EXIT || role == ROLE_TRIGGER || role == ROLE_NEXT)
+        key->dead = SET_EMPTY;
+}
+
+/* ---- regions ---- */
+
+static int region_of_key(struct find *f, struct map *known, struct arena *names, int id)
+{
+    const struct key *key = &f->keys[id];
+    int64_t region = (int64_t)f->d->regions.n;
+    int frame = f->d->items[id].frame;
+    const char *name = arena_printf(names, "%d %d %d %d %d", frame, key->ready, key->dead,
+                                    key->level, f->alone ? id : -1);
+    if (map_get(known, name, &region))
+        return (int)region;
+    map_put(known, name, region);
+    struct region fresh = {.frame = frame, .ready = key->ready, .level = key->level};
+    if (!f->alone)
+        fresh.n_ready = arrival_set_count(&f->sets, key->ready);
+    vec_push(&f->d->regions, fresh);
+    return (int)region;
+}
+
+static void group(struct find *f, const int *order, int n_order)
+{
+    struct map known = MAP_INIT;
+    struct arena names = ARENA_INIT;
+    for (int i = 0; i < n_order; i++) {
+        int id = order[i];
+        struct dynamic_item *di = &f->d->items[id];
+        di->region = f->plan->items.items[id].is_point ? -1 : region_of_key(f, &known, &names, id);
+    }
+    map_release(&known);
+    arena_release(&names);
+}
+
+struct ranking {
+    int region, n_ready, level;
+};
+
+static int by_arrivals(const void *a, const void *b)
+{
+    const struct ranking *x = a, *y = b;
+    if (x->n_ready != y->n_ready)
+        return x->n_ready < y->n_ready ? -1 : 1;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return x->region < y->region ? -1 : 1;
+}
+
+/* By item: where its region comes among all. An edge leads to one with more arrivals. */
+static int *rank_regions(struct find *f)
+{
+    size_t n = f->d->regions.n;
+    struct ranking *all = mem_array(n + 1, sizeof *all);
+    int *rank = mem_array(f->plan->items.n + 1, sizeof *rank);
+    for (size_t i = 0; i < n; i++) {
+        const struct region *region = &f->d->regions.items[i];
+        all[i] = (struct ranking){(int)i, region->n_ready, region->level};
+    }
+    if (n)
+        qsort(all, n, sizeof *all, by_arrivals);
+    for (size_t i = 0; i < n; i++)
+        f->d->regions.items[all[i].region].rank = (int)i;
+    for (size_t i = 0; i < f->plan->items.n; i++) {
+        int region = f->d->items[i].region;
+        bool is_in = region >= 0 && !f->plan->items.items[i].removed;
+        rank[i] = is_in ? f->d->regions.items[region].rank : -1;
+    }
+    mem_free(all);
+    return rank;
+}
+
+/* The items of each frame's regions, one region after the other. */
+static int order_items(struct find *f, int *order, struct error *err)
+{
+    int *rank = rank_regions(f), n_order;
+    int code = plan_sort(f->plan, rank, order, &n_order, err);
+    for (int i = 0; !code && i < n_order; i++) {
+        struct dynamic_item *di = &f->d->items[order[i]];
+        struct region *region = &f->d->regions.items[di->region];
+        struct dynamic_frame *frame = &f->d->frames.items[di->frame];
+        struct region_item at = {.item = order[i]};
+        if (!region->n++)
+            region->first = (int)frame->order.n;
+        di->position = (int)frame->order.n;
+        vec_push(&frame->order, at);
+        di->head = frame->order.items[region->first].item;
+    }
+    mem_free(rank);
+    return code;
+}
+
+/* ---- memory ---- */
+
+/* What a point gets, and what is fetched, may be needed for longer than anybody knows here. */
+static void count_inputs(struct plan *plan, const struct item *item)
+{
+    if (!item->is_point && item->code != &plan_fetch_code)
+        return;
+    for (int k = 0; k < item->n_in; k++)
+        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+}
+
+/* In a loop a region that does little would keep memory for each iteration that runs ahead. */
+static bool has_no_place(const struct find *f, const struct item *item, int region, int v)
+{
+    const struct value *value = &f->plan->values.items[v];
+    const struct region *r = &f->d->regions.items[region];
+    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING || !shape_is_known(&value->shape) ||
+           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
+}
+
+static void find_counted(struct find *f)
+{
+    struct plan *plan = f->plan;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        int region = f->d->items[i].region;
+        if (item->removed)
+            continue;
+        count_inputs(plan, item);
+        for (int k = 0; region >= 0 && k < item->n_out; k++)
+            if (has_no_place(f, item, region, item->out[k]))
+                plan->values.items[item->out[k]].is_counted = true;
+    }
+}
+
+static void find_cheap(struct find *f)
+{
+    for (size_t i = 0; i < f->d->regions.n; i++) {
+        struct region *region = &f->d->regions.items[i];
+        const struct dynamic_frame *frame = &f->d->frames.items[region->frame];
+        region->is_cheap = true;
+        for (int k = 0; k < region->n && region->is_cheap; k++)
+            region->is_cheap = f->d->items[frame->order.items[region->first + k].item].is_cheap;
+    }
+}
+
+static bool may_follow(void *context, int before, int id)
+{
+    const struct find *f = context;
+    return arrival_set_is_less(&f->sets, f->keys[before].ready, f->keys[id].ready);
+}
+
+static void follows(void *context, int before, int id)
+{
+    struct find *f = context;
+    struct reuse reuse = {.from_region = f->d->items[before].region,
+                          .to_region = f->d->items[id].region,
+                          .position = f->d->items[before].position,
+                          .before = before,
+                          .item = id};
+    vec_push(&f->reuses, reuse);
+}
+
+static int by_regions(const void *a, const void *b)
+{
+    const struct reuse *x = a, *y = b;
+    if (x->from_region != y->from_region)
+        return x->from_region < y->from_region ? -1 : 1;
+    if (x->to_region != y->to_region)
+        return x->to_region < y->to_region ? -1 : 1;
+    return x->position > y->position ? -1 : x->position < y->position;
+}
+
+/* A region waits as a whole: of those that it follows in another one the last will do. */
+static void add_reuses(struct find *f)
+{
+    const struct reuse *last = NULL;
+    if (f->reuses.n)
+        qsort(f->reuses.items, f->reuses.n, sizeof *f->reuses.items, by_regions);
+    for (size_t i = 0; i < f->reuses.n; i++) {
+        const struct reuse *reuse = &f->reuses.items[i];
+        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
+            continue;
+        vec_push(&f->plan->items.items[reuse->item].after, reuse->before);
+        last = reuse;
+    }
+    vec_release(&f->reuses);
+}
+
+static void place_frame(struct find *f, struct dynamic_frame *frame, const int *region)
+{
+    size_t n = frame->order.n;
+    int *order = mem_array(n + 1, sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = frame->order.items[i].item;
+    struct placing placing = {.order = order,
+                              .n_order = (int)n,
+                              .region = region,
+                              .may_follow = may_follow,
+                              .follows = follows,
+                              .context = f};
+    plan_place_memory(f->plan, &placing, frame->arena_bytes);
+    for (int i = 0; i < 2; i++)
+        f->plan->arena_bytes[i] += frame->arena_bytes[i];
+    mem_free(order);
+}
+
+static void place_all(struct find *f)
+{
+    int *region = mem_array(f->plan->items.n + 1, sizeof *region);
+    for (size_t i = 0; i < f->plan->items.n; i++)
+        region[i] = f->d->items[i].region;
+    for (size_t i = 0; i < f->d->frames.n; i++)
+        place_frame(f, &f->d->frames.items[i], region);
+    mem_free(region);
+    add_reuses(f);
+}
+
+/* ---- the whole ---- */
+
+static int find_all(struct find *f, int *order, struct error *err)
+{
+    int n_order;
+    int code = plan_sort(f->plan, NULL, order, &n_order, err);
+    for (int i = 0; !code && !f->alone && i < n_order; i++)
+        find_key(f, order[i]);
+    if (code)
+        return code;
+    group(f, order, n_order);
+    if ((code = order_items(f, order, err)))
+        return code;
+    find_cheap(f);
+    find_counted(f);
+    place_all(f);
+    return 0;
+}
+
+int region_find(struct plan *plan, struct error *err)
+{
+    struct find f = {.plan = plan, .d = plan->dynamic};
+    size_t n = plan->items.n + 1;
+    f.keys = mem_array(n, sizeof *f.keys);
+    f.arrival = mem_array(n, sizeof *f.arrival);
+    f.over_arrival = mem_array(f.d->frames.n, sizeof *f.over_arrival);
+    int *order = mem_array(n, sizeof *order);
+    int n_arrivals = number_arrivals(&f);
+    f.alone = plan->options.no_regions || n_arrivals > ARRIVALS_MAX;
+    arrival_sets_init(&f.sets, f.alone ? 1 : n_arrivals);
+    int code = find_all(&f, order, err);
+    arrival_sets_release(&f.sets);
+    mem_free(order);
+    mem_free(f.over_arrival);
+    mem_free(f.arrival);
+    mem_free(f.keys);
+    return code;
+}

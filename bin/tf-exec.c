@@ -219,7 +219,6 @@ static int open_device(struct execution *job, struct error *err)
     job->driver.device = job->devices.devices.items[0];
     struct session_options session = {.plan = {.kernels = ops_kernels(),
                                                .device = job->driver.device,
-                                               .threads = (int)threads,
                                                .check_numerics = check,
                                                .no_layouts = check},
                                       .devices = job->devices.devices.items,
@@ -259,10 +258,7 @@ static int open_worker(struct execution *job, struct error *err)
     struct worker_options options = {
         .member = cluster_member(job->tool),
         .graph = job->joined.graph,
-        .plan = {.kernels = ops_kernels(),
-                 .threads = (int)threads,
-                 .check_numerics = check,
-                 .no_layouts = check},
+        .plan = {.kernels = ops_kernels(), .check_numerics = check, .no_layouts = check},
         .device = {.threads = (int)threads, .deterministic = deterministic}};
     int code = worker_open(&job->worker, &options, err);
     if (code)

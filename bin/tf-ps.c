@@ -168,6 +168,7 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
         str_release(&fetches);
     }
     options.context = &serving;
+    options.parallel = true;
     options.ready = ready;
     options.opening = opening;
     options.closing = closing;

@@ -32,7 +32,8 @@ struct server_options {
     const struct registry *registry;
     const struct kernel_table *kernels;
     struct device *const *devices; /* of the task */
-    int n_devices, threads;
+    int n_devices;
+    int threads; /* that run expensive kernels of a step at once: struct plan_options */
     struct variable_store *variables;
     double timeout; /* seconds until other tasks must be linked; 0: 30 */
 };

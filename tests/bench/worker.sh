@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A worker's step against the same step alone: in turns two processes of one thread each, alone and
+# at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6": net of train.lua,
+# batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several, to compare builds).
+# Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (on a busy
+# machine the one to trust), and MB at the most of one process.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD rounds=${ROUNDS:-3}
+export OMP_NUM_THREADS=1
+unset OPENBLAS_CORETYPE # the tools choose by the machine's features
+work=$(mktemp -d)
+pids=()
+finish() {
+    ((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap finish EXIT
+
+measured() { # COMMAND...: its peak memory in MB and processor time, to the file `used`
+    python3 -c '
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open("used", "a") as file:
+    print(used.ru_maxrss / 1024, used.ru_utime + used.ru_stime, file=file)
+sys.exit(code)' "$@"
+}
+
+step_of() { # TRACE: seconds of the median step
+    tf-show --json "$1" | python3 -c '
+import json, statistics, sys
+steps = [e["ns"] * 1e-9 for e in map(json.loads, sys.stdin) if "node" not in e and "ns" in e]
+print(statistics.median(steps[len(steps) // 5:]))'
+}
+
+alone() { # STEPS
+    local each=()
+    for i in 0 1; do
+        measured tf-exec -g net.tfg --run train --steps "$1" --threads 1 --trace "trace.$i" &
+        each+=($!)
+    done
+    wait "${each[@]}"
+    step_of trace.0
+}
+
+together() { # MODE STEPS
+    local each=()
+    rm -rf run
+    printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
+    [[ $1 = allreduce ]] || echo 'task ps:0 unix:p0' >>c
+    tf-ps init -c c
+    tf-replicate --mode "$1" net.tfg | tf-place -c c | tf-part >parts.tfg
+    if [[ $1 != allreduce ]]; then
+        tf-ps serve --task ps:0 --threads 1 2>ps.err &
+        pids=($!)
+        until grep -q "ready on" ps.err; do sleep 0.05; done
+    fi
+    for i in 0 1; do
+        measured tf-exec -g parts.tfg --task "worker:$i" --run train --steps "$2" --threads 1 \
+            --trace "trace.$i" &
+        each+=($!)
+    done
+    wait "${each[@]}"
+    if ((${#pids[@]})); then
+        kill "${pids[@]}"
+        wait "${pids[@]}" || true
+        pids=()
+    fi
+    step_of trace.0
+}
+
+median() {
+    sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
+keep_used() { # FILE STEPS: what the last runs took, at the most
+    sort -g used | tail -1 | cut -d' ' -f1 >>"$1_mb.of"
+    cut -d' ' -f2 used | sort -g | tail -1 | awk -v n="$2" '{ print $1 / n }' >>"$1_cpu.of"
+    rm used
+}
+
+cd "$work"
+export TF_JOB=run
+printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' MODEL BATCH MODE BUILD \
+    ALONE/ms WORKER/ms RATIO CPU/ms WORKER/ms RATIO ALONE/MB WORKER/MB RATIO
+for entry in ${MODELS:-lenet:32:40 alexnet:16:6}; do
+    IFS=: read -r model batch steps <<<"$entry"
+    for mode in ${MODES:-sync allreduce}; do
+        rm -f *.of
+        for ((round = 0; round < rounds; round++)); do
+            for bin in ${BIN:-build/bin}; do
+                PATH=$(realpath "$root/$bin"):$PATH
+                name=${bin//\//_}
+                [[ -f net.tfg ]] || tf-graph -D "model=$model" -D "batch=$batch" \
+                    "$root/tests/bench/train.lua" | tf-opt | tf-place >net.tfg
+                alone "$steps" >>"$name.alone.of"
+                keep_used "$name.alone" "$steps"
+                together "$mode" "$steps" 2>>err >>"$name.worker.of" || { cat err >&2; exit 1; }
+                keep_used "$name.worker" "$steps"
+            done
+        done
+        for bin in ${BIN:-build/bin}; do
+            name=${bin//\//_}
+            for what in '' _cpu _mb; do
+                median <"$name.alone$what.of"
+                median <"$name.worker$what.of"
+            done | paste -sd' ' |
+                awk -v what="$(printf '%-8s %5s %-9s %-20s' "$model" "$batch" "$mode" "$bin")" '{
+                    printf "%s %8.2f %9.2f %6.2f %8.2f %9.2f %6.2f %8.0f %9.0f %6.2f\n", what,
+                        $1 * 1e3, $2 * 1e3, $2 / $1, $3 * 1e3, $4 * 1e3, $4 / $3, $5, $6, $6 / $5 }'
+        done
+    done
+    rm net.tfg
+done

@@ -26,13 +26,13 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     struct tensor *out = call->out[i];
     int v = host->item->out[i];
     const struct value *value = &host->plan->values.items[v];
-    if (host->planned || value->offset >= 0) {
-        if (shape_equal(&out->shape, shape))
-            return out;
+    if (!shape_compatible(&value->shape, shape)) {
         error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
-                  shape_text(&out->shape), shape_text(shape));
+                  shape_text(&value->shape), shape_text(shape));
         return NULL;
     }
+    if (host->planned || value->offset >= 0)
+        return out;
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);

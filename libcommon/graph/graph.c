@@ -303,6 +303,32 @@ enum dtype node_type(const struct node *node, const char *name)
     return need(node, name, ATTR_TYPE)->type;
 }
 
+/* ---- arguments ---- */
+
+static int argument_count(const struct node *node, const struct op_arg *arg)
+{
+    if (arg->number_attr >= 0)
+        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
+    if (arg->type_list_attr >= 0)
+        return (int)node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
+    return 1;
+}
+
+int node_argument(const struct node *node, const struct op_arg *args, int *i)
+{
+    int at = 0, n;
+    for (; *i >= (n = argument_count(node, &args[at])); at++)
+        *i -= n;
+    return at;
+}
+
+bool node_keeps(const struct node *node, int i)
+{
+    uint32_t keeps = node->op->def->keeps;
+    int at = keeps ? node_argument(node, node->op->inputs, &i) : 0;
+    return at < 32 && keeps >> at & 1;
+}
+
 const char *node_text(const struct node *node)
 {
     static _Thread_local char buffers[4][512];

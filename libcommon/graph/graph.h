@@ -177,6 +177,11 @@ static inline bool node_has(const struct node *node, enum op_flag flag)
     return (node->op->def->flags & flag) != 0;
 }
 
+/* Which of the declared arguments `args` the node's tensor *i is of; *i becomes its place in it. */
+int node_argument(const struct node *node, const struct op_arg *args, int *i);
+/* Whether input i may be needed when the kernel is over. */
+bool node_keeps(const struct node *node, int i);
+
 /* "node 'hidden/h' (digits.lua:4)": the start of every message about a node; without the script's
  * place if there is none. In one of a few rotating per-thread buffers. */
 const char *node_text(const struct node *node);

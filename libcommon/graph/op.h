@@ -40,6 +40,11 @@ enum op_flag {
     OP_SOURCE = 1 << 5,        /* Placeholder: a value must be fed */
     OP_READS_REF = 1 << 6,     /* its ref inputs are only looked at; other ops write theirs */
     OP_SHAPE_ONLY = 1 << 7,    /* depends on the shapes of its inputs, not on values */
+    OP_ASYNC = 1 << 8, /* may wait for what no input brings: a value sent, a worker, a round */
+    /* The shape of an output depends on elements of the inputs, on a file or on what arrives. What
+     * an input is there to say (a shape, a size, axes) does not count: it is often a constant. */
+    OP_SHAPED_BY_DATA = 1 << 9,
+    OP_FED = 1 << 10, /* a place to be fed: a value from outside may stand for its output */
 };
 
 struct op_def {
@@ -49,6 +54,7 @@ struct op_def {
     const char *detail;                   /* further lines for the reference, or NULL */
     unsigned flags;                       /* enum op_flag */
     int version;                          /* of the op's meaning; 0 is the first */
+    uint32_t keeps; /* bit i: tensors of argument i are kept beyond the run (kernel_keep_input) */
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);

@@ -15,7 +15,7 @@ static void flag_node(struct rewrite *r, const struct node *node)
         *flags |= REWRITE_STATEFUL;
     if (node_has(node, OP_CONTROL_FLOW))
         *flags |= REWRITE_STEERING;
-    if (node_has(node, OP_SOURCE) || node_is(node, "PlaceholderWithDefault"))
+    if (node_has(node, OP_FED))
         *flags |= REWRITE_FED_INPUT;
     r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);
     for (int i = 0; i < node->n_outputs; i++)

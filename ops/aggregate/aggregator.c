@@ -22,6 +22,7 @@ const struct op_def op_AggregatorPush = {
               "latter. Staged once\nmore, it is replaced. It counts when a ClockPush with the "
               "tokens of all devices does.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .keeps = 1 << 0,
     .shape = push_shape,
 };
 
@@ -64,6 +65,6 @@ const struct op_def op_AggregatorTake = {
         "members and dropped are a ClockRound's. mean and sum add in the order of members, first "
         "is the\nfirst member's; rows puts the members' rows one after the other, mean_rows also "
         "divides them by\ntheir number. What is staged of dropped pushes is forgotten.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .shape = take_shape,
 };

@@ -35,6 +35,7 @@ const struct op_def op_AllReduce = {
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
         "one after\nthe other, mean_rows also divides them by the number of workers. Each worker "
         "must run it in the\nsame steps.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
     .shape = allreduce_shape,
 };

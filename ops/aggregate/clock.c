@@ -17,7 +17,7 @@ const struct op_def op_ClockJoin = {
     .detail = "Waits until what the worker pushed in an earlier life is decided. 0: no step was. "
               "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
               "expected; 0: those who join. timeout: in\nseconds; 0: none.",
-    .flags = CLOCK_FLAGS,
+    .flags = CLOCK_FLAGS | OP_ASYNC,
     .shape = infer_output_scalar,
 };
 
@@ -37,7 +37,7 @@ const struct op_def op_ClockPush = {
     .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
     .detail = "version is that of the variables it was computed from, tokens are those of its "
               "AggregatorPushes.\nnewest is the version to go on with.",
-    .flags = CLOCK_FLAGS,
+    .flags = CLOCK_FLAGS | OP_ASYNC,
     .shape = clock_push_shape,
 };
 
@@ -57,7 +57,7 @@ const struct op_def op_ClockRound = {
     .detail = "members and dropped are rows of worker, incarnation and step; members are ordered "
               "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
               "clock. entry is what to run, again\nand again, on the task that has the clock.",
-    .flags = CLOCK_FLAGS,
+    .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA,
     .shape = round_shape,
 };
 

@@ -37,7 +37,7 @@ const struct op_def op_Placeholder = {
     .attrs = "dtype: any, shape: shape = ?",
     .doc = "A place for a value that each step is fed.",
     .detail = "Running a step that needs it without feeding it is an error.",
-    .flags = OP_SOURCE | OP_NO_GRADIENT,
+    .flags = OP_SOURCE | OP_FED | OP_NO_GRADIENT,
     .shape = placeholder_shape,
 };
 
@@ -63,6 +63,7 @@ const struct op_def op_PlaceholderWithDefault = {
     .outputs = "output: dtype",
     .attrs = "dtype: any, shape: shape = ?",
     .doc = "Its input, unless a step is fed another value of the given shape.",
+    .flags = OP_FED,
     .shape = default_shape,
     .gradient = default_gradient,
 };

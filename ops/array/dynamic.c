@@ -70,6 +70,7 @@ const struct op_def op_DynamicPartition = {
     .attrs = "T: any, num_partitions: int >= 1",
     .doc = "The rows of data distributed over tensors: row j goes to output partitions[j].",
     .detail = "Rows keep their order. A number outside [0, num_partitions) is an error.",
+    .flags = OP_SHAPED_BY_DATA,
     .shape = partition_shape,
     .gradient = partition_gradient,
 };
@@ -129,6 +130,7 @@ const struct op_def op_DynamicStitch = {
     .doc = "Rows from several tensors in one: row indices[i][j] is data[i][j].",
     .detail = "If an index occurs more than once, the last one counts. Rows that no index names "
               "are 0.",
+    .flags = OP_SHAPED_BY_DATA,
     .shape = stitch_shape,
     .gradient = stitch_gradient,
 };

@@ -18,7 +18,7 @@ const struct op_def op_Where = {
     .attrs = "T: numeric|bool = bool",
     .doc = "The coordinates of the elements that are true, one row each, in row-major order.",
     .detail = "Of numbers, those that are not 0, NaN among them.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .shape = where_shape,
 };
 
@@ -36,6 +36,6 @@ const struct op_def op_Unique = {
     .attrs = "T: real|bool, out_idx: int32|int64 = int32",
     .doc = "The different elements of a vector, in the order of their first occurrence.",
     .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .shape = unique_shape,
 };

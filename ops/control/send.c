@@ -13,6 +13,7 @@ const struct op_def op_Send = {
     .detail = "In a loop it does so in every iteration; a dead tensor is handed over as dead. "
               "It never waits.",
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .keeps = 1 << 0,
 };
 
 static int recv_shape(struct infer *infer)
@@ -28,6 +29,6 @@ const struct op_def op_Recv = {
              "shape: shape = ?",
     .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
     .detail = "shape is what is known of it.",
-    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
     .shape = recv_shape,
 };

@@ -26,6 +26,7 @@ const struct op_def op_StackPush = {
     .attrs = "T: any, swap_memory: bool = false",
     .doc = "Pushes a tensor onto a stack, and passes it through.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .keeps = 1 << 1,
     .shape = push_shape,
 };
 
@@ -42,6 +43,6 @@ const struct op_def op_StackPop = {
     .attrs = "elem_type: any, shape: shape = ?",
     .doc = "Takes the tensor that was pushed last from a stack.",
     .detail = "shape is what is known of all elements. Popping an empty stack is an error.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .shape = pop_shape,
 };

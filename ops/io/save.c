@@ -37,6 +37,6 @@ const struct op_def op_Restore = {
     .doc = "One tensor of a checkpoint.",
     .detail = "file_pattern is a store (its newest complete checkpoint), STORE@STEP, or a file "
               "x.ckpt. Every byte is checked against its digest.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .shape = restore_shape,
 };

@@ -15,7 +15,7 @@ const struct op_def op_BroadcastGradientArgs = {
     .outputs = "r0: T, r1: T",
     .attrs = "T: int32|int64 = int32",
     .shape = broadcast_args_shape,
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .doc = "The axes over which gradients are summed after two shapes were broadcast.",
     .detail = "s0 and s1 are shapes; r0 and r1 the axes of the result that are repeated for each.",
 };

@@ -164,6 +164,23 @@ static int compare(const struct test_case *test, const struct node *node, const 
     return 0;
 }
 
+/* With constants for inputs all shapes are known in advance, unless the op says that data decide;
+ * fed, those of such an op are not. */
+static int check_shapes(const struct checker *checker, const struct node *node,
+                        enum check_mode mode, struct error *err)
+{
+    bool known = true;
+    for (int k = 0; k < node->n_outputs; k++)
+        known &= shape_is_known(&node->outputs[k].shape);
+    if (!known && mode == CHECK_FEEDS)
+        coverage_note(checker->coverage, node, COVERAGE_UNKNOWN);
+    if (known || mode != CHECK_CONSTANTS || node_has(node, OP_SHAPED_BY_DATA | OP_FED))
+        return 0;
+    return error_set(err, ERR_DATA,
+                     "its shape does not follow from constants, which the op "
+                     "does not declare (OP_SHAPED_BY_DATA)");
+}
+
 static int build_and_run(const struct checker *checker, const struct test_case *test,
                          struct run_op *run, enum check_mode mode, struct error *err)
 {
@@ -174,6 +191,8 @@ static int build_and_run(const struct checker *checker, const struct test_case *
     if (!run->node || run_session(checker, run, mode, got, err))
         return err->code;
     int result = test->error ? 0 : compare(test, run->node, got, err);
+    if (!result && !test->error)
+        result = check_shapes(checker, run->node, mode, err);
     for (int k = 0; k < run->node->n_outputs; k++)
         tensor_release(&got[k]);
     return result;

@@ -10,7 +10,7 @@
 
 struct op_coverage {
     dtype_set types; /* values of the op's first type attribute that were seen */
-    int values, errors, gradients;
+    int values, errors, gradients, unknown;
 };
 
 struct coverage {
@@ -44,6 +44,7 @@ static void count(struct op_coverage *op, enum coverage_kind kind)
     op->values += kind == COVERAGE_VALUE;
     op->errors += kind == COVERAGE_ERROR;
     op->gradients += kind == COVERAGE_GRADIENT;
+    op->unknown += kind == COVERAGE_UNKNOWN;
 }
 
 void coverage_note(struct coverage *coverage, const struct node *node, enum coverage_kind kind)
@@ -113,6 +114,12 @@ static bool can_fail(const struct op *op)
     return op->n_inputs > 1;
 }
 
+/* Rather than what is sent, popped or read from a file. */
+static bool takes_data(const struct op *op)
+{
+    return op->n_inputs && !(op->def->flags & OP_STATEFUL);
+}
+
 static const struct op_attr *first_type(const struct op *op)
 {
     for (int i = 0; i < op->n_attrs; i++)
@@ -139,4 +146,6 @@ void coverage_missing(const struct coverage *coverage, size_t index, const char 
         str_append(missing, " error");
     if (op->def->gradient && !seen->gradients)
         str_append(missing, " gradient");
+    if (op->def->flags & OP_SHAPED_BY_DATA && takes_data(op) && !seen->unknown)
+        str_append(missing, " shape:data");
 }

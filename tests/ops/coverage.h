@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "graph/graph.h"
 
-enum coverage_kind { COVERAGE_VALUE, COVERAGE_ERROR, COVERAGE_GRADIENT };
+/* UNKNOWN: a shape that is not known before the inputs' values are. */
+enum coverage_kind { COVERAGE_VALUE, COVERAGE_ERROR, COVERAGE_GRADIENT, COVERAGE_UNKNOWN };
 
 struct coverage;
 

@@ -70,15 +70,6 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
 
 /* ---- where arguments are ---- */
 
-static int argument_count(const struct node *node, const struct op_arg *arg)
-{
-    if (arg->number_attr >= 0)
-        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
-    if (arg->type_list_attr >= 0)
-        return (int)node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
-    return 1;
-}
-
 static enum dtype argument_type(const struct node *node, const struct op_arg *arg, int index)
 {
     const struct op_attr *attrs = node->op->attrs;
@@ -90,9 +81,7 @@ static enum dtype argument_type(const struct node *node, const struct op_arg *ar
 /* Of the i-th tensor among those that the arguments stand for. */
 static bool on_host(uint32_t mask, const struct node *node, const struct op_arg *args, int i)
 {
-    int at = 0, n;
-    for (; i >= (n = argument_count(node, &args[at])); at++)
-        i -= n;
+    int at = node_argument(node, args, &i);
     enum dtype type = argument_type(node, &args[at], i);
     if (args[at].is_ref)
         return false;

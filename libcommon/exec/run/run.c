@@ -159,6 +159,8 @@ static bool is_counted(const struct kernel_call *call, int i)
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 {
     const struct call_host *host = call->executor;
+    if (call->node && !node_keeps(call->node, i))
+        return error_set(call->err, ERR_INTERNAL, "it is not declared that input %d is kept", i);
     bool leaves = host->plan->values.items[host->item->in[i]].is_outgoing;
     if (!is_counted(call, i))
         return copy_input(call, i, kept);

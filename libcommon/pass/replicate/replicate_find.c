@@ -86,8 +86,7 @@ static int find_entry(struct replicator *r)
 
 static bool is_outside(const struct node *node)
 {
-    return node_has(node, OP_SOURCE | OP_CONTROL_FLOW) || node_is(node, "PlaceholderWithDefault") ||
-           node_is(node, "Stack");
+    return node_has(node, OP_FED | OP_CONTROL_FLOW) || node_is(node, "Stack");
 }
 
 static void find_dependence(struct replicator *r)

@@ -4,25 +4,23 @@
  * elements are known (the shape of a batch is [?,28,28,1], and so is a Reshape's argument made of
  * it).
  */
-#include <string.h>
-
 #include "graph/infer.h"
 
 /* Nodes looked at for one value, repeats counted: v + v of v + v of ... has 2^n paths. */
 #define VISITS_MAX 1000
+#define INPUTS_MAX 16 /* of a node whose value is known: a vector as short as a shape */
 
 struct search {
     const struct graph *graph;
-    int visits;
+    int *visits;
 };
 
-static bool known_vector(struct search *search, struct edge edge, struct shape *out);
+static bool known_vector(const struct search *search, struct edge edge, struct shape *out);
 
 static const struct node *passed_through(const struct graph *graph, struct edge *edge)
 {
     const struct node *node = graph_node(graph, edge->node);
-    while ((node_is(node, "Identity") || node_is(node, "StopGradient")) &&
-           edge_exists(node->inputs[0])) {
+    while (node_has(node, OP_PASSES) && edge_exists(node->inputs[0])) {
         *edge = node->inputs[0];
         node = graph_node(graph, edge->node);
     }
@@ -36,9 +34,14 @@ const struct tensor *graph_constant(const struct graph *graph, struct edge edge)
     return value ? value->tensor : NULL;
 }
 
+static const struct node_output *output_at(const struct graph *graph, struct edge edge)
+{
+    return &graph_node(graph, edge.node)->outputs[edge.slot];
+}
+
 static bool is_int(const struct graph *graph, struct edge edge)
 {
-    enum dtype type = graph_node(graph, edge.node)->outputs[edge.slot].type;
+    enum dtype type = output_at(graph, edge)->type;
     return type == INT32 || type == INT64;
 }
 
@@ -54,93 +57,40 @@ static bool from_constant(const struct tensor *t, struct shape *out)
     return true;
 }
 
-static bool concatenate(struct search *search, const struct node *node, int first,
-                        struct shape *out)
+/* ---- what the op says of its value ---- */
+
+static const struct tensor *constant_input(const struct infer *infer, int input)
 {
-    *out = SHAPE_SCALAR;
-    for (int i = first; i < node->n_inputs; i++) {
-        struct shape part;
-        if (!known_vector(search, node->inputs[i], &part) || out->rank + part.rank > SHAPE_RANK_MAX)
-            return false;
-        memcpy(out->dims + out->rank, part.dims, (size_t)part.rank * sizeof *part.dims);
-        out->rank += part.rank;
-    }
-    return true;
+    const struct search *search = infer->context;
+    return graph_constant(search->graph, infer->node->inputs[input]);
 }
 
-static bool arithmetic(const char *op, int64_t a, int64_t b, int64_t *result)
+static bool vector_input(const struct infer *infer, int input, struct shape *shape)
 {
-    if (!strcmp(op, "Add"))
-        return !__builtin_add_overflow(a, b, result);
-    if (!strcmp(op, "Sub"))
-        return !__builtin_sub_overflow(a, b, result) && *result >= 0;
-    if (!strcmp(op, "Mul"))
-        return !__builtin_mul_overflow(a, b, result);
-    if (b == 0)
-        return false;
-    *result = a / b; /* FloorDiv and Div: both operands are not negative here */
-    return true;
+    return known_vector(infer->context, infer->node->inputs[input], shape);
 }
 
-static bool element_wise(struct search *search, const struct node *node, struct shape *out)
+/* All inputs exist. */
+static bool follows(const struct search *search, const struct node *node, struct shape *out)
 {
-    struct shape a, b;
-    if (!known_vector(search, node->inputs[0], &a) || !known_vector(search, node->inputs[1], &b))
+    const struct node_output *in[INPUTS_MAX];
+    if (!node->op->def->value || node->n_inputs > INPUTS_MAX)
         return false;
-    if (a.rank != b.rank && a.rank != 1 && b.rank != 1)
-        return false;
-    out->rank = a.rank > b.rank ? a.rank : b.rank;
-    for (int i = 0; i < out->rank; i++) {
-        int64_t x = a.dims[a.rank == 1 ? 0 : i], y = b.dims[b.rank == 1 ? 0 : i];
-        if (x < 0 || y < 0 || !arithmetic(node->op->def->name, x, y, &out->dims[i]))
-            out->dims[i] = SHAPE_UNKNOWN;
-    }
-    return true;
+    for (int i = 0; i < node->n_inputs; i++)
+        in[i] = output_at(search->graph, node->inputs[i]);
+    const struct infer infer = {.node = node,
+                                .in = in,
+                                .n_in = node->n_inputs,
+                                .value = constant_input,
+                                .value_shape = vector_input,
+                                .context = search};
+    return node->op->def->value(&infer, out);
 }
 
-/* A scalar or vector taken out of a known vector: v[begin], v[begin:end]. */
-static bool strided_slice(struct search *search, const struct node *node, struct shape *out)
-{
-    struct shape v;
-    const struct graph *graph = search->graph;
-    const struct tensor *begin = graph_constant(graph, node->inputs[1]);
-    const struct tensor *end = graph_constant(graph, node->inputs[2]);
-    const struct tensor *step = graph_constant(graph, node->inputs[3]);
-    if (!begin || !end || !step || tensor_count(begin) != 1 || tensor_get_int64(step, 0) != 1 ||
-        node_int(node, "ellipsis_mask") || node_int(node, "new_axis_mask") ||
-        !known_vector(search, node->inputs[0], &v))
-        return false;
-    int64_t from = tensor_get_int64(begin, 0), to = tensor_get_int64(end, 0);
-    from = node_int(node, "begin_mask") ? 0 : from < 0 ? from + v.rank : from;
-    to = node_int(node, "end_mask") ? v.rank : to < 0 ? to + v.rank : to;
-    if (node_int(node, "shrink_axis_mask"))
-        to = from + 1;
-    to = to > v.rank ? v.rank : to;
-    if (from < 0 || from > to)
-        return false;
-    *out = shape_of((int)(to - from), v.dims + from);
-    return true;
-}
-
-static bool computed(struct search *search, const struct node *node, struct shape *out)
-{
-    const char *op = node->op->def->name;
-    if (!strcmp(op, "Pack") || !strcmp(op, "Concat"))
-        return concatenate(search, node, *op == 'C', out);
-    if (!strcmp(op, "Add") || !strcmp(op, "Sub") || !strcmp(op, "Mul") || !strcmp(op, "Div") ||
-        !strcmp(op, "FloorDiv"))
-        return element_wise(search, node, out);
-    if (!strcmp(op, "StridedSlice"))
-        return strided_slice(search, node, out);
-    if (!strcmp(op, "ExpandDims") || !strcmp(op, "Cast") || !strcmp(op, "Squeeze"))
-        return is_int(search->graph, node->inputs[0]) && known_vector(search, node->inputs[0], out);
-    return false;
-}
-
-static bool known_vector(struct search *search, struct edge edge, struct shape *out)
+static bool known_vector(const struct search *search, struct edge edge, struct shape *out)
 {
     const struct graph *graph = search->graph;
-    if (++search->visits > VISITS_MAX || !edge_exists(edge) || !is_int(graph, edge))
+    if (++*search->visits > VISITS_MAX || !edge_exists(edge) || !is_int(graph, edge))
         return false;
     const struct node *node = passed_through(graph, &edge);
     const struct shape *own = &node->outputs[edge.slot].shape;
@@ -151,17 +101,7 @@ static bool known_vector(struct search *search, struct edge edge, struct shape *
     for (int i = 0; i < node->n_inputs; i++)
         if (!edge_exists(node->inputs[i]))
             return false;
-    if (node_is(node, "Shape") || node_is(node, "Rank") || node_is(node, "Size")) {
-        const struct edge *in = &node->inputs[0];
-        const struct shape *s = &graph_node(graph, in->node)->outputs[in->slot].shape;
-        if (s->rank == SHAPE_UNKNOWN)
-            return false;
-        *out = node_is(node, "Shape")  ? *s
-               : node_is(node, "Rank") ? shape_vector(s->rank)
-                                       : shape_vector(shape_count(s));
-        return true;
-    }
-    if (computed(search, node, out))
+    if (edge.slot == 0 && follows(search, node, out))
         return true;
     if (own->rank < 0 || (own->rank == 1 && (own->dims[0] < 0 || own->dims[0] > SHAPE_RANK_MAX)))
         return false;
@@ -173,6 +113,7 @@ static bool known_vector(struct search *search, struct edge edge, struct shape *
 
 bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape)
 {
-    struct search search = {.graph = graph};
+    int visits = 0;
+    const struct search search = {.graph = graph, .visits = &visits};
     return known_vector(&search, edge, shape);
 }

@@ -182,6 +182,23 @@ int node_argument(const struct node *node, const struct op_arg *args, int *i);
 /* Whether input i may be needed when the kernel is over. */
 bool node_keeps(const struct node *node, int i);
 
+/* What the op does with rows; its part in a round of several workers. */
+static inline enum op_rows node_rows(const struct node *node)
+{
+    return node->op->def->rows;
+}
+
+static inline enum op_round node_round(const struct node *node)
+{
+    return node->op->def->round;
+}
+
+/* Whether it makes a resource of the step, a stack say. */
+static inline bool node_makes_resource(const struct node *node)
+{
+    return !node->n_inputs && node->n_outputs && node->outputs[0].type == RESOURCE;
+}
+
 /* "node 'hidden/h' (digits.lua:4)": the start of every message about a node; without the script's
  * place if there is none. In one of a few rotating per-thread buffers. */
 const char *node_text(const struct node *node);

@@ -124,6 +124,24 @@ int infer_output_scalar(struct infer *infer)
     return 0;
 }
 
+bool infer_value_unchanged(const struct infer *infer, struct shape *value)
+{
+    return infer_value_shape(infer, 0, value);
+}
+
+bool infer_value_joined(const struct infer *infer, int first, struct shape *value)
+{
+    *value = SHAPE_SCALAR;
+    for (int i = first; i < infer->n_in; i++) {
+        struct shape part;
+        if (!infer_value_shape(infer, i, &part) || value->rank + part.rank > SHAPE_RANK_MAX)
+            return false;
+        memcpy(value->dims + value->rank, part.dims, (size_t)part.rank * sizeof *part.dims);
+        value->rank += part.rank;
+    }
+    return true;
+}
+
 int infer_run(struct infer *infer)
 {
     for (int i = 0; i < infer->n_out; i++)

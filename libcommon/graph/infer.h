@@ -59,6 +59,11 @@ int infer_unchanged(struct infer *infer);     /* every output like input 0 */
 int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */
 int infer_output_scalar(struct infer *infer); /* every output a scalar */
 
+/* What is known of values (op_def.value), for many ops: that of input 0; those of the inputs from
+ * `first` on, one after the other. */
+bool infer_value_unchanged(const struct infer *infer, struct shape *value);
+bool infer_value_joined(const struct infer *infer, int first, struct shape *value);
+
 /* Runs a node's shape function over `in`, with values from the context. Sets shapes of out[]. */
 int infer_run(struct infer *infer);
 

@@ -12,6 +12,7 @@
  *         .attrs = "transpose_a: bool = false, transpose_b: bool = false, T: floating|int32|int64",
  *         .doc = "Product of two matrices, each transposed first if asked for.",
  *         .shape = matmul_shape,
+ *         .cost = matmul_cost,
  *         .gradient = matmul_gradient,
  *     };
  *
@@ -30,6 +31,8 @@
 
 struct infer;
 struct grad;
+struct cost_query;
+struct op_cost;
 
 enum op_flag {
     OP_STATEFUL = 1 << 0,      /* has state or an effect: never merged, folded or computed twice */
@@ -44,7 +47,67 @@ enum op_flag {
     /* The shape of an output depends on elements of the inputs, on a file or on what arrives. What
      * an input is there to say (a shape, a size, axes) does not count: it is often a constant. */
     OP_SHAPED_BY_DATA = 1 << 9,
-    OP_FED = 1 << 10, /* a place to be fed: a value from outside may stand for its output */
+    OP_FED = 1 << 10,      /* a place to be fed: a value from outside may stand for its output */
+    OP_VIEW = 1 << 11,     /* output 0 has the elements of input 0, in their order */
+    OP_PASSES = 1 << 12,   /* a view in the same shape */
+    OP_PERMUTES = 1 << 13, /* input 1 says in which order the dimensions of input 0 come */
+    OP_CHECKS = 1 << 14,   /* hands input 0 on, or fails */
+    OP_RANDOM = 1 << 15, /* draws by seed, seed2 and step; no state, though every node is its own */
+    OP_OVERWRITES = 1 << 16, /* the variable of input 0 becomes input 1; what it was is not read */
+    OP_INVOLUTION = 1 << 17, /* f(f(x)) is x, bit for bit */
+    OP_IDEMPOTENT = 1 << 18, /* f(f(x, a), b) is f(x, b), bit for bit; a and b only say how */
+};
+
+/* What an op does with rows, the parts of a tensor along dimension 0. Who cuts tensors by rows can
+ * then compute each part alone. */
+enum op_rows {
+    ROWS_ANY,    /* nothing is known */
+    ROWS_ALIKE,  /* element by element, with broadcasting: also row by row */
+    ROWS_LOOKUP, /* row i of the output is row input1[i] of input 0 */
+    ROWS_SUM,    /* row i of the output sums the rows k of input 0 of which input1[k] is i; input 2
+                    says how many rows there are */
+    ROWS_DISTINCT, /* output 0: the different rows of input 0; output 1: where each came to be */
+    ROWS_MADE,     /* input 0 is a shape; an element depends on nothing else but its number, which
+                      attribute `offset`, if there is one, is added to */
+    ROWS_UPDATE,   /* changes variables element by element; scalars count for all elements */
+    ROWS_SCATTER,  /* changes rows input1[i] of the variable of input 0 by rows i of input 2 */
+    ROWS_ASK,      /* asks about a variable: yes if the answer is yes for each part */
+};
+
+/* When output 0 is an input, bit for bit. */
+enum op_same {
+    SAME_NEVER,
+    SAME_ALWAYS,
+    SAME_TYPE,     /* if it has input 0's type already */
+    SAME_ALONE,    /* if there is one input */
+    SAME_OPERAND,  /* if all elements of input 1 are `neutral`; of a commutative op, of either */
+    SAME_ARGUMENT, /* if input 1 is empty, or all its elements are `neutral` */
+    SAME_EMPTY,    /* if input 1 is empty */
+};
+
+struct op_identity {
+    enum op_same when;
+    double neutral;   /* of floats -0.0 is not 0.0 */
+    dtype_set types;  /* of output 0; 0: all */
+    const char *says; /* "adds nothing" */
+};
+
+/* What a worker's part in a round of several workers' updates is. */
+enum op_round {
+    ROUND_NONE,
+    ROUND_OTHER,  /* has to do with workers */
+    ROUND_REDUCE, /* all workers' values become one, at once */
+    ROUND_BEGIN,  /* waits for who makes up a round */
+    ROUND_PUSH,   /* stages values; its output is a token */
+    ROUND_COMMIT, /* its inputs from 1 on are tokens of what was staged */
+    ROUND_TAKE,   /* what was staged becomes one value each */
+};
+
+/* Of an op that steps the variable of input 0 down a gradient: which inputs are what. 0: none. Its
+ * slots are the other references. */
+struct op_descent {
+    int gradient, rate;
+    bool is_plain; /* var -= rate * gradient */
 };
 
 struct op_def {
@@ -55,9 +118,22 @@ struct op_def {
     unsigned flags;                       /* enum op_flag */
     int version;                          /* of the op's meaning; 0 is the first */
     uint32_t keeps; /* bit i: tensors of argument i are kept beyond the run (kernel_keep_input) */
+    enum op_rows rows;
+    enum op_round round;
+    struct op_identity identity;
+    struct op_descent descent;
+    const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);
+
+    /* What is known of output 0, int32 or int64, as a vector from what is known of the inputs
+     * (infer_value_shape): elements are 0 or more, unknown ones SHAPE_UNKNOWN. False: nothing is.
+     * NULL: nothing ever is but its length. */
+    bool (*value)(const struct infer *infer, struct shape *value);
+
+    /* What a run costs, from shapes (op_cost.h). */
+    void (*cost)(const struct cost_query *query, struct op_cost *cost);
 
     /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without
      * OP_NO_GRADIENT: asking for a gradient through the op is an error. */

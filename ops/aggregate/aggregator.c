@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int push_shape(struct infer *infer)
 {
@@ -23,6 +24,8 @@ const struct op_def op_AggregatorPush = {
               "tokens of all devices does.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .keeps = 1 << 0,
+    .round = ROUND_PUSH,
+    .cost = cost_elements,
     .shape = push_shape,
 };
 
@@ -66,5 +69,7 @@ const struct op_def op_AggregatorTake = {
         "is the\nfirst member's; rows puts the members' rows one after the other, mean_rows also "
         "divides them by\ntheir number. What is staged of dropped pushes is forgotten.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .round = ROUND_TAKE,
+    .cost = cost_elements,
     .shape = take_shape,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int allreduce_shape(struct infer *infer)
 {
@@ -37,5 +38,7 @@ const struct op_def op_AllReduce = {
         "must run it in the\nsame steps.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
+    .round = ROUND_REDUCE,
+    .cost = cost_elements,
     .shape = allreduce_shape,
 };

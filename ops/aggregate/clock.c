@@ -4,6 +4,7 @@
  * resource/clock.h.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 #define CLOCK_ATTRS                                                                                \
     "clock: string, container: string = \"\", policy: string = \"sync\", workers: int = 0 >= 0"
@@ -18,6 +19,8 @@ const struct op_def op_ClockJoin = {
               "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
               "expected; 0: those who join. timeout: in\nseconds; 0: none.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
     .shape = infer_output_scalar,
 };
 
@@ -38,6 +41,8 @@ const struct op_def op_ClockPush = {
     .detail = "version is that of the variables it was computed from, tokens are those of its "
               "AggregatorPushes.\nnewest is the version to go on with.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
+    .round = ROUND_COMMIT,
+    .cost = cost_elements,
     .shape = clock_push_shape,
 };
 
@@ -58,6 +63,8 @@ const struct op_def op_ClockRound = {
               "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
               "clock. entry is what to run, again\nand again, on the task that has the clock.",
     .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .round = ROUND_BEGIN,
+    .cost = cost_elements,
     .shape = round_shape,
 };
 
@@ -72,6 +79,8 @@ const struct op_def op_ClockAdvance = {
     .attrs = CLOCK_ATTRS,
     .doc = "A round is applied: its version is published, and who may go on is let go.",
     .flags = CLOCK_FLAGS,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
     .shape = advance_shape,
 };
 
@@ -80,4 +89,6 @@ const struct op_def op_ClockLeave = {
     .attrs = CLOCK_ATTRS,
     .doc = "A worker has no more data: nobody waits for it any more.",
     .flags = CLOCK_FLAGS,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
 };

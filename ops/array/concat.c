@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 /* ---- Concat ---- */
@@ -71,6 +72,11 @@ static int concat_shape(struct infer *infer)
     return code;
 }
 
+static bool concat_value(const struct infer *infer, struct shape *value)
+{
+    return infer_value_joined(infer, 1, value);
+}
+
 /* If all parts are equally long, known statically, one Split does it. */
 static bool equal_parts(const struct grad *g, int axis)
 {
@@ -130,6 +136,8 @@ const struct op_def op_Concat = {
     .attrs = "T: any, N: int >= 2",
     .doc = "Tensors joined along a dimension.",
     .detail = "They agree in all other dimensions.",
+    .value = concat_value,
+    .cost = cost_elements,
     .shape = concat_shape,
     .gradient = concat_gradient,
 };
@@ -151,6 +159,7 @@ const struct op_def op_ConcatOffset = {
     .attrs = "N: int >= 2",
     .doc = "Where tensors of these shapes begin in what Concat makes of them.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = offset_shape,
 };
 
@@ -195,6 +204,7 @@ const struct op_def op_Split = {
     .outputs = "output: num_split*T",
     .attrs = "T: any, num_split: int >= 1",
     .doc = "A tensor cut into equal parts along a dimension.",
+    .cost = cost_elements,
     .shape = split_shape,
     .gradient = split_gradient,
 };

@@ -3,6 +3,7 @@
  * Where values come from: constants of the graph, and places that are fed.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int const_shape(struct infer *infer)
@@ -22,6 +23,7 @@ const struct op_def op_Const = {
     .attrs = "value: tensor, dtype: any",
     .doc = "A constant tensor, whose value is part of the graph.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_nothing,
     .shape = const_shape,
 };
 
@@ -38,6 +40,7 @@ const struct op_def op_Placeholder = {
     .doc = "A place for a value that each step is fed.",
     .detail = "Running a step that needs it without feeding it is an error.",
     .flags = OP_SOURCE | OP_FED | OP_NO_GRADIENT,
+    .cost = cost_nothing,
     .shape = placeholder_shape,
 };
 
@@ -64,6 +67,7 @@ const struct op_def op_PlaceholderWithDefault = {
     .attrs = "dtype: any, shape: shape = ?",
     .doc = "Its input, unless a step is fed another value of the given shape.",
     .flags = OP_FED,
+    .cost = cost_view,
     .shape = default_shape,
     .gradient = default_gradient,
 };

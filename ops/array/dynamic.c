@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 /* [first] and the dimensions of s from `from` on. */
@@ -71,6 +72,7 @@ const struct op_def op_DynamicPartition = {
     .doc = "The rows of data distributed over tensors: row j goes to output partitions[j].",
     .detail = "Rows keep their order. A number outside [0, num_partitions) is an error.",
     .flags = OP_SHAPED_BY_DATA,
+    .cost = cost_elements,
     .shape = partition_shape,
     .gradient = partition_gradient,
 };
@@ -131,6 +133,7 @@ const struct op_def op_DynamicStitch = {
     .detail = "If an index occurs more than once, the last one counts. Rows that no index names "
               "are 0.",
     .flags = OP_SHAPED_BY_DATA,
+    .cost = cost_elements,
     .shape = stitch_shape,
     .gradient = stitch_gradient,
 };

@@ -2,6 +2,7 @@
  *
  * Tensors whose elements are all the same.
  */
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 /* ---- Fill, ZerosLike, OnesLike ---- */
@@ -35,6 +36,8 @@ const struct op_def op_Fill = {
     .outputs = "output: T",
     .attrs = "T: any, index_type: int32|int64 = int32",
     .doc = "A tensor of a given shape whose elements all are the value.",
+    .rows = ROWS_MADE,
+    .cost = cost_made,
     .shape = fill_shape,
     .gradient = fill_gradient,
 };
@@ -46,6 +49,8 @@ const struct op_def op_ZerosLike = {
     .attrs = "T: any",
     .doc = "Zeros (false) with the shape and type of x.",
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .rows = ROWS_ALIKE,
+    .cost = cost_made,
     .shape = infer_unchanged,
 };
 
@@ -56,5 +61,7 @@ const struct op_def op_OnesLike = {
     .attrs = "T: any",
     .doc = "Ones (true) with the shape and type of x.",
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .rows = ROWS_ALIKE,
+    .cost = cost_made,
     .shape = infer_unchanged,
 };

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 /* head's dimensions, then tail's from dimension `from` on. */
@@ -75,6 +76,8 @@ const struct op_def op_Gather = {
     .doc = "Rows of params (its slices along dimension 0), by their numbers.",
     .detail = "The result has the shape of indices, followed by that of a row. An index outside "
               "of params is an error.",
+    .rows = ROWS_LOOKUP,
+    .cost = cost_picked,
     .shape = gather_shape,
     .gradient = gather_gradient,
 };
@@ -111,6 +114,8 @@ const struct op_def op_UnsortedSegmentSum = {
     .doc = "Sums of the rows of data that have the same number.",
     .detail = "Row i of the result is the sum of data[j] over all j with segment_ids[j] = i, 0 if "
               "there is none. A number outside [0, num_segments) is an error.",
+    .rows = ROWS_SUM,
+    .cost = cost_elements,
     .shape = segment_shape,
     .gradient = segment_gradient,
 };

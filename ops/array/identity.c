@@ -3,6 +3,7 @@
  * Ops whose output is their input.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int pass_through(struct grad *g)
@@ -17,6 +18,10 @@ const struct op_def op_Identity = {
     .outputs = "output: T",
     .attrs = "T: any",
     .doc = "The input as it is; of a variable, its value.",
+    .flags = OP_VIEW | OP_PASSES,
+    .rows = ROWS_ALIKE,
+    .identity = {.when = SAME_ALWAYS, .says = "does nothing"},
+    .cost = cost_view,
     .shape = infer_unchanged,
     .gradient = pass_through,
 };
@@ -27,7 +32,9 @@ const struct op_def op_StopGradient = {
     .outputs = "output: T",
     .attrs = "T: any",
     .doc = "The input as it is; no gradient flows back through it.",
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_VIEW | OP_PASSES,
+    .rows = ROWS_ALIKE,
+    .cost = cost_view,
     .shape = infer_unchanged,
 };
 
@@ -45,6 +52,8 @@ const struct op_def op_CheckNumerics = {
     .outputs = "output: T",
     .attrs = "T: floating, message: string",
     .doc = "The input as it is; an error with the message if an element is NaN or infinite.",
+    .flags = OP_CHECKS,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .gradient = check_gradient,
 };

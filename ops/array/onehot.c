@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int onehot_shape(struct infer *infer)
 {
@@ -38,5 +39,6 @@ const struct op_def op_OneHot = {
     .detail = "The vectors lie along a new dimension at axis, of length depth. An index outside "
               "[0, depth) gives a vector that is off everywhere.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = onehot_shape,
 };

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 static int pack_shape(struct infer *infer)
@@ -30,6 +31,12 @@ static int pack_shape(struct infer *infer)
     return 0;
 }
 
+/* Of scalars. */
+static bool pack_value(const struct infer *infer, struct shape *value)
+{
+    return infer_value_joined(infer, 0, value);
+}
+
 static int pack_gradient(struct grad *g)
 {
     int n = g->node->n_inputs;
@@ -47,6 +54,8 @@ const struct op_def op_Pack = {
     .attrs = "T: any, N: int >= 1, axis: int = 0",
     .doc = "Tensors of one shape stacked along a new dimension.",
     .detail = "axis says where the new dimension is; from the end if negative.",
+    .value = pack_value,
+    .cost = cost_elements,
     .shape = pack_shape,
     .gradient = pack_gradient,
 };
@@ -90,6 +99,7 @@ const struct op_def op_Unpack = {
     .outputs = "output: num*T",
     .attrs = "T: any, num: int >= 0, axis: int = 0",
     .doc = "A tensor cut along a dimension into parts without it.",
+    .cost = cost_elements,
     .shape = unpack_shape,
     .gradient = unpack_gradient,
 };

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int count_floats(double start, double limit, double delta, int64_t *n, struct error *err)
 {
@@ -74,5 +75,6 @@ const struct op_def op_Range = {
     .attrs = "Tidx: float32|float64|int32|int64 = int32",
     .doc = "The numbers start, start + delta, ... up to but without limit.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_made,
     .shape = range_shape,
 };

@@ -3,6 +3,7 @@
  * The same elements seen with another shape.
  */
 #include "ops/array/reshape.h"
+#include "graph/op_cost.h"
 
 #include <inttypes.h>
 
@@ -144,6 +145,8 @@ const struct op_def op_Reshape = {
     .attrs = "T: any, Tshape: int32|int64 = int32",
     .doc = "The elements of a tensor in another shape, in the same order.",
     .detail = "One dimension of the shape may be -1: it becomes what is left.",
+    .flags = OP_VIEW | OP_IDEMPOTENT,
+    .cost = cost_view,
     .shape = reshape_shape,
     .gradient = like_input,
 };
@@ -173,6 +176,9 @@ const struct op_def op_ExpandDims = {
     .attrs = "T: any, Tdim: int32|int64 = int32",
     .doc = "A tensor with a dimension of 1 inserted at an index.",
     .detail = "dim lies in [-1-rank, rank]; -1 appends.",
+    .flags = OP_VIEW,
+    .value = infer_value_unchanged,
+    .cost = cost_view,
     .shape = expand_shape,
     .gradient = like_input,
 };
@@ -193,6 +199,9 @@ const struct op_def op_Squeeze = {
     .attrs = "T: any, squeeze_dims: list(int) = []",
     .doc = "A tensor without dimensions of 1: those listed, or all.",
     .detail = "A listed dimension that is not 1 is an error.",
+    .flags = OP_VIEW,
+    .value = infer_value_unchanged,
+    .cost = cost_view,
     .shape = squeeze_shape,
     .gradient = like_input,
 };

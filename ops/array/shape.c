@@ -3,12 +3,32 @@
  * What a tensor looks like, as a value.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int shape_of_shape(struct infer *infer)
 {
     const struct shape *in = infer_shape(infer, 0);
     infer->out[0] = shape_vector(in->rank < 0 ? SHAPE_UNKNOWN : in->rank);
     return 0;
+}
+
+static bool shape_value(const struct infer *infer, struct shape *value)
+{
+    *value = *infer_shape(infer, 0);
+    return value->rank >= 0;
+}
+
+static bool size_value(const struct infer *infer, struct shape *value)
+{
+    const struct shape *in = infer_shape(infer, 0);
+    *value = shape_vector(in->rank < 0 ? SHAPE_UNKNOWN : shape_count(in));
+    return true;
+}
+
+static bool rank_value(const struct infer *infer, struct shape *value)
+{
+    *value = shape_vector(infer_shape(infer, 0)->rank);
+    return true;
 }
 
 const struct op_def op_Shape = {
@@ -18,6 +38,8 @@ const struct op_def op_Shape = {
     .attrs = "T: any, out_type: int32|int64 = int32",
     .doc = "The dimensions of a tensor, as a vector.",
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .value = shape_value,
+    .cost = cost_view,
     .shape = shape_of_shape,
 };
 
@@ -28,6 +50,8 @@ const struct op_def op_Size = {
     .attrs = "T: any, out_type: int32|int64 = int32",
     .doc = "The number of elements of a tensor.",
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .value = size_value,
+    .cost = cost_view,
     .shape = infer_output_scalar,
 };
 
@@ -38,5 +62,7 @@ const struct op_def op_Rank = {
     .attrs = "T: any",
     .doc = "The number of dimensions of a tensor.",
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
+    .value = rank_value,
+    .cost = cost_view,
     .shape = infer_output_scalar,
 };

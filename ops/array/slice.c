@@ -3,6 +3,7 @@
  * Slice and Pad, each the other's gradient.
  */
 #include "ops/array/slice.h"
+#include "graph/op_cost.h"
 
 #include <inttypes.h>
 
@@ -123,6 +124,7 @@ const struct op_def op_Slice = {
     .attrs = "T: any, Index: int32|int64",
     .doc = "A block of a tensor, by where it begins and its size.",
     .detail = "A size of -1 reaches to the end of the dimension.",
+    .cost = cost_picked,
     .shape = slice_shape,
     .gradient = slice_gradient,
 };
@@ -192,6 +194,8 @@ const struct op_def op_Pad = {
     .attrs = "T: any, Tpaddings: int32|int64 = int32",
     .doc = "A tensor with zeros added around it.",
     .detail = "Row i of paddings says how many come before and after it in dimension i.",
+    .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
+    .cost = cost_elements,
     .shape = pad_shape,
     .gradient = pad_gradient,
 };

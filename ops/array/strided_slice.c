@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 #include "ops/array/slice.h"
 
@@ -217,6 +218,28 @@ static int strided_slice_gradient(struct grad *g)
     "begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, "     \
     "shrink_axis_mask: int = 0"
 
+/* A scalar or vector taken out of a known vector: v[begin], v[begin:end]. */
+static bool strided_value(const struct infer *infer, struct shape *value)
+{
+    struct shape v;
+    struct slice_masks masks = slice_masks_of(infer->node);
+    const struct tensor *begin = infer_value(infer, 1), *end = infer_value(infer, 2);
+    const struct tensor *step = infer_value(infer, 3);
+    if (!begin || !end || !step || tensor_count(begin) != 1 || tensor_get_int64(step, 0) != 1 ||
+        masks.ellipsis || masks.new_axis || !infer_value_shape(infer, 0, &v))
+        return false;
+    int64_t from = tensor_get_int64(begin, 0), to = tensor_get_int64(end, 0);
+    from = masks.begin ? 0 : from < 0 ? from + v.rank : from;
+    to = masks.end ? v.rank : to < 0 ? to + v.rank : to;
+    if (masks.shrink_axis)
+        to = from + 1;
+    to = to > v.rank ? v.rank : to;
+    if (from < 0 || from > to)
+        return false;
+    *value = shape_of((int)(to - from), v.dims + from);
+    return true;
+}
+
 const struct op_def op_StridedSlice = {
     .name = "StridedSlice",
     .inputs = "input: T, begin: Index, end: Index, strides: Index",
@@ -226,6 +249,8 @@ const struct op_def op_StridedSlice = {
     .detail = "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
               "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
               "a dimension of 1, shrink_axis_mask takes the one element at begin.",
+    .value = strided_value,
+    .cost = cost_picked,
     .shape = strided_slice_shape,
     .gradient = strided_slice_gradient,
 };
@@ -252,6 +277,7 @@ const struct op_def op_StridedSliceGrad = {
     .outputs = "output: T",
     .attrs = "T: any, Index: int32|int64, " MASKS,
     .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
+    .cost = cost_elements,
     .shape = strided_grad_shape,
     .gradient = strided_grad_gradient,
 };

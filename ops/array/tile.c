@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 /* ---- Tile ---- */
@@ -83,6 +84,8 @@ const struct op_def op_Tile = {
     .outputs = "output: T",
     .attrs = "T: any, Tmultiples: int32|int64 = int32",
     .doc = "A tensor repeated: multiples[i] times in dimension i.",
+    .identity = {SAME_ARGUMENT, 1.0, 0, "changes nothing"},
+    .cost = cost_elements,
     .shape = tile_shape,
     .gradient = tile_gradient,
 };
@@ -106,6 +109,7 @@ const struct op_def op_TileGrad = {
     .outputs = "output: T",
     .attrs = "T: numeric, Tmultiples: int32|int64 = int32",
     .doc = "The sum of the repetitions that Tile made of a tensor of that shape.",
+    .cost = cost_elements,
     .shape = tile_grad_shape,
     .gradient = tile_grad_gradient,
 };

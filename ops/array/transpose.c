@@ -2,6 +2,7 @@
  *
  * The same elements in another order of dimensions, or backwards.
  */
+#include "graph/op_cost.h"
 #include "ops/array/build.h"
 
 #include <inttypes.h>
@@ -64,6 +65,8 @@ const struct op_def op_Transpose = {
     .attrs = "T: any, Tperm: int32|int64 = int32",
     .doc = "A tensor with its dimensions in another order.",
     .detail = "Dimension i of the result is dimension perm[i] of the input.",
+    .flags = OP_PERMUTES,
+    .cost = cost_elements,
     .shape = transpose_shape,
     .gradient = transpose_gradient,
 };
@@ -81,6 +84,7 @@ const struct op_def op_InvertPermutation = {
     .attrs = "T: int32|int64 = int32",
     .doc = "The permutation that undoes another: y[x[i]] = i.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = invert_shape,
 };
 
@@ -111,6 +115,8 @@ const struct op_def op_Reverse = {
     .outputs = "output: T",
     .attrs = "T: any",
     .doc = "A tensor with the dimensions backwards for which dims is true.",
+    .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
+    .cost = cost_elements,
     .shape = reverse_shape,
     .gradient = reverse_gradient,
 };

@@ -3,6 +3,7 @@
  * Ops whose results are as long as the data demands.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int where_shape(struct infer *infer)
 {
@@ -19,6 +20,7 @@ const struct op_def op_Where = {
     .doc = "The coordinates of the elements that are true, one row each, in row-major order.",
     .detail = "Of numbers, those that are not 0, NaN among them.",
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .cost = cost_elements,
     .shape = where_shape,
 };
 
@@ -37,5 +39,7 @@ const struct op_def op_Unique = {
     .doc = "The different elements of a vector, in the order of their first occurrence.",
     .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own.",
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .rows = ROWS_DISTINCT,
+    .cost = cost_elements,
     .shape = unique_shape,
 };

@@ -4,6 +4,7 @@
  * that they form, not from the single op (libcommon/pass).
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int switch_shape(struct infer *infer)
 {
@@ -19,6 +20,7 @@ const struct op_def op_Switch = {
     .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
     .detail = "Nothing that depends on a dead tensor runs, until a Merge.",
     .flags = OP_CONTROL_FLOW,
+    .cost = cost_view,
     .shape = switch_shape,
 };
 
@@ -44,6 +46,7 @@ const struct op_def op_Merge = {
     .attrs = "T: any, N: int >= 1",
     .doc = "The first of its inputs that arrives alive, and its index; dead if all are.",
     .flags = OP_CONTROL_FLOW,
+    .cost = cost_view,
     .shape = merge_shape,
 };
 
@@ -57,6 +60,7 @@ const struct op_def op_Enter = {
     .detail = "With is_constant it is there in every iteration. At most parallel_iterations "
               "iterations of the frame are under way at once.",
     .flags = OP_CONTROL_FLOW,
+    .cost = cost_view,
     .shape = infer_unchanged,
 };
 
@@ -67,6 +71,7 @@ const struct op_def op_Exit = {
     .attrs = "T: any",
     .doc = "Brings a tensor out of a loop's frame.",
     .flags = OP_CONTROL_FLOW,
+    .cost = cost_view,
     .shape = infer_unchanged,
 };
 
@@ -77,6 +82,7 @@ const struct op_def op_NextIteration = {
     .attrs = "T: any",
     .doc = "Brings a tensor into the next iteration of its frame.",
     .flags = OP_CONTROL_FLOW,
+    .cost = cost_view,
     .shape = infer_unchanged,
 };
 
@@ -92,5 +98,6 @@ const struct op_def op_LoopCond = {
     .outputs = "output: bool",
     .doc = "The predicate that decides whether a loop goes on.",
     .flags = OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .cost = cost_view,
     .shape = loop_cond_shape,
 };

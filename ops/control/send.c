@@ -4,6 +4,7 @@
  * the Recv is found by the name of its Send.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 const struct op_def op_Send = {
     .name = "Send",
@@ -14,6 +15,7 @@ const struct op_def op_Send = {
               "It never waits.",
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .keeps = 1 << 0,
+    .cost = cost_view,
 };
 
 static int recv_shape(struct infer *infer)
@@ -30,5 +32,6 @@ const struct op_def op_Recv = {
     .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
     .detail = "shape is what is known of it.",
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .cost = cost_view,
     .shape = recv_shape,
 };

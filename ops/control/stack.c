@@ -3,6 +3,7 @@
  * Stacks that live for one step: a loop pushes what its gradient pops.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 const struct op_def op_Stack = {
     .name = "Stack",
@@ -10,6 +11,7 @@ const struct op_def op_Stack = {
     .attrs = "elem_type: any, stack_name: string = \"\"",
     .doc = "A new, empty stack of tensors, which is gone at the end of the step.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .cost = cost_view,
     .shape = infer_output_scalar,
 };
 
@@ -27,6 +29,7 @@ const struct op_def op_StackPush = {
     .doc = "Pushes a tensor onto a stack, and passes it through.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .keeps = 1 << 1,
+    .cost = cost_view,
     .shape = push_shape,
 };
 
@@ -44,5 +47,6 @@ const struct op_def op_StackPop = {
     .doc = "Takes the tensor that was pushed last from a stack.",
     .detail = "shape is what is known of all elements. Popping an empty stack is an error.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .cost = cost_view,
     .shape = pop_shape,
 };

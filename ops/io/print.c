@@ -3,6 +3,7 @@
  * Looking at values while a step runs.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int print_gradient(struct grad *g)
@@ -22,6 +23,7 @@ const struct op_def op_Print = {
               "negative) in brackets. Only the first first_n lines are printed, all if it is "
               "negative.",
     .flags = OP_STATEFUL,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .gradient = print_gradient,
 };
@@ -38,5 +40,6 @@ const struct op_def op_Assert = {
     .doc = "An error that shows the data if the condition is false.",
     .detail = "summarize is the number of elements shown of each tensor, all if it is negative.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = assert_shape,
 };

@@ -3,6 +3,7 @@
  * Checkpoints as part of a graph (white paper, section 3.3).
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int save_shape(struct infer *infer)
 {
@@ -20,6 +21,7 @@ const struct op_def op_Save = {
               "process of its own gives graphs "
               "access to files.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = save_shape,
 };
 
@@ -38,5 +40,6 @@ const struct op_def op_Restore = {
     .detail = "file_pattern is a store (its newest complete checkpoint), STORE@STEP, or a file "
               "x.ckpt. Every byte is checked against its digest.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .cost = cost_elements,
     .shape = restore_shape,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int addn_shape(struct infer *infer)
@@ -26,6 +27,9 @@ const struct op_def op_AddN = {
     .inputs = "inputs: N*T",
     .outputs = "sum: T",
     .attrs = "N: int >= 1, T: numeric",
+    .rows = ROWS_ALIKE,
+    .identity = {.when = SAME_ALONE, .says = "sums one tensor"},
+    .cost = cost_elements,
     .shape = addn_shape,
     .doc = "The sum of tensors of one shape, added in their order.",
     .gradient = addn_gradient,

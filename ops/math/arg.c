@@ -3,6 +3,7 @@
  * Positions of extrema.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int arg_shape(struct infer *infer)
 {
@@ -38,6 +39,7 @@ const struct op_def op_ArgMax = {
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error.",
+    .cost = cost_elements,
 };
 
 const struct op_def op_ArgMin = {
@@ -47,4 +49,5 @@ const struct op_def op_ArgMin = {
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error.",
+    .cost = cost_elements,
 };

@@ -2,10 +2,74 @@
  *
  * Arithmetic of two tensors, element by element with broadcasting.
  */
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 #define BINARY_NUMERIC                                                                             \
     .inputs = "x: T, y: T", .outputs = "z: T", .attrs = "T: numeric", .shape = infer_broadcast
+
+/* ---- what is known of a result: whole numbers of 0 or more ---- */
+
+typedef bool combine_fn(int64_t a, int64_t b, int64_t *result);
+
+static bool combine(const struct infer *infer, combine_fn *known, struct shape *value)
+{
+    struct shape a, b;
+    if (!infer_value_shape(infer, 0, &a) || !infer_value_shape(infer, 1, &b) ||
+        (a.rank != b.rank && a.rank != 1 && b.rank != 1))
+        return false;
+    value->rank = a.rank == 1 ? b.rank : a.rank;
+    for (int i = 0; i < value->rank; i++) {
+        int64_t x = a.dims[a.rank == 1 ? 0 : i], y = b.dims[b.rank == 1 ? 0 : i];
+        if (x < 0 || y < 0 || !known(x, y, &value->dims[i]))
+            value->dims[i] = SHAPE_UNKNOWN;
+    }
+    return true;
+}
+
+static bool add_known(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static bool sub_known(int64_t a, int64_t b, int64_t *result)
+{
+    *result = a - b;
+    return *result >= 0;
+}
+
+static bool mul_known(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+static bool div_known(int64_t a, int64_t b, int64_t *result)
+{
+    *result = b ? a / b : SHAPE_UNKNOWN;
+    return b != 0;
+}
+
+static bool add_value(const struct infer *infer, struct shape *value)
+{
+    return combine(infer, add_known, value);
+}
+
+static bool sub_value(const struct infer *infer, struct shape *value)
+{
+    return combine(infer, sub_known, value);
+}
+
+static bool mul_value(const struct infer *infer, struct shape *value)
+{
+    return combine(infer, mul_known, value);
+}
+
+static bool div_value(const struct infer *infer, struct shape *value)
+{
+    return combine(infer, div_known, value);
+}
+
+/* ---- gradients ---- */
 
 /* Both gradients, of the output's shape, brought to the inputs' shapes. */
 static int set_both(struct grad *g, struct edge dx, struct edge dy)
@@ -83,6 +147,10 @@ const struct op_def op_Add = {
     BINARY_NUMERIC,
     .flags = OP_COMMUTATIVE,
     .doc = "x + y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, -0.0, DTYPES_REAL, "adds nothing"},
+    .value = add_value,
+    .cost = cost_elements,
     .gradient = add_gradient,
 };
 
@@ -90,6 +158,10 @@ const struct op_def op_Sub = {
     .name = "Sub",
     BINARY_NUMERIC,
     .doc = "x - y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"},
+    .value = sub_value,
+    .cost = cost_elements,
     .gradient = sub_gradient,
 };
 
@@ -98,6 +170,10 @@ const struct op_def op_Mul = {
     BINARY_NUMERIC,
     .flags = OP_COMMUTATIVE,
     .doc = "x * y element by element, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "multiplies by 1"},
+    .value = mul_value,
+    .cost = cost_elements,
     .gradient = mul_gradient,
 };
 
@@ -106,6 +182,11 @@ const struct op_def op_Div = {
     BINARY_NUMERIC,
     .doc = "x / y, with broadcasting; of integers, cut toward zero.",
     .detail = "An integer divided by zero is an error.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "divides by 1"},
+    .by_reciprocal = "Mul",
+    .value = div_value,
+    .cost = cost_elements,
     .gradient = div_gradient,
 };
 
@@ -115,6 +196,10 @@ const struct op_def op_FloorDiv = {
     .flags = OP_NO_GRADIENT,
     .doc = "The largest whole number that is not above x / y, with broadcasting.",
     .detail = "An integer divided by zero is an error.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
+    .value = div_value,
+    .cost = cost_elements,
 };
 
 const struct op_def op_Mod = {
@@ -122,13 +207,18 @@ const struct op_def op_Mod = {
     BINARY_NUMERIC,
     .doc = "The remainder of x / y cut toward zero, with the sign of x; with broadcasting.",
     .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
+/* Not commutative: of 0 and -0 the second is taken. */
 const struct op_def op_Maximum = {
     .name = "Maximum",
     BINARY_NUMERIC,
     .doc = "The larger of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = maximum_gradient,
 };
 
@@ -137,6 +227,8 @@ const struct op_def op_Minimum = {
     BINARY_NUMERIC,
     .doc = "The smaller of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = minimum_gradient,
 };
 
@@ -145,6 +237,8 @@ const struct op_def op_Pow = {
     BINARY_NUMERIC,
     .doc = "x to the power of y, with broadcasting.",
     .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = pow_gradient,
 };
 
@@ -153,5 +247,7 @@ const struct op_def op_SquaredDifference = {
     BINARY_NUMERIC,
     .flags = OP_COMMUTATIVE,
     .doc = "(x - y) * (x - y), with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = squared_difference_gradient,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int broadcast_args_shape(struct infer *infer)
 {
@@ -14,6 +15,7 @@ const struct op_def op_BroadcastGradientArgs = {
     .inputs = "s0: T, s1: T",
     .outputs = "r0: T, r1: T",
     .attrs = "T: int32|int64 = int32",
+    .cost = cost_elements,
     .shape = broadcast_args_shape,
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .doc = "The axes over which gradients are summed after two shapes were broadcast.",

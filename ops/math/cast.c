@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 /* Between floating types only; whole numbers and booleans have no gradient. */
@@ -17,6 +18,10 @@ const struct op_def op_Cast = {
     .inputs = "x: SrcT",
     .outputs = "y: DstT",
     .attrs = "SrcT: real|bool, DstT: real|bool",
+    .rows = ROWS_ALIKE,
+    .identity = {.when = SAME_TYPE, .says = "casts to the type that it is"},
+    .value = infer_value_unchanged,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .doc = "x as another type.",
     .detail =

@@ -3,6 +3,7 @@
  * Comparisons and the logic of booleans.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 #define COMPARISON(types)                                                                          \
     .inputs = "x: T, y: T", .outputs = "z: bool", .attrs = "T: " types, .shape = infer_broadcast
@@ -13,6 +14,8 @@ const struct op_def op_Less = {
     COMPARISON("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x < y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_LessEqual = {
@@ -20,6 +23,8 @@ const struct op_def op_LessEqual = {
     COMPARISON("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x <= y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_Greater = {
@@ -27,6 +32,8 @@ const struct op_def op_Greater = {
     COMPARISON("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x > y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_GreaterEqual = {
@@ -34,6 +41,8 @@ const struct op_def op_GreaterEqual = {
     COMPARISON("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x >= y, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_Equal = {
@@ -42,6 +51,8 @@ const struct op_def op_Equal = {
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether x = y, with broadcasting.",
     .detail = "A NaN equals nothing.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_NotEqual = {
@@ -50,6 +61,8 @@ const struct op_def op_NotEqual = {
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether x and y differ, with broadcasting.",
     .detail = "A NaN differs from everything.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_LogicalAnd = {
@@ -57,6 +70,9 @@ const struct op_def op_LogicalAnd = {
     LOGIC,
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether both x and y are true, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, true, 0, "and true"},
+    .cost = cost_elements,
 };
 
 const struct op_def op_LogicalOr = {
@@ -64,14 +80,19 @@ const struct op_def op_LogicalOr = {
     LOGIC,
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether x or y or both are true, with broadcasting.",
+    .rows = ROWS_ALIKE,
+    .identity = {SAME_OPERAND, false, 0, "or false"},
+    .cost = cost_elements,
 };
 
 const struct op_def op_LogicalNot = {
     .name = "LogicalNot",
     .inputs = "x: bool",
     .outputs = "y: bool",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = infer_unchanged,
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_INVOLUTION,
     .doc = "Whether x is false.",
 };
 
@@ -80,6 +101,8 @@ const struct op_def op_IsNan = {
     .inputs = "x: T",
     .outputs = "y: bool",
     .attrs = "T: floating",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x is not a number.",

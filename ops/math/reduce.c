@@ -4,6 +4,7 @@
  */
 #include "ops/math/reduce.h"
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 #include "ops/math/reduce_grad.h"
 
 int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err)
@@ -65,6 +66,11 @@ static int reduction_shape(struct infer *infer)
 #define LOGICAL_REDUCTION                                                                          \
     .inputs = "input: bool, reduction_indices: Tidx", .outputs = "output: bool",                   \
     .attrs = "keep_dims: bool = false, Tidx: int32|int64 = int32", .shape = reduction_shape
+/* A sum of one element is 0 + x, which turns -0 into 0. */
+#define NO_AXES(types)                                                                             \
+    {                                                                                              \
+        SAME_EMPTY, 0, types, "reduces no axis"                                                    \
+    }
 #define AXES                                                                                       \
     "reduction_indices is a scalar or a vector of axes, counted from the end when negative; an "   \
     "empty vector reduces nothing. With keep_dims the reduced axes stay, with length 1."
@@ -74,6 +80,8 @@ const struct op_def op_Sum = {
     REDUCTION,
     .doc = "The sum of the elements along axes.",
     .detail = AXES " The sum of no elements is 0.",
+    .identity = NO_AXES(DTYPES_INTEGER),
+    .cost = cost_elements,
     .gradient = reduce_sum_gradient,
 };
 
@@ -83,6 +91,8 @@ const struct op_def op_Mean = {
     .doc = "The mean of the elements along axes.",
     .detail = AXES " The mean of no elements is NaN, of integers an error; a mean of integers is "
                    "cut toward zero.",
+    .identity = NO_AXES(DTYPES_INTEGER),
+    .cost = cost_elements,
     .gradient = reduce_mean_gradient,
 };
 
@@ -91,6 +101,8 @@ const struct op_def op_Prod = {
     REDUCTION,
     .doc = "The product of the elements along axes.",
     .detail = AXES " The product of no elements is 1.",
+    .identity = NO_AXES(DTYPES_INTEGER),
+    .cost = cost_elements,
     .gradient = reduce_prod_gradient,
 };
 
@@ -100,6 +112,8 @@ const struct op_def op_Max = {
     .doc = "The largest element along axes.",
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
                    "the smallest integer. Elements equal to the result share its gradient evenly.",
+    .identity = NO_AXES(0),
+    .cost = cost_elements,
     .gradient = reduce_extremum_gradient,
 };
 
@@ -109,6 +123,8 @@ const struct op_def op_Min = {
     .doc = "The smallest element along axes.",
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: infinity, or the "
                    "largest integer. Elements equal to the result share its gradient evenly.",
+    .identity = NO_AXES(0),
+    .cost = cost_elements,
     .gradient = reduce_extremum_gradient,
 };
 
@@ -118,6 +134,8 @@ const struct op_def op_All = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether all elements along axes are true.",
     .detail = AXES " Of no elements: true.",
+    .identity = NO_AXES(0),
+    .cost = cost_elements,
 };
 
 const struct op_def op_Any = {
@@ -126,4 +144,6 @@ const struct op_def op_Any = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether any element along axes is true.",
     .detail = AXES " Of no elements: false.",
+    .identity = NO_AXES(0),
+    .cost = cost_elements,
 };

@@ -2,6 +2,7 @@
  *
  * Cumulative sums and products.
  */
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 static int scan_shape(struct infer *infer)
@@ -52,6 +53,7 @@ const struct op_def op_Cumsum = {
     SCAN,
     .doc = "The sums of the elements up to each along an axis.",
     .detail = "With exclusive each element itself is left out; with reverse sums run from the end.",
+    .cost = cost_elements,
     .gradient = cumsum_gradient,
 };
 
@@ -61,5 +63,6 @@ const struct op_def op_Cumprod = {
     .doc = "The products of the elements up to each along an axis.",
     .detail = "With exclusive each element itself is left out; with reverse products run from the "
               "end. The gradient is NaN where an element is 0.",
+    .cost = cost_elements,
     .gradient = cumprod_gradient,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/select.h"
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values)
@@ -66,6 +67,7 @@ const struct op_def op_Select = {
     .inputs = "condition: bool, t: T, e: T",
     .outputs = "output: T",
     .attrs = "T: numeric|bool",
+    .cost = cost_elements,
     .shape = select_shape,
     .doc = "t where the condition is true, else e, with broadcasting.",
     .detail =

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 #define UNARY .inputs = "x: T", .outputs = "y: T", .attrs = "T: floating", .shape = infer_unchanged
@@ -65,6 +66,8 @@ const struct op_def op_Exp = {
     .name = "Exp",
     UNARY,
     .doc = "e to the power of x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = exp_gradient,
 };
 
@@ -72,6 +75,8 @@ const struct op_def op_Log = {
     .name = "Log",
     UNARY,
     .doc = "The natural logarithm of x; NaN where x < 0.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = log_gradient,
 };
 
@@ -79,6 +84,8 @@ const struct op_def op_Log1p = {
     .name = "Log1p",
     UNARY,
     .doc = "The natural logarithm of 1 + x, exact also for small x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = log1p_gradient,
 };
 
@@ -86,6 +93,8 @@ const struct op_def op_Tanh = {
     .name = "Tanh",
     UNARY,
     .doc = "The hyperbolic tangent of x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = tanh_gradient,
 };
 
@@ -93,6 +102,8 @@ const struct op_def op_Sigmoid = {
     .name = "Sigmoid",
     UNARY,
     .doc = "1 / (1 + e^-x).",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = sigmoid_gradient,
 };
 
@@ -100,6 +111,8 @@ const struct op_def op_Sin = {
     .name = "Sin",
     UNARY,
     .doc = "The sine of x, in radians.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = sin_gradient,
 };
 
@@ -107,6 +120,8 @@ const struct op_def op_Cos = {
     .name = "Cos",
     UNARY,
     .doc = "The cosine of x, in radians.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = cos_gradient,
 };
 
@@ -114,5 +129,7 @@ const struct op_def op_Erf = {
     .name = "Erf",
     UNARY,
     .doc = "The error function of x, 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .gradient = erf_gradient,
 };

@@ -2,6 +2,7 @@
  *
  * Arithmetic of one tensor, element by element.
  */
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 #define UNARY(types)                                                                               \
@@ -54,6 +55,9 @@ const struct op_def op_Neg = {
     .name = "Neg",
     UNARY("numeric"),
     .doc = "-x.",
+    .flags = OP_INVOLUTION,
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = neg_gradient,
 };
 
@@ -62,6 +66,9 @@ const struct op_def op_Abs = {
     UNARY("real"),
     .doc = "The absolute value of x.",
     .detail = "The most negative integer has none and stays as it is.",
+    .flags = OP_IDEMPOTENT,
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = abs_gradient,
 };
 
@@ -69,6 +76,8 @@ const struct op_def op_Square = {
     .name = "Square",
     UNARY("numeric"),
     .doc = "x * x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = square_gradient,
 };
 
@@ -76,6 +85,9 @@ const struct op_def op_Sign = {
     .name = "Sign",
     UNARY("numeric"),
     .doc = "1 where x > 0, -1 where x < 0, else x.",
+    .flags = OP_IDEMPOTENT,
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = sign_gradient,
 };
 
@@ -83,6 +95,8 @@ const struct op_def op_Sqrt = {
     .name = "Sqrt",
     UNARY("floating"),
     .doc = "The square root of x; NaN where x < 0.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = sqrt_gradient,
 };
 
@@ -90,6 +104,8 @@ const struct op_def op_Rsqrt = {
     .name = "Rsqrt",
     UNARY("floating"),
     .doc = "One over the square root of x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = rsqrt_gradient,
 };
 
@@ -97,26 +113,34 @@ const struct op_def op_Reciprocal = {
     .name = "Reciprocal",
     UNARY("floating"),
     .doc = "1 / x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = reciprocal_gradient,
 };
 
 const struct op_def op_Floor = {
     .name = "Floor",
     UNARY("floating"),
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The largest whole number that is not above x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_Ceil = {
     .name = "Ceil",
     UNARY("floating"),
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The smallest whole number that is not below x.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };
 
 const struct op_def op_Round = {
     .name = "Round",
     UNARY("real"),
-    .flags = OP_NO_GRADIENT,
+    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The nearest whole number; halves go to the even one.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
 };

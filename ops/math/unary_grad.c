@@ -3,6 +3,7 @@
  * Gradients of one-tensor ops that are computed from the op's result y and what flows back, dy, in
  * one go. Below, d is what flows back through the gradient op itself.
  */
+#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 static int fused_shape(struct infer *infer)
@@ -64,6 +65,8 @@ const struct op_def op_TanhGrad = {
     .name = "TanhGrad",
     FUSED,
     .doc = "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = tanh_grad_gradient,
 };
 
@@ -71,6 +74,8 @@ const struct op_def op_SigmoidGrad = {
     .name = "SigmoidGrad",
     FUSED,
     .doc = "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = sigmoid_grad_gradient,
 };
 
@@ -78,6 +83,8 @@ const struct op_def op_SqrtGrad = {
     .name = "SqrtGrad",
     FUSED,
     .doc = "The gradient of Sqrt, dy / (2 * y), where y is its result.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = sqrt_grad_gradient,
 };
 
@@ -85,6 +92,8 @@ const struct op_def op_RsqrtGrad = {
     .name = "RsqrtGrad",
     FUSED,
     .doc = "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = rsqrt_grad_gradient,
 };
 
@@ -92,5 +101,7 @@ const struct op_def op_ReciprocalGrad = {
     .name = "ReciprocalGrad",
     FUSED,
     .doc = "The gradient of Reciprocal, -dy * y * y, where y is its result.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .gradient = reciprocal_grad_gradient,
 };

@@ -5,6 +5,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 /* Input `i` holds square matrices; `merged`: its shape with the two dimensions made equal. */
@@ -194,6 +195,15 @@ static int band_gradient(struct grad *g)
     return grad_finish(g);
 }
 
+/* Of each matrix of n columns, n steps over all its elements. */
+static void elimination_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    const struct shape *a = &cost_input(query, 0)->shape;
+    cost->operations =
+        cost_largest(query) * cost_dim(a, a->rank > 0 ? a->rank - 1 : 0, query->assume);
+    cost->bytes = cost_bytes_all(query);
+}
+
 const struct op_def op_MatrixInverse = {
     .name = "MatrixInverse",
     .inputs = "input: T",
@@ -201,6 +211,7 @@ const struct op_def op_MatrixInverse = {
     .attrs = "adjoint: bool = false, T: float32|float64",
     .doc = "Inverse of each square matrix, transposed if adjoint.",
     .detail = "A singular matrix is an error.",
+    .cost = elimination_cost,
     .shape = square_shape,
     .gradient = inverse_gradient,
 };
@@ -212,6 +223,7 @@ const struct op_def op_MatrixDeterminant = {
     .attrs = "T: float32|float64",
     .doc = "Determinant of each square matrix.",
     .detail = "Its gradient needs the inverse, so that of a singular matrix is an error.",
+    .cost = elimination_cost,
     .shape = determinant_shape,
     .gradient = determinant_gradient,
 };
@@ -226,6 +238,7 @@ const struct op_def op_Cholesky = {
     .detail =
         "Only the lower triangle of the input is read. A matrix that is not positive definite\n"
         "is an error. The gradient is that of a symmetric input.",
+    .cost = elimination_cost,
     .shape = square_shape,
     .gradient = cholesky_gradient,
 };
@@ -237,6 +250,7 @@ const struct op_def op_CholeskyGrad = {
     .attrs = "T: float32|float64",
     .doc = "Gradient of Cholesky from its output l: symmetric.",
     .detail = "Only the lower triangles are read.",
+    .cost = elimination_cost,
     .shape = cholesky_grad_shape,
     .gradient = cholesky_grad_gradient,
 };
@@ -248,6 +262,7 @@ const struct op_def op_MatrixSolve = {
     .attrs = "adjoint: bool = false, T: float32|float64",
     .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
     .detail = "A singular matrix is an error.",
+    .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = solve_gradient,
 };
@@ -261,6 +276,7 @@ const struct op_def op_MatrixTriangularSolve = {
     .detail =
         "Only the lower (or upper) triangle is read. adjoint: matrix^T X = rhs. A zero on the\n"
         "diagonal is an error.",
+    .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = triangular_solve_gradient,
 };
@@ -272,6 +288,7 @@ const struct op_def op_MatrixBandPart = {
     .attrs = "T: real",
     .doc = "Each matrix with zeros outside a band around its diagonal.",
     .detail = "num_lower and num_upper diagonals are kept below and above; negative: all of them.",
+    .cost = cost_elements,
     .shape = band_shape,
     .gradient = band_gradient,
 };

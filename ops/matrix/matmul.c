@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 /* The product's last two dimensions from the operands'. */
@@ -98,6 +99,26 @@ static int batch_matmul_gradient(struct grad *g)
     return product_gradient(g, &product);
 }
 
+/* 2 m n k, where k is the length that the product sums over. */
+static void product_cost(const struct cost_query *query, struct op_cost *cost, const char *flag_a)
+{
+    const struct shape *a = &cost_input(query, 0)->shape;
+    int axis = a->rank - (node_bool(query->node, flag_a) ? 2 : 1);
+    cost->operations = 2 * cost_count(&query->node->outputs[0].shape, query->assume) *
+                       cost_dim(a, axis < 0 ? 0 : axis, query->assume);
+    cost->bytes = cost_bytes_all(query);
+}
+
+static void matmul_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    product_cost(query, cost, "transpose_a");
+}
+
+static void batch_matmul_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    product_cost(query, cost, "adj_x");
+}
+
 const struct op_def op_MatMul = {
     .name = "MatMul",
     .inputs = "a: T, b: T",
@@ -105,6 +126,7 @@ const struct op_def op_MatMul = {
     .attrs = "transpose_a: bool = false, transpose_b: bool = false, T: floating|int32|int64",
     .doc = "Product of two matrices, each transposed first if asked for.",
     .detail = "Integers wrap on overflow.",
+    .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,
 };
@@ -116,6 +138,7 @@ const struct op_def op_BatchMatMul = {
     .attrs = "adj_x: bool = false, adj_y: bool = false, T: floating|int32|int64",
     .doc = "Products of the matrices in the last two dimensions, one per index of the others.",
     .detail = "The other dimensions must be equal: they do not broadcast.",
+    .cost = batch_matmul_cost,
     .shape = batch_matmul_shape,
     .gradient = batch_matmul_gradient,
 };

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int grad_shape(struct infer *infer)
@@ -83,6 +84,9 @@ const struct op_def op_Relu = {
     .attrs = "T: real",
     .doc = "The larger of the input and 0.",
     .detail = "A NaN stays a NaN.",
+    .flags = OP_IDEMPOTENT,
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .gradient = relu_gradient,
 };
@@ -93,6 +97,8 @@ const struct op_def op_ReluGrad = {
     .outputs = "backprops: T",
     .attrs = "T: real",
     .doc = "The gradient where Relu's input (or its output) is positive, 0 elsewhere.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = grad_shape,
     .gradient = mask_gradient,
 };
@@ -104,6 +110,9 @@ const struct op_def op_Relu6 = {
     .attrs = "T: real",
     .doc = "The input, limited to the range 0 to 6.",
     .detail = "A NaN stays a NaN.",
+    .flags = OP_IDEMPOTENT,
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = infer_unchanged,
     .gradient = relu6_gradient,
 };
@@ -114,6 +123,8 @@ const struct op_def op_Relu6Grad = {
     .outputs = "backprops: T",
     .attrs = "T: real",
     .doc = "The gradient where Relu6's input lies between 0 and 6, 0 elsewhere.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = grad_shape,
     .gradient = mask_gradient,
 };
@@ -124,6 +135,8 @@ const struct op_def op_Elu = {
     .outputs = "activations: T",
     .attrs = "T: floating",
     .doc = "Exponential linear unit: exp(x) - 1 where x is negative, x elsewhere.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .shape = infer_unchanged,
     .gradient = elu_gradient,
 };
@@ -134,6 +147,8 @@ const struct op_def op_EluGrad = {
     .outputs = "backprops: T",
     .attrs = "T: floating",
     .doc = "Gradient of Elu from its output y: gradients * (y + 1) where y < 0, else gradients.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_elements,
     .shape = grad_shape,
     .gradient = elu_grad_gradient,
 };
@@ -144,6 +159,8 @@ const struct op_def op_Softplus = {
     .outputs = "activations: T",
     .attrs = "T: floating",
     .doc = "ln(1 + exp(x)), without overflow.",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .shape = infer_unchanged,
     .gradient = softplus_gradient,
 };
@@ -154,6 +171,8 @@ const struct op_def op_SoftplusGrad = {
     .outputs = "backprops: T",
     .attrs = "T: floating",
     .doc = "Gradient of Softplus from its input: gradients / (1 + exp(-x)).",
+    .rows = ROWS_ALIKE,
+    .cost = cost_functions,
     .shape = grad_shape,
     .gradient = softplus_grad_gradient,
 };

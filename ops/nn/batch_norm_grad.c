@@ -2,6 +2,7 @@
  *
  * The gradient of batch normalization, and what flows back through it.
  */
+#include "graph/op_cost.h"
 #include "ops/nn/batch_norm.h"
 
 int norm_per_channel(struct infer *infer, int image, int first, struct shape *channels)
@@ -201,6 +202,7 @@ const struct op_def op_FusedBatchNormGrad = {
     .doc = "Gradients of FusedBatchNorm with respect to x, scale and offset.",
     .detail =
         "The reserve inputs are FusedBatchNorm's reserve outputs; the reserve outputs are empty.",
+    .cost = cost_elements,
     .shape = norm_grad_shape,
     .gradient = norm_grad_gradient,
 };

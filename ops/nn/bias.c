@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "ops/nn/format.h"
 #include "pass/gradient/grad.h"
 
@@ -65,6 +66,7 @@ const struct op_def op_BiasAdd = {
     .attrs = FORMAT_ATTR ", T: numeric",
     .doc = "Adds a value per channel.",
     .detail = "Channels are the last axis, with data_format NCHW axis 1.",
+    .cost = cost_elements,
     .shape = bias_shape,
     .gradient = bias_gradient,
 };
@@ -75,6 +77,7 @@ const struct op_def op_BiasAddGrad = {
     .outputs = "output: T",
     .attrs = FORMAT_ATTR ", T: numeric",
     .doc = "Sum over all axes but that of the channels: the gradient of BiasAdd's bias.",
+    .cost = cost_elements,
     .shape = bias_grad_shape,
     .gradient = bias_grad_gradient,
 };

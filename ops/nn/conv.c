@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "ops/nn/format.h"
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
@@ -129,6 +130,32 @@ static int backprop_filter_gradient(struct grad *g)
     return grad_finish(g);
 }
 
+/* Every element of the result, or of its gradient, meets one output channel's filter. */
+static void convolution_cost(const struct cost_query *query, const struct shape *result,
+                             const struct shape *filter, struct op_cost *cost)
+{
+    double channels = cost_dim(filter, filter->rank > 0 ? filter->rank - 1 : 0, query->assume);
+    cost->operations = channels > 0 ? 2 * cost_count(result, query->assume) *
+                                          cost_count(filter, query->assume) / channels
+                                    : 0;
+    cost->bytes = cost_bytes_all(query);
+}
+
+static void conv_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    convolution_cost(query, &query->node->outputs[0].shape, &cost_input(query, 1)->shape, cost);
+}
+
+static void backprop_input_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    convolution_cost(query, &cost_input(query, 2)->shape, &cost_input(query, 1)->shape, cost);
+}
+
+static void backprop_filter_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
+}
+
 #define CONV_ATTRS                                                                                 \
     "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR                                    \
     ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
@@ -149,6 +176,7 @@ const struct op_def op_Conv2D = {
         "(in - span + stride) / stride outputs, cut toward zero: none for a window somewhat\n"
         "larger than the image, and an error if they were negative. use_cudnn_on_gpu is\n"
         "accepted and ignored.",
+    .cost = conv_cost,
     .shape = conv_shape,
     .gradient = conv_gradient,
 };
@@ -160,6 +188,7 @@ const struct op_def op_Conv2DBackpropInput = {
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
     .detail = "Also known as transposed convolution.",
+    .cost = backprop_input_cost,
     .shape = backprop_input_shape,
     .gradient = backprop_input_gradient,
 };
@@ -170,6 +199,7 @@ const struct op_def op_Conv2DBackpropFilter = {
     .outputs = "output: T",
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.",
+    .cost = backprop_filter_cost,
     .shape = backprop_filter_shape,
     .gradient = backprop_filter_gradient,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int l2_gradient(struct grad *g)
@@ -15,6 +16,7 @@ const struct op_def op_L2Loss = {
     .outputs = "output: T",
     .attrs = "T: floating",
     .doc = "Half the sum of squares of all elements.",
+    .cost = cost_elements,
     .shape = infer_output_scalar,
     .gradient = l2_gradient,
 };

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "ops/nn/format.h"
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
@@ -129,6 +130,7 @@ const struct op_def op_MaxPool = {
     .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
     .doc = "The largest value of each window.",
     .detail = "Padding takes no part. A NaN in a window is its result.",
+    .cost = cost_elements,
     .shape = pool_shape,
     .gradient = max_pool_gradient,
 };
@@ -140,6 +142,7 @@ const struct op_def op_MaxPoolGrad = {
     .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
     .detail = "Among equals the first one in row-major order gets it all.",
+    .cost = cost_elements,
     .shape = max_pool_grad_shape,
     .gradient = max_pool_grad_gradient,
 };
@@ -153,6 +156,7 @@ const struct op_def op_MaxPoolGradGrad = {
     .detail =
         "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
         "row-major order counts.",
+    .cost = cost_elements,
     .shape = max_pool_grad_grad_shape,
     .gradient = max_pool_grad_grad_gradient,
 };
@@ -164,6 +168,7 @@ const struct op_def op_AvgPool = {
     .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
     .doc = "The mean of each window.",
     .detail = "Cells outside the image are not counted.",
+    .cost = cost_elements,
     .shape = pool_shape,
     .gradient = avg_pool_gradient,
 };
@@ -174,6 +179,7 @@ const struct op_def op_AvgPoolGrad = {
     .outputs = "output: T",
     .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
     .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
+    .cost = cost_elements,
     .shape = avg_pool_grad_shape,
     .gradient = avg_pool_grad_gradient,
 };

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static int top_k_shape(struct infer *infer)
@@ -75,6 +76,7 @@ const struct op_def op_TopKV2 = {
     .attrs = "sorted: bool = true, T: real",
     .doc = "The k largest elements of each row (the last axis), largest first, and their places.",
     .detail = "Among equals the lower index comes first. A NaN counts as larger than any number.",
+    .cost = cost_elements,
     .shape = top_k_shape,
     .gradient = top_k_gradient,
 };
@@ -88,5 +90,6 @@ const struct op_def op_InTopK = {
     .detail = "Classes that tie with the k-th all count. False where the target is no class, or a\n"
               "prediction of the row is not finite.",
     .flags = OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = in_top_k_shape,
 };

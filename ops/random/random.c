@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 #define RANDOM_DETAIL                                                                              \
     "A value depends on seed, seed2, the step's seed, number and replica, the loop's iteration "   \
@@ -38,7 +39,9 @@ const struct op_def op_RandomUniform = {
     .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, uniform in [0, 1).",
     .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .rows = ROWS_MADE,
+    .cost = cost_functions,
     .shape = sliced,
 };
 
@@ -49,7 +52,9 @@ const struct op_def op_RandomStandardNormal = {
     .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, normal with mean 0 and standard deviation 1.",
     .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .rows = ROWS_MADE,
+    .cost = cost_functions,
     .shape = sliced,
 };
 
@@ -60,7 +65,9 @@ const struct op_def op_TruncatedNormal = {
     .attrs = RANDOM_ATTRS,
     .doc = "Random numbers, standard normal, drawn again when beyond two standard deviations.",
     .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .rows = ROWS_MADE,
+    .cost = cost_functions,
     .shape = sliced,
 };
 
@@ -84,7 +91,8 @@ const struct op_def op_RandomUniformInt = {
     .attrs = "seed: int = 0, seed2: int = 0, Tout: int32|int64, T: int32|int64",
     .doc = "Random integers, uniform in [minval, maxval).",
     .detail = RANDOM_DETAIL,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .cost = cost_functions,
     .shape = uniform_int_shape,
 };
 
@@ -95,7 +103,8 @@ const struct op_def op_RandomShuffle = {
     .attrs = "seed: int = 0, seed2: int = 0, T: any",
     .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
     .detail = "All orders are equally likely. " RANDOM_DETAIL,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .cost = cost_elements,
     .shape = infer_unchanged,
 };
 
@@ -119,6 +128,7 @@ const struct op_def op_Multinomial = {
     .attrs = "seed: int = 0, seed2: int = 0, T: real",
     .doc = "Classes drawn by unnormalized log-probabilities, num_samples for each row of logits.",
     .detail = "Class k of a row has probability exp(logits[k]) / sum(exp(logits)). " RANDOM_DETAIL,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .cost = cost_functions,
     .shape = multinomial_shape,
 };

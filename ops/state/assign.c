@@ -4,6 +4,7 @@
  * always has its variable for itself.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int assign_shape(struct infer *infer)
 {
@@ -21,7 +22,9 @@ const struct op_def op_Assign = {
     .attrs = "T: any, validate_shape: bool = true, use_locking: bool = true",
     .doc = "Gives a variable a value.",
     .detail = "The shapes must agree, unless validate_shape is false.",
-    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT,
+    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT | OP_OVERWRITES,
+    .rows = ROWS_UPDATE,
+    .cost = cost_elements,
     .shape = assign_shape,
 };
 
@@ -37,6 +40,8 @@ const struct op_def op_AssignAdd = {
     .attrs = "T: numeric, use_locking: bool = false",
     .doc = "Adds a value of the same shape to a variable.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .rows = ROWS_UPDATE,
+    .cost = cost_elements,
     .shape = update_shape,
 };
 
@@ -47,5 +52,7 @@ const struct op_def op_AssignSub = {
     .attrs = "T: numeric, use_locking: bool = false",
     .doc = "Subtracts a value of the same shape from a variable.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .rows = ROWS_UPDATE,
+    .cost = cost_elements,
     .shape = update_shape,
 };

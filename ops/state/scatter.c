@@ -3,6 +3,7 @@
  * Writing rows of a variable.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int scatter_shape(struct infer *infer)
 {
@@ -21,6 +22,16 @@ static int scatter_shape(struct infer *infer)
     return 0;
 }
 
+/* The rows that are changed are read, with what changes them, and written; the others are not
+ * looked at. */
+static void scatter_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    const struct node_output *updates = cost_input(query, 2);
+    cost->operations = cost_count(&updates->shape, query->assume);
+    cost->bytes =
+        3 * cost_bytes(updates, query->assume) + cost_bytes(cost_input(query, 1), query->assume);
+}
+
 const struct op_def op_ScatterAdd = {
     .name = "ScatterAdd",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
@@ -30,6 +41,8 @@ const struct op_def op_ScatterAdd = {
     .detail = "Numbers may repeat: all their rows are added, in order. One outside of the variable "
               "is an error, and the variable stays as it is.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .rows = ROWS_SCATTER,
+    .cost = scatter_cost,
     .shape = scatter_shape,
 };
 
@@ -41,6 +54,8 @@ const struct op_def op_ScatterSub = {
     .doc = "Subtracts rows from the rows of a variable with these numbers.",
     .detail = "As ScatterAdd.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .rows = ROWS_SCATTER,
+    .cost = scatter_cost,
     .shape = scatter_shape,
 };
 
@@ -53,5 +68,7 @@ const struct op_def op_ScatterUpdate = {
     .detail = "If a number repeats, its last row counts. One outside of the variable is an error, "
               "and the variable stays as it is.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .rows = ROWS_SCATTER,
+    .cost = scatter_cost,
     .shape = scatter_shape,
 };

@@ -3,6 +3,7 @@
  * State that outlives steps: the variable itself, and what can be asked of it.
  */
 #include "graph/infer.h"
+#include "graph/op_cost.h"
 
 static int variable_shape(struct infer *infer)
 {
@@ -19,6 +20,7 @@ const struct op_def op_Variable = {
               "are the same.\nWithin a step, reads come before writes unless an edge orders them "
               "otherwise.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .cost = cost_nothing,
     .shape = variable_shape,
 };
 
@@ -29,6 +31,8 @@ const struct op_def op_IsVariableInitialized = {
     .attrs = "dtype: any",
     .doc = "Whether a variable has been given a value.",
     .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_READS_REF | OP_NO_GRADIENT,
+    .rows = ROWS_ASK,
+    .cost = cost_view,
     .shape = infer_output_scalar,
 };
 
@@ -46,5 +50,6 @@ const struct op_def op_CountUpTo = {
     .doc = "The value of a scalar variable, which is then increased by one.",
     .detail = "An error once the value has reached the limit; the variable stays as it is then.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .cost = cost_elements,
     .shape = count_shape,
 };

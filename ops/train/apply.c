@@ -2,20 +2,18 @@
  *
  * Updates of a variable and its slots by a gradient, each in one pass and in place.
  */
-#include <string.h>
-
 #include "graph/infer.h"
 #include "graph/op.h"
+#include "graph/op_cost.h"
 
-/* The references and the gradient (the argument "grad" or "delta") have one shape; everything else
- * is a scalar. */
+/* The references and the gradient have one shape; everything else is a scalar. */
 static int apply_shape(struct infer *infer)
 {
     const struct op *op = infer->node->op;
     struct shape merged = *infer_shape(infer, 0);
     for (int i = 1; i < infer->n_in; i++) {
         const struct op_arg *arg = &op->inputs[i];
-        if (!arg->is_ref && strcmp(arg->name, "grad") && strcmp(arg->name, "delta")) {
+        if (!arg->is_ref && i != op->def->descent.gradient) {
             if (infer_scalar(infer, i))
                 return infer->err->code;
             continue;
@@ -39,6 +37,9 @@ const struct op_def op_ApplyGradientDescent = {
     .attrs = LOCKING,
     .doc = "Gradient descent: var -= alpha * delta.",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 2, .rate = 1, .is_plain = true},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -51,6 +52,9 @@ const struct op_def op_ApplyMomentum = {
     .detail = "accum = momentum * accum + grad; var -= lr * accum, and with use_nesterov\n"
               "var -= lr * grad + lr * momentum * accum.",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 3, .rate = 2},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -62,6 +66,9 @@ const struct op_def op_ApplyAdagrad = {
     .doc = "Adagrad: steps shrink with the sum of squares of past gradients.",
     .detail = "accum += grad^2; var -= lr * grad / sqrt(accum).",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 3, .rate = 2},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -76,6 +83,9 @@ const struct op_def op_ApplyAdadelta = {
               "d = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad;\n"
               "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d.",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 6, .rate = 3},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -89,6 +99,9 @@ const struct op_def op_ApplyRMSProp = {
     .detail = "ms += (1 - rho) * (grad^2 - ms);\n"
               "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 7, .rate = 3},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -103,6 +116,9 @@ const struct op_def op_ApplyAdam = {
     .detail = "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
               "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 9, .rate = 5},
+    .cost = cost_elements,
     .shape = apply_shape,
 };
 
@@ -118,5 +134,8 @@ const struct op_def op_ApplyFtrl = {
         "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (n^-lr_power / lr + 2 * l2) : 0;\n"
         "accum = n. lr_power is not positive; -0.5 is usual.",
     .flags = OP_STATEFUL,
+    .rows = ROWS_UPDATE,
+    .descent = {.gradient = 3, .rate = 4},
+    .cost = cost_elements,
     .shape = apply_shape,
 };

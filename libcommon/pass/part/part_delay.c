@@ -69,7 +69,7 @@ static double node_ns(const struct delayer *d, const struct node *node)
     const struct delay_device *device = &d->devices[d->c->part[node->id]];
     double ns;
     if (!d->c->estimates->costs || !costs_find(d->c->estimates->costs, node, &ns))
-        ns = cost_estimate_ns(node, d->c->from, ASSUMED_DIM, &device->rates);
+        ns = cost_estimate_ns(&(struct cost_query){node, d->c->from, ASSUMED_DIM}, &device->rates);
     return ns / device->speed;
 }
 

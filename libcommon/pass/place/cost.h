@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a node costs: nanoseconds that it computes, and bytes that its results have. Measured where
- * a file of costs (docs/costs.md) has the node or its op, else estimated from the op and the
- * shapes:
+ * a file of costs (docs/costs.md) has the node or its op, else estimated from what the op declares
+ * (graph/op_cost.h):
  *
  *     time = overhead + max(operations / rate, bytes read and written / bandwidth)
  *
@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "graph/cluster.h"
-#include "graph/graph.h"
+#include "graph/op_cost.h"
 
 struct costs {
     struct map nodes, ops; /* -> index into ns */
@@ -41,13 +41,11 @@ struct cost_rates {
 /* Of a type of device ("CPU"). */
 struct cost_rates cost_rates_of(const char *type);
 
-/* Estimates. Nodes that compute nothing (Const, Variable, Placeholder, NoOp) cost nothing. */
-double cost_operations(const struct node *node, const struct graph *graph, int64_t assume);
-double cost_estimate_ns(const struct node *node, const struct graph *graph, int64_t assume,
-                        const struct cost_rates *rates);
+/* An estimate. Nodes that are not run (Const, Variable, Placeholder, NoOp) cost nothing. */
+double cost_estimate_ns(const struct cost_query *query, const struct cost_rates *rates);
 
-/* Its results are memory of its inputs, or a few numbers. */
-bool cost_is_view(const struct node *node);
+/* The results are memory of the inputs, or a few numbers. */
+bool cost_is_view(const struct cost_query *query);
 
 /* The way from one device to another: nanoseconds, and nanoseconds a byte. */
 struct cost_way {
@@ -58,8 +56,5 @@ struct cost_way {
  * without the tasks, the link that is assumed where a cluster says nothing. */
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster);
-
-/* Bytes of an output; texts count as 16 bytes each. */
-double cost_bytes(const struct node_output *output, int64_t assume);
 
 #endif

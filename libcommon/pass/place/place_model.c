@@ -80,14 +80,14 @@ static void measure_node(struct place_model *m, const struct node *node,
                          const struct cost_rates *rates, const struct costs *measured)
 {
     int n_types = m->placer->n_types;
+    const struct cost_query query = {node, m->placer->graph, m->assume};
     double ns;
     for (int k = 0; k < n_types; k++) {
         double *cost = &m->ns[node->id * n_types + k];
         if (measured && costs_find(measured, node, &ns))
             *cost = ns;
         else
-            *cost = m->weight[node->id] *
-                    cost_estimate_ns(node, m->placer->graph, m->assume, &rates[k]);
+            *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k]);
     }
     for (int i = 0; i < node->n_outputs; i++) {
         double bytes = cost_bytes(&node->outputs[i], m->assume);
@@ -96,7 +96,7 @@ static void measure_node(struct place_model *m, const struct node *node,
             continue;
         if (stays(node))
             m->held[node->id] += bytes;
-        else if (!node->outputs[i].is_ref && !cost_is_view(node))
+        else if (!node->outputs[i].is_ref && !cost_is_view(&query))
             m->made[node->id] += bytes;
     }
     for (int i = 0; i < node->n_inputs; i++)

@@ -225,12 +225,13 @@ static void test_estimates(void **state)
                "m = MatMul(a, b)\nn = Neg(a)\nt = MatMul(a, a) {transpose_a=true}\n");
     const struct node *m = graph_find(p.graph, "m"), *n = graph_find(p.graph, "n");
     const struct node *t = graph_find(p.graph, "t");
-    assert_true(cost_operations(m, p.graph, 8) == 2.0 * 8 * 64 * 10);
-    assert_true(cost_operations(t, p.graph, 8) == 2.0 * 64 * 64 * 8);
+    assert_true(cost_of(&(struct cost_query){m, p.graph, 8}).operations == 2.0 * 8 * 64 * 10);
+    assert_true(cost_of(&(struct cost_query){t, p.graph, 8}).operations == 2.0 * 64 * 64 * 8);
     assert_true(cost_bytes(&n->outputs[0], 8) == 4.0 * 8 * 64);
     /* More bytes than operations: 2048 in, 2048 out. */
-    assert_true(fabs(cost_estimate_ns(n, p.graph, 8, &rates) - (100 + 4096)) < 1e-6);
-    assert_true(cost_estimate_ns(graph_find(p.graph, "a"), p.graph, 8, &rates) == 0);
+    const struct cost_query of_n = {n, p.graph, 8}, of_a = {graph_find(p.graph, "a"), p.graph, 8};
+    assert_true(fabs(cost_estimate_ns(&of_n, &rates) - (100 + 4096)) < 1e-6);
+    assert_true(cost_estimate_ns(&of_a, &rates) == 0);
     double ns;
     assert_true(costs_find(&p.costs, m, &ns) && ns == 5);
     assert_true(costs_find(&p.costs, n, &ns) && ns == 7);

@@ -57,30 +57,70 @@ static bool replace(struct rewrite *r, const struct node *node, struct edge by, 
     return true;
 }
 
-/* ---- element-wise ---- */
+/* ---- what the op says of itself ---- */
 
-static bool simplify_add(struct rewrite *r, const struct node *node, const struct node *view)
+/* The operand that is the result, or -1. */
+static int same_operand(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    double zero = dtype_is_floating(node->outputs[0].type) ? -0.0 : 0.0;
-    for (int i = 0; i < 2; i++)
-        if (node->outputs[0].type != COMPLEX64 && neutral(r, view, i, zero))
-            return replace(r, node, view->inputs[i], "adds nothing");
-    return false;
+    double value = node->op->def->identity.neutral;
+    if (neutral(r, view, 0, value))
+        return 0;
+    return node_has(node, OP_COMMUTATIVE) && neutral(r, view, 1, value) ? 1 : -1;
 }
 
-static bool simplify_sub(struct rewrite *r, const struct node *node, const struct node *view)
+static bool says_nothing(struct rewrite *r, const struct node *view, const double *neutral)
 {
-    return node->outputs[0].type != COMPLEX64 && neutral(r, view, 0, 0.0) &&
-           replace(r, node, view->inputs[0], "subtracts nothing");
+    const struct tensor *c = rewrite_value(r, view->inputs[1]);
+    return c && (tensor_count(c) == 0 || (neutral && all_are(c, *neutral)));
 }
 
-static bool simplify_mul(struct rewrite *r, const struct node *node, const struct node *view)
+/* The input that is output 0, bit for bit, or -1. */
+static int same_input(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    for (int i = 0; i < 2; i++)
-        if (node->outputs[0].type != COMPLEX64 && neutral(r, view, i, 1.0))
-            return replace(r, node, view->inputs[i], "multiplies by 1");
-    return false;
+    const struct op_identity *identity = &node->op->def->identity;
+    enum dtype type = node->outputs[0].type;
+    if (identity->types && !(identity->types & DTYPE_BIT(type)))
+        return -1;
+    switch (identity->when) {
+    case SAME_NEVER:
+        return -1;
+    case SAME_ALWAYS: /* one behind a Switch is dead where its branch is not taken; the Switch never
+                       */
+        return node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) ? -1 : 0;
+    case SAME_TYPE:
+        return output(r, view->inputs[0])->type == type ? 0 : -1;
+    case SAME_ALONE:
+        return node->n_inputs == 1 ? 0 : -1;
+    case SAME_OPERAND:
+        return same_operand(r, node, view);
+    case SAME_ARGUMENT:
+        return says_nothing(r, view, &identity->neutral) ? 0 : -1;
+    case SAME_EMPTY:
+        return says_nothing(r, view, NULL) ? 0 : -1;
+    }
+    return -1;
 }
+
+static bool simplify_identity(struct rewrite *r, const struct node *node, const struct node *view)
+{
+    int same = node->n_outputs ? same_input(r, node, view) : -1;
+    return same >= 0 && replace(r, node, view->inputs[same], node->op->def->identity.says);
+}
+
+/* Of one input: f(f(x)) is x, or f(x). */
+static bool simplify_twice(struct rewrite *r, const struct node *node, const struct node *view)
+{
+    if (node->n_inputs != 1 || !node_has(node, OP_INVOLUTION | OP_IDEMPOTENT))
+        return false;
+    const struct node *inner = arith_inner(r, view, node->op);
+    if (!inner)
+        return false;
+    return node_has(node, OP_INVOLUTION)
+               ? replace(r, node, inner->inputs[0], "undoes its input")
+               : replace(r, node, view->inputs[0], "does again what was done");
+}
+
+/* ---- division ---- */
 
 /* Whether dividing by t is multiplying by 1/t, exactly: powers of two away from the ends. */
 static bool has_exact_reciprocal(const struct tensor *t)
@@ -101,9 +141,10 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
 {
     struct tensor reciprocal;
     struct error err = ERROR_INIT;
-    const struct tensor *c = rewrite_value(r, view->inputs[1]);
-    const struct op *mul = registry_find(r->to->registry, "Mul");
-    if (!c || !mul || !has_exact_reciprocal(c) || r->flags[node->id] & REWRITE_OPAQUE ||
+    const char *name = node->op->def->by_reciprocal;
+    const struct op *mul = name ? registry_find(r->to->registry, name) : NULL;
+    const struct tensor *c = mul ? rewrite_value(r, view->inputs[1]) : NULL;
+    if (!c || !has_exact_reciprocal(c) || r->flags[node->id] & REWRITE_OPAQUE ||
         tensor_alloc(&reciprocal, c->type, &c->shape, &err))
         return false;
     for (int64_t i = 0; i < tensor_count(c); i++)
@@ -117,143 +158,11 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     return true;
 }
 
-static bool simplify_div(struct rewrite *r, const struct node *node, const struct node *view)
+static bool simplify(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    if (node->outputs[0].type != COMPLEX64 && neutral(r, view, 0, 1.0) &&
-        replace(r, node, view->inputs[0], "divides by 1"))
-        return true;
-    return multiply_instead(r, node, view);
-}
-
-static bool simplify_floor_div(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return dtype_is_integer(node->outputs[0].type) && neutral(r, view, 0, 1.0) &&
-           replace(r, node, view->inputs[0], "divides by 1");
-}
-
-static bool simplify_and(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    for (int i = 0; i < 2; i++)
-        if (neutral(r, view, i, 1.0))
-            return replace(r, node, view->inputs[i], "and true");
-    return false;
-}
-
-static bool simplify_or(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    for (int i = 0; i < 2; i++)
-        if (neutral(r, view, i, 0.0))
-            return replace(r, node, view->inputs[i], "or false");
-    return false;
-}
-
-/* Neg of Neg, LogicalNot of LogicalNot. */
-static bool simplify_inverse(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    const struct node *inner = arith_inner(r, view, node->op->def->name);
-    return inner && replace(r, node, inner->inputs[0], "undoes its input");
-}
-
-static bool simplify_identity(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return !node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) &&
-           replace(r, node, view->inputs[0], "does nothing");
-}
-
-static bool simplify_cast(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return output(r, view->inputs[0])->type == node->outputs[0].type &&
-           replace(r, node, view->inputs[0], "casts to the type that it is");
-}
-
-static bool simplify_add_n(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return node->n_inputs == 1 && replace(r, node, view->inputs[0], "sums one tensor");
-}
-
-/* ---- nothing to do along any axis ---- */
-
-/* A reduction over no axes. A sum of one element is 0 + x, which turns -0 into 0. */
-static bool simplify_reduction(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    const struct tensor *axes = rewrite_value(r, view->inputs[1]);
-    return axes && tensor_count(axes) == 0 && !dtype_is_floating(node->outputs[0].type) &&
-           replace(r, node, view->inputs[0], "reduces no axis");
-}
-
-static bool simplify_extremum(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    const struct tensor *axes = rewrite_value(r, view->inputs[1]);
-    return axes && tensor_count(axes) == 0 && replace(r, node, view->inputs[0], "reduces no axis");
-}
-
-/* Input 1 is all `value`: Tile once, Pad by nothing, Reverse no dimension. */
-static bool does_nothing(struct rewrite *r, const struct node *node, const struct node *view,
-                         double value)
-{
-    const struct tensor *c = rewrite_value(r, view->inputs[1]);
-    return c && (tensor_count(c) == 0 || all_are(c, value)) &&
-           replace(r, node, view->inputs[0], "changes nothing");
-}
-
-static bool simplify_tile(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return does_nothing(r, node, view, 1.0);
-}
-
-static bool simplify_zeros(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return does_nothing(r, node, view, 0.0);
-}
-
-/* ---- the table ---- */
-
-static const struct rule {
-    const char *op;
-    bool (*simplify)(struct rewrite *r, const struct node *node, const struct node *view);
-} rules[] = {
-    {"Add", simplify_add},
-    {"AddN", simplify_add_n},
-    {"All", simplify_extremum},
-    {"Any", simplify_extremum},
-    {"Cast", simplify_cast},
-    {"Div", simplify_div},
-    {"ExpandDims", arith_reshape},
-    {"FloorDiv", simplify_floor_div},
-    {"Identity", simplify_identity},
-    {"LogicalAnd", simplify_and},
-    {"LogicalNot", simplify_inverse},
-    {"LogicalOr", simplify_or},
-    {"Max", simplify_extremum},
-    {"Mean", simplify_reduction},
-    {"Min", simplify_extremum},
-    {"Mul", simplify_mul},
-    {"Neg", simplify_inverse},
-    {"Pad", simplify_zeros},
-    {"Prod", simplify_reduction},
-    {"Reshape", arith_reshape},
-    {"Reverse", simplify_zeros},
-    {"Squeeze", arith_reshape},
-    {"Sub", simplify_sub},
-    {"Sum", simplify_reduction},
-    {"Tile", simplify_tile},
-    {"Transpose", arith_transpose},
-};
-
-static const struct rule *find_rule(const char *op)
-{
-    size_t low = 0, high = sizeof rules / sizeof *rules;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(op, rules[middle].op);
-        if (order == 0)
-            return &rules[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    return simplify_identity(r, node, view) || simplify_twice(r, node, view) ||
+           multiply_instead(r, node, view) || arith_reshape(r, node, view) ||
+           arith_transpose(r, node, view);
 }
 
 int pass_arith(const struct graph *from, const struct pass_options *options, struct graph **to,
@@ -264,9 +173,8 @@ int pass_arith(const struct graph *from, const struct pass_options *options, str
         return err->code;
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, r.order[i]);
-        const struct rule *rule = find_rule(node->op->def->name);
         struct node view = rewrite_view(&r, node);
-        if (!rule || !rule->simplify(&r, node, &view))
+        if (!simplify(&r, node, &view))
             rewrite_add(&r, node, &view);
     }
     return rewrite_close(&r, 0, to, n_changes);

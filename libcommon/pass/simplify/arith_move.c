@@ -4,10 +4,11 @@
  */
 #include "pass/simplify/arith_private.h"
 
-const struct node *arith_inner(const struct rewrite *r, const struct node *view, const char *op)
+const struct node *arith_inner(const struct rewrite *r, const struct node *view,
+                               const struct op *op)
 {
     const struct node *inner = graph_node(r->to, view->inputs[0].node);
-    return node_is(inner, op) && !inner->n_controls && !rewrite_is_opaque(r, inner) &&
+    return inner->op == op && !inner->n_controls && !rewrite_is_opaque(r, inner) &&
                    !rewrite_reads(r, inner->inputs[0])
                ? inner
                : NULL;
@@ -36,14 +37,17 @@ static bool must_equal(const struct shape *a, const struct shape *b)
     return unknown <= 1;
 }
 
+static bool reshapes(const struct node *node)
+{
+    return node_has(node, OP_VIEW) && !node_has(node, OP_PASSES);
+}
+
 /* The tensor whose elements, in the same order, a chain of reshapes shows. */
 static struct edge reshaped(const struct rewrite *r, struct edge edge)
 {
     for (;;) {
         const struct node *node = graph_node(r->to, edge.node);
-        bool reshapes =
-            node_is(node, "Reshape") || node_is(node, "ExpandDims") || node_is(node, "Squeeze");
-        if (!reshapes || node->n_controls || rewrite_is_opaque(r, node) ||
+        if (!reshapes(node) || node->n_controls || rewrite_is_opaque(r, node) ||
             rewrite_reads(r, node->inputs[0]))
             return edge;
         /* A shape that is computed may be subject to conditions that the elements are not. */
@@ -55,6 +59,8 @@ static struct edge reshaped(const struct rewrite *r, struct edge edge)
 
 bool arith_reshape(struct rewrite *r, const struct node *node, const struct node *view)
 {
+    if (!reshapes(node))
+        return false;
     struct edge source = reshaped(r, view->inputs[0]);
     bool plain = node->n_inputs < 2 || !r->has_control_flow || rewrite_value(r, view->inputs[1]);
     if (plain && must_equal(shape_of_edge(r, source), &node->outputs[0].shape) &&
@@ -62,7 +68,7 @@ bool arith_reshape(struct rewrite *r, const struct node *node, const struct node
         rewrite_replace(r, node, source, "has the shape already");
         return true;
     }
-    if (!node_is(node, "Reshape") || source.node == view->inputs[0].node)
+    if (!node_has(node, OP_IDEMPOTENT) || source.node == view->inputs[0].node)
         return false;
     struct edge inputs[] = {source, view->inputs[1]};
     struct node direct = *view;
@@ -101,7 +107,7 @@ static bool compose(const struct tensor *inner, const struct tensor *outer, stru
 static bool transpose_twice(struct rewrite *r, const struct node *node, const struct node *view,
                             const struct tensor *perm)
 {
-    const struct node *inner = arith_inner(r, view, "Transpose");
+    const struct node *inner = arith_inner(r, view, node->op);
     const struct tensor *first = inner ? rewrite_value(r, inner->inputs[1]) : NULL;
     struct tensor both;
     if (!first || !compose(first, perm, &both))
@@ -121,7 +127,8 @@ static bool transpose_twice(struct rewrite *r, const struct node *node, const st
 
 bool arith_transpose(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    const struct tensor *perm = rewrite_value(r, view->inputs[1]);
+    const struct tensor *perm =
+        node_has(node, OP_PERMUTES) ? rewrite_value(r, view->inputs[1]) : NULL;
     if (!perm)
         return false;
     if (is_identity(perm) && rewrite_may_replace(r, node, view->inputs[0])) {

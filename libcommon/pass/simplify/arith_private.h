@@ -9,7 +9,8 @@
 #include "pass/rewrite.h"
 
 /* The producer of input 0 if it is such an op and may be looked through. */
-const struct node *arith_inner(const struct rewrite *r, const struct node *view, const char *op);
+const struct node *arith_inner(const struct rewrite *r, const struct node *view,
+                               const struct op *op);
 
 bool arith_reshape(struct rewrite *r, const struct node *node, const struct node *view);
 bool arith_transpose(struct rewrite *r, const struct node *node, const struct node *view);

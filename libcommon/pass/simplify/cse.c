@@ -24,13 +24,9 @@ static bool is_candidate(const struct rewrite *r, const struct node *node)
     return node->n_outputs > 0 && !(node_is(node, "Const") && rewrite_has_own_name(r, node));
 }
 
-/* Two operands may change places if that cannot be seen: of 0 and -0, Maximum takes the second. */
 static bool may_swap(const struct node *node)
 {
-    if (!node_has(node, OP_COMMUTATIVE) || node->n_inputs != 2)
-        return false;
-    bool ordered = node_is(node, "Maximum") || node_is(node, "Minimum");
-    return !ordered || !dtype_is_floating(node->outputs[0].type);
+    return node_has(node, OP_COMMUTATIVE) && node->n_inputs == 2;
 }
 
 static void sort_inputs(const struct node *node, struct edge *inputs)

@@ -54,7 +54,7 @@ static bool may_fold(const struct fold *f, const struct node *node)
     if (f->r.flags[node->id] &
         (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
         return false;
-    if (node->n_controls || !node->n_outputs || node_is(node, "Identity"))
+    if (node->n_controls || !node->n_outputs || node->op->def->identity.when == SAME_ALWAYS)
         return false;
     for (int i = 0; i < node->n_inputs; i++)
         if (!f->constant[node->inputs[i].node])
@@ -75,18 +75,6 @@ static void mark_constant(struct fold *f)
 
 /* ---- what is known of shapes ---- */
 
-static bool dims_of(const struct node *node, const struct shape *shape, struct shape *dims)
-{
-    if (node_is(node, "Rank")) {
-        *dims = shape_vector(shape->rank);
-        return shape->rank >= 0;
-    }
-    if (!shape_is_known(shape))
-        return false;
-    *dims = node_is(node, "Shape") ? *shape : shape_vector(shape_count(shape));
-    return true;
-}
-
 static bool fits(const struct shape *dims, enum dtype type)
 {
     for (int i = 0; i < dims->rank; i++)
@@ -98,23 +86,20 @@ static bool fits(const struct shape *dims, enum dtype type)
 /* Shape, Size or Rank of a known shape, where nothing depends on whether the node runs. */
 static void fold_shape(struct fold *f, const struct frames *frames, const struct node *node)
 {
-    bool asks = node_is(node, "Shape") || node_is(node, "Size") || node_is(node, "Rank");
+    bool asks = node_has(node, OP_SHAPE_ONLY) && node->op->def->value;
     if (!asks || node->n_controls || f->constant[node->id] ||
         f->r.flags[node->id] & (REWRITE_OPAQUE | REWRITE_STATEFUL))
         return;
     if (frames &&
         (frames->frame[node->id] != FRAME_ROOT || frames->condition[node->id] != CONDITION_NONE))
         return;
-    const struct edge in = node->inputs[0];
-    struct shape dims, own;
+    struct shape dims;
     struct error err = ERROR_INIT;
-    enum dtype type = node->outputs[0].type;
-    if (!dims_of(node, &graph_node(f->from, in.node)->outputs[in.slot].shape, &dims) ||
-        !fits(&dims, type))
-        return;
-    own = node_is(node, "Shape") ? shape_vector(dims.rank) : SHAPE_SCALAR;
+    const struct node_output *own = &node->outputs[0];
     struct tensor *value = &f->values[f->r.first[node->id]];
-    if (tensor_alloc(value, type, &own, &err))
+    if (!graph_constant_shape(f->from, (struct edge){node->id, 0}, &dims) ||
+        !fits(&dims, own->type) || !shape_is_known(&own->shape) ||
+        tensor_alloc(value, own->type, &own->shape, &err))
         return;
     for (int i = 0; i < dims.rank; i++)
         tensor_set_int64(value, i, dims.dims[i]);

@@ -118,7 +118,7 @@ static char *mark_updated(const struct graph *graph)
     char *updated = mem_alloc(graph->nodes.n + 1);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        for (int k = 0; k < node->n_inputs && str_starts(node->op->def->name, "Apply"); k++) {
+        for (int k = 0; k < node->n_inputs && node->op->def->descent.gradient; k++) {
             const struct node *from = graph_node(graph, node->inputs[k].node);
             if (node_is(from, "Identity"))
                 from = graph_node(graph, from->inputs[0].node);

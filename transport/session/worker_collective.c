@@ -23,7 +23,7 @@ static bool has_collective(const struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
     for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_is(graph_node(graph, (int)i), "AllReduce"))
+        if (node_round(graph_node(graph, (int)i)) == ROUND_REDUCE)
             return true;
     return false;
 }

@@ -12,7 +12,7 @@
 static const struct node *find_round(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_is(graph_node(graph, (int)i), "ClockRound"))
+        if (node_round(graph_node(graph, (int)i)) == ROUND_BEGIN)
             return graph_node(graph, (int)i);
     return NULL;
 }

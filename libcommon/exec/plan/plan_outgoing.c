@@ -25,7 +25,7 @@ static bool leaves(const struct item *item, int input)
         return false;
     if (node_is(item->node, "Send"))
         return goes_to_another_task(item->node);
-    return node_is(item->node, "AllReduce") &&
+    return node_round(item->node) == ROUND_REDUCE &&
            !strstr(node_attr(item->node, "reductions")->strings[input], "rows");
 }
 

@@ -116,13 +116,21 @@ static int check_frames(struct grad_engine *e, const struct edge *edges, int n)
     return 0;
 }
 
+/* Whether it is what the gradient of a loop takes from a stack: who puts something there has a
+ * second input. */
+static bool takes_saved(const struct grad_engine *e, const struct node *node)
+{
+    struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
+    return edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE;
+}
+
 static int analyse_frames(struct grad_engine *e, const struct request *r)
 {
     bool needed = false;
     for (size_t i = 0; i < e->ancestors.n; i++) {
         const struct node *node = graph_node(e->graph, e->ancestors.items[i]);
         needed = needed || node_has(node, OP_CONTROL_FLOW);
-        if (node_is(node, "StackPop"))
+        if (takes_saved(e, node))
             return error_set(e->err, ERR_DATA,
                              "%s: second derivatives through a loop are not supported",
                              node_text(node));

@@ -263,8 +263,7 @@ static int tell_clocks(struct placer *p, struct graph *graph)
     for (size_t i = 0; workers > 0 && i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
         const struct attr_value *known = node_attr(node, "workers");
-        if (known && known->kind == ATTR_INT && !known->i &&
-            str_starts(node->op->def->name, "Clock") &&
+        if (known && known->kind == ATTR_INT && !known->i && node_round(node) &&
             graph_set_attr(graph, node, &(struct attr){"workers", attr_int(workers)}, p->err))
             return p->err->code;
     }

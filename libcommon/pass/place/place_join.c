@@ -48,7 +48,7 @@ char *place_find_initial(const struct graph *graph, struct arena *arena)
 /* Of a table on a shard only the rows that are wanted travel, unless those are more. */
 static void join_lookup(struct placer *p, const struct node *node)
 {
-    if (!cluster_count(p->placement->cluster, SHARD_JOB) || !node_is(node, "Gather"))
+    if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
         return;
     const struct node *read = graph_node(p->graph, node->inputs[0].node);
     const struct node *table =

@@ -87,7 +87,7 @@ static bool is_initializer(const struct replicator *r, const struct node *node)
     const struct entry *init = graph_entry(r->from, "init");
     for (int i = 0; init && i < init->n_edges; i++)
         if (init->edges[i].node == node->id)
-            return node_is(node, "Assign");
+            return node_has(node, OP_OVERWRITES);
     return false;
 }
 

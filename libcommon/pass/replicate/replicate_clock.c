@@ -24,10 +24,11 @@ static int add_clock(struct replicator *r, const char *op, const char *name,
                      const struct node_spec *more)
 {
     struct attr attrs[CLOCK_ATTRS_MAX];
+    const struct op *declared = registry_find(r->to->registry, op);
     struct node_spec spec = more ? *more : (struct node_spec){0};
     spec.op = op;
     spec.attrs = attrs;
-    spec.n_attrs = clock_attrs(r, attrs, !strcmp(op, "ClockJoin") || !strcmp(op, "ClockPush"));
+    spec.n_attrs = clock_attrs(r, attrs, op_find_attr(declared, "timeout") >= 0);
     return replicate_add(r, CLOCK_DEVICE, name, &spec);
 }
 

@@ -11,7 +11,7 @@
 const struct node *replicate_written(const struct graph *graph, const struct node *node)
 {
     if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
-        !node_is(node, "Assign"))
+        !node_has(node, OP_OVERWRITES))
         return NULL;
     for (int i = 0; i < node->n_inputs; i++)
         if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
@@ -86,7 +86,7 @@ static int find_entry(struct replicator *r)
 
 static bool is_outside(const struct node *node)
 {
-    return node_has(node, OP_FED | OP_CONTROL_FLOW) || node_is(node, "Stack");
+    return node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node);
 }
 
 static void find_dependence(struct replicator *r)
@@ -242,7 +242,7 @@ static void find_after(struct replicator *r)
 
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
 {
-    if (!node_is(node, "Gather") || *node->device || r->options->fetch > 1)
+    if (node_rows(node) != ROWS_LOOKUP || *node->device || r->options->fetch > 1)
         return false;
     const struct node *read = graph_node(r->from, node->inputs[0].node);
     const struct node *table =
@@ -332,7 +332,7 @@ static int check_nodes(struct replicator *r)
         const struct node *node = graph_node(r->from, (int)i);
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return refuse(r, node, "the graph was cut before; it is replicated first");
-        if (str_starts(node->op->def->name, "Clock") || node_is(node, "AllReduce"))
+        if (node_round(node))
             return refuse(r, node, "the graph was replicated before");
         if (node_attr(node, "_gradient"))
             r->facts[i] |= FACT_MARKED;

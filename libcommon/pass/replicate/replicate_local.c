@@ -190,10 +190,11 @@ static double rate_of(const struct replicator *r, const struct node *variable)
 {
     for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {
         const struct node *node = graph_node(r->from, (int)i);
-        if (!has(r, (int)i, FACT_WRITER) || !node_is(node, "ApplyGradientDescent") ||
+        if (!has(r, (int)i, FACT_WRITER) || !node->op->def->descent.is_plain ||
             node->inputs[0].node != variable->id)
             continue;
-        const struct tensor *rate = graph_constant(r->from, node->inputs[1]);
+        const struct tensor *rate =
+            graph_constant(r->from, node->inputs[node->op->def->descent.rate]);
         return rate && tensor_count(rate) == 1 ? tensor_get_float64(rate, 0) : 0;
     }
     return r->options->rate > 0 ? r->options->rate : 0;

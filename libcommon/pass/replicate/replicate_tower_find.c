@@ -34,7 +34,7 @@ static int loop_of(const struct finder *f, const struct node *node)
 /* A check that only others wait for is made once, of what came of all towers. */
 static bool stands_apart(const struct finder *f, const struct node *node)
 {
-    return node_is(node, "CheckNumerics") && !f->looked_at[node->id];
+    return node_has(node, OP_CHECKS) && !f->looked_at[node->id];
 }
 
 static bool is_once(const struct finder *f, const struct node *node)
@@ -85,7 +85,7 @@ static void find_stacks(struct finder *f)
     for (size_t i = 0; i < from->nodes.n; i++)
         for (int k = 0; f->t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
             int input = graph_node(from, (int)i)->inputs[k].node;
-            f->t->towered[input] |= node_is(graph_node(from, input), "Stack");
+            f->t->towered[input] |= node_makes_resource(graph_node(from, input));
         }
 }
 

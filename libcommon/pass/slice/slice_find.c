@@ -173,9 +173,8 @@ static void find_tables(struct finder *f)
 
 static bool can_write_slices(const struct node *node)
 {
-    const char *op = node->op->def->name;
-    return str_starts(op, "Assign") || str_starts(op, "Scatter") || str_starts(op, "Apply") ||
-           node_is(node, "IsVariableInitialized");
+    enum op_rows rows = node_rows(node);
+    return rows == ROWS_UPDATE || rows == ROWS_SCATTER || rows == ROWS_ASK;
 }
 
 static int find_writer(struct slicer *s, const struct node *node)
@@ -239,7 +238,7 @@ static bool takes_parts(const struct slicer *s, const struct node *take)
 
 static bool is_push_of(const struct node *push, const struct node *take)
 {
-    return node_is(push, "AggregatorPush") && push->n_inputs == take->n_outputs &&
+    return node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
            !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
            !strcmp(node_string(push, "container"), node_string(take, "container"));
 }
@@ -248,7 +247,7 @@ static void find_aggregators(struct slicer *s)
 {
     for (size_t i = 0; i < s->from->nodes.n; i++) {
         const struct node *take = graph_node(s->from, (int)i);
-        const struct node *table = node_is(take, "AggregatorTake") ? table_of(s, take) : NULL;
+        const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
         if (!table || !takes_parts(s, take))
             continue;
         s->role[i] = SLICE_TAKE;
@@ -282,8 +281,7 @@ static bool may_wait(const struct slicer *s, const struct node *node)
         return false;
     if (slice_is_table(s, (struct edge){node->id, 0}, &slicing))
         return true;
-    return str_starts(node->op->def->name, "Random") || node_is(node, "TruncatedNormal") ||
-           !node_has(node, OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE);
+    return node_has(node, OP_RANDOM) || !node_has(node, OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE);
 }
 
 /* From the end: what nobody needs but tables, and what is made on demand itself. */

@@ -39,25 +39,9 @@ const struct form *slice_known_in(const struct slicer *s, const struct form *wan
 
 bool slice_is_row_by_row(const struct node *node)
 {
-    static const char *const ops[] = {"Identity",   "StopGradient",
-                                      "Cast",       "ZerosLike",
-                                      "OnesLike",   "Add",
-                                      "Sub",        "Mul",
-                                      "Div",        "Maximum",
-                                      "Minimum",    "Pow",
-                                      "Neg",        "Abs",
-                                      "Square",     "Sign",
-                                      "Sqrt",       "Rsqrt",
-                                      "Exp",        "Log",
-                                      "Tanh",       "Sigmoid",
-                                      "Reciprocal", "Floor",
-                                      "Relu",       "SquaredDifference"};
     if (node_is(node, "Enter"))
         return node_bool(node, "is_constant");
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (node_is(node, ops[i]))
-            return true;
-    return false;
+    return node_rows(node) == ROWS_ALIKE;
 }
 
 /* Which inputs have the rows of the result: all that do not broadcast along them. False: that
@@ -114,35 +98,32 @@ struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, s
 
 /* ---- rows of slices ---- */
 
-static bool is_random(const struct node *node)
-{
-    return node_is(node, "RandomUniform") || node_is(node, "RandomStandardNormal") ||
-           node_is(node, "TruncatedNormal");
-}
-
 /* With the slice's shape instead of the whole's; random numbers begin where the slice does. */
 static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
     struct slicing cut = slicing_at(s, form->slicing);
-    int64_t row = 1, first = is_random(node) ? node_int(node, "offset") : 0;
+    bool counts = op_find_attr(node->op, "offset") >= 0;
+    int64_t row = 1, first = counts ? node_int(node, "offset") : 0;
     for (int i = 1; i < shape->rank; i++)
         row *= shape->dims[i];
-    struct edge value = node_is(node, "Fill") ? slice_whole(s, node, node->inputs[1]) : EDGE_NONE;
+    struct edge *inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
+    for (int i = 1; i < node->n_inputs; i++)
+        inputs[i] = slice_whole(s, node, node->inputs[i]);
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         int64_t dims[SHAPE_RANK_MAX];
         memcpy(dims, shape->dims, sizeof dims);
         dims[0] = slice_rows(cut, k);
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
-        struct edge inputs[] = {build_ints(b, dims, shape->rank), value};
+        inputs[0] = build_ints(b, dims, shape->rank);
         struct slice_copy copy = {.node = node,
                                   .k = k,
                                   .inputs = inputs,
                                   .n_inputs = node->n_inputs,
                                   .more = &offset,
-                                  .n_more = is_random(node)};
+                                  .n_more = counts};
         form->parts[k] = slice_add_copy(s, &copy);
     }
     return slice_note(s, form);
@@ -216,12 +197,11 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     if (fits && slice_is_row_by_row(node) && find_row_inputs(s, node, row_inputs))
         return slice_copy_rows(s, form, row_inputs);
     bool loops = s->frames->frame[node->id] != FRAME_ROOT;
-    if (fits && !loops && shape_is_known(shape) && (is_random(node) || node_is(node, "Fill")))
+    if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE)
         return copy_generator(s, form);
     if (fits && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
-    if (fits && node_is(node, "UnsortedSegmentSum") &&
-        slice_output(s, node->inputs[1])->shape.rank == 1)
+    if (fits && node_rows(node) == ROWS_SUM && slice_output(s, node->inputs[1])->shape.rank == 1)
         return part_sum(s, form);
     return cut_whole(s, form);
 }

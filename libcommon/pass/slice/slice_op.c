@@ -116,7 +116,7 @@ struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge 
     const struct form *parts = made ? slice_first_known(s, edge) : NULL;
     if (parts)
         return slice_is_whole(s, edge, slice_concat(s, asker, parts));
-    if (node_is(node, "Gather") && slice_is_table(s, node->inputs[0], &slicing))
+    if (node_rows(node) == ROWS_LOOKUP && slice_is_table(s, node->inputs[0], &slicing))
         return gather_whole(s, node, slicing);
     return copy_whole(s, node) ? EDGE_NONE : rewrite_edge(&s->r, edge);
 }
@@ -177,7 +177,7 @@ static struct edge *writer_input(struct slicer *s, const struct node *node, int 
     struct edge edge = node->inputs[i];
     int slicing = s->slicing[node->id], n = slice_n_slices(s, node);
     const struct node_output *output = &graph_node(s->from, edge.node)->outputs[edge.slot];
-    bool scatters = str_starts(node->op->def->name, "Scatter");
+    bool scatters = node_rows(node) == ROWS_SCATTER;
     const struct form *form = NULL;
     if (output->shape.rank == 0 && !scatters) {
         struct edge *same = arena_array(&s->arena, (size_t)n + 1, sizeof *same);
@@ -223,7 +223,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
     if (!slice_note(s, &form))
         return s->err->code;
     slice_stand_for(s, node, form.parts, n);
-    return node_is(node, "IsVariableInitialized") ? all_of(s, node, &form) : 0;
+    return node_rows(node) == ROWS_ASK ? all_of(s, node, &form) : 0;
 }
 
 /* ---- the rest ---- */
@@ -242,7 +242,7 @@ int slice_visit(struct slicer *s, const struct node *node)
     default:
         break;
     }
-    if (node_is(node, "ClockPush"))
+    if (node_round(node) == ROUND_COMMIT)
         return slice_visit_clock(s, node);
     int slicing;
     if (s->on_demand[node->id] || s->r.after[node->id])
@@ -253,7 +253,7 @@ int slice_visit(struct slicer *s, const struct node *node)
             slice_stand_for(s, node, &whole, 1);
         return s->err->code;
     }
-    if (node_is(node, "Gather") && slice_is_table(s, node->inputs[0], &slicing))
+    if (node_rows(node) == ROWS_LOOKUP && slice_is_table(s, node->inputs[0], &slicing))
         return edge_exists(gather_whole(s, node, slicing)) ? 0 : s->err->code;
     return copy_whole(s, node);
 }

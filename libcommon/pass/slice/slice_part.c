@@ -67,7 +67,7 @@ const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edg
     const struct node *node = graph_node(s->from, edge.node);
     if (known || s->err->code)
         return known;
-    if (node_is(node, "Unique") && !edge.slot)
+    if (node_rows(node) == ROWS_DISTINCT && !edge.slot)
         return part_unique(s, &form);
     struct edge parts = partition(s, &form, slice_number_of(s, slicing, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
@@ -84,8 +84,8 @@ const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edg
 /* A sum over the occurrences of each different row. */
 static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
 {
-    return node_is(node, "UnsortedSegmentSum") &&
-           node_is(graph_node(s->from, index.node), "Unique") && !index.slot &&
+    return node_rows(node) == ROWS_SUM &&
+           node_rows(graph_node(s->from, index.node)) == ROWS_DISTINCT && !index.slot &&
            node->inputs[1].node == index.node && node->inputs[1].slot == 1;
 }
 
@@ -124,7 +124,7 @@ static bool has_row_each(const struct slicer *s, struct edge edge, struct edge i
     bool rows[4] = {false};
     if (is_unique_sum(s, node, index) || slice_known(s, FORM_PART, edge, index))
         return true;
-    if (node_is(node, "Gather"))
+    if (node_rows(node) == ROWS_LOOKUP)
         return slice_same_edge(node->inputs[1], index);
     if (!slice_is_row_by_row(node) || node->n_inputs > 2)
         return false;
@@ -164,7 +164,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         return slice_copy_rows(s, form, rows);
     if (vector && is_unique_sum(s, node, form->index))
         return part_unique_sum(s, form);
-    if (vector && node_is(node, "Gather") && slice_same_edge(node->inputs[1], form->index) &&
+    if (vector && node_rows(node) == ROWS_LOOKUP && slice_same_edge(node->inputs[1], form->index) &&
         slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing)
         return part_gather(s, form);
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));

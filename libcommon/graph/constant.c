@@ -84,7 +84,12 @@ static bool follows(const struct search *search, const struct node *node, struct
                                 .value = constant_input,
                                 .value_shape = vector_input,
                                 .context = search};
-    return node->op->def->value(&infer, out);
+    if (!node->op->def->value(&infer, out))
+        return false;
+    for (int i = 0; i < out->rank && node->outputs[0].type == INT32; i++)
+        if (out->dims[i] > INT32_MAX)
+            out->dims[i] = SHAPE_UNKNOWN; /* it wraps, or loses bits */
+    return true;
 }
 
 static bool known_vector(const struct search *search, struct edge edge, struct shape *out)

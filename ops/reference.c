@@ -48,13 +48,49 @@ static void append_signature(struct str *out, const struct op *op)
         str_printf(out, "%s%s", i ? ", " : " -> ", op->outputs[i].name);
 }
 
-static const char *gradient_text(const struct op_def *def)
+static void append_gradient(struct str *out, const struct op_def *def)
 {
-    if (def->gradient)
-        return "yes";
-    if (def->flags & OP_CONTROL_FLOW)
-        return "yes, by the structure of the graph";
-    return def->flags & OP_NO_GRADIENT ? "none: it contributes nothing" : "none: an error";
+    const char *kind = def->flags & OP_CONTROL_FLOW  ? "by the structure of the graph"
+                       : def->flags & OP_NO_GRADIENT ? "none, it contributes nothing"
+                                                     : "none, asking for it is an error";
+    str_printf(out, "%s%s%s\n", def->gradient ? "yes" : kind, def->no_gradient ? ": " : "",
+               def->no_gradient ? def->no_gradient : "");
+}
+
+/* What else the op declares, for who plans or rewrites graphs. */
+static void append_traits(struct str *out, const struct op_def *def, const char *before)
+{
+    static const struct {
+        unsigned flag;
+        const char *text;
+    } traits[] = {{OP_COMMUTATIVE, "commutative"},
+                  {OP_INVOLUTION, "undoes itself"},
+                  {OP_IDEMPOTENT, "idempotent"},
+                  {OP_VIEW, "the elements of its input"},
+                  {OP_SHAPE_ONLY, "looks at shapes only"},
+                  {OP_RANDOM, "random"},
+                  {OP_ASYNC, "may wait for others"},
+                  {OP_SHAPED_BY_DATA, "data decide a shape"},
+                  {OP_FED, "may be fed"},
+                  {OP_OVERWRITES, "overwrites its variable"}};
+    static const char *const rows[] = {
+        [ROWS_ALIKE] = "element by element",     [ROWS_LOOKUP] = "looks rows up",
+        [ROWS_SUM] = "sums rows by number",      [ROWS_DISTINCT] = "finds different rows",
+        [ROWS_MADE] = "makes a tensor by shape", [ROWS_UPDATE] = "updates element by element",
+        [ROWS_SCATTER] = "updates rows",         [ROWS_ASK] = "asks about a variable"};
+    const char *separator = before;
+    if (def->rows) {
+        str_printf(out, "%s%s", separator, rows[def->rows]);
+        separator = ", ";
+    }
+    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++) {
+        if (!(def->flags & traits[i].flag))
+            continue;
+        str_printf(out, "%s%s", separator, traits[i].text);
+        separator = ", ";
+    }
+    if (separator != before)
+        str_append(out, "\n");
 }
 
 /* Calls `each` for every kernel of an op. */
@@ -110,7 +146,9 @@ void reference_show(struct str *out, const struct op *op)
     append_items(out, "attributes", op->def->attrs);
     if (op->def->flags & OP_STATEFUL)
         str_printf(out, "%-12s%s\n", "state", "has state or an effect: never merged or folded");
-    str_printf(out, "%-12s%s\n", "gradient", gradient_text(op->def));
+    append_traits(out, op->def, "traits      ");
+    str_append(out, "gradient    ");
+    append_gradient(out, op->def);
     each_kernel(op, show_kernel, out);
 }
 
@@ -211,7 +249,9 @@ static void markdown_op(struct str *out, const struct op *op)
     markdown_items(out, "attributes", def->attrs);
     if (def->flags & OP_STATEFUL)
         str_append(out, "- has state or an effect\n");
-    str_printf(out, "- gradient: %s\n", gradient_text(def));
+    append_traits(out, def, "- traits: ");
+    str_append(out, "- gradient: ");
+    append_gradient(out, def);
     each_kernel(op, markdown_kernel, out);
 }
 

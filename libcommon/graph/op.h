@@ -128,7 +128,8 @@ struct op_def {
     int (*shape)(struct infer *infer);
 
     /* What is known of output 0, int32 or int64, as a vector from what is known of the inputs
-     * (infer_value_shape): elements are 0 or more, unknown ones SHAPE_UNKNOWN. False: nothing is.
+     * (infer_value_shape): elements are 0 or more, unknown ones SHAPE_UNKNOWN; those that
+     * output 0's type cannot hold count as unknown. False: nothing is known.
      * NULL: nothing ever is but its length. */
     bool (*value)(const struct infer *infer, struct shape *value);
 
@@ -138,6 +139,7 @@ struct op_def {
     /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without
      * OP_NO_GRADIENT: asking for a gradient through the op is an error. */
     int (*gradient)(struct grad *grad);
+    const char *no_gradient; /* why it has none: "its result changes in steps" */
 };
 
 /* A declaration, parsed. */

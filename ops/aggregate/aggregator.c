@@ -27,6 +27,7 @@ const struct op_def op_AggregatorPush = {
     .round = ROUND_PUSH,
     .cost = cost_elements,
     .shape = push_shape,
+    .no_gradient = "a graph is replicated after its gradients are there",
 };
 
 static bool is_reduction(const char *text)
@@ -72,4 +73,5 @@ const struct op_def op_AggregatorTake = {
     .round = ROUND_TAKE,
     .cost = cost_elements,
     .shape = take_shape,
+    .no_gradient = "a graph is replicated after its gradients are there",
 };

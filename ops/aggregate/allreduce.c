@@ -41,4 +41,5 @@ const struct op_def op_AllReduce = {
     .round = ROUND_REDUCE,
     .cost = cost_elements,
     .shape = allreduce_shape,
+    .no_gradient = "a graph is replicated after its gradients are there",
 };

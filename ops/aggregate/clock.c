@@ -6,6 +6,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "a graph is replicated after its gradients are there"
+
 #define CLOCK_ATTRS                                                                                \
     "clock: string, container: string = \"\", policy: string = \"sync\", workers: int = 0 >= 0"
 #define CLOCK_FLAGS (OP_STATEFUL | OP_NO_GRADIENT)
@@ -22,6 +24,7 @@ const struct op_def op_ClockJoin = {
     .round = ROUND_OTHER,
     .cost = cost_elements,
     .shape = infer_output_scalar,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int clock_push_shape(struct infer *infer)
@@ -44,6 +47,7 @@ const struct op_def op_ClockPush = {
     .round = ROUND_COMMIT,
     .cost = cost_elements,
     .shape = clock_push_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int round_shape(struct infer *infer)
@@ -66,6 +70,7 @@ const struct op_def op_ClockRound = {
     .round = ROUND_BEGIN,
     .cost = cost_elements,
     .shape = round_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int advance_shape(struct infer *infer)
@@ -82,6 +87,7 @@ const struct op_def op_ClockAdvance = {
     .round = ROUND_OTHER,
     .cost = cost_elements,
     .shape = advance_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ClockLeave = {
@@ -91,4 +97,5 @@ const struct op_def op_ClockLeave = {
     .flags = CLOCK_FLAGS,
     .round = ROUND_OTHER,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };

@@ -161,6 +161,7 @@ const struct op_def op_ConcatOffset = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = offset_shape,
+    .no_gradient = "its result depends on shapes only",
 };
 
 /* ---- Split ---- */

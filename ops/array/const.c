@@ -25,6 +25,7 @@ const struct op_def op_Const = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_nothing,
     .shape = const_shape,
+    .no_gradient = "it has no inputs",
 };
 
 static int placeholder_shape(struct infer *infer)
@@ -42,6 +43,7 @@ const struct op_def op_Placeholder = {
     .flags = OP_SOURCE | OP_FED | OP_NO_GRADIENT,
     .cost = cost_nothing,
     .shape = placeholder_shape,
+    .no_gradient = "it has no inputs",
 };
 
 static int default_shape(struct infer *infer)

@@ -52,6 +52,7 @@ const struct op_def op_ZerosLike = {
     .rows = ROWS_ALIKE,
     .cost = cost_made,
     .shape = infer_unchanged,
+    .no_gradient = "its result depends on shapes only",
 };
 
 const struct op_def op_OnesLike = {
@@ -64,4 +65,5 @@ const struct op_def op_OnesLike = {
     .rows = ROWS_ALIKE,
     .cost = cost_made,
     .shape = infer_unchanged,
+    .no_gradient = "its result depends on shapes only",
 };

@@ -36,6 +36,7 @@ const struct op_def op_StopGradient = {
     .rows = ROWS_ALIKE,
     .cost = cost_view,
     .shape = infer_unchanged,
+    .no_gradient = "that is what it is for",
 };
 
 /* The gradient is checked as well, with the same message. */

@@ -41,4 +41,5 @@ const struct op_def op_OneHot = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = onehot_shape,
+    .no_gradient = "its indices are whole numbers",
 };

@@ -77,4 +77,5 @@ const struct op_def op_Range = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_made,
     .shape = range_shape,
+    .no_gradient = "its arguments say what to count",
 };

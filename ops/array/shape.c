@@ -5,6 +5,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "its result depends on shapes only"
+
 static int shape_of_shape(struct infer *infer)
 {
     const struct shape *in = infer_shape(infer, 0);
@@ -41,6 +43,7 @@ const struct op_def op_Shape = {
     .value = shape_value,
     .cost = cost_view,
     .shape = shape_of_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Size = {
@@ -53,6 +56,7 @@ const struct op_def op_Size = {
     .value = size_value,
     .cost = cost_view,
     .shape = infer_output_scalar,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Rank = {
@@ -65,4 +69,5 @@ const struct op_def op_Rank = {
     .value = rank_value,
     .cost = cost_view,
     .shape = infer_output_scalar,
+    .no_gradient = NO_GRADIENT,
 };

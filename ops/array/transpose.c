@@ -86,6 +86,7 @@ const struct op_def op_InvertPermutation = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = invert_shape,
+    .no_gradient = "its result is made of numbers of elements",
 };
 
 /* ---- Reverse ---- */

@@ -22,6 +22,7 @@ const struct op_def op_Where = {
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .cost = cost_elements,
     .shape = where_shape,
+    .no_gradient = "its result is made of numbers of elements",
 };
 
 static int unique_shape(struct infer *infer)
@@ -42,4 +43,5 @@ const struct op_def op_Unique = {
     .rows = ROWS_DISTINCT,
     .cost = cost_elements,
     .shape = unique_shape,
+    .no_gradient = "which elements are equal changes in steps",
 };

@@ -6,6 +6,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "a loop has a loop for its gradient, a branch a branch"
+
 static int switch_shape(struct infer *infer)
 {
     infer->out[0] = infer->out[1] = *infer_shape(infer, 0);
@@ -22,6 +24,7 @@ const struct op_def op_Switch = {
     .flags = OP_CONTROL_FLOW,
     .cost = cost_view,
     .shape = switch_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 /* What is common to the inputs that are known so far; a back edge is not, at first. */
@@ -48,6 +51,7 @@ const struct op_def op_Merge = {
     .flags = OP_CONTROL_FLOW,
     .cost = cost_view,
     .shape = merge_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Enter = {
@@ -62,6 +66,7 @@ const struct op_def op_Enter = {
     .flags = OP_CONTROL_FLOW,
     .cost = cost_view,
     .shape = infer_unchanged,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Exit = {
@@ -73,6 +78,7 @@ const struct op_def op_Exit = {
     .flags = OP_CONTROL_FLOW,
     .cost = cost_view,
     .shape = infer_unchanged,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_NextIteration = {
@@ -84,6 +90,7 @@ const struct op_def op_NextIteration = {
     .flags = OP_CONTROL_FLOW,
     .cost = cost_view,
     .shape = infer_unchanged,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int loop_cond_shape(struct infer *infer)
@@ -100,4 +107,5 @@ const struct op_def op_LoopCond = {
     .flags = OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .cost = cost_view,
     .shape = loop_cond_shape,
+    .no_gradient = NO_GRADIENT,
 };

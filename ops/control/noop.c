@@ -10,6 +10,7 @@ const struct op_def op_NoOp = {
     .doc = "Computes nothing; runs after its control inputs, so it groups them.",
     .flags = OP_NO_GRADIENT,
     .cost = cost_nothing,
+    .no_gradient = "it has no inputs",
 };
 
 const struct op_def op_ControlTrigger = {
@@ -17,4 +18,5 @@ const struct op_def op_ControlTrigger = {
     .doc = "Computes nothing; runs after its control inputs, even if they are dead.",
     .flags = OP_NO_GRADIENT | OP_STATEFUL,
     .cost = cost_nothing,
+    .no_gradient = "it has no inputs",
 };

@@ -16,6 +16,7 @@ const struct op_def op_Send = {
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .keeps = 1 << 0,
     .cost = cost_view,
+    .no_gradient = "a graph is cut after its gradients are there",
 };
 
 static int recv_shape(struct infer *infer)
@@ -34,4 +35,5 @@ const struct op_def op_Recv = {
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
     .cost = cost_view,
     .shape = recv_shape,
+    .no_gradient = "a graph is cut after its gradients are there",
 };

@@ -13,6 +13,7 @@ const struct op_def op_Stack = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_view,
     .shape = infer_output_scalar,
+    .no_gradient = "it has no inputs",
 };
 
 static int push_shape(struct infer *infer)
@@ -31,6 +32,7 @@ const struct op_def op_StackPush = {
     .keeps = 1 << 1,
     .cost = cost_view,
     .shape = push_shape,
+    .no_gradient = "stacks are what gradients of loops are made with",
 };
 
 static int pop_shape(struct infer *infer)
@@ -49,4 +51,5 @@ const struct op_def op_StackPop = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .cost = cost_view,
     .shape = pop_shape,
+    .no_gradient = "stacks are what gradients of loops are made with",
 };

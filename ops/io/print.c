@@ -42,4 +42,5 @@ const struct op_def op_Assert = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = assert_shape,
+    .no_gradient = "it has no result",
 };

@@ -23,6 +23,7 @@ const struct op_def op_Save = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = save_shape,
+    .no_gradient = "it has no result",
 };
 
 static int restore_shape(struct infer *infer)
@@ -42,4 +43,5 @@ const struct op_def op_Restore = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .cost = cost_elements,
     .shape = restore_shape,
+    .no_gradient = "its result comes from a file",
 };

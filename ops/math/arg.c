@@ -40,6 +40,7 @@ const struct op_def op_ArgMax = {
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error.",
     .cost = cost_elements,
+    .no_gradient = "its result changes in steps",
 };
 
 const struct op_def op_ArgMin = {
@@ -50,4 +51,5 @@ const struct op_def op_ArgMin = {
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error.",
     .cost = cost_elements,
+    .no_gradient = "its result changes in steps",
 };

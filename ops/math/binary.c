@@ -200,6 +200,7 @@ const struct op_def op_FloorDiv = {
     .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
     .value = div_value,
     .cost = cost_elements,
+    .no_gradient = "its result changes in steps",
 };
 
 const struct op_def op_Mod = {
@@ -209,6 +210,7 @@ const struct op_def op_Mod = {
     .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = "it jumps wherever x / y is a whole number",
 };
 
 /* Not commutative: of 0 and -0 the second is taken. */

@@ -20,4 +20,5 @@ const struct op_def op_BroadcastGradientArgs = {
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .doc = "The axes over which gradients are summed after two shapes were broadcast.",
     .detail = "s0 and s1 are shapes; r0 and r1 the axes of the result that are repeated for each.",
+    .no_gradient = "its result depends on shapes only",
 };

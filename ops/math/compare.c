@@ -5,6 +5,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "its result changes in steps"
+
 #define COMPARISON(types)                                                                          \
     .inputs = "x: T, y: T", .outputs = "z: bool", .attrs = "T: " types, .shape = infer_broadcast
 #define LOGIC .inputs = "x: bool, y: bool", .outputs = "z: bool", .shape = infer_broadcast
@@ -16,6 +18,7 @@ const struct op_def op_Less = {
     .doc = "Whether x < y, with broadcasting.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_LessEqual = {
@@ -25,6 +28,7 @@ const struct op_def op_LessEqual = {
     .doc = "Whether x <= y, with broadcasting.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Greater = {
@@ -34,6 +38,7 @@ const struct op_def op_Greater = {
     .doc = "Whether x > y, with broadcasting.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_GreaterEqual = {
@@ -43,6 +48,7 @@ const struct op_def op_GreaterEqual = {
     .doc = "Whether x >= y, with broadcasting.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Equal = {
@@ -53,6 +59,7 @@ const struct op_def op_Equal = {
     .detail = "A NaN equals nothing.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_NotEqual = {
@@ -63,6 +70,7 @@ const struct op_def op_NotEqual = {
     .detail = "A NaN differs from everything.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_LogicalAnd = {
@@ -73,6 +81,7 @@ const struct op_def op_LogicalAnd = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, true, 0, "and true"},
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_LogicalOr = {
@@ -83,6 +92,7 @@ const struct op_def op_LogicalOr = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, false, 0, "or false"},
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_LogicalNot = {
@@ -94,6 +104,7 @@ const struct op_def op_LogicalNot = {
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT | OP_INVOLUTION,
     .doc = "Whether x is false.",
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_IsNan = {
@@ -106,4 +117,5 @@ const struct op_def op_IsNan = {
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x is not a number.",
+    .no_gradient = NO_GRADIENT,
 };

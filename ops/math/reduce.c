@@ -136,6 +136,7 @@ const struct op_def op_All = {
     .detail = AXES " Of no elements: true.",
     .identity = NO_AXES(0),
     .cost = cost_elements,
+    .no_gradient = "its result changes in steps",
 };
 
 const struct op_def op_Any = {
@@ -146,4 +147,5 @@ const struct op_def op_Any = {
     .detail = AXES " Of no elements: false.",
     .identity = NO_AXES(0),
     .cost = cost_elements,
+    .no_gradient = "its result changes in steps",
 };

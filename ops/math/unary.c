@@ -5,6 +5,8 @@
 #include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
+#define NO_GRADIENT "its result changes in steps"
+
 #define UNARY(types)                                                                               \
     .inputs = "x: T", .outputs = "y: T", .attrs = "T: " types, .shape = infer_unchanged
 
@@ -125,6 +127,7 @@ const struct op_def op_Floor = {
     .doc = "The largest whole number that is not above x.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Ceil = {
@@ -134,6 +137,7 @@ const struct op_def op_Ceil = {
     .doc = "The smallest whole number that is not below x.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_Round = {
@@ -143,4 +147,5 @@ const struct op_def op_Round = {
     .doc = "The nearest whole number; halves go to the even one.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
 };

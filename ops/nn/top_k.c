@@ -92,4 +92,5 @@ const struct op_def op_InTopK = {
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = in_top_k_shape,
+    .no_gradient = "its result changes in steps",
 };

@@ -8,6 +8,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "what it draws depends on no value"
+
 #define RANDOM_DETAIL                                                                              \
     "A value depends on seed, seed2, the step's seed, number and replica, the loop's iteration "   \
     "and "                                                                                         \
@@ -43,6 +45,7 @@ const struct op_def op_RandomUniform = {
     .rows = ROWS_MADE,
     .cost = cost_functions,
     .shape = sliced,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_RandomStandardNormal = {
@@ -56,6 +59,7 @@ const struct op_def op_RandomStandardNormal = {
     .rows = ROWS_MADE,
     .cost = cost_functions,
     .shape = sliced,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_TruncatedNormal = {
@@ -69,6 +73,7 @@ const struct op_def op_TruncatedNormal = {
     .rows = ROWS_MADE,
     .cost = cost_functions,
     .shape = sliced,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int uniform_int_shape(struct infer *infer)
@@ -94,6 +99,7 @@ const struct op_def op_RandomUniformInt = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
     .cost = cost_functions,
     .shape = uniform_int_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_RandomShuffle = {
@@ -106,6 +112,7 @@ const struct op_def op_RandomShuffle = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
     .cost = cost_elements,
     .shape = infer_unchanged,
+    .no_gradient = "it draws the order",
 };
 
 static int multinomial_shape(struct infer *infer)
@@ -131,4 +138,5 @@ const struct op_def op_Multinomial = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
     .cost = cost_functions,
     .shape = multinomial_shape,
+    .no_gradient = "it draws whole numbers",
 };

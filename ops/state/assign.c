@@ -6,6 +6,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "it changes a variable"
+
 static int assign_shape(struct infer *infer)
 {
     if (!node_bool(infer->node, "validate_shape")) {
@@ -26,6 +28,7 @@ const struct op_def op_Assign = {
     .rows = ROWS_UPDATE,
     .cost = cost_elements,
     .shape = assign_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 static int update_shape(struct infer *infer)
@@ -43,6 +46,7 @@ const struct op_def op_AssignAdd = {
     .rows = ROWS_UPDATE,
     .cost = cost_elements,
     .shape = update_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_AssignSub = {
@@ -55,4 +59,5 @@ const struct op_def op_AssignSub = {
     .rows = ROWS_UPDATE,
     .cost = cost_elements,
     .shape = update_shape,
+    .no_gradient = NO_GRADIENT,
 };

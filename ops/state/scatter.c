@@ -5,6 +5,8 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "it changes a variable"
+
 static int scatter_shape(struct infer *infer)
 {
     const struct shape *ref = infer_shape(infer, 0), *indices = infer_shape(infer, 1);
@@ -44,6 +46,7 @@ const struct op_def op_ScatterAdd = {
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,
     .shape = scatter_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ScatterSub = {
@@ -57,6 +60,7 @@ const struct op_def op_ScatterSub = {
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,
     .shape = scatter_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ScatterUpdate = {
@@ -71,4 +75,5 @@ const struct op_def op_ScatterUpdate = {
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,
     .shape = scatter_shape,
+    .no_gradient = NO_GRADIENT,
 };

@@ -22,6 +22,7 @@ const struct op_def op_Variable = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_nothing,
     .shape = variable_shape,
+    .no_gradient = "it has no inputs",
 };
 
 const struct op_def op_IsVariableInitialized = {
@@ -34,6 +35,7 @@ const struct op_def op_IsVariableInitialized = {
     .rows = ROWS_ASK,
     .cost = cost_view,
     .shape = infer_output_scalar,
+    .no_gradient = "its answer changes in steps",
 };
 
 static int count_shape(struct infer *infer)
@@ -52,4 +54,5 @@ const struct op_def op_CountUpTo = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = count_shape,
+    .no_gradient = "it changes a variable",
 };

@@ -6,6 +6,8 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 
+#define NO_GRADIENT "it changes a variable"
+
 /* The references and the gradient have one shape; everything else is a scalar. */
 static int apply_shape(struct infer *infer)
 {
@@ -41,6 +43,7 @@ const struct op_def op_ApplyGradientDescent = {
     .descent = {.gradient = 2, .rate = 1, .is_plain = true},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyMomentum = {
@@ -56,6 +59,7 @@ const struct op_def op_ApplyMomentum = {
     .descent = {.gradient = 3, .rate = 2},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyAdagrad = {
@@ -70,6 +74,7 @@ const struct op_def op_ApplyAdagrad = {
     .descent = {.gradient = 3, .rate = 2},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyAdadelta = {
@@ -87,6 +92,7 @@ const struct op_def op_ApplyAdadelta = {
     .descent = {.gradient = 6, .rate = 3},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyRMSProp = {
@@ -103,6 +109,7 @@ const struct op_def op_ApplyRMSProp = {
     .descent = {.gradient = 7, .rate = 3},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyAdam = {
@@ -120,6 +127,7 @@ const struct op_def op_ApplyAdam = {
     .descent = {.gradient = 9, .rate = 5},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };
 
 const struct op_def op_ApplyFtrl = {
@@ -138,4 +146,5 @@ const struct op_def op_ApplyFtrl = {
     .descent = {.gradient = 3, .rate = 4},
     .cost = cost_elements,
     .shape = apply_shape,
+    .no_gradient = NO_GRADIENT,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/infer.h"
 #include "ops/ops.h"
 #include "tests/ops/check.h"
 #include "tests/ops/coverage.h"
@@ -181,6 +182,45 @@ static int check_shapes(const struct checker *checker, const struct node *node,
                      "does not declare (OP_SHAPED_BY_DATA)");
 }
 
+/* Elements of 0 and more that the op says it knows of its result are those of the result. */
+static int check_value(const struct node *node, const struct graph *graph, const struct tensor *got,
+                       struct error *err)
+{
+    struct shape known;
+    if (!node->op->def->value || !graph_constant_shape(graph, (struct edge){node->id, 0}, &known))
+        return 0;
+    bool agrees = known.rank == tensor_count(got);
+    for (int i = 0; agrees && i < known.rank; i++)
+        agrees = known.dims[i] < 0 || known.dims[i] == tensor_get_int64(got, i);
+    return agrees ? 0 : error_set(err, ERR_DATA, "is said to be %s in advance", shape_text(&known));
+}
+
+/* Element by element as input 0. */
+static int check_view(const struct test_case *test, const struct node *node,
+                      const struct tensor *got, struct error *err)
+{
+    const struct tensor *in = test->in.n ? &test->in.items[0].tensor : NULL;
+    if (!node_has(node, OP_VIEW))
+        return 0;
+    struct tensor seen = *in;
+    if (!node_has(node, OP_PASSES))
+        seen.shape = got->shape;
+    return tensor_count(in) == tensor_count(got) && tensor_equal(&seen, got)
+               ? 0
+               : error_set(err, ERR_DATA, "is no view of input 0, as it declares");
+}
+
+static int check_declared(const struct checker *checker, const struct test_case *test,
+                          const struct run_op *run, enum check_mode mode, const struct tensor *got,
+                          struct error *err)
+{
+    if (check_shapes(checker, run->node, mode, err) || !run->node->n_outputs)
+        return err->code;
+    return check_value(run->node, run->graph, got, err) || check_view(test, run->node, got, err)
+               ? err->code
+               : 0;
+}
+
 static int build_and_run(const struct checker *checker, const struct test_case *test,
                          struct run_op *run, enum check_mode mode, struct error *err)
 {
@@ -192,7 +232,7 @@ static int build_and_run(const struct checker *checker, const struct test_case *
         return err->code;
     int result = test->error ? 0 : compare(test, run->node, got, err);
     if (!result && !test->error)
-        result = check_shapes(checker, run->node, mode, err);
+        result = check_declared(checker, test, run, mode, got, err);
     for (int k = 0; k < run->node->n_outputs; k++)
         tensor_release(&got[k]);
     return result;

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "graph/infer.h"
 #include "ops/ops.h"
+#include "tests/lib/kernel_types.h"
 #include "tests/ops/case.h"
 
 struct op_coverage {
@@ -67,42 +68,6 @@ void coverage_note_name(struct coverage *coverage, const char *ops, enum coverag
             count(&coverage->ops[i], kind);
 }
 
-/* The types that a kernel row allows for an attribute: "T=float32|float64 Tidx=int32". */
-static dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
-{
-    dtype_set set = 0;
-    size_t n = strlen(attr->name);
-    const char *p = row->types;
-    while (p && (strncmp(p, attr->name, n) || p[n] != '='))
-        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
-    if (!p)
-        return attr->types;
-    for (p += n + 1; *p && *p != ' ';) {
-        char name[32];
-        enum dtype type;
-        size_t length = strcspn(p, "| ");
-        snprintf(name, sizeof name, "%.*s", (int)length, p);
-        if (dtype_parse(name, &type))
-            set |= DTYPE_BIT(type);
-        p += length + (p[length] == '|');
-    }
-    return set & attr->types;
-}
-
-/* Types that some kernel of the device computes. A row that only names no types is taken at its
- * word for what cases are usually written for. */
-static dtype_set kernel_types(const struct op *op, const struct op_attr *attr, const char *device)
-{
-    const struct kernel_table *table = ops_kernels();
-    const dtype_set usual = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT32) |
-                            DTYPE_BIT(INT64) | DTYPE_BIT(BOOL);
-    dtype_set set = 0;
-    for (size_t i = 0; i < table->n; i++)
-        if (!strcmp(table->rows[i].op, op->def->name) && !strcmp(table->rows[i].device, device))
-            set |= row_types(&table->rows[i], attr);
-    return set & usual;
-}
-
 /* Ops of one input and no attributes but types take whatever they are given. */
 static bool can_fail(const struct op *op)
 {
@@ -134,7 +99,7 @@ void coverage_missing(const struct coverage *coverage, size_t index, const char 
     const struct op *op = registry_at(ops_registry(), index);
     const struct op_coverage *seen = &coverage->ops[index];
     const struct op_attr *attr = first_type(op);
-    dtype_set types = attr ? kernel_types(op, attr, device) : 0;
+    dtype_set types = attr ? kernel_types(ops_kernels(), op, attr, device) : 0;
     if (!op->def->doc || !*op->def->doc)
         str_append(missing, " doc");
     if (!seen->values)

@@ -91,8 +91,9 @@ static int call_gradient(struct walk *w, struct grad *g)
         return 0;
     }
     if (!def->gradient)
-        return error_set(e->err, ERR_DATA, "%s: op %s has no gradient", node_text(g->node),
-                         def->name);
+        return error_set(e->err, ERR_DATA, "%s: op %s has no gradient%s%s", node_text(g->node),
+                         def->name, def->no_gradient ? ": " : "",
+                         def->no_gradient ? def->no_gradient : "");
     if (def->gradient(g))
         return error_prefix(e->err, "%s: gradient of %s: ", node_text(g->node), def->name);
     return 0;

@@ -2,8 +2,10 @@
  *
  * What ops declare of themselves is what their kernels do.
  */
+#include "graph/infer.h"
 #include "lib/session.h"
 #include "lib/unit.h"
+#include "pass/pass.h"
 
 static bool may_wait(const char *op)
 {
@@ -69,12 +71,97 @@ static void test_arguments_of_inputs(void **state)
     fixture_close(&f);
 }
 
+/* ---- an op that nobody has heard of ---- */
+
+static bool twice_value(const struct infer *infer, struct shape *value)
+{
+    if (!infer_value_shape(infer, 0, value))
+        return false;
+    for (int i = 0; i < value->rank; i++)
+        value->dims[i] = value->dims[i] < 0 ? -1 : 2 * value->dims[i];
+    return true;
+}
+
+static const struct op_def twice = {.name = "Twice",
+                                    .inputs = "x: T",
+                                    .outputs = "y: T",
+                                    .attrs = "T: any",
+                                    .shape = infer_unchanged,
+                                    .value = twice_value};
+static const struct op_def mirror = {.name = "Mirror",
+                                     .inputs = "x: T",
+                                     .outputs = "y: T",
+                                     .attrs = "T: any",
+                                     .flags = OP_INVOLUTION,
+                                     .shape = infer_unchanged};
+static const struct op_def lazy = {.name = "Lazy",
+                                   .inputs = "x: T, by: T",
+                                   .outputs = "y: T",
+                                   .attrs = "T: any",
+                                   .identity = {SAME_OPERAND, 7, 0, "is lazy"},
+                                   .shape = infer_unchanged};
+
+static struct graph *parse_with_new_ops(struct registry *registry, const char *text)
+{
+    struct error err = ERROR_INIT;
+    struct graph *graph;
+    const struct op_def *ops[16] = {&twice, &mirror, &lazy};
+    static const char *const known[] = {"Const", "Fill", "Placeholder", "Shape"};
+    for (int i = 0; i < 4; i++)
+        ops[3 + i] = registry_find(ops_registry(), known[i])->def;
+    if (registry_add(registry, ops, 7, &err) ||
+        graph_parse_text(text, strlen(text), "test", registry, &graph, &err))
+        fail_msg("%s", err.text);
+    return graph;
+}
+
+static void test_shapes_follow_what_a_new_op_says_of_its_value(void **state)
+{
+    (void)state;
+    struct registry *registry = registry_new();
+    struct graph *graph =
+        parse_with_new_ops(registry, "x = Placeholder() {dtype=float32, shape=[?,4]}\n"
+                                     "s = Shape(x)\nd = Twice(s)\n"
+                                     "one = Const() {dtype=float32, value=1}\n"
+                                     "big = Const() {dtype=int32, value=[2000000000]}\n"
+                                     "wraps = Twice(big)\n"
+                                     "f = Fill(d, one)\ng = Fill(wraps, one)\n");
+    assert_string_equal(shape_text(&graph_find(graph, "f")->outputs[0].shape), "[?,8]");
+    assert_string_equal(shape_text(&graph_find(graph, "g")->outputs[0].shape), "[?]");
+    graph_free(graph);
+    registry_free(registry);
+}
+
+static void test_simplification_follows_what_a_new_op_says(void **state)
+{
+    (void)state;
+    struct registry *registry = registry_new();
+    struct error err = ERROR_INIT;
+    struct graph *graph =
+        parse_with_new_ops(registry, "x = Placeholder() {dtype=float32, shape=[4]}\n"
+                                     "seven = Const() {dtype=float32, value=7}\n"
+                                     "a = Mirror(x)\nb = Mirror(a)\nc = Lazy(b, seven)\n"
+                                     "d = Lazy(seven, x)\nend = Mirror(c)\nentry run = end, d\n");
+    const struct pass *arith = pass_find("arith");
+    struct pass_options options = {.n_keep = 0};
+    struct optimized result;
+    assert_int_equal(pass_optimize(graph, &arith, 1, &options, &result, &err), 0);
+    const struct node *end = graph_find(result.graph, "end");
+    assert_string_equal(graph_node(result.graph, end->inputs[0].node)->name, "x");
+    assert_non_null(graph_find(result.graph, "d"));
+    optimized_release(&result);
+    graph_free(graph);
+    registry_free(registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ops_of_waiting_kernels_say_so),
         cmocka_unit_test(test_who_keeps_an_input_declares_it),
         cmocka_unit_test(test_arguments_of_inputs),
+        cmocka_unit_test(test_shapes_follow_what_a_new_op_says_of_its_value),
+        cmocka_unit_test(test_simplification_follows_what_a_new_op_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,8 @@ static void test_inverses_and_identities(void **state)
     (void)state;
     check_arith(X "a = Neg(x)\n", "Neg(a)", true);
     check_arith(X "a = Abs(x)\n", "Neg(a)", false);
+    check_arith(X "a = Abs(x)\n", "Abs(a)", true);
+    check_arith(X "a = Exp(x)\n", "Exp(a)", false);
     check_arith(X, "Identity(x)", true);
     check_arith(X, "StopGradient(x)", false); /* gradients may still be added */
     check_arith(X, "Cast(x) {DstT=float32}", true);

@@ -316,6 +316,34 @@ static void test_never_worse_than_the_trivial(void **state)
     test_free((void *)kernels.rows);
 }
 
+static double bytes_of(const struct placed *p, const char *name)
+{
+    return cost_of(&(struct cost_query){graph_find(p->graph, name), p->graph, 8}).bytes;
+}
+
+/* Rows are taken out of a table, or changed in it, without a look at the others; what has the shape
+ * of something is still written; what shares memory moves nothing. */
+static void test_costs_are_of_what_is_touched(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_graph(&p, TWO, "",
+               "t = Variable() {dtype=float32, shape=[1000000,4]}\n"
+               "i = Placeholder() {dtype=int32, shape=[10]}\n"
+               "rows = Gather(t, i)\n"
+               "add = ScatterAdd(t, i, rows)\n"
+               "zeros = ZerosLike(rows)\n"
+               "same = Reshape(rows, shape)\n"
+               "shape = Const() {dtype=int32, value=[40]}\n");
+    assert_true(bytes_of(&p, "rows") == 2 * 4.0 * 40);
+    assert_true(bytes_of(&p, "add") == 3 * 4.0 * 40 + 4.0 * 10);
+    assert_true(bytes_of(&p, "zeros") == 4.0 * 40);
+    assert_true(bytes_of(&p, "same") == 0);
+    assert_true(cost_is_view(&(struct cost_query){graph_find(p.graph, "same"), p.graph, 8}));
+    assert_true(cost_of(&(struct cost_query){graph_find(p.graph, "t"), p.graph, 8}).is_free);
+    finish(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_a_table_too_large),
         cmocka_unit_test(test_order_of_nodes_is_of_no_account),
         cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_costs_are_of_what_is_touched),
         cmocka_unit_test(test_wrong_costs),
         cmocka_unit_test(test_never_worse_than_the_trivial),
     };

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: which of an op's declared types a device computes in.
+ */
+#ifndef TF_TESTS_LIB_KERNEL_TYPES_H
+#define TF_TESTS_LIB_KERNEL_TYPES_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/device/kernel.h"
+
+/* Types that the toolkit computes in. Others are stored, moved, converted and exchanged. */
+#define COMPUTED_TYPES                                                                             \
+    (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) |               \
+     DTYPE_BIT(BOOL))
+
+/* The types that a kernel row allows for an attribute: "T=float32|float64 Tidx=int32". */
+static inline dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
+{
+    dtype_set set = 0;
+    size_t n = strlen(attr->name);
+    const char *p = row->types;
+    while (p && (strncmp(p, attr->name, n) || p[n] != '='))
+        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+    if (!p)
+        return attr->types;
+    for (p += n + 1; *p && *p != ' ';) {
+        char name[32];
+        enum dtype type;
+        size_t length = strcspn(p, "| ");
+        snprintf(name, sizeof name, "%.*s", (int)length, p);
+        if (dtype_parse(name, &type))
+            set |= DTYPE_BIT(type);
+        p += length + (p[length] == '|');
+    }
+    return set & attr->types;
+}
+
+/* Of the types that are computed in, those that some kernel of the device takes. */
+static inline dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
+                                     const struct op_attr *attr, const char *device)
+{
+    dtype_set set = 0;
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].op, op->def->name) && !strcmp(table->rows[i].device, device))
+            set |= row_types(&table->rows[i], attr);
+    return set & COMPUTED_TYPES;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * That no step of adding an op (ops/oplist.def) was forgotten, op by op: documentation, shapes,
+ * cost, a gradient or why there is none, kernels for the types that it declares, a case.
+ */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/unit.h"
+
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "lib/kernel_types.h"
+#include "ops/ops.h"
+
+#define CASES "tests/data/golden/*.txt"
+
+/* ---- which ops have cases ---- */
+
+struct cases {
+    struct map ops;
+    VEC(char *) texts; /* what the keys are in */
+};
+
+/* "op A B": cases about these. "x = A(y)": a graph with such a node. */
+static void read_line(struct cases *cases, char *line)
+{
+    char *rest, *equals = strstr(line, " = ");
+    if (!strncmp(line, "op ", 3)) {
+        for (char *word = strtok_r(line + 3, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            map_put(&cases->ops, word, 1);
+    } else if (equals && equals[3 + strcspn(equals + 3, " (")] == '(') {
+        equals[3 + strcspn(equals + 3, "(")] = '\0';
+        map_put(&cases->ops, equals + 3, 1);
+    }
+}
+
+static void read_file(struct cases *cases, const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text, *rest;
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    size_t n = (size_t)ftell(file);
+    rewind(file);
+    text = calloc(n + 1, 1);
+    assert_int_equal(fread(text, 1, n, file), n);
+    fclose(file);
+    vec_push(&cases->texts, text);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        read_line(cases, line);
+}
+
+static void read_cases(struct cases *cases)
+{
+    glob_t files;
+    memset(cases, 0, sizeof *cases);
+    assert_int_equal(glob(CASES, 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        read_file(cases, files.gl_pathv[i]);
+    globfree(&files);
+}
+
+static void release_cases(struct cases *cases)
+{
+    map_release(&cases->ops);
+    for (size_t i = 0; i < cases->texts.n; i++)
+        free(cases->texts.items[i]);
+    vec_release(&cases->texts);
+}
+
+/* ---- what is missing ---- */
+
+static bool is_sentence(const char *text)
+{
+    return text && *text && text[strlen(text) - 1] == '.';
+}
+
+static void find_missing_kernels(const struct op *op, struct str *missing)
+{
+    if (!kernel_exists(ops_kernels(), op->def->name, "CPU"))
+        str_append(missing, " kernel");
+    for (int i = 0; i < op->n_attrs; i++) {
+        const struct op_attr *attr = &op->attrs[i];
+        dtype_set lacks = attr->kind == ATTR_TYPE ? attr->types & COMPUTED_TYPES : 0;
+        lacks &= ~kernel_types(ops_kernels(), op, attr, "CPU");
+        for (int type = 1; type < 32; type++)
+            if (lacks & DTYPE_BIT(type))
+                str_printf(missing, " kernel:%s=%s", attr->name, dtype_name((enum dtype)type));
+    }
+}
+
+static void find_missing(const struct op *op, const struct cases *cases, struct str *missing)
+{
+    const struct op_def *def = op->def;
+    int64_t ignored;
+    if (!is_sentence(def->doc))
+        str_append(missing, " doc");
+    if (op->n_outputs && !def->shape)
+        str_append(missing, " shape");
+    if (!def->cost)
+        str_append(missing, " cost");
+    if (!def->gradient && !def->no_gradient)
+        str_append(missing, " gradient");
+    if (!map_get(&cases->ops, def->name, &ignored) && !(def->flags & OP_CONTROL_FLOW))
+        str_append(missing, " case");
+    find_missing_kernels(op, missing);
+}
+
+static void test_nothing_is_missing(void **state)
+{
+    (void)state;
+    struct str all = STR_INIT;
+    struct cases cases;
+    read_cases(&cases);
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        const struct op *op = registry_at(ops_registry(), i);
+        struct str missing = STR_INIT;
+        find_missing(op, &cases, &missing);
+        if (missing.n)
+            str_printf(&all, "\n%s:%s", op->def->name, str_text(&missing));
+        str_release(&missing);
+    }
+    if (all.n)
+        fail_msg("not complete:%s", str_text(&all));
+    release_cases(&cases);
+}
+
+static void test_what_is_missing_is_named(void **state)
+{
+    (void)state;
+    static const struct op_def bare = {
+        .name = "Bare", .inputs = "x: T", .outputs = "y: T", .attrs = "T: any"};
+    const struct op_def *ops[] = {&bare};
+    struct registry *registry = registry_new();
+    struct str missing = STR_INIT;
+    struct cases none = {.texts.n = 0};
+    struct error err = ERROR_INIT;
+    assert_int_equal(registry_add(registry, ops, 1, &err), 0);
+    find_missing(registry_find(registry, "Bare"), &none, &missing);
+    assert_string_equal(str_text(&missing),
+                        " doc shape cost gradient case kernel kernel:T=float32 kernel:T=float64 "
+                        "kernel:T=int32 kernel:T=int64 kernel:T=bool");
+    str_release(&missing);
+    registry_free(registry);
+}
+
+/* A gradient and a reason why there is none exclude each other; so do other words. */
+static void test_declarations_do_not_contradict_themselves(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        const struct op *op = registry_at(ops_registry(), i);
+        const struct op_def *def = op->def;
+        bool has = def->gradient != NULL;
+        if (has && (def->no_gradient || def->flags & OP_NO_GRADIENT))
+            fail_msg("%s has a gradient and says that it has none", def->name);
+        if (def->identity.when && !def->identity.says)
+            fail_msg("%s does not say when it is its input", def->name);
+        if (def->flags & OP_PASSES && !(def->flags & OP_VIEW))
+            fail_msg("%s passes its input on, but is no view", def->name);
+        if (def->descent.gradient &&
+            (def->descent.gradient >= op->n_inputs || def->descent.rate >= op->n_inputs))
+            fail_msg("%s has no such input as its descent names", def->name);
+        if (def->by_reciprocal && !registry_find(ops_registry(), def->by_reciprocal))
+            fail_msg("%s: there is no op %s", def->name, def->by_reciprocal);
+        if (op->n_inputs < 32 && def->keeps >> op->n_inputs)
+            fail_msg("%s keeps an argument that it does not have", def->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_missing),
+        cmocka_unit_test(test_what_is_missing_is_named),
+        cmocka_unit_test(test_declarations_do_not_contradict_themselves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

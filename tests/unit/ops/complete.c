@@ -147,6 +147,27 @@ static void test_what_is_missing_is_named(void **state)
     registry_free(registry);
 }
 
+/* How many inputs an op must have for what it says of them. */
+static int inputs_named(const struct op_def *def)
+{
+    static const int of_rows[] = {
+        [ROWS_ALIKE] = 1, [ROWS_LOOKUP] = 2, [ROWS_SUM] = 3,     [ROWS_DISTINCT] = 1,
+        [ROWS_MADE] = 1,  [ROWS_UPDATE] = 1, [ROWS_SCATTER] = 3, [ROWS_ASK] = 1};
+    static const int of_same[] = {[SAME_ALWAYS] = 1,  [SAME_TYPE] = 1,     [SAME_ALONE] = 1,
+                                  [SAME_OPERAND] = 2, [SAME_ARGUMENT] = 2, [SAME_EMPTY] = 2};
+    const int wanted[] = {of_rows[def->rows],
+                          of_same[def->identity.when],
+                          def->descent.gradient ? def->descent.gradient + 1 : 0,
+                          def->descent.rate ? def->descent.rate + 1 : 0,
+                          def->by_reciprocal || def->flags & (OP_COMMUTATIVE | OP_PERMUTES) ? 2 : 0,
+                          def->flags & (OP_VIEW | OP_CHECKS | OP_SHAPE_ONLY) ? 1 : 0,
+                          def->flags & OP_OVERWRITES ? 2 : 0};
+    int most = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        most = wanted[i] > most ? wanted[i] : most;
+    return most;
+}
+
 /* A gradient and a reason why there is none exclude each other; so do other words. */
 static void test_declarations_do_not_contradict_themselves(void **state)
 {
@@ -161,9 +182,12 @@ static void test_declarations_do_not_contradict_themselves(void **state)
             fail_msg("%s does not say when it is its input", def->name);
         if (def->flags & OP_PASSES && !(def->flags & OP_VIEW))
             fail_msg("%s passes its input on, but is no view", def->name);
-        if (def->descent.gradient &&
-            (def->descent.gradient >= op->n_inputs || def->descent.rate >= op->n_inputs))
-            fail_msg("%s has no such input as its descent names", def->name);
+        if (inputs_named(def) > op->n_inputs)
+            fail_msg("%s speaks of %d inputs, but has %d", def->name, inputs_named(def),
+                     op->n_inputs);
+        if (def->flags & OP_RANDOM &&
+            (op_find_attr(op, "seed") < 0 || op_find_attr(op, "seed2") < 0))
+            fail_msg("%s is random, but has no seeds", def->name);
         if (def->by_reciprocal && !registry_find(ops_registry(), def->by_reciprocal))
             fail_msg("%s: there is no op %s", def->name, def->by_reciprocal);
         if (op->n_inputs < 32 && def->keeps >> op->n_inputs)

@@ -104,7 +104,7 @@ static const struct op_def lazy = {.name = "Lazy",
 static struct graph *parse_with_new_ops(struct registry *registry, const char *text)
 {
     struct error err = ERROR_INIT;
-    struct graph *graph;
+    struct graph *graph = NULL;
     const struct op_def *ops[16] = {&twice, &mirror, &lazy};
     static const char *const known[] = {"Const", "Fill", "Placeholder", "Shape"};
     for (int i = 0; i < 4; i++)

@@ -95,19 +95,19 @@ struct op_identity {
 /* What a worker's part in a round of several workers' updates is. */
 enum op_round {
     ROUND_NONE,
-    ROUND_OTHER,  /* has to do with workers */
-    ROUND_REDUCE, /* all workers' values become one, at once */
-    ROUND_BEGIN,  /* waits for who makes up a round */
-    ROUND_PUSH,   /* stages values; its output is a token */
-    ROUND_COMMIT, /* its inputs from 1 on are tokens of what was staged */
-    ROUND_TAKE,   /* what was staged becomes one value each */
+    ROUND_OTHER,  /* has to do with workers: one joins, leaves, a round ends */
+    ROUND_REDUCE, /* reduces the values of all workers, which all of them get */
+    ROUND_BEGIN,  /* waits for the members of a round */
+    ROUND_PUSH,   /* stages values of a worker; its output is a token */
+    ROUND_COMMIT, /* pushes a worker's step: inputs from 1 on are tokens of what was staged */
+    ROUND_TAKE,   /* reduces what the members of a round staged */
 };
 
-/* Of an op that steps the variable of input 0 down a gradient: which inputs are what. 0: none. Its
- * slots are the other references. */
+/* Of an op that steps the variable of input 0 down a gradient; its slots are the other references.
+ */
 struct op_descent {
-    int gradient, rate;
-    bool is_plain; /* var -= rate * gradient */
+    int gradient, rate; /* which inputs they are; 0: the op is no such */
+    bool is_plain;      /* var -= rate * gradient */
 };
 
 struct op_def {

@@ -84,8 +84,9 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     switch (identity->when) {
     case SAME_NEVER:
         return -1;
-    case SAME_ALWAYS: /* one behind a Switch is dead where its branch is not taken; the Switch never
-                       */
+    case SAME_ALWAYS:
+        /* Behind a Switch it is dead where the branch is not taken, which the Switch itself is
+         * not: who waits for it waits for the branch. */
         return node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) ? -1 : 0;
     case SAME_TYPE:
         return output(r, view->inputs[0])->type == type ? 0 : -1;

@@ -32,7 +32,7 @@ static bool takes_float32(const struct op *op)
 static void check(const struct op *op, int whole)
 {
     struct placement placement = {.cluster = NULL};
-    struct graph *graph, *sliced = NULL;
+    struct graph *graph = NULL, *sliced = NULL;
     struct error err = ERROR_INIT;
     char text[500];
     int n = snprintf(text, sizeof text,

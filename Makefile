@@ -40,16 +40,17 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
 # The library of graphs, ops and executors, and the one of jobs: links, shards, checkpoints. Filters
 # need the first only: a library of the second takes longer to load than they take to run. Kernels
-# go to a module per device, loaded when it is asked for.
+# go to a module per device, loaded when it is asked for. All of these are our own: they change from
+# one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
 LIB_SRC := $(filter-out %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
 JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
-GRAPH_LIB := $(BUILD)/lib/libtf-tools.so
-JOBS_LIB := $(BUILD)/lib/libtf-jobs.so
+GRAPH_LIB := $(BUILD)/lib/tf-tools/libtf-graph.so
+JOBS_LIB := $(BUILD)/lib/tf-tools/libtf-jobs.so
 LIB := $(GRAPH_LIB) $(JOBS_LIB)
 # Each program is linked with those of the two that it uses.
-LINK_LIBS := -L$(BUILD)/lib -Wl$(comma)--as-needed -ltf-jobs -ltf-tools
+LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed -ltf-jobs -ltf-graph
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
 CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
@@ -120,7 +121,7 @@ $(GRAPH_LIB): $(LIB_OBJ)
 	$(shared) $(LIB_LIBS)
 $(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
 	@mkdir -p $(@D)
-	$(shared) -L$(BUILD)/lib -ltf-tools $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
+	$(shared) -L$(BUILD)/lib/tf-tools -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
 # $(call program,extra libraries): compiles and links a single source against the library
 program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
@@ -130,7 +131,7 @@ $(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-%,$(wi
 	rm -f $@
 	$(AR) rcs $@ $^
 $(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib')
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
 $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
@@ -139,13 +140,13 @@ $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	install -m 644 $< $@
 $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib'
+	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib')
+	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 $(PROXY): tests/lib/proxy.c $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 $(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o $(BUILD)/obj/cpu-base/ops/math/parallel_cpu.o $(TEAM)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $^ -o $@
@@ -155,27 +156,27 @@ $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 # A module for a type of device, found by TF_DEVICE_PATH.
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib'
+	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
-	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib')
+	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	@mkdir -p $$(@D)
 	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $(if $(filter thread,$(SANITIZE)),-DPARALLEL_TEAM) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN/..'
+	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
 $(TLS_MODULE): $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN/..'
+	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN'
 $(BUILD)/obj/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib -ltf-jobs -ltf-tools -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN/..'
+	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib/tf-tools -ltf-jobs -ltf-graph -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)

@@ -24,7 +24,7 @@ struct tls {
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static const struct tls_module *module;
 
-/* The module lies in tf-tools/ beside this library. */
+/* The module lies beside this library. */
 static int load_module(struct error *err)
 {
     Dl_info info;
@@ -34,7 +34,7 @@ static int load_module(struct error *err)
     const char *slash = strrchr(info.dli_fname, '/');
     if (slash)
         str_append_bytes(&path, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
-    str_append(&path, "tf-tools/tls.so");
+    str_append(&path, "tls.so");
     void *handle = dlopen(path.data, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle)
         module = dlsym(handle, "tls_module");

@@ -45,7 +45,7 @@ static bool machine_has(int isa)
     return !strcmp(isas[isa].name, "base");
 }
 
-/* The folder of modules: tf-tools/ beside this library. */
+/* The folder of modules: that of this library. */
 static int module_folder(struct str *folder, struct error *err)
 {
     Dl_info info;
@@ -54,7 +54,6 @@ static int module_folder(struct str *folder, struct error *err)
     const char *slash = strrchr(info.dli_fname, '/');
     if (slash)
         str_append_bytes(folder, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
-    str_append(folder, "tf-tools/");
     return 0;
 }
 

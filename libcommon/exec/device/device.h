@@ -75,7 +75,7 @@ struct device_entry {
 
 /* Opens "CPU", 0: loads the best module for the machine. TF_CPU_ISA=base|v3|v4 overrides the
  * choice. Of any other type the module is TYPE.so in lower case, in one of the folders that
- * TF_DEVICE_PATH names (separated by colons) or in tf-tools/ beside the library: "CUDA" is cuda.so.
+ * TF_DEVICE_PATH names (separated by colons) or in the folder of the library: "CUDA" is cuda.so.
  * ERR_CONFIG when there is no such module or device. */
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err);

@@ -97,8 +97,10 @@ BENCH_bench-checkpoint := checkpoint
 all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
+OWN_OPS := $(BUILD)/tests/lib/own_ops.so $(patsubst %,$(BUILD)/tests/lib/refused-%.so,abi later none \
+	nothing taken twice name malformed reference flag kernel empty)
 PROXY := $(BUILD)/tests/lib/proxy
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
 thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
 fuzzers: $(FUZZERS) $(CPU_MODULES)
 
@@ -153,6 +155,13 @@ $(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o $(BUILD)/obj/cpu-base/ops
 $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
+# Objects with ops, as users compile them: they need no library, and see nothing but public headers.
+own_ops = @mkdir -p $(@D); $(CC) -std=c11 -fPIC -shared $(WARN) $(CFLAGS) $(filter -fsanitize%,$(BASE_CFLAGS)) \
+	-Ilibcommon/api $(1) $< -o $@
+$(BUILD)/tests/lib/own_ops.so: tests/lib/own_ops.c $(wildcard libcommon/api/*.h)
+	$(call own_ops)
+$(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(wildcard libcommon/api/*.h)
+	$(call own_ops,-DREFUSED_$*)
 # A module for a type of device, found by TF_DEVICE_PATH.
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
 	@mkdir -p $(@D)

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "bin/cluster_options.h"
+#include "bin/ops_option.h"
 #include "bin/saving.h"
 #include "checkpoint/variables/files.h"
 #include "cli/progress.h"
@@ -54,6 +55,7 @@ static const struct option_row rows[] = {
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
      "write what ran when; a directory: a file of this process in it"},
 #include "bin/cluster_rows.def"
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -617,5 +619,5 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
@@ -21,6 +22,7 @@ static const struct option_row rows[] = {
     {0, "of", OPTION_TEXT, &of, "Y", "add the gradients of Y"},
     {0, "wrt", OPTION_LIST, &wrt, "X,...", "with respect to these; fetched as grad/X"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of random ops that are added (0)"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -97,5 +99,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

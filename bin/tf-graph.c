@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
@@ -30,6 +31,7 @@ static const struct option_row rows[] = {
     {0, "instructions", OPTION_INT, &instructions, "N",
      "instructions that it may run (2000000000)"},
     {0, "time-limit", OPTION_SECONDS, &time_limit, "TIME", "computing time that it may take (60s)"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -150,5 +152,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "ops/eager.h"
 #include "ops/ops.h"
@@ -18,6 +19,7 @@ static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "list and show: an object a line"},
     {0, "markdown", OPTION_FLAG, &markdown, NULL, "list: the reference of all ops, docs/ops.md"},
     {0, "threads", OPTION_INT, &threads, "N", "size of the compute team (as many as cores)"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -285,5 +287,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

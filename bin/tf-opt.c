@@ -2,6 +2,7 @@
  *
  * tf-opt: simplifies a graph.
  */
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "exec/session/evaluate.h"
 #include "graph/graph_io.h"
@@ -21,6 +22,7 @@ static const struct option_row rows[] = {
      "leave these tensors as they are, to be fetched or fed"},
     {0, "report", OPTION_FLAG, &report, NULL,
      "say on stderr what each pass changed; with -v, which nodes"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -133,5 +135,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

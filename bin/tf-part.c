@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "bin/ops_option.h"
 #include "cli/output.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
@@ -23,6 +24,7 @@ static const struct option_row rows[] = {
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what crosses, and how large it is"},
     {'o', "output", OPTION_TEXT, &tool_output, "FILE|DIR/",
      "write to FILE instead of stdout; DIR/: a file for each device in it"},
+    OPS_OPTION_ROW,
     TOOL_COMMON_ROWS,
     {0},
 };
@@ -205,5 +207,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

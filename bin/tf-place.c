@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
@@ -24,6 +25,7 @@ static const struct option_row rows[] = {
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
     {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr each node's device, and why"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -231,5 +233,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bin/cluster_options.h"
+#include "bin/ops_option.h"
 #include "bin/ps_job.h"
 #include "bin/ps_value.h"
 #include "ops/ops.h"
@@ -34,6 +35,7 @@ static const struct option_row rows[] = {
     {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "serve: the same bits whatever the number of threads"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -157,7 +159,7 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
 {
     struct serving serving = {.tool = tool};
     (void)operands;
-    if (check_serve_options(err) || run_make(&run_of_job, run_name, err))
+    if (check_serve_options(err) || ops_option_load(err) || run_make(&run_of_job, run_name, err))
         return err->code;
     struct str fetches = STR_INIT;
     tool_catch_signals();

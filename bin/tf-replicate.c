@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
@@ -31,6 +32,7 @@ static const struct option_row rows[] = {
     {0, "timeout", OPTION_SECONDS, &timeout, "TIME",
      "that a worker waits for others before it fails (300s); 0: for ever"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what is new or moved"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0},
@@ -145,5 +147,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "bin/ops_option.h"
 #include "bin/show_arrays.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
@@ -29,6 +30,7 @@ static const struct option_row rows[] = {
      "a trace, the time of each node and op, for tf-place --costs"},
     {0, "npy", OPTION_FLAG, &npy, NULL,
      "the tensor NAME in NumPy's format: rows of all records, numbers as a vector"},
+    OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -265,5 +267,5 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 
 int main(int argc, char **argv)
 {
-    return tool_main(&table, run, argc, argv);
+    return ops_tool_main(&table, run, argc, argv);
 }

@@ -5,6 +5,9 @@
 #include "ops/ops.h"
 
 #include <pthread.h>
+#include <string.h>
+
+#include "base/memory.h"
 
 #define OP(name) extern const struct op_def op_##name;
 #include "ops/oplist.def"
@@ -16,14 +19,15 @@ static const struct op_def *const ops[] = {
 #undef OP
 };
 
-static const struct kernel_row rows[] = {
+static const struct kernel_row builtin[] = {
 #define KERNEL(op, device, code, types, flags, host_inputs, host_outputs)                          \
-    {#op, #device, #code, types, flags, host_inputs, host_outputs},
+    {#op, #device, #code, types, flags, host_inputs, host_outputs, NULL},
 #include "ops/kernels.def"
 #undef KERNEL
 };
 
 static struct registry *registry;
+static struct kernel_table kernels = {builtin, sizeof builtin / sizeof *builtin};
 
 static void make_registry(void)
 {
@@ -42,6 +46,19 @@ const struct registry *ops_registry(void)
 
 const struct kernel_table *ops_kernels(void)
 {
-    static const struct kernel_table table = {rows, sizeof rows / sizeof *rows};
-    return &table;
+    return &kernels;
+}
+
+/* Rows that were handed out stay where they are: plans have pointers to them. */
+int ops_add(const struct op_def *const *defs, size_t n, const struct kernel_table *more,
+            struct error *err)
+{
+    ops_registry();
+    if (registry_add(registry, defs, n, err))
+        return err->code;
+    struct kernel_row *rows = mem_array(kernels.n + more->n, sizeof *rows);
+    memcpy(rows, kernels.rows, kernels.n * sizeof *rows);
+    memcpy(rows + kernels.n, more->rows, more->n * sizeof *rows);
+    kernels = (struct kernel_table){rows, kernels.n + more->n};
+    return 0;
 }

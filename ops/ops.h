@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The op set of the toolkit: the registry of what every tool knows, and the table of kernels.
+ * The op set of the process: the registry of what every tool knows, and the table of kernels. The
+ * toolkit's own, and what users bring.
  */
 #ifndef TF_OPS_OPS_H
 #define TF_OPS_OPS_H
@@ -8,11 +9,15 @@
 #include "exec/device/kernel.h"
 #include "graph/op.h"
 
-/* All built-in ops; made at the first call, shared by the whole process, never freed. Thread-safe.
- */
+/* All ops; made at the first call, shared by the whole process, never freed. Thread-safe. */
 const struct registry *ops_registry(void);
 
-/* All built-in kernels of all devices, as data: which exist, not their code. */
+/* All kernels of all devices, as data: which exist, not their code. */
 const struct kernel_table *ops_kernels(void);
+
+/* Adds ops, and kernels for them, that live as long as the process: those of users (user/user.h).
+ * Before there are graphs, or threads. ERR_INTERNAL as of registry_add. */
+int ops_add(const struct op_def *const *defs, size_t n, const struct kernel_table *more,
+            struct error *err);
 
 #endif

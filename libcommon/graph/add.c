@@ -92,10 +92,7 @@ static const char *choose_name(struct graph *graph, const struct node_spec *spec
 
 static int unknown_op(const struct graph *graph, const struct node_spec *spec, struct error *err)
 {
-    const char *nearest = registry_nearest(graph->registry, spec->op);
-    error_set(err, ERR_DATA, "unknown op '%s'", spec->op);
-    if (nearest)
-        error_set(err, ERR_DATA, "unknown op '%s' (did you mean '%s'?)", spec->op, nearest);
+    registry_unknown(graph->registry, spec->op, err);
     return spec->name ? error_prefix(err, "node '%s': ", spec->name) : err->code;
 }
 

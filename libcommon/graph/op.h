@@ -195,4 +195,7 @@ const struct op *registry_at(const struct registry *registry, size_t index);
 /* The op that was most likely meant, or NULL. */
 const char *registry_nearest(const struct registry *registry, const char *name);
 
+/* ERR_DATA: there is no such op; and which one may have been meant, or how users bring theirs. */
+int registry_unknown(const struct registry *registry, const char *name, struct error *err);
+
 #endif

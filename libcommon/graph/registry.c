@@ -78,6 +78,14 @@ const char *registry_nearest(const struct registry *registry, const char *name)
     return nearest;
 }
 
+int registry_unknown(const struct registry *registry, const char *name, struct error *err)
+{
+    const char *nearest = registry_nearest(registry, name);
+    return error_set(
+        err, ERR_DATA, "unknown op '%s'%s%s%s; ops of your own come with --ops FILE.so", name,
+        nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+}
+
 int op_find_attr(const struct op *op, const char *name)
 {
     for (int i = 0; i < op->n_attrs; i++)

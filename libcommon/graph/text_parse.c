@@ -130,9 +130,7 @@ static int take_op(struct parser *p, struct raw_node *node, const struct op **op
     *op = registry_find(p->registry, name);
     if (*op)
         return 0;
-    const char *nearest = registry_nearest(p->registry, name);
-    error_set(p->err, ERR_DATA, "unknown op '%s'%s%s%s", name, nearest ? " (did you mean '" : "",
-              nearest ? nearest : "", nearest ? "'?)" : "");
+    registry_unknown(p->registry, name, p->err);
     return error_prefix(p->err, "node '%s': ", node->name);
 }
 

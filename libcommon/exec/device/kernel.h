@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 
 struct device;
+struct kernel_code;
 struct step;
 struct variable;
 struct variable_store;
@@ -43,6 +44,7 @@ struct kernel_row {
     const char *types;
     unsigned flags;
     uint32_t host_inputs, host_outputs;
+    const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
 
 struct kernel_table {

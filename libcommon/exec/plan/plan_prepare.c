@@ -218,7 +218,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
                     node_is(node, "Send");
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
-    item.code = plan->options.device->code(plan->options.device, row->code);
+    item.code = row->own ? row->own : plan->options.device->code(plan->options.device, row->code);
     if (!item.code)
         return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
                          node_text(node), row->code, row->device);

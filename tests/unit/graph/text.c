@@ -186,8 +186,10 @@ static void test_what_is_wrong_is_refused_with_a_line(void **state)
 {
     (void)state;
     expect_refused("x", "t:1: '=' expected, but the line ends");
-    expect_refused("\nx = Identiti(x)",
-                   "t:2: node 'x': unknown op 'Identiti' (did you mean 'Identity'?)");
+    expect_refused(
+        "\nx = Identiti(x)",
+        "t:2: node 'x': unknown op 'Identiti' (did you mean 'Identity'?); ops of your own "
+        "come with --ops FILE.so");
     expect_refused("x = Placeholder() {dtype=float32}\ny = Identity(z)",
                    "t:2: node 'y': there is no node 'z'");
     expect_refused("first = Placeholder() {dtype=float32}\ny = Identity(frist)",

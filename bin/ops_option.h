@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The option --ops, of every program that reads graphs: users' own ops.
+ */
+#ifndef TF_BIN_OPS_OPTION_H
+#define TF_BIN_OPS_OPTION_H
+
+#include "cli/tool.h"
+
+extern struct option_list ops_option;
+
+#define OPS_OPTION_ROW                                                                             \
+    {                                                                                              \
+        0, "ops", OPTION_REPEAT, &ops_option, "FILE.so",                                           \
+            "ops of your own; also all in TF_OPS_PATH, files and folders: tf_op.h"                 \
+    }
+
+/* Loads what the option names, and TF_OPS_PATH. Before ops_registry() is called. */
+int ops_option_load(struct error *err);
+
+/* As tool_main, and does that first. */
+int ops_tool_main(const struct option_table *table,
+                  int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
+                  int argc, char **argv);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels of users' ops: what a call of the executor looks like to them.
+ */
+#include "exec/plan/plan.h"
+#include "ops/ops.h"
+#include "ops/user/internal.h"
+
+static int prepare(struct kernel_setup *setup)
+{
+    const struct kernel_row *row = kernel_find(ops_kernels(), setup->node, "CPU");
+    const struct kernel_code *code = row->own;
+    setup->state = (void *)(uintptr_t)CONTAINER_OF(code, struct user_code, code)->kernel;
+    return 0;
+}
+
+/* The kernel is the object's. */
+static void release(void *state)
+{
+    (void)state;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct tf_op_kernel *kernel = call->state;
+    struct tf_kernel handle = {&user_functions, {&user_functions, call->node}, call, 0};
+    if (kernel->run(&handle) || call->err->code)
+        return user_kernel_fail(&handle, NULL);
+    if (handle.n_made != call->n_out)
+        return kernel_fail(call, "its kernel made %d of %d outputs", handle.n_made, call->n_out);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code user_kernel_code = {.prepare = prepare, .run = run, .release = release};
+
+const tf_node *user_kernel_node(const tf_kernel *kernel)
+{
+    return &kernel->node;
+}
+
+int user_kernel_inputs(const tf_kernel *kernel)
+{
+    return kernel->call->n_in;
+}
+
+int user_kernel_outputs(const tf_kernel *kernel)
+{
+    return kernel->call->n_out;
+}
+
+/* NULL: there is no such input. */
+static const struct tensor *input_of(const tf_kernel *kernel, int input)
+{
+    return input >= 0 && input < kernel->call->n_in ? kernel->call->in[input] : NULL;
+}
+
+enum tf_type user_kernel_type(const tf_kernel *kernel, int input)
+{
+    const struct tensor *in = input_of(kernel, input);
+    return in ? (enum tf_type)in->type : TF_INVALID;
+}
+
+void user_kernel_shape(const tf_kernel *kernel, int input, struct tf_shape *shape)
+{
+    const struct tensor *in = input_of(kernel, input);
+    *shape = user_shape_out(in ? &in->shape : &SHAPE_ANY);
+}
+
+int64_t user_kernel_count(const tf_kernel *kernel, int input)
+{
+    const struct tensor *in = input_of(kernel, input);
+    return in ? tensor_count(in) : 0;
+}
+
+const void *user_kernel_data(const tf_kernel *kernel, int input)
+{
+    const struct tensor *in = input_of(kernel, input);
+    return in && in->type != STRING ? in->data : NULL;
+}
+
+const char *user_kernel_string(const tf_kernel *kernel, int input, int64_t element, size_t *length)
+{
+    const struct tensor *in = input_of(kernel, input);
+    const char *text = NULL;
+    *length = 0;
+    if (in && in->type == STRING && element >= 0 && element < tensor_count(in))
+        tensor_string(in, element, &text, length);
+    return text;
+}
+
+static const struct node_output *output_of(const tf_kernel *kernel, int output)
+{
+    const struct kernel_call *call = kernel->call;
+    return output >= 0 && output < call->n_out ? &call->node->outputs[output] : NULL;
+}
+
+enum tf_type user_kernel_output_type(const tf_kernel *kernel, int output)
+{
+    const struct node_output *out = output_of(kernel, output);
+    return out ? (enum tf_type)out->type : TF_INVALID;
+}
+
+/* Whether an output can be made so; else the call has failed. */
+static bool may_make(tf_kernel *kernel, int output, const struct tf_shape *shape, bool is_strings,
+                     struct shape *own)
+{
+    const struct node_output *out = output_of(kernel, output);
+    if (kernel->call->err->code)
+        return false;
+    if (!out || (out->type == STRING) != is_strings)
+        kernel_fail(kernel->call, "its kernel makes an output %d of %s, which it does not have",
+                    output, is_strings ? "strings" : "numbers");
+    else if (!user_shape_in(shape, true, own))
+        kernel_fail(kernel->call, "its kernel gives output %d what is no shape", output);
+    else if (!shape_compatible(&out->shape, own))
+        kernel_fail(kernel->call, "output %d is %s, but its kernel makes %s", output,
+                    shape_text(&out->shape), shape_text(own));
+    return !kernel->call->err->code;
+}
+
+void *user_kernel_output(tf_kernel *kernel, int output, const struct tf_shape *shape)
+{
+    struct shape own;
+    if (!may_make(kernel, output, shape, false, &own))
+        return NULL;
+    struct tensor *made = kernel_alloc_output(kernel->call, output, &own);
+    if (!made)
+        return NULL;
+    kernel->n_made++;
+    return made->data;
+}
+
+int user_kernel_output_strings(tf_kernel *kernel, int output, const struct tf_shape *shape,
+                               const char *const *texts, const size_t *lengths)
+{
+    struct tensor value = TENSOR_INIT;
+    struct shape own;
+    if (!may_make(kernel, output, shape, true, &own) ||
+        tensor_from_strings(&value, &own, texts, lengths, kernel->call->err))
+        return kernel->call->err->code;
+    if (kernel_share_output(kernel->call, output, &value))
+        kernel->n_made++;
+    tensor_release(&value);
+    return kernel->call->err->code;
+}
+
+void *user_kernel_temporary(tf_kernel *kernel, size_t bytes)
+{
+    return kernel->call->err->code ? NULL : kernel_temporary(kernel->call, bytes);
+}
+
+int user_kernel_threads(const tf_kernel *kernel)
+{
+    return kernel->call->threads;
+}
+
+int64_t user_kernel_step(const tf_kernel *kernel)
+{
+    const struct step *step = kernel->call->step;
+    return step ? step->number : 0;
+}
+
+int user_kernel_fail(tf_kernel *kernel, const char *text)
+{
+    struct kernel_call *call = kernel->call;
+    if (call->err->code)
+        return call->err->code;
+    return kernel_fail(call, "%s", text ? text : "its kernel failed");
+}

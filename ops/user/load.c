@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loading objects with users' ops: what they export is checked wholly before anything of it is
+ * taken. What was taken stays until the process ends.
+ */
+#include "ops/user/user.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "ops/ops.h"
+#include "ops/user/internal.h"
+
+/* ---- what an object exports ---- */
+
+/* Rows of an older object are shorter than ours: what they lack is zero. Those of a later one are
+ * longer, and may ask for what we do not have. */
+static int check_versions(const struct tf_ops *object, struct error *err)
+{
+    if (object->abi != TF_OP_ABI)
+        return error_set(err, ERR_CONFIG,
+                         "made for version %u of the interface for ops, not %u: compile it again",
+                         (unsigned)object->abi, TF_OP_ABI);
+    if (object->bytes > sizeof *object || object->op_bytes > sizeof(struct tf_op) ||
+        object->kernel_bytes > sizeof(struct tf_op_kernel) ||
+        object->functions_bytes > sizeof(struct tf_op_functions))
+        return error_set(err, ERR_CONFIG, "made for a later tf-tools: compile it again");
+    if (object->bytes < sizeof *object || !object->op_bytes || !object->kernel_bytes ||
+        !object->n_ops || !object->ops || (object->n_kernels && !object->kernels))
+        return error_set(err, ERR_DATA, "its tf_ops names no ops");
+    return 0;
+}
+
+/* Row i of an array whose rows have `bytes` bytes, as one of ours. */
+static void *take_row(const void *rows, uint32_t i, uint32_t bytes, size_t own_bytes)
+{
+    void *row = mem_alloc(own_bytes);
+    memcpy(row, (const char *)rows + (size_t)i * bytes, bytes);
+    return row;
+}
+
+static bool is_name(const char *name)
+{
+    if (!name || !isupper((unsigned char)*name))
+        return false;
+    while (isalnum((unsigned char)*name) || *name == '_')
+        name++;
+    return !*name;
+}
+
+static unsigned flags_of(const struct tf_op *row)
+{
+    return (row->flags & TF_OP_STATEFUL ? OP_STATEFUL : 0u) |
+           (row->flags & TF_OP_COMMUTATIVE ? OP_COMMUTATIVE : 0u) |
+           (row->flags & TF_OP_NO_GRADIENT ? OP_NO_GRADIENT : 0u);
+}
+
+static int make_op(const struct tf_op *row, struct user_op *op, struct error *err)
+{
+    const uint32_t known = TF_OP_STATEFUL | TF_OP_COMMUTATIVE | TF_OP_NO_GRADIENT;
+    if (!is_name(row->name))
+        return error_set(err, ERR_DATA, "'%.60s' cannot be the name of an op",
+                         row->name ? row->name : "");
+    if (row->flags & ~known)
+        return error_set(err, ERR_DATA, "op %s has a flag that does not exist", row->name);
+    op->row = row;
+    op->def = (struct op_def){.name = row->name,
+                              .inputs = row->inputs,
+                              .outputs = row->outputs,
+                              .attrs = row->attrs,
+                              .doc = row->doc,
+                              .flags = flags_of(row),
+                              .version = row->version,
+                              .shape = user_shape,
+                              .gradient = row->gradient ? user_gradient : NULL};
+    return 0;
+}
+
+/* ---- an object's ops, ready to be added ---- */
+
+struct loaded {
+    const struct op_def **defs;
+    struct kernel_row *rows;
+    size_t n_defs, n_rows;
+};
+
+static int take_ops(struct loaded *loaded, const struct tf_ops *object, struct error *err)
+{
+    loaded->defs = mem_array(object->n_ops, sizeof *loaded->defs);
+    for (uint32_t i = 0; i < object->n_ops; i++) {
+        struct user_op *op = mem_alloc(sizeof *op);
+        loaded->defs[loaded->n_defs++] = &op->def;
+        const struct tf_op *row = take_row(object->ops, i, object->op_bytes, sizeof(struct tf_op));
+        if (make_op(row, op, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static bool declares(const struct loaded *loaded, const char *op)
+{
+    for (size_t i = 0; op && i < loaded->n_defs; i++)
+        if (!strcmp(loaded->defs[i]->name, op))
+            return true;
+    return false;
+}
+
+static int take_kernels(struct loaded *loaded, const struct tf_ops *object, struct error *err)
+{
+    loaded->rows = mem_array((size_t)object->n_kernels + 1, sizeof *loaded->rows);
+    for (uint32_t i = 0; i < object->n_kernels; i++) {
+        const struct tf_op_kernel *kernel =
+            take_row(object->kernels, i, object->kernel_bytes, sizeof *kernel);
+        struct user_code *code = mem_alloc(sizeof *code);
+        *code = (struct user_code){user_kernel_code, kernel};
+        loaded->rows[loaded->n_rows++] = (struct kernel_row){.op = kernel->op,
+                                                             .device = "CPU",
+                                                             .code = "user",
+                                                             .types = kernel->types,
+                                                             .own = &code->code};
+        if (!declares(loaded, kernel->op))
+            return error_set(err, ERR_DATA, "has a kernel of op %s, which it does not declare",
+                             kernel->op ? kernel->op : "without a name");
+        if (!kernel->run)
+            return error_set(err, ERR_DATA, "its kernel of op %s has no run function", kernel->op);
+    }
+    return 0;
+}
+
+/* A variable is written in place by kernels that know how; those of users have no such functions.
+ */
+static int refuse_refs(const struct op *op, struct error *err)
+{
+    for (int i = 0; i < op->n_inputs + op->n_outputs; i++) {
+        const struct op_arg *arg =
+            i < op->n_inputs ? &op->inputs[i] : &op->outputs[i - op->n_inputs];
+        if (arg->is_ref)
+            return error_set(err, ERR_DATA, "op %s: '%s' is a reference, which is for built-in ops",
+                             op->def->name, arg->name);
+    }
+    return 0;
+}
+
+/* In a registry of their own first: a declaration that is malformed leaves the real one as it is.
+ */
+static int check_declarations(const struct loaded *loaded, struct error *err)
+{
+    struct registry *trial = registry_new();
+    int code = registry_add(trial, loaded->defs, loaded->n_defs, err);
+    for (size_t i = 0; !code && i < loaded->n_defs; i++) {
+        const char *name = loaded->defs[i]->name;
+        code = refuse_refs(registry_find(trial, name), err);
+        if (!code && registry_find(ops_registry(), name))
+            code = error_set(err, ERR_DATA, "op %s exists already", name);
+    }
+    registry_free(trial);
+    return code ? err->code = ERR_DATA : 0;
+}
+
+static void forget(struct loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->n_rows; i++) {
+        const struct kernel_code *code = loaded->rows[i].own;
+        struct user_code *own = CONTAINER_OF(code, struct user_code, code);
+        mem_free((void *)(uintptr_t)own->kernel);
+        mem_free(own);
+    }
+    for (size_t i = 0; i < loaded->n_defs; i++) {
+        struct user_op *op = CONTAINER_OF(loaded->defs[i], struct user_op, def);
+        mem_free((void *)(uintptr_t)op->row);
+        mem_free(op);
+    }
+}
+
+static int take(const struct tf_ops *object, struct error *err)
+{
+    struct loaded loaded = {0};
+    int code = check_versions(object, err);
+    if (!code)
+        code = take_ops(&loaded, object, err);
+    if (!code)
+        code = take_kernels(&loaded, object, err);
+    if (!code)
+        code = check_declarations(&loaded, err);
+    if (!code) {
+        struct kernel_table more = {loaded.rows, loaded.n_rows};
+        code = ops_add(loaded.defs, loaded.n_defs, &more, err);
+    }
+    if (code)
+        forget(&loaded);
+    mem_free(loaded.defs);
+    mem_free(loaded.rows);
+    return code;
+}
+
+/* ---- files ---- */
+
+/* Why a file is no object, without its path, which dlerror puts in front. */
+static int no_object(const char *path, struct error *err)
+{
+    const char *why = dlerror();
+    size_t n = strlen(path);
+    if (!why)
+        why = "it cannot be loaded";
+    if (!strncmp(why, path, n) && !strncmp(why + n, ": ", 2))
+        why += n + 2;
+    return error_set(err, ERR_DATA, "not an object with ops: %s", why);
+}
+
+static int load(const char *path, struct error *err)
+{
+    static VEC(const struct tf_ops *) taken;
+    char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
+    if (!whole)
+        return error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO,
+                               "cannot be read");
+    void *object = dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    int code = object ? 0 : no_object(whole, err);
+    free(whole);
+    if (code)
+        return code;
+    const struct tf_ops *found = dlsym(object, "tf_ops");
+    if (!found)
+        return error_set(err, ERR_DATA, "not an object with ops: it exports no tf_ops");
+    for (size_t i = 0; i < taken.n; i++)
+        if (taken.items[i] == found)
+            return 0;
+    if (take(found, err))
+        return err->code;
+    vec_push(&taken, found);
+    return 0;
+}
+
+int user_ops_load(const char *path, struct error *err)
+{
+    return load(path, err) ? error_prefix(err, "%s: ", path) : 0;
+}
+
+static int is_object(const struct dirent *entry)
+{
+    return str_ends(entry->d_name, ".so");
+}
+
+static int load_folder(const char *folder, struct error *err)
+{
+    struct dirent **entries;
+    struct str path = STR_INIT;
+    int n = scandir(folder, &entries, is_object, alphasort);
+    if (n < 0)
+        return error_set_errno(err, ERR_IO, "%s: cannot be read", folder);
+    for (int i = 0; i < n; i++) {
+        str_clear(&path);
+        str_printf(&path, "%s/%s", folder, entries[i]->d_name);
+        if (!err->code)
+            user_ops_load(str_text(&path), err);
+        free(entries[i]);
+    }
+    free(entries);
+    str_release(&path);
+    return err->code;
+}
+
+int user_ops_load_path(const char *list, struct error *err)
+{
+    int code = 0;
+    while (!code && *list) {
+        size_t n = strcspn(list, ":");
+        struct stat status;
+        char *path = mem_strndup(list, n);
+        bool is_folder = n && !stat(path, &status) && S_ISDIR(status.st_mode);
+        if (n)
+            code = is_folder ? load_folder(path, err) : user_ops_load(path, err);
+        mem_free(path);
+        list += n + (list[n] == ':');
+    }
+    return code;
+}

@@ -7,13 +7,14 @@
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
 #   make install PREFIX=/usr/local DESTDIR=            make clean
+#     (install-files: the same of what is built already)
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PREFIX ?= /usr/local
 SANITIZE ?=
 comma := ,
 BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
-VERSION := $(shell sed -n 's/.*define TOOL_VERSION "\(.*\)"/\1/p' libcommon/cli/tool.h)
+VERSION := $(shell sed -n 's/.*define TOOL_VERSION "\(.*\)"/\1/p' libcommon/base/version.h)
 MACHINE := $(shell uname -m)
 FUZZ_SECONDS ?= 300
 IS_CLANG := $(findstring clang,$(CC))
@@ -42,13 +43,19 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # need the first only: a library of the second takes longer to load than they take to run. Kernels
 # go to a module per device, loaded when it is asked for. All of these are our own: they change from
 # one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
-LIB_SRC := $(filter-out %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+PUBLIC_SRC := libcommon/api/door.c
+LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
 JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 GRAPH_LIB := $(BUILD)/lib/tf-tools/libtf-graph.so
 JOBS_LIB := $(BUILD)/lib/tf-tools/libtf-jobs.so
 LIB := $(GRAPH_LIB) $(JOBS_LIB)
+# What others link: the functions of the public headers and nothing else. Its number is that of the
+# interface. It loads the first of the libraries above when it is first called.
+PUBLIC_HEADERS := $(addprefix libcommon/api/,tf_types.h tf_tools.h tf_op.h tf_op_calls.h)
+PUBLIC_ABI := $(shell sed -n 's/.*define TF_TOOLS_ABI //p' libcommon/api/tf_tools.h)
+PUBLIC_LIB := $(BUILD)/lib/libtf-tools.so.$(PUBLIC_ABI)
 # Each program is linked with those of the two that it uses.
 LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed -ltf-jobs -ltf-graph
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
@@ -93,9 +100,9 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install install-headers clean
-all: $(BINS) $(MANS) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
-lib: $(LIB) $(CPU_MODULES) $(TLS_MODULE)
+.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install install-files install-headers clean
+all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
+lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
 OWN_OPS := $(BUILD)/tests/lib/own_ops.so $(patsubst %,$(BUILD)/tests/lib/refused-%.so,abi later none \
 	nothing taken twice name malformed reference flag kernel empty)
@@ -124,6 +131,10 @@ $(GRAPH_LIB): $(LIB_OBJ)
 $(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
 	@mkdir -p $(@D)
 	$(shared) -L$(BUILD)/lib/tf-tools -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
+$(PUBLIC_LIB): $(PUBLIC_SRC:%.c=$(BUILD)/obj/%.o) libcommon/api/tf_tools.map | $(GRAPH_LIB)
+	@mkdir -p $(@D)
+	$(shared) -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)--version-script=$(filter %.map,$^) -ldl
+	ln -sf $(@F) $(@:.$(PUBLIC_ABI)=)
 # $(call program,extra libraries): compiles and links a single source against the library
 program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
@@ -158,9 +169,9 @@ $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 # Objects with ops, as users compile them: they need no library, and see nothing but public headers.
 own_ops = @mkdir -p $(@D); $(CC) -std=c11 -fPIC -shared $(WARN) $(CFLAGS) $(filter -fsanitize%,$(BASE_CFLAGS)) \
 	-Ilibcommon/api $(1) $< -o $@
-$(BUILD)/tests/lib/own_ops.so: tests/lib/own_ops.c $(wildcard libcommon/api/*.h)
+$(BUILD)/tests/lib/own_ops.so: tests/lib/own_ops.c $(PUBLIC_HEADERS)
 	$(call own_ops)
-$(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(wildcard libcommon/api/*.h)
+$(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 	$(call own_ops,-DREFUSED_$*)
 # A module for a type of device, found by TF_DEVICE_PATH.
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
@@ -239,19 +250,18 @@ soak:
 bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 
-# Headers keep their folders below include/tf-tools: #include "graph/graph.h". Private ones stay here.
-# One that includes a private one is private, too.
-ALL_HEADERS := $(filter-out %_private.h %internal.h,$(wildcard libcommon/*/*.h libcommon/*/*/*.h))
-HEADERS := $(filter-out $(shell grep -lsE '(_private|internal)\.h"' $(ALL_HEADERS)),$(ALL_HEADERS)) \
-	$(wildcard ops/*.h ops/*.def)
-install: all install-headers
+# Others see the public headers and library; the rest is for our own programs.
+install: all
+	@$(MAKE) -s install-files
+install-files: install-headers
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
-	install -m 644 $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(DESTDIR)$(PREFIX)/lib/tf-tools
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(LIB) $(DESTDIR)$(PREFIX)/lib/tf-tools
+	install -m 644 $(PUBLIC_LIB) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(notdir $(PUBLIC_LIB)) $(DESTDIR)$(PREFIX)/lib/libtf-tools.so
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
 		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' \
-		'Version: $(VERSION)' 'Requires: msgpack' 'Cflags: -I$${includedir}' \
+		'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
 		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools/run
@@ -260,8 +270,8 @@ install: all install-headers
 	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 install-headers:
-	for header in $(HEADERS:libcommon/%=%); do case $$header in ops/*) from=.;; *) from=libcommon;; esac; \
-		install -D -m 644 $$from/$$header $(DESTDIR)$(PREFIX)/include/tf-tools/$$header || exit; done
+	install -d $(DESTDIR)$(PREFIX)/include/tf-tools
+	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/tf-tools
 
 docs: $(BUILD)/bin/tf-op
 	$< list --markdown >docs/ops.md

@@ -28,8 +28,8 @@ static int softclip_gradient(tf_grad *grad)
     double limit;
     tf_node_float(tf_grad_node(grad), "limit", &limit);
     struct tf_edge ratio = tf_grad_op2(grad, "Div", y, tf_grad_scalar(grad, y, limit));
-    struct tf_edge slope = tf_grad_op2(grad, "Sub", tf_grad_scalar(grad, y, 1),
-                                       tf_grad_op1(grad, "Square", ratio));
+    struct tf_edge slope =
+        tf_grad_op2(grad, "Sub", tf_grad_scalar(grad, y, 1), tf_grad_op1(grad, "Square", ratio));
     tf_grad_set(grad, 0, tf_grad_op2(grad, "Mul", tf_grad_out(grad, 0), slope));
     return tf_grad_finish(grad);
 }

@@ -15,10 +15,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/options.h"
 #include "wire/record.h"
-
-#define TOOL_VERSION "1.0"
 
 struct tool {
     const struct option_table *table;

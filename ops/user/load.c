@@ -19,6 +19,10 @@
 
 /* ---- what an object exports ---- */
 
+/* What rows have had since the first version. */
+#define OP_BYTES_MIN (offsetof(struct tf_op, gradient) + sizeof(void *))
+#define KERNEL_BYTES_MIN (offsetof(struct tf_op_kernel, run) + sizeof(void *))
+
 /* Rows of an older object are shorter than ours: what they lack is zero. Those of a later one are
  * longer, and may ask for what we do not have. */
 static int check_versions(const struct tf_ops *object, struct error *err)
@@ -31,18 +35,26 @@ static int check_versions(const struct tf_ops *object, struct error *err)
         object->kernel_bytes > sizeof(struct tf_op_kernel) ||
         object->functions_bytes > sizeof(struct tf_op_functions))
         return error_set(err, ERR_CONFIG, "made for a later tf-tools: compile it again");
-    if (object->bytes < sizeof *object || !object->op_bytes || !object->kernel_bytes ||
-        !object->n_ops || !object->ops || (object->n_kernels && !object->kernels))
+    if (object->bytes < sizeof *object || object->op_bytes < OP_BYTES_MIN ||
+        object->kernel_bytes < KERNEL_BYTES_MIN || !object->n_ops || !object->ops ||
+        (object->n_kernels && !object->kernels))
         return error_set(err, ERR_DATA, "its tf_ops names no ops");
     return 0;
 }
 
+struct loaded {
+    struct arena arena; /* of all that follows; kept with the ops */
+    const struct op_def **defs;
+    struct kernel_row *rows;
+    size_t n_defs, n_rows;
+};
+
 /* Row i of an array whose rows have `bytes` bytes, as one of ours. */
-static void *take_row(const void *rows, uint32_t i, uint32_t bytes, size_t own_bytes)
+static void *take_row(struct loaded *loaded, const void *rows, uint32_t i, uint32_t bytes,
+                      size_t own_bytes)
 {
-    void *row = mem_alloc(own_bytes);
-    memcpy(row, (const char *)rows + (size_t)i * bytes, bytes);
-    return row;
+    void *row = arena_alloc(&loaded->arena, own_bytes);
+    return memcpy(row, (const char *)rows + (size_t)i * bytes, bytes);
 }
 
 static bool is_name(const char *name)
@@ -84,19 +96,14 @@ static int make_op(const struct tf_op *row, struct user_op *op, struct error *er
 
 /* ---- an object's ops, ready to be added ---- */
 
-struct loaded {
-    const struct op_def **defs;
-    struct kernel_row *rows;
-    size_t n_defs, n_rows;
-};
-
 static int take_ops(struct loaded *loaded, const struct tf_ops *object, struct error *err)
 {
-    loaded->defs = mem_array(object->n_ops, sizeof *loaded->defs);
+    loaded->defs = arena_array(&loaded->arena, object->n_ops, sizeof *loaded->defs);
     for (uint32_t i = 0; i < object->n_ops; i++) {
-        struct user_op *op = mem_alloc(sizeof *op);
+        struct user_op *op = arena_alloc(&loaded->arena, sizeof *op);
         loaded->defs[loaded->n_defs++] = &op->def;
-        const struct tf_op *row = take_row(object->ops, i, object->op_bytes, sizeof(struct tf_op));
+        const struct tf_op *row =
+            take_row(loaded, object->ops, i, object->op_bytes, sizeof(struct tf_op));
         if (make_op(row, op, err))
             return err->code;
     }
@@ -113,11 +120,11 @@ static bool declares(const struct loaded *loaded, const char *op)
 
 static int take_kernels(struct loaded *loaded, const struct tf_ops *object, struct error *err)
 {
-    loaded->rows = mem_array((size_t)object->n_kernels + 1, sizeof *loaded->rows);
+    loaded->rows = arena_array(&loaded->arena, object->n_kernels + 1u, sizeof *loaded->rows);
     for (uint32_t i = 0; i < object->n_kernels; i++) {
         const struct tf_op_kernel *kernel =
-            take_row(object->kernels, i, object->kernel_bytes, sizeof *kernel);
-        struct user_code *code = mem_alloc(sizeof *code);
+            take_row(loaded, object->kernels, i, object->kernel_bytes, sizeof *kernel);
+        struct user_code *code = arena_alloc(&loaded->arena, sizeof *code);
         *code = (struct user_code){user_kernel_code, kernel};
         loaded->rows[loaded->n_rows++] = (struct kernel_row){.op = kernel->op,
                                                              .device = "CPU",
@@ -163,21 +170,6 @@ static int check_declarations(const struct loaded *loaded, struct error *err)
     return code ? err->code = ERR_DATA : 0;
 }
 
-static void forget(struct loaded *loaded)
-{
-    for (size_t i = 0; i < loaded->n_rows; i++) {
-        const struct kernel_code *code = loaded->rows[i].own;
-        struct user_code *own = CONTAINER_OF(code, struct user_code, code);
-        mem_free((void *)(uintptr_t)own->kernel);
-        mem_free(own);
-    }
-    for (size_t i = 0; i < loaded->n_defs; i++) {
-        struct user_op *op = CONTAINER_OF(loaded->defs[i], struct user_op, def);
-        mem_free((void *)(uintptr_t)op->row);
-        mem_free(op);
-    }
-}
-
 static int take(const struct tf_ops *object, struct error *err)
 {
     struct loaded loaded = {0};
@@ -193,9 +185,7 @@ static int take(const struct tf_ops *object, struct error *err)
         code = ops_add(loaded.defs, loaded.n_defs, &more, err);
     }
     if (code)
-        forget(&loaded);
-    mem_free(loaded.defs);
-    mem_free(loaded.rows);
+        arena_release(&loaded.arena);
     return code;
 }
 

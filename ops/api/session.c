@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sessions of the public library: devices, a session on them, and the variables as files.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "exec/state/saver.h"
+#include "ops/api/internal.h"
+#include "ops/ops.h"
+
+/* Options of an older header are shorter: what they lack is 0. */
+static int take_options(const struct tf_session_options *given, struct tf_session_options *options,
+                        struct error *err)
+{
+    *options = (struct tf_session_options){.bytes = sizeof *options};
+    if (!given)
+        return 0;
+    if (given->bytes < sizeof given->bytes || given->bytes > sizeof *options)
+        return error_set(err, ERR_USAGE, "options of %u bytes: set the field to their size",
+                         (unsigned)given->bytes);
+    memcpy(options, given, given->bytes);
+    if (options->threads < 0 || options->threads > 4096)
+        return error_set(err, ERR_USAGE, "%d threads make no sense", (int)options->threads);
+    return 0;
+}
+
+static int open_session(tf_session *session, const struct tf_session_options *options,
+                        struct error *err)
+{
+    const struct joined *joined = &session->graph->joined;
+    struct device_options device = {.threads = options->threads,
+                                    .deterministic = options->deterministic != 0};
+    if (device_set_open_for(&session->devices, joined->graph, joined->is_cut, &device, err))
+        return err->code;
+    struct session_options own = {.plan = {.kernels = ops_kernels(),
+                                           .device = session->devices.devices.items[0],
+                                           .threads = options->threads},
+                                  .devices = session->devices.devices.items,
+                                  .n_devices =
+                                      joined->is_cut ? (int)session->devices.devices.n : 0};
+    session->session = session_new(joined->graph, &own);
+    session->seed = options->seed;
+    return 0;
+}
+
+tf_session *api_session_new(tf_graph *graph, const struct tf_session_options *options,
+                            struct tf_error *error)
+{
+    struct tf_session_options own;
+    struct error err = ERROR_INIT;
+    tf_session *session = mem_alloc(sizeof *session);
+    session->graph = graph;
+    if (!graph)
+        error_set(&err, ERR_USAGE, "there is no graph");
+    else if (!take_options(options, &own, &err) && open_session(session, &own, &err))
+        error_prefix(&err, "%s: ", graph->name);
+    if (!err.code)
+        return session;
+    api_session_free(session);
+    api_fail(&err, error);
+    return NULL;
+}
+
+void api_session_free(tf_session *session)
+{
+    session_free(session->session);
+    device_set_release(&session->devices);
+    mem_free(session);
+}
+
+static int run_init(tf_session *session, struct error *err)
+{
+    struct request request = {.graph = session->graph->joined.graph};
+    struct step step = {.number = 0, .seed = session->seed};
+    pthread_mutex_lock(&session->graph->lock);
+    int code = request_run(&request, "init", err);
+    pthread_mutex_unlock(&session->graph->lock);
+    struct session_call call = {.fetches = request.fetches.items,
+                                .n_fetches = (int)request.fetches.n,
+                                .targets = request.targets.items,
+                                .n_targets = (int)request.targets.n};
+    struct tensor *values = mem_array(request.fetches.n + 1, sizeof *values);
+    if (!code)
+        code = session_run(session->session, &call, &step, values, err);
+    for (size_t i = 0; i < request.fetches.n; i++)
+        tensor_release(&values[i]);
+    mem_free(values);
+    request_release(&request);
+    return code;
+}
+
+int api_session_init(tf_session *session, struct tf_error *error)
+{
+    struct error err = ERROR_INIT;
+    if (!graph_entry(session->graph->joined.graph, "init") || !run_init(session, &err))
+        return 0;
+    error_prefix(&err, "%s: init: ", session->graph->name);
+    return api_fail(&err, error);
+}
+
+int64_t api_session_step(const tf_session *session)
+{
+    return atomic_load(&session->step);
+}
+
+/* ---- files ---- */
+
+static int cannot(const char *file, struct error *err)
+{
+    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED
+               : errno == ENOENT || errno == ENOTDIR               ? ERR_NOINPUT
+                                                                   : ERR_IO;
+    return error_set_errno(err, code, "%s", file);
+}
+
+static int write_variables(tf_session *session, int fd, const char *file, struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new(fd, file, "libtf-tools", -1);
+    int code =
+        variables_save(session_variables(session->session), api_session_step(session), writer, err);
+    if (!code)
+        code = stream_finish(writer, err);
+    stream_writer_free(writer);
+    if (!code && fsync(fd))
+        code = cannot(file, err);
+    return code;
+}
+
+/* Under another name beside it, which it gets when it is whole and on the disk. */
+int api_session_save(tf_session *session, const char *file, struct tf_error *error)
+{
+    struct error err = ERROR_INIT;
+    struct str name = STR_INIT;
+    struct stat old;
+    bool exists = !stat(file, &old);
+    str_printf(&name, "%s.%ld.tmp", file, (long)getpid());
+    int fd = open(str_text(&name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int code = fd < 0 ? cannot(str_text(&name), &err) : 0;
+    if (!code && exists && fchmod(fd, old.st_mode & 07777))
+        errno = 0; /* where that is not allowed, the default will do */
+    if (!code)
+        code = write_variables(session, fd, file, &err);
+    if (fd >= 0 && close(fd) && !code)
+        code = cannot(file, &err);
+    if (!code && rename(str_text(&name), file))
+        code = cannot(file, &err);
+    if (code && fd >= 0)
+        unlink(str_text(&name));
+    str_release(&name);
+    return code ? api_fail(&err, error) : 0;
+}
+
+int api_session_restore(tf_session *session, const char *file, struct tf_error *error)
+{
+    struct error err = ERROR_INIT;
+    int64_t step = 0;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        cannot(file, &err);
+        return api_fail(&err, error);
+    }
+    struct stream_reader *reader = stream_reader_new(fd, file);
+    int code = variables_restore(session_variables(session->session), session->graph->joined.graph,
+                                 &session->devices, reader, &step, &err);
+    stream_reader_free(reader);
+    close(fd);
+    if (code)
+        return api_fail(&err, error);
+    atomic_store(&session->step, step);
+    return 0;
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What `make install` gives to others: the library, its headers, and ops of their own. Everything is
+# compiled against the installed files alone, as the examples say.
+# shellcheck disable=SC2154  # root and stderr are of use_tools and run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    [ "${BUILD:-build}" = build ] || return 0
+    use_tools
+    make -s -C "$root" install-files CPU_ISAS="$(isas)" PREFIX="$BATS_FILE_TMPDIR/prefix"
+}
+
+# Those that are built.
+isas() {
+    local module
+    for module in "$root"/build/lib/tf-tools/cpu-*.so; do
+        module=${module##*/cpu-}
+        printf '%s ' "${module%.so}"
+    done
+}
+
+setup() {
+    [ "${BUILD:-build}" = build ] || skip "sanitizers want their own libraries first"
+    use_tools
+    prefix=$BATS_FILE_TMPDIR/prefix
+    PATH=$prefix/bin:$PATH
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib OMP_NUM_THREADS=1
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+}
+
+# compile_op FILE [OPTION]...: as the example says; the object is op.so
+compile_op() {
+    # shellcheck disable=SC2046
+    cc -shared -fPIC -O2 -Wall -Wextra -Werror $(pkg-config --cflags tf-tools) "$@" -o op.so -lm
+}
+
+line_graph() {
+    tf-graph "$root/examples/c/line.lua" | tf-opt | tf-place >line.tfg
+}
+
+is_line() { # FILE: what the examples print
+    diff "$1" - <<'LINE'
+loss 0.000000 after step 2000
+y = 3.000 x + -1.000
+LINE
+}
+
+@test "only public headers and one public library are installed, wherever they are staged" {
+    make -s -C "$root" install-files CPU_ISAS="$(isas)" DESTDIR="$PWD/stage" PREFIX=/opt/tf
+    diff <(cd stage/opt/tf && find . | sort) <(cd "$prefix" && find . | sort)
+    grep -q '^prefix=/opt/tf$' stage/opt/tf/lib/pkgconfig/tf-tools.pc
+    diff <(ls "$prefix/include/tf-tools") - <<'HEADERS'
+tf_op.h
+tf_op_calls.h
+tf_tools.h
+tf_types.h
+HEADERS
+    diff <(ls "$prefix/lib") - <<'LIBRARIES'
+libtf-tools.so
+libtf-tools.so.1
+pkgconfig
+tf-tools
+LIBRARIES
+}
+
+@test "the library exports the functions of its header and nothing else, and needs libc alone" {
+    library=$prefix/lib/libtf-tools.so.1
+    grep -o '^[a-z_].*\btf_[a-z_]*(' "$prefix/include/tf-tools/tf_tools.h" |
+        grep -o 'tf_[a-z_]*($' | tr -d '(' | sort >declared
+    nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+        sort >exported
+    diff declared exported
+    [ "$(wc -l <exported)" -gt 15 ]
+    objdump -p "$library" | grep -q 'SONAME *libtf-tools.so.1$'
+    diff <(objdump -p "$library" | awk '$1 == "NEEDED" { print $2 }') <(echo libc.so.6)
+}
+
+@test "the headers are C99 and C++, with all warnings" {
+    for header in tf_tools tf_op; do
+        echo "#include <$header.h>" >include.c
+        # shellcheck disable=SC2046
+        cc -std=c99 -pedantic -Wall -Wextra -Werror $(pkg-config --cflags tf-tools) \
+            -fsyntax-only include.c
+        # shellcheck disable=SC2046
+        clang++ -x c++ -Wall -Wextra -Werror -Wno-unused-function \
+            $(pkg-config --cflags tf-tools) -fsyntax-only include.c
+    done
+}
+
+@test "the example in C trains, saves and restores" {
+    line_graph
+    # shellcheck disable=SC2046
+    cc -Wall -Wextra -Werror "$root/examples/c/line.c" $(pkg-config --cflags --libs tf-tools) \
+        -o line
+    ./line line.tfg >out
+    is_line out
+    tf-show line.ckpt | grep -q 'w .*float32'
+    run -66 --separate-stderr ./line none.tfg
+    [ "$stderr" = "line: none.tfg: No such file or directory" ]
+}
+
+@test "the example in Python does the same" {
+    line_graph
+    python3 "$root/examples/python/line.py" line.tfg >out
+    is_line out
+    run -66 --separate-stderr python3 "$root/examples/python/line.py" none.tfg
+    [ "$stderr" = "line.py: none.tfg: No such file or directory" ]
+}
+
+@test "a program whose own functions have the names of ours keeps them, and the library its own" {
+    line_graph
+    sed 's/^int main/void clash_check(void);&/; s/    return 0;/    clash_check();&/' \
+        "$root/examples/c/line.c" >line.c
+    {
+        echo '#include <stdio.h>'
+        for name in session_new graph_free tensor_alloc error_set_at mem_alloc plan_run \
+            log_text registry_find kernel_fail buffer_new ops_registry; do
+            echo "int calls_$name; void $name(void); void $name(void) { calls_$name++; }"
+            echo "$name" >>names
+        done
+        echo 'void clash_check(void); void clash_check(void) {'
+        sed 's/.*/&(); printf("%d", calls_&);/' names
+        echo 'puts(""); }'
+    } >clash.c
+    # shellcheck disable=SC2046
+    cc -shared -fPIC clash.c -o libclash.so
+    # shellcheck disable=SC2046
+    cc line.c $(pkg-config --cflags --libs tf-tools) -L. -lclash -Wl,-rpath,"$PWD" -o line
+    ./line line.tfg >out
+    [ "$(tail -n 1 out)" = 11111111111 ]
+    head -n 2 out >both
+    is_line both
+}
+
+@test "where the library is not installed wholly, each call says so" {
+    cp "$prefix/lib/libtf-tools.so.1" .
+    # shellcheck disable=SC2046
+    cc "$root/examples/c/line.c" $(pkg-config --cflags --libs tf-tools) -o line
+    LD_LIBRARY_PATH=. run -78 --separate-stderr ./line line.tfg
+    [[ $stderr == "line: "*"tf-tools/libtf-graph.so: cannot open shared object file"* ]]
+}
+
+@test "an op of one page runs, has its gradient, and trains" {
+    compile_op "$root/examples/op/softclip.c"
+    export TF_OPS=./op.so
+    tf-op SoftClip '[-9.0, 0.1, 9]' limit=3 | tf-show --json >out
+    [ "$(jq -c '[.values[] * 1e4 | round]' out)" = '[-29852,1000,29852]' ]
+    cat >m.lua <<'LUA'
+x = Placeholder{dtype = float64, shape = {-1}}
+y = SoftClip(x, {limit = 3.0})
+grad = gradients(y, {x})[1]
+direct = 1 - Square(Tanh(x / 3.0))
+w = variable{name = "w", shape = {}, dtype = float64}
+loss = Square(SoftClip(w + 1.0, {limit = 2.0}) - 0.5)
+entry.train = minimize(loss, optim.sgd{rate = 0.2})
+LUA
+    tf-graph m.lua | tf-opt | tf-place | tf-part >m.tfg
+    tf-show --text m.tfg | grep -q 'SoftClip'
+    tf-exec -g m.tfg --fetch grad,direct --feed 'x=[-4,-0.5,0,1,2.5]' | tf-show --json |
+        jq -e '.tensors[0].values as $a | .tensors[1].values as $b | $a | to_entries |
+            all(.value - $b[.key] | fabs < 1e-12)'
+    tf-exec -g m.tfg --run train --steps 100 --save m.ckpt
+    tf-exec -g m.tfg --fetch loss --restore m.ckpt | tf-show --json |
+        jq -e '.tensors[0].values[0] < 1e-9'
+}
+
+@test "a library with the op loaded runs graphs that have it" {
+    compile_op "$root/examples/op/softclip.c"
+    echo 'y = SoftClip(Const({-9.0, 9.0}), {limit = 3.0})' >m.lua
+    tf-graph --ops ./op.so m.lua >m.tfg
+    cat >run.py <<'PYTHON'
+import ctypes, sys
+tf = ctypes.CDLL("libtf-tools.so.1")
+error = ctypes.create_string_buffer(1028)
+for name in ("graph_open", "session_new", "call_prepare"):
+    getattr(tf, "tf_" + name).restype = ctypes.c_void_p
+for ops in sys.argv[1:]:
+    assert not tf.tf_ops_load(ops.encode(), error), error[4:]
+graph = tf.tf_graph_open(b"m.tfg", error)
+if not graph:
+    sys.exit(error[4:].split(b"\0")[0].decode())
+session = tf.tf_session_new(ctypes.c_void_p(graph), None, error)
+call = tf.tf_call_prepare(ctypes.c_void_p(session), None, b"y", None, error)
+assert not tf.tf_call_run(ctypes.c_void_p(call), error), error[4:]
+PYTHON
+    python3 run.py ./op.so
+    run -1 python3 run.py
+    [[ $output == *"unknown op 'SoftClip'"*"--ops FILE.so" ]]
+}

@@ -124,10 +124,19 @@ $(BUILD)/gen/prelude.c: $(PRELUDE) $(BUILD)/gen/prelude_gen
 $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
-shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
-$(GRAPH_LIB): $(LIB_OBJ)
+# Within a program of others, whose functions may have the names of ours, the dynamic linker would
+# give a module theirs. So modules of devices call ours by other names, __wrap_NAME, which the linker
+# puts for them into both: it has an option for each.
+CORE_NAMES := $(BUILD)/gen/core.defsym $(BUILD)/gen/core.wrap
+$(BUILD)/gen/core.defsym: $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(shared) $(LIB_LIBS)
+	nm -g --defined-only $^ | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
+$(BUILD)/gen/core.wrap: $(BUILD)/gen/core.defsym
+	sed 's/.*=/--wrap=/' $< >$@
+shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
+$(GRAPH_LIB): $(LIB_OBJ) $(CORE_NAMES)
+	@mkdir -p $(@D)
+	$(shared) -Wl$(comma)-Bsymbolic -Wl$(comma)@$(BUILD)/gen/core.defsym $(LIB_LIBS)
 $(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
 	@mkdir -p $(@D)
 	$(shared) -L$(BUILD)/lib/tf-tools -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
@@ -185,7 +194,7 @@ $(BUILD)/obj/cpu-$(1)/%.o: %.c
 	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(OPENMP) $(if $(filter thread,$(SANITIZE)),-DPARALLEL_TEAM) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
+	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) -Wl$$(comma)@$$(BUILD)/gen/core.wrap $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
 $(TLS_MODULE): $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
@@ -196,7 +205,7 @@ $(BUILD)/obj/cuda/%.o: %.cu
 	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(NVCC) -shared $(filter %.o,$^) -o $@ -L$(BUILD)/lib/tf-tools -ltf-jobs -ltf-graph -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN'
+	$(NVCC) -shared $(filter %.o,$^) -o $@ -Xlinker @$(BUILD)/gen/core.wrap -L$(BUILD)/lib/tf-tools -ltf-jobs -ltf-graph -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)

@@ -30,7 +30,7 @@ error = Error()
 
 
 def declare(name, result, *arguments):
-    """Sets a function's types; one that can fail takes the error last, and ends the program by it."""
+    """Sets a function's types. One that can fail takes the error last, and ends the program."""
     function = getattr(tf, name)
     function.argtypes, function.restype = arguments, result
 

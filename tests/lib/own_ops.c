@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tf_op.h"
+#include <tf_op.h>
 
 /* ---- OwnSum: N tensors; its gradient is that of each ---- */
 

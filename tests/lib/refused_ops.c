@@ -2,7 +2,7 @@
  *
  * An object that must be refused: why is what it is compiled with, REFUSED_abi and so on.
  */
-#include "tf_op.h"
+#include <tf_op.h>
 
 #ifdef REFUSED_nothing
 extern const int something;

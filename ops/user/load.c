@@ -206,10 +206,17 @@ static int no_object(const char *path, struct error *err)
 static int load(const char *path, struct error *err)
 {
     static VEC(const struct tf_ops *) taken;
+    struct stat status;
     char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
-    if (!whole)
+    if (!whole || stat(whole, &status)) {
+        free(whole);
         return error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO,
                                "cannot be read");
+    }
+    if (!S_ISREG(status.st_mode)) { /* a pipe would be waited for */
+        free(whole);
+        return error_set(err, ERR_DATA, "not an object with ops: it is no file");
+    }
     void *object = dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     int code = object ? 0 : no_object(whole, err);
     free(whole);

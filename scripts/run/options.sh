@@ -26,6 +26,7 @@ restore|CKPT|begin with these values
 job|DIR|the directory of the job (a temporary one)
 key-file|FILE|the key of the cluster, for TCP (one is made for the job)
 no-key||TCP without a key, on loopback only
+ops|FILE.so|ops of your own, for all tasks; on other hosts, too, by this name
 threads|N|threads of each worker (cores over workers)
 deterministic||the same bits whatever the number of threads
 max-restarts|N[/TIME]|how often what died is started again, or how often in a time (5)
@@ -261,4 +262,5 @@ check_options() {
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || [ -r "$graph_file" ] ||
         die 66 "$graph_file: cannot be read"
     [ ! -d "$graph_file" ] || die 65 "$graph_file: is a directory"
+    [ -z "$opt_ops" ] || export TF_OPS="$opt_ops" # of all that is run here
 }

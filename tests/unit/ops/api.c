@@ -361,6 +361,18 @@ static void test_threads_share_a_session(void **state)
     lab_close(&lab);
 }
 
+/* What programs were compiled with: whoever changes it changes TF_TOOLS_ABI. */
+static void test_the_interface_stays_as_it_is(void **state)
+{
+    (void)state;
+    assert_int_equal(TF_TOOLS_ABI, 1);
+    assert_int_equal(sizeof(struct tf_error), 4 + 1024);
+    assert_int_equal(offsetof(struct tf_tensor, shape), 8);
+    assert_int_equal(offsetof(struct tf_tensor, data), 80);
+    assert_int_equal(sizeof(struct tf_tensor), 96);
+    assert_int_equal(offsetof(struct tf_session_options, seed), 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_variables_as_files),
         cmocka_unit_test(test_graphs_and_sessions_that_cannot_be),
         cmocka_unit_test(test_threads_share_a_session),
+        cmocka_unit_test(test_the_interface_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

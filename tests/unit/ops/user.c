@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/tf_op.h"
 #include "lib/session.h"
 #include "lib/unit.h"
 #include "ops/user/user.h"
@@ -217,6 +218,27 @@ static void test_an_op_without_a_kernel(void **state)
     fixture_close(&f);
 }
 
+/* What objects were compiled with: whoever changes it changes TF_OP_ABI. Fields and functions are
+ * added at the end. */
+static void test_the_interface_stays_as_it_is(void **state)
+{
+    const size_t word = sizeof(void *);
+    (void)state;
+    assert_int_equal(TF_OP_ABI, 1);
+    assert_int_equal(word, 8);
+    assert_int_equal(offsetof(struct tf_ops, ops), 4 * 7 + 4);
+    assert_int_equal(sizeof(struct tf_ops), 6 * word);
+    assert_int_equal(offsetof(struct tf_op, flags), 5 * word);
+    assert_int_equal(offsetof(struct tf_op, gradient), 7 * word);
+    assert_int_equal(offsetof(struct tf_op_kernel, run), 2 * word);
+    assert_int_equal(sizeof(struct tf_shape), 72);
+    assert_int_equal(sizeof(struct tf_edge), 8);
+    assert_int_equal(offsetof(struct tf_op_functions, infer_node), 8 * word);
+    assert_int_equal(offsetof(struct tf_op_functions, grad_node), 18 * word);
+    assert_int_equal(offsetof(struct tf_op_functions, kernel_node), 27 * word);
+    assert_int_equal(offsetof(struct tf_op_functions, kernel_fail), 41 * word);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_gradient_functions_that_fail),
         cmocka_unit_test(test_kernels_that_fail),
         cmocka_unit_test(test_an_op_without_a_kernel),
+        cmocka_unit_test(test_the_interface_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,27 @@ LIBRARIES
     [ "$stderr" = "line: none.tfg: No such file or directory" ]
 }
 
+@test "the parts of a graph that was cut for two devices run in it as one" {
+    cat >two.lua <<'LUA'
+device("/device:CPU:1", function()
+  w = variable{name = "w", shape = {}}
+  b = variable{name = "b", shape = {}}
+end)
+device("/device:CPU:0", function()
+  x = Placeholder{dtype = float32, shape = {-1}}
+  y = Placeholder{dtype = float32, shape = {-1}}
+  loss = Mean(Square(w * x + b - y), 0)
+end)
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+LUA
+    tf-graph two.lua | tf-opt | tf-place --devices CPU:0,CPU:1 | tf-part >line.tfg
+    [ "$(tf-show line.tfg | grep -c '^graph')" = 2 ]
+    # shellcheck disable=SC2046
+    cc "$root/examples/c/line.c" $(pkg-config --cflags --libs tf-tools) -o line
+    ./line line.tfg >out
+    is_line out
+}
+
 @test "the example in Python does the same" {
     line_graph
     python3 "$root/examples/python/line.py" line.tfg >out

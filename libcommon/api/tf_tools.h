@@ -23,7 +23,10 @@
  *
  * Threads. A graph may be used by any number of threads and sessions at once. A session as well:
  * calls that run at the same time are steps that overlap, and each sees every variable as some
- * step left it. A call is used by one thread at a time.
+ * step left it. A call is used by one thread at a time. A session starts threads: who has one forks
+ * only to run another program. While the first one is made no other thread may change the
+ * environment. A thread that makes or runs something may have another size of its OpenMP teams
+ * afterwards.
  */
 #ifndef TF_TOOLS_H
 #define TF_TOOLS_H

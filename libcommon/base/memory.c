@@ -25,6 +25,11 @@ static void default_handler(size_t bytes)
 
 static void (*handler)(size_t bytes) = default_handler;
 
+bool mem_has_handler(void)
+{
+    return handler != default_handler;
+}
+
 void mem_set_handler(void (*out_of_memory)(size_t bytes))
 {
     handler = out_of_memory;

@@ -56,6 +56,9 @@ void mem_keeper_remove(struct mem_keeper *keeper); /* it is not called any more 
  * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */
 void mem_set_handler(void (*out_of_memory)(size_t bytes));
 
+/* Whether one was set: then the program is ours, and ends where there is no memory. */
+bool mem_has_handler(void);
+
 /* Calls the handler: for allocations that are not ours and cannot fail otherwise. 0: it is not
  * known how many bytes. */
 _Noreturn void mem_exhausted(size_t bytes);

@@ -71,8 +71,9 @@ LIBRARIES
     library=$prefix/lib/libtf-tools.so.1
     grep -o '^[a-z_].*\btf_[a-z_]*(' "$prefix/include/tf-tools/tf_tools.h" |
         grep -o 'tf_[a-z_]*($' | tr -d '(' | sort >declared
-    nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
-        sort >exported
+    nm -D --defined-only "$library" | awk '{ print $3 }' >names
+    run ! grep -v '^tf_' names
+    sed -n 's/@.*//p' names | sort >exported
     diff declared exported
     [ "$(wc -l <exported)" -gt 15 ]
     objdump -p "$library" | grep -q 'SONAME *libtf-tools.so.1$'
@@ -91,14 +92,17 @@ LIBRARIES
     done
 }
 
-@test "the example in C trains, saves and restores" {
+@test "the example in C trains, saves and restores, with the bits of tf-exec" {
     line_graph
     # shellcheck disable=SC2046
     cc -Wall -Wextra -Werror "$root/examples/c/line.c" $(pkg-config --cflags --libs tf-tools) \
         -o line
     ./line line.tfg >out
     is_line out
-    tf-show line.ckpt | grep -q 'w .*float32'
+    tf-exec -g line.tfg --run train --feed 'x=[0,1,2,3]' --feed 'y=[-1,2,5,8]' -n 2000 \
+        --save exec.ckpt
+    diff <(tf-show --json line.ckpt) <(tf-show --json exec.ckpt)
+    tf-exec -g line.tfg --fetch w --restore line.ckpt >/dev/null
     run -66 --separate-stderr ./line none.tfg
     [ "$stderr" = "line: none.tfg: No such file or directory" ]
 }
@@ -155,6 +159,22 @@ LUA
     [ "$(tail -n 1 out)" = 11111111111 ]
     head -n 2 out >both
     is_line both
+}
+
+@test "where a program of C++ has no memory it is told as ever: its new is its own" {
+    line_graph
+    {
+        echo 'extern "C" int printf(const char *, ...); void clash_check(void);'
+        echo 'void clash_check(void) { try { ::operator new(1ul << 62); }'
+        echo 'catch (...) { printf("caught\n"); } }'
+    } >check.cc
+    clang++ -O0 -shared -fPIC check.cc -o libcheck.so
+    sed 's/^int main/void _Z11clash_checkv(void);&/; s/    return 0;/    _Z11clash_checkv();&/' \
+        "$root/examples/c/line.c" >line.c
+    # shellcheck disable=SC2046
+    cc line.c $(pkg-config --cflags --libs tf-tools) -L. -lcheck -Wl,-rpath,"$PWD" -o line
+    ./line line.tfg >out
+    [ "$(tail -n 1 out)" = caught ]
 }
 
 @test "where the library is not installed wholly, each call says so" {

@@ -63,10 +63,13 @@ static void out_of_memory(void)
 }
 
 /* oneDNN is C++: where `new` finds no memory it would throw through our frames and abort. So its
- * small allocations get the policy of mem_alloc; its large ones do not come from `new`. */
+ * small allocations get the policy of mem_alloc; its large ones do not come from `new`. Within a
+ * program of others `new` is theirs, who may catch what it throws. */
 static void catch_failing_new(void)
 {
     typedef void handler(void);
+    if (!mem_has_handler())
+        return;
     handler *(*set)(handler *);
     void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     void *symbol = runtime ? dlsym(runtime, "_ZSt15set_new_handlerPFvvE") : NULL;

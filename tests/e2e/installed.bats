@@ -163,13 +163,12 @@ LUA
 
 @test "where a program of C++ has no memory it is told as ever: its new is its own" {
     line_graph
-    {
-        echo 'extern "C" int printf(const char *, ...); void clash_check(void);'
-        echo 'void clash_check(void) { try { ::operator new(1ul << 62); }'
-        echo 'catch (...) { printf("caught\n"); } }'
-    } >check.cc
+    cat >check.cc <<'CODE'
+extern "C" int puts(const char *);
+extern "C" void fill(void) { try { ::operator new(1ul << 62); } catch (...) { puts("caught"); } }
+CODE
     clang++ -O0 -shared -fPIC check.cc -o libcheck.so
-    sed 's/^int main/void _Z11clash_checkv(void);&/; s/    return 0;/    _Z11clash_checkv();&/' \
+    sed 's/^int main/void fill(void);&/; s/    return 0;/    fill();&/' \
         "$root/examples/c/line.c" >line.c
     # shellcheck disable=SC2046
     cc line.c $(pkg-config --cflags --libs tf-tools) -L. -lcheck -Wl,-rpath,"$PWD" -o line

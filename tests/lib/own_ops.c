@@ -233,6 +233,27 @@ static int wrong_run(tf_kernel *kernel)
     }
 }
 
+/* ---- OwnWhich: which of its kernels runs ---- */
+
+static int which(tf_kernel *kernel, int32_t number)
+{
+    struct tf_shape shape = tf_kernel_shape(kernel, 0);
+    int32_t *y = tf_kernel_output(kernel, 0, &shape);
+    for (int64_t i = 0; y && i < tf_kernel_count(kernel, 0); i++)
+        y[i] = number;
+    return y ? 0 : tf_kernel_failed(kernel);
+}
+
+static int which_floating(tf_kernel *kernel)
+{
+    return which(kernel, 1);
+}
+
+static int which_int64(tf_kernel *kernel)
+{
+    return which(kernel, 2);
+}
+
 static const struct tf_op ops[] = {
     {.name = "OwnSum",
      .inputs = "x: N*float32",
@@ -273,6 +294,12 @@ static const struct tf_op ops[] = {
      .doc = "Nothing.",
      .shape = wrong_shape,
      .gradient = wrong_gradient},
+    {.name = "OwnWhich",
+     .inputs = "x: T",
+     .outputs = "y: int32",
+     .attrs = "T: numeric",
+     .doc = "A number of the kernel.",
+     .shape = same_shape},
     {.name = "OwnUncomputed", .inputs = "x: float32", .outputs = "y: float32", .doc = "Nothing."},
 };
 static const struct tf_op_kernel kernels[] = {
@@ -282,5 +309,7 @@ static const struct tf_op_kernel kernels[] = {
     {.op = "OwnDescribe", .run = describe_run},
     {.op = "OwnFill", .run = fill_run},
     {.op = "OwnWrong", .run = wrong_run},
+    {.op = "OwnWhich", .types = "T=float32|float64", .run = which_floating},
+    {.op = "OwnWhich", .types = "T=int64", .run = which_int64},
 };
 TF_OPS(ops, kernels)

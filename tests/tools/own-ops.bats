@@ -53,8 +53,8 @@ own() { # TOOL ARGUMENT...
 @test "without it each of them names the op and the option" {
     own tf-graph m.lua >m.tfg
     hint="ops of your own come with --ops FILE.so"
-    says 65 "tf-opt: m.tfg: m.lua:2: node 'y': unknown op 'OwnSquare' (did you mean 'Square'?); $hint" \
-        tf-opt m.tfg
+    unknown="unknown op 'OwnSquare' (did you mean 'Square'?)"
+    says 65 "tf-opt: m.tfg: m.lua:2: node 'y': $unknown; $hint" tf-opt m.tfg
     for tool in tf-place tf-part "tf-grad --of y --wrt x" "tf-exec --run y --feed x=1 -g" \
         "tf-show --text"; do
         # shellcheck disable=SC2086
@@ -82,12 +82,16 @@ own() { # TOOL ARGUMENT...
 }
 
 @test "what is no object, or of another version, is refused with a line" {
-    says 78 "tf-op: --ops $objects/refused-abi.so: made for version 999 of the interface for ops, not 1: compile it again" \
-        tf-op --ops "$objects/refused-abi.so" list
-    says 78 "tf-graph: --ops $objects/refused-later.so: made for a later tf-tools: compile it again" \
-        tf-graph --ops "$objects/refused-later.so" m.lua
-    says 65 "tf-opt: --ops $objects/refused-nothing.so: not an object with ops: it exports no tf_ops" \
-        tf-opt --ops "$objects/refused-nothing.so" m.tfg
+    refused() { # STATUS WHAT WHY TOOL [OPERAND]...
+        local status_wanted=$1 object=$objects/refused-$2.so why=$3 tool=$4
+        shift 4
+        says "$status_wanted" "$tool: --ops $object: $why" "$tool" --ops "$object" "$@"
+    }
+    refused 78 abi "made for version 999 of the interface for ops, not 1: compile it again" \
+        tf-op list
+    refused 78 later "made for a later tf-tools: compile it again" tf-graph m.lua
+    refused 65 nothing "not an object with ops: it exports no tf_ops" tf-opt m.tfg
+    refused 65 taken "op Neg exists already" tf-op list
     says 65 "tf-op: --ops m.lua: not an object with ops: invalid ELF header" tf-op --ops m.lua list
     says 66 "tf-show: --ops none.so: cannot be read: No such file or directory" \
         tf-show --ops none.so m.tfg
@@ -95,8 +99,6 @@ own() { # TOOL ARGUMENT...
     says 65 "tf-op: --ops pipe: not an object with ops: it is no file" \
         timeout 20 tf-op --ops pipe list
     says 65 "tf-op: --ops .: not an object with ops: it is no file" tf-op --ops . list
-    says 65 "tf-op: --ops $objects/refused-taken.so: op Neg exists already" \
-        tf-op --ops "$objects/refused-taken.so" list
 }
 
 @test "an error of a kernel names the node, the op and the script's line" {
@@ -123,12 +125,14 @@ entry.y = y
 LUA
     own tf-graph m.lua | own tf-place -c c | own tf-part >m.tfg
     shard
-    run --separate-stderr -65 timeout 60 tf-exec --ops "$objects/own_ops.so" -g m.tfg --task worker:0 --run y --feed x=3
+    worker=(timeout 60 tf-exec --ops "$objects/own_ops.so" -g m.tfg --task worker:0
+        --run y --feed x=3)
+    run --separate-stderr -65 "${worker[@]}"
     [[ $stderr == *"ps:0"*"unknown op 'OwnSquare'"*"--ops FILE.so" ]]
     end_pids "${pids[@]}"
     wait "${pids[0]}"
     shard --ops "$objects/own_ops.so"
-    timeout 60 tf-exec --ops "$objects/own_ops.so" -g m.tfg --task worker:0 --run y --feed x=3 | tf-show | grep -q 'y 9$'
+    "${worker[@]}" | tf-show | grep -q 'y 9$'
 }
 
 @test "tf-run gives the object to all tasks of its job, and to the commands that it prints" {

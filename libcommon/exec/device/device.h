@@ -14,7 +14,7 @@
 
 #include "exec/device/kernel.h"
 
-#define DEVICE_ABI 2
+#define DEVICE_ABI 3
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */

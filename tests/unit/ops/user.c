@@ -3,6 +3,7 @@
  * Ops of users: objects that are refused leave nothing behind; ops of one that is taken are
  * inferred, differentiated and run as any other, and what they do wrong is told.
  */
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -65,9 +66,9 @@ static void test_an_object_is_taken_once(void **state)
     for (int i = 0; i < 2; i++)
         if (user_ops_load(object("own_ops"), &err))
             fail_msg("%s", err.text);
-    assert_int_equal(registry_count(ops_registry()), n + 7);
+    assert_int_equal(registry_count(ops_registry()), n + 8);
     assert_int_equal(user_ops_load_path(object("own_ops"), &err), 0);
-    assert_int_equal(registry_count(ops_registry()), n + 7);
+    assert_int_equal(registry_count(ops_registry()), n + 8);
 }
 
 #define X "x = Placeholder() {dtype=float32, shape=[]}\n"
@@ -218,6 +219,23 @@ static void test_an_op_without_a_kernel(void **state)
     fixture_close(&f);
 }
 
+static void test_types_choose_among_kernels(void **state)
+{
+    struct fixture f;
+    struct tensor none;
+    (void)state;
+    fixture_open(&f,
+                 "a = Const() {dtype=float64, value=0}\nb = Const() {dtype=int64, value=0}\n"
+                 "c = Const() {dtype=int32, value=0}\n"
+                 "x = OwnWhich(a)\ny = OwnWhich(b)\nz = OwnWhich(c)\n",
+                 false);
+    assert_true(fixture_get(&f, "x", NAN) == 1);
+    assert_true(fixture_get(&f, "y", NAN) == 2);
+    unit_assert_error(fixture_run(&f, "z", NULL, NULL, &none), f.err, ERR_DATA,
+                      "node 'z': OwnWhich: no CPU kernel for T=int32");
+    fixture_close(&f);
+}
+
 /* What objects were compiled with: whoever changes it changes TF_OP_ABI. Fields and functions are
  * added at the end. */
 static void test_the_interface_stays_as_it_is(void **state)
@@ -251,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_gradient_functions_that_fail),
         cmocka_unit_test(test_kernels_that_fail),
         cmocka_unit_test(test_an_op_without_a_kernel),
+        cmocka_unit_test(test_types_choose_among_kernels),
         cmocka_unit_test(test_the_interface_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

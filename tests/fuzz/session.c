@@ -205,33 +205,6 @@ static void pack_names(msgpack_packer *packer, const char *name, const char *wor
         pack_text(packer, word);
 }
 
-/* Session 1 with a graph and two handles, so that what comes then meets something. */
-static void open_session(struct peer *peer)
-{
-    struct error err = ERROR_INIT;
-    size_t n;
-    const void *bytes = stream_writer_bytes(shard.graph, &n);
-    struct shape shape = shape_vector((int64_t)n);
-    struct named_tensor graph = {"", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-    for (uint64_t i = 0; i < 3; i++) {
-        msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, i ? 6 : 3, &err);
-        if (!packer)
-            return;
-        pack_key(packer, "id");
-        msgpack_pack_uint64(packer, i);
-        pack_key(packer, "verb");
-        pack_text(packer, i ? "register" : "open");
-        pack_key(packer, "session");
-        msgpack_pack_uint64(packer, 1);
-        if (i) {
-            pack_names(packer, "feeds", i == 1 ? "x" : NULL);
-            pack_names(packer, "fetches", i == 1 ? "z" : "y");
-            pack_names(packer, "targets", i == 1 ? "^a" : NULL);
-        }
-        peer_end(peer, &graph, !i, &err);
-    }
-}
-
 struct talk {
     struct hub *hub;
     struct peer *peer;
@@ -271,6 +244,44 @@ static bool is_over(void *context)
     return talk->answered || talk->lost;
 }
 
+static void register_handle(struct peer *peer, uint64_t i)
+{
+    struct error err = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, 6, &err);
+    if (!packer)
+        return;
+    pack_key(packer, "id");
+    msgpack_pack_uint64(packer, 900 + i);
+    pack_key(packer, "verb");
+    pack_text(packer, "register");
+    pack_key(packer, "session");
+    msgpack_pack_uint64(packer, 1);
+    pack_names(packer, "feeds", i ? NULL : "x");
+    pack_names(packer, "fetches", i ? "y" : "z");
+    pack_names(packer, "targets", i ? NULL : "^a");
+    peer_end(peer, NULL, 0, &err);
+}
+
+/* Session 1 with a graph and two handles, so that what comes then meets something. */
+static void open_session(struct talk *talk)
+{
+    struct error err = ERROR_INIT;
+    size_t n;
+    const void *bytes = stream_writer_bytes(shard.graph, &n);
+    struct shape shape = shape_vector((int64_t)n);
+    struct named_tensor graph = {"", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
+    msgpack_packer *packer = hub_call_begin(talk->hub, talk->peer, "open", 1, &talk->call, &err);
+    if (!packer)
+        abort();
+    pack_key(packer, "session");
+    msgpack_pack_uint64(packer, 1);
+    if (hub_call(talk->hub, &talk->call, &graph, 1, &err) || !pump(talk->hub, is_over, talk))
+        abort();
+    talk->answered = false;
+    for (uint64_t i = 0; i < 2; i++)
+        register_handle(talk->peer, i);
+}
+
 static bool is_empty(void *context)
 {
     (void)context;
@@ -289,11 +300,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (peers_connect(hub_peers(talk.hub), "ps:0", "unix:p0", PATIENCE, &err) ||
         !pump(talk.hub, is_linked, &talk))
         abort();
+    talk.call.replied = replied;
     if (draw(&in, 4))
-        open_session(talk.peer);
+        open_session(&talk);
     for (uint64_t i = 0; i < RECORDS_MAX && in.size; i++)
         send_record(&in, talk.peer, 1000 + i);
-    talk.call.replied = replied;
     if (!talk.lost && hub_call_begin(talk.hub, talk.peer, "info", 0, &talk.call, &err) &&
         hub_call(talk.hub, &talk.call, NULL, 0, &err))
         talk.lost = true;

@@ -13,7 +13,8 @@ struct served *server_find(struct server *server, const struct query *query)
     uint64_t id = 0;
     record_get_uint(&query->record->header, "session", &id);
     for (struct served *served = server->sessions; served; served = served->next)
-        if (served->id == id && served->owner == query->peer && !served->is_closing)
+        if (served->id == id && served->owner == query->peer && !served->is_reading &&
+            !served->is_closing)
             return served;
     if (server->ends)
         error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);
@@ -91,7 +92,8 @@ struct server *server_new(const struct server_options *options)
         server->options.timeout = 30;
     server->watcher = (struct hub_watcher){opened, lost, failed, NULL};
     hub_watch(hub, &server->watcher);
-    server->updates = update_loops_new(&server->options, update_failed, server);
+    server->graphs = serial_queue_new();
+    server->updates = update_loops_new(&server->options, server->graphs, update_failed, server);
     hub_verb(hub, "open", server_verb_open, server);
     hub_verb(hub, "close", server_verb_close, server);
     hub_verb(hub, "register", server_verb_register, server);
@@ -123,6 +125,7 @@ void server_free(struct server *server)
         served_close(served, &why);
     }
     loop_run_until(hub_loop(server->options.hub), has_no_sessions, server, -1);
+    serial_queue_free(server->graphs);
     hub_unwatch(server->options.hub, &server->watcher);
     mem_free(server);
 }

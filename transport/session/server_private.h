@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/serial_queue.h"
 #include "transport/session/server.h"
 #include "transport/session/update_loop.h"
 
@@ -15,7 +16,8 @@ struct server {
     struct server_options options;
     struct hub_watcher watcher; /* its owner is found by offsetof */
     struct update_loops *updates;
-    struct served *sessions; /* of the loop's thread */
+    struct serial_queue *graphs; /* reads and frees them: the larger they are the longer it takes */
+    struct served *sessions;     /* of the loop's thread */
     int n_sessions;
     bool ends;
     atomic_uint_fast64_t steps; /* that were run */
@@ -41,7 +43,12 @@ struct served_step {
     struct served_step *next;
 };
 
-/* A session that is served. */
+struct served_address {
+    const char *task, *address;
+};
+
+/* A session that is served. What has no other comment is of the loop's thread; while the graph is
+ * read, of the queue's. */
 struct served {
     struct server *server;
     uint64_t id;
@@ -52,14 +59,21 @@ struct served {
     VEC(struct handle *) handles;
     struct served *next;
 
-    /* Until all links are there. */
+    /* Until the graph is read: its bytes, and where other tasks are. Nobody finds it by then. */
+    bool is_reading;
+    struct tensor stream;
+    VEC(struct served_address) addresses;
+    struct arena arena;  /* of the texts */
+    struct error unread; /* why it cannot be served */
+
+    /* Until all links are there, too. */
     bool is_opening;
     uint64_t open_query;
     struct loop_timer *deadline;
 
     pthread_mutex_t lock; /* guards what follows */
     struct served_step *steps;
-    int n_holders;             /* steps, and others */
+    int n_holders;             /* steps, who reads the graph, and others */
     struct served_step *spare; /* memory of steps that are over */
     bool is_closing;           /* freed when nobody holds it */
 };
@@ -73,7 +87,7 @@ void server_verb_close(void *context, const struct query *query);
 /* A link to a task opened, or a dial was given up: sessions that wait for it go on. */
 void served_linked(struct served *served, struct peer *peer);
 void served_not_linked(struct served *served, const char *task, const struct error *why);
-/* Cancels its steps; it is freed when they are over. */
+/* Cancels its steps; it is freed when they are over. Who waits for it to open is told. */
 void served_close(struct served *served, const struct error *why);
 void served_free(struct served *served);
 

@@ -16,8 +16,10 @@ void handle_free(struct handle *handle)
     mem_free(handle);
 }
 
-static void release(struct served *served)
+/* Takes the longer the larger the graph is. */
+static void release(void *argument)
 {
+    struct served *served = argument;
     exchange_close(served->exchange);
     for (size_t i = 0; i < served->handles.n; i++)
         handle_free(served->handles.items[i]);
@@ -28,21 +30,25 @@ static void release(struct served *served)
     }
     session_free(served->session);
     graph_free(served->graph);
+    tensor_release(&served->stream);
+    vec_release(&served->addresses);
+    arena_release(&served->arena);
     peer_release(served->owner);
-    if (served->deadline)
-        loop_timer_free(served->deadline);
     pthread_mutex_destroy(&served->lock);
     mem_free(served);
 }
 
 void served_free(struct served *served)
 {
-    struct served **at = &served->server->sessions;
+    struct server *server = served->server;
+    struct served **at = &server->sessions;
     while (*at != served)
         at = &(*at)->next;
     *at = served->next;
-    served->server->n_sessions--;
-    release(served);
+    server->n_sessions--;
+    if (served->deadline)
+        loop_timer_free(served->deadline);
+    serial_queue_add(server->graphs, release, served); /* it ends after the last session */
 }
 
 void served_close(struct served *served, const struct error *why)
@@ -54,6 +60,9 @@ void served_close(struct served *served, const struct error *why)
     pthread_mutex_unlock(&served->lock);
     if (was_closing)
         return;
+    if (served->is_opening)
+        answer_error(served->owner, served->open_query, why);
+    served->is_opening = false;
     if (is_idle)
         served_free(served);
     else
@@ -85,12 +94,6 @@ static void try_answer(struct served *served)
     answer_done(served->owner, served->open_query);
 }
 
-static void give_up(struct served *served, const struct error *why)
-{
-    answer_error(served->owner, served->open_query, why);
-    served_close(served, why);
-}
-
 static void too_late(void *context)
 {
     struct served *served = context;
@@ -99,12 +102,12 @@ static void too_late(void *context)
     exchange_lacks(served->exchange, &task);
     error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task,
               served->server->options.timeout);
-    give_up(served, &why);
+    served_close(served, &why);
 }
 
 void served_linked(struct served *served, struct peer *peer)
 {
-    if (!served->is_opening)
+    if (!served->is_opening || served->is_reading)
         return;
     exchange_route(served->exchange, peer_task(peer), peer);
     try_answer(served);
@@ -112,63 +115,26 @@ void served_linked(struct served *served, struct peer *peer)
 
 void served_not_linked(struct served *served, const char *task, const struct error *why)
 {
-    if (served->is_opening && exchange_is_without(served->exchange, task))
-        give_up(served, why);
+    if (served->is_opening && !served->is_reading && exchange_is_without(served->exchange, task))
+        served_close(served, why);
 }
 
 /* The graph comes as the bytes of a stream. */
-static int read_graph(struct served *served, const struct record *record, struct error *err)
+static int read_graph(struct served *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
-    const struct tensor *bytes = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    const struct tensor *bytes = &served->stream;
     struct task_table table = {0};
-    if (!bytes || bytes->type != UINT8)
-        return error_set(err, ERR_PROTOCOL, "open: there is no graph");
     struct stream_reader *reader =
         stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of a session");
     int code = graph_read_whole(reader, options->registry, &served->graph, err);
     stream_reader_free(reader);
+    tensor_release(&served->stream);
     if (!code)
         code = task_table_fill(&table, served->graph, err);
     if (!code && (table.names.n != 1 || strcmp(table.names.items[0], options->task) != 0))
         code = error_set(err, ERR_CONFIG, "the graph is not that of %s alone", options->task);
     task_table_release(&table);
-    return code;
-}
-
-/* Of two tasks the one whose name comes first dials. */
-static int reach(struct served *served, const char *task, const char *address, struct error *err)
-{
-    const struct server_options *options = &served->server->options;
-    struct peer *peer = hub_peer(options->hub, task);
-    int code = 0;
-    if (peer)
-        exchange_route(served->exchange, task, peer);
-    else if (strcmp(options->task, task) < 0)
-        code = peers_connect(hub_peers(options->hub), task, address, options->timeout, err);
-    peer_release(peer);
-    return code;
-}
-
-static int reach_all(struct served *served, const struct query *query, struct error *err)
-{
-    const msgpack_object *map = record_field(&query->record->header, "addresses");
-    struct arena arena = ARENA_INIT;
-    int code = 0;
-    exchange_route(served->exchange, peer_task(query->peer), query->peer);
-    for (uint32_t i = 0; map && map->type == MSGPACK_OBJECT_MAP && !code && i < map->via.map.size;
-         i++) {
-        const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-        if (key->type != MSGPACK_OBJECT_STR || value->type != MSGPACK_OBJECT_STR) {
-            code = error_set(err, ERR_PROTOCOL, "open: addresses are texts");
-            break;
-        }
-        const char *task = arena_strndup(&arena, key->via.str.ptr, key->via.str.size);
-        if (exchange_is_without(served->exchange, task))
-            code = reach(served, task,
-                         arena_strndup(&arena, value->via.str.ptr, value->via.str.size), err);
-    }
-    arena_release(&arena);
     return code;
 }
 
@@ -185,11 +151,92 @@ static int make(struct served *served, struct error *err)
     served->session = session_new(served->graph, &session);
     served->exchange =
         exchange_open(hub_exchanges(options->hub), served->id, options->task, served->graph);
-    if (!served->exchange)
-        return error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
-    served->deadline = loop_timer_new(hub_loop(options->hub), too_late, served);
-    loop_timer_set(served->deadline, options->timeout);
+    return served->exchange
+               ? 0
+               : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
+}
+
+/* Of two tasks the one whose name comes first dials. */
+static int reach(struct served *served, const struct served_address *to, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    struct peer *peer = hub_peer(options->hub, to->task);
+    int code = 0;
+    if (peer)
+        exchange_route(served->exchange, to->task, peer);
+    else if (strcmp(options->task, to->task) < 0)
+        code = peers_connect(hub_peers(options->hub), to->task, to->address, options->timeout, err);
+    peer_release(peer);
+    return code;
+}
+
+static int reach_all(struct served *served, struct error *err)
+{
+    int code = 0;
+    exchange_route(served->exchange, peer_task(served->owner), served->owner);
+    for (size_t i = 0; i < served->addresses.n && !code; i++)
+        if (exchange_is_without(served->exchange, served->addresses.items[i].task))
+            code = reach(served, &served->addresses.items[i], err);
+    return code;
+}
+
+/* In the loop's thread again; the session is held for it. */
+static void go_on(void *argument)
+{
+    struct served *served = argument;
+    struct server *server = served->server;
+    int code = served->unread.code;
+    served->is_reading = false;
+    if (!served->is_closing && !code)
+        code = reach_all(served, &served->unread);
+    if (code) {
+        served_close(served, &served->unread);
+    } else if (!served->is_closing) {
+        served->deadline = loop_timer_new(hub_loop(server->options.hub), too_late, served);
+        loop_timer_set(served->deadline, server->options.timeout);
+        try_answer(served);
+    }
+    served_drop(served);
+}
+
+/* In the queue's. */
+static void read_and_make(void *argument)
+{
+    struct served *served = argument;
+    if (!read_graph(served, &served->unread))
+        make(served, &served->unread);
+    loop_post(hub_loop(served->server->options.hub), go_on, served);
+}
+
+/* ---- the request ---- */
+
+static int take_addresses(struct served *served, const struct record *record, struct error *err)
+{
+    const msgpack_object *map = record_field(&record->header, "addresses");
+    uint32_t n = map && map->type == MSGPACK_OBJECT_MAP ? map->via.map.size : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+        if (key->type != MSGPACK_OBJECT_STR || value->type != MSGPACK_OBJECT_STR)
+            return error_set(err, ERR_PROTOCOL, "open: addresses are texts");
+        struct served_address address = {
+            arena_strndup(&served->arena, key->via.str.ptr, key->via.str.size),
+            arena_strndup(&served->arena, value->via.str.ptr, value->via.str.size)};
+        vec_push(&served->addresses, address);
+    }
     return 0;
+}
+
+static int take_request(struct served *served, const struct record *record, struct error *err)
+{
+    const struct server *server = served->server;
+    if (!record_get_uint(&record->header, "session", &served->id) || !served->id)
+        return error_set(err, ERR_PROTOCOL, "open: which session?");
+    if (server->n_sessions >= SERVER_SESSIONS_MAX)
+        return error_set(err, ERR_RETRY, "there are %d sessions already", server->n_sessions);
+    if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8)
+        return error_set(err, ERR_PROTOCOL, "open: there is no graph");
+    tensor_share(&served->stream, &record->tensors[0].tensor);
+    return take_addresses(served, record, err);
 }
 
 void server_verb_open(void *context, const struct query *query)
@@ -199,21 +246,10 @@ void server_verb_open(void *context, const struct query *query)
     struct served *served = mem_alloc(sizeof *served);
     served->server = server;
     served->owner = peer_retain(query->peer);
-    served->is_opening = true;
+    served->is_opening = served->is_reading = true;
     served->open_query = query->id;
     pthread_mutex_init(&served->lock, NULL);
-    int code = 0;
-    if (!record_get_uint(&query->record->header, "session", &served->id) || !served->id)
-        code = error_set(&err, ERR_PROTOCOL, "open: which session?");
-    else if (server->n_sessions >= SERVER_SESSIONS_MAX)
-        code = error_set(&err, ERR_RETRY, "there are %d sessions already", server->n_sessions);
-    if (!code)
-        code = read_graph(served, query->record, &err);
-    if (!code)
-        code = make(served, &err);
-    if (!code)
-        code = reach_all(served, query, &err);
-    if (code) {
+    if (take_request(served, query->record, &err)) {
         answer_error(query->peer, query->id, &err);
         release(served);
         return;
@@ -221,5 +257,6 @@ void server_verb_open(void *context, const struct query *query)
     served->next = server->sessions;
     server->sessions = served;
     server->n_sessions++;
-    try_answer(served);
+    served_retain(served);
+    serial_queue_add(server->graphs, read_and_make, served);
 }

@@ -9,9 +9,20 @@
 #include "graph/graph_io.h"
 #include "transport/session/driver_session.h"
 
+/* Who is told that an update runs. */
+struct asker {
+    struct peer *peer; /* held */
+    uint64_t query;
+};
+
 struct update_loop {
     struct update_loops *updates;
-    uint64_t digest; /* of the graph */
+    uint64_t digest;          /* of the graph */
+    VEC(struct asker) askers; /* until the graph is read; of the loop's thread */
+    bool is_read;             /* of the loop's thread */
+    struct tensor stream;     /* what is read: the graph, and the text of a cluster file */
+    char *cluster_text;
+    struct error unread; /* why it could not be */
     struct graph *graph;
     struct cluster cluster;
     VEC(int) targets;
@@ -27,11 +38,70 @@ struct update_loop {
 
 struct update_loops {
     struct server_options options;
+    struct serial_queue *graphs;
     void (*failed)(void *context, const struct error *why);
     void *context;
-    struct update_loop *first; /* of the loop's thread */
+    struct update_loop *first; /* this and what follows are of the loop's thread */
     int n;
+    int n_asked; /* requests whose digest is made */
+    bool ends;
 };
+
+static void answer_all(struct update_loop *update, const struct error *why)
+{
+    for (size_t i = 0; i < update->askers.n; i++) {
+        const struct asker *asker = &update->askers.items[i];
+        if (why->code)
+            answer_error(asker->peer, asker->query, why);
+        else
+            answer_done(asker->peer, asker->query);
+        peer_release(asker->peer);
+    }
+    update->askers.n = 0;
+}
+
+/* ---- reading it: in the update's thread ---- */
+
+static int read_graph(struct update_loop *update, struct error *err)
+{
+    const struct tensor *bytes = &update->stream;
+    struct stream_reader *reader =
+        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of an update");
+    int code = graph_read_whole(reader, update->updates->options.registry, &update->graph, err);
+    stream_reader_free(reader);
+    tensor_release(&update->stream);
+    return code;
+}
+
+/* The graph has one entry: what to run. */
+static int read_entry(struct update_loop *update, struct error *err)
+{
+    if (update->graph->entries.n != 1)
+        return error_set(err, ERR_PROTOCOL, "update: %zu entries", update->graph->entries.n);
+    const struct entry *entry = &update->graph->entries.items[0];
+    for (int i = 0; i < entry->n_edges; i++) {
+        if (entry->edges[i].slot == CONTROL_SLOT)
+            vec_push(&update->targets, entry->edges[i].node);
+        else
+            vec_push(&update->fetches, entry->edges[i]);
+    }
+    return 0;
+}
+
+static int read_all(struct update_loop *update, struct error *err)
+{
+    int code = read_graph(update, err);
+    if (!code)
+        code = read_entry(update, err);
+    return code ? code : cluster_parse(&update->cluster, update->cluster_text, "update", err);
+}
+
+static void tell_read(void *argument)
+{
+    struct update_loop *update = argument;
+    update->is_read = true;
+    answer_all(update, &update->unread);
+}
 
 /* ---- running the update ---- */
 
@@ -80,17 +150,16 @@ static int run_once(struct update_loop *update, int64_t number, struct error *er
     return code;
 }
 
-static void tell_failure(void *argument)
+static void tell_end(void *argument)
 {
     struct update_loop *update = argument;
-    if (!atomic_load(&update->stop))
+    if (!update->unread.code && !atomic_load(&update->stop))
         update->updates->failed(update->updates->context, &update->why);
     atomic_store(&update->ended, true);
 }
 
-static void *run_thread(void *argument)
+static void run_until_told(struct update_loop *update)
 {
-    struct update_loop *update = argument;
     int code = open_session(update, &update->why);
     for (int64_t number = 1; !code && !atomic_load(&update->stop); number++)
         code = run_once(update, number, &update->why);
@@ -99,66 +168,31 @@ static void *run_thread(void *argument)
     update->session = NULL;
     pthread_mutex_unlock(&update->lock);
     driver_session_close(session);
-    loop_post(hub_loop(update->updates->options.hub), tell_failure, update);
+}
+
+static void *run_thread(void *argument)
+{
+    struct update_loop *update = argument;
+    struct loop *loop = hub_loop(update->updates->options.hub);
+    int code = read_all(update, &update->unread);
+    loop_post(loop, tell_read, update);
+    if (!code)
+        run_until_told(update);
+    graph_free(update->graph); /* here, as it takes long if it is large */
+    loop_post(loop, tell_end, update);
     return NULL;
 }
 
 static void update_loop_free(struct update_loop *update)
 {
-    graph_free(update->graph);
+    tensor_release(&update->stream);
+    mem_free(update->cluster_text);
     cluster_release(&update->cluster);
+    vec_release(&update->askers);
     vec_release(&update->targets);
     vec_release(&update->fetches);
     pthread_mutex_destroy(&update->lock);
     mem_free(update);
-}
-
-/* ---- the request ---- */
-
-static int read_graph(struct update_loop *update, const struct record *record, struct error *err)
-{
-    const struct tensor *bytes = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
-    if (!bytes || bytes->type != UINT8)
-        return error_set(err, ERR_PROTOCOL, "update: there is no graph");
-    struct stream_reader *reader =
-        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of an update");
-    int code = graph_read_whole(reader, update->updates->options.registry, &update->graph, err);
-    stream_reader_free(reader);
-    return code;
-}
-
-/* The graph has one entry: what to run. */
-static int read_entry(struct update_loop *update, struct error *err)
-{
-    if (update->graph->entries.n != 1)
-        return error_set(err, ERR_PROTOCOL, "update: %zu entries", update->graph->entries.n);
-    const struct entry *entry = &update->graph->entries.items[0];
-    for (int i = 0; i < entry->n_edges; i++) {
-        if (entry->edges[i].slot == CONTROL_SLOT)
-            vec_push(&update->targets, entry->edges[i].node);
-        else
-            vec_push(&update->fetches, entry->edges[i]);
-    }
-    return 0;
-}
-
-static int start(struct update_loop *update, const struct query *query, struct error *err)
-{
-    sigset_t all, old;
-    const char *cluster = record_text(&query->record->header, "cluster");
-    int code = read_graph(update, query->record, err);
-    if (!code)
-        code = read_entry(update, err);
-    if (!code)
-        code = cluster_parse(&update->cluster, cluster ? cluster : "", "update", err);
-    if (code)
-        return code;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&update->thread, NULL, run_thread, update))
-        code = error_set(err, ERR_OS, "cannot start a thread");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return code;
 }
 
 /* One that has ended makes room. */
@@ -177,6 +211,8 @@ static void sweep(struct update_loops *updates)
     }
 }
 
+/* ---- the request ---- */
+
 static struct update_loop *find(const struct update_loops *updates, uint64_t digest)
 {
     struct update_loop *update = updates->first;
@@ -185,46 +221,95 @@ static struct update_loop *find(const struct update_loops *updates, uint64_t dig
     return update;
 }
 
+static int start(struct update_loop *update, struct error *err)
+{
+    struct update_loops *updates = update->updates;
+    sigset_t all, old;
+    int code = 0;
+    if (updates->ends)
+        return error_set(err, ERR_UNAVAILABLE, "%s ends", updates->options.task);
+    if (updates->n >= UPDATE_LOOPS_MAX)
+        return error_set(err, ERR_RETRY, "runs %d updates already", updates->n);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (pthread_create(&update->thread, NULL, run_thread, update))
+        code = error_set(err, ERR_OS, "cannot start a thread");
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code;
+}
+
+/* Whoever asks for an update that is read now is told together with who asked first. */
+static void join(struct update_loop *running, struct update_loop *update)
+{
+    if (running->is_read) {
+        answer_all(update, &running->unread);
+    } else {
+        vec_push(&running->askers, update->askers.items[0]);
+        update->askers.n = 0;
+    }
+}
+
+/* In the loop's thread, with the digest. */
+static void take_up(void *argument)
+{
+    struct update_loop *update = argument;
+    struct update_loops *updates = update->updates;
+    struct error err = ERROR_INIT;
+    updates->n_asked--;
+    sweep(updates);
+    struct update_loop *running = find(updates, update->digest);
+    if (running) {
+        join(running, update);
+        update_loop_free(update);
+    } else if (start(update, &err)) {
+        answer_all(update, &err);
+        update_loop_free(update);
+    } else {
+        update->next = updates->first;
+        updates->first = update;
+        updates->n++;
+    }
+}
+
+/* In the queue's thread: it takes the longer the larger the graph is. */
+static void make_digest(void *argument)
+{
+    struct update_loop *update = argument;
+    update->digest = hash_bytes(update->stream.data, tensor_bytes(&update->stream), 0);
+    loop_post(hub_loop(update->updates->options.hub), take_up, update);
+}
+
 static void verb_update(void *context, const struct query *query)
 {
     struct update_loops *updates = context;
     const struct record *record = query->record;
+    const char *cluster = record_text(&record->header, "cluster");
     struct error err = ERROR_INIT;
-    uint64_t digest = record->n_tensors == 1
-                          ? hash_bytes(record->tensors[0].tensor.data,
-                                       tensor_bytes(&record->tensors[0].tensor), 0)
-                          : 0;
-    sweep(updates);
-    if (find(updates, digest)) {
-        answer_done(query->peer, query->id);
+    if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8) {
+        error_set(&err, ERR_PROTOCOL, "update: there is no graph");
+        answer_error(query->peer, query->id, &err);
         return;
     }
     struct update_loop *update = mem_alloc(sizeof *update);
     update->updates = updates;
-    update->digest = digest;
+    update->cluster_text = mem_strdup(cluster ? cluster : "");
+    tensor_share(&update->stream, &record->tensors[0].tensor);
+    vec_push(&update->askers, ((struct asker){peer_retain(query->peer), query->id}));
     pthread_mutex_init(&update->lock, NULL);
-    int code = updates->n < UPDATE_LOOPS_MAX
-                   ? start(update, query, &err)
-                   : error_set(&err, ERR_RETRY, "runs %d updates already", updates->n);
-    if (code) {
-        update_loop_free(update);
-        answer_error(query->peer, query->id, &err);
-        return;
-    }
-    update->next = updates->first;
-    updates->first = update;
-    updates->n++;
-    answer_done(query->peer, query->id);
+    updates->n_asked++;
+    serial_queue_add(updates->graphs, make_digest, update);
 }
 
 /* ---- all of them ---- */
 
 struct update_loops *update_loops_new(const struct server_options *options,
+                                      struct serial_queue *graphs,
                                       void (*failed)(void *context, const struct error *why),
                                       void *context)
 {
     struct update_loops *updates = mem_alloc(sizeof *updates);
     updates->options = *options;
+    updates->graphs = graphs;
     updates->failed = failed;
     updates->context = context;
     hub_verb(options->hub, "update", verb_update, updates);
@@ -237,12 +322,13 @@ static bool have_ended(void *context)
     for (const struct update_loop *update = updates->first; update; update = update->next)
         if (!atomic_load(&update->ended))
             return false;
-    return true;
+    return !updates->n_asked;
 }
 
 void update_loops_free(struct update_loops *updates)
 {
     struct error why = ERROR_INIT;
+    updates->ends = true;
     error_set(&why, ERR_CANCELLED, "%s ends", updates->options.task);
     for (struct update_loop *update = updates->first; update; update = update->next) {
         atomic_store(&update->stop, true);

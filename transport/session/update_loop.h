@@ -8,15 +8,17 @@
 #ifndef TF_TRANSPORT_UPDATE_LOOP_H
 #define TF_TRANSPORT_UPDATE_LOOP_H
 
+#include "base/serial_queue.h"
 #include "transport/session/server.h"
 
 struct update_loops;
 
 #define UPDATE_LOOPS_MAX 16
 
-/* Registers the verb. The options are the server's. An update that fails is told to `failed`, in
- * the loop's thread. */
+/* Registers the verb. The options are the server's, as is the queue, which takes what the loop must
+ * not wait for. An update that fails is told to `failed`, in the loop's thread. */
 struct update_loops *update_loops_new(const struct server_options *options,
+                                      struct serial_queue *graphs,
                                       void (*failed)(void *context, const struct error *why),
                                       void *context);
 /* Ends all; runs the loop meanwhile. */

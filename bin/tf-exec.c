@@ -24,10 +24,12 @@
 #include "ops/ops.h"
 #include "transport/session/worker.h"
 
+#define FETCH_LIMIT_LEAST 4096
+
 static const char *graph_path, *trace_path;
 static struct option_list runs, fetches, feed_options;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
-static int64_t seed, threads, fetch_every = 1;
+static int64_t seed, threads, fetch_every = 1, fetch_limit;
 static double grace = 5;
 static bool dump_plan, check, deterministic, needs;
 
@@ -36,6 +38,8 @@ static const struct option_row rows[] = {
     {0, "run", OPTION_LIST, &runs, "ENTRY", "entry points (or nodes) to run in each step"},
     {0, "fetch", OPTION_LIST, &fetches, "NAME", "tensors to write in each step"},
     {0, "fetch-every", OPTION_INT, &fetch_every, "N", "write them after every N steps only"},
+    {0, "fetch-limit", OPTION_BYTES, &fetch_limit, "BYTES",
+     "begin the file that stdout is anew when it has as many, as 100M; one older is kept"},
     {0, "feed", OPTION_REPEAT, &feed_options, "FILE|NAME=VALUE",
      "feed records, a step each (-: stdin); or one tensor for all steps, a .npy or a literal"},
     {'n', "steps", OPTION_INT, &steps, "N",
@@ -208,6 +212,10 @@ static int check_numbers(struct error *err)
         return error_set(err, ERR_USAGE, "--steps %" PRId64 " makes no sense", steps);
     if (fetch_every < 1)
         return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 " makes no sense", fetch_every);
+    if (fetch_limit && fetch_limit < FETCH_LIMIT_LEAST)
+        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 " makes no sense", fetch_limit);
+    if (fetch_limit && tool_limit_check(err))
+        return error_prefix(err, "--fetch-limit: ");
     if (!(grace > 0 && grace < 1e9))
         return error_set(err, ERR_USAGE, "--grace %gs makes no sense", grace);
     return 0;
@@ -463,7 +471,10 @@ static int run_steps(struct execution *job, struct error *err)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && begins(job)) {
         job->in_step = true;
-        code = driver_run_step(driver, err);
+        if (fetch_limit)
+            code = tool_limit_output(job->tool, fetch_limit, err);
+        if (!code)
+            code = driver_run_step(driver, err);
         job->in_step = code;
         progress_update(&job->progress, driver->step, "");
         if (!code && writes(job))

@@ -20,7 +20,7 @@ static struct show show;
 static const struct option_row rows[] = {
     {'f', "follow", OPTION_FLAG, &follow, NULL,
      "one live line with rate and time left; without a terminal a line a second; waits\n"
-     "for a FILE that is still being written"},
+     "for a FILE that is still being written, and goes on when it is begun anew"},
     {0, "json", OPTION_FLAG, &show.json, NULL, "an object a line, numbers exact"},
     {0, "text", OPTION_FLAG, &show.text, NULL, "a graph, a node a line; tf-graph --text reads it"},
     {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
@@ -134,15 +134,25 @@ static void idle(void *context)
         print_line(f);
 }
 
+static int follow_file(struct follower *f, struct source *from, struct record *record,
+                       struct error *err)
+{
+    bool more = true;
+    int code;
+    while (!(code = next_record(from, record, &more, err)) && more)
+        if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED)
+            follow_record(f, record, stream_reader_expected(from->reader));
+    return code;
+}
+
 static int follow_all(struct source *from, struct record *record, struct error *err)
 {
     struct follower f = {.terminal = isatty(fileno(show.out))};
-    bool more = true;
     int code;
     tool_follow(from->reader, idle, &f);
-    while (!(code = next_record(from, record, &more, err)) && more)
-        if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED)
-            follow_record(&f, record, stream_reader_expected(from->reader));
+    do {
+        code = follow_file(&f, from, record, err);
+    } while (!tool_signal() && tool_follow_on(from->reader));
     if (f.began != 0 && f.terminal)
         progress_end(&f.progress, f.done, str_text(&f.detail));
     else if (f.began != 0 && f.done != f.done_printed)

@@ -61,10 +61,20 @@ void tool_close_reader(struct stream_reader *reader);
  * some times a second. Nothing happens for other kinds of input. */
 void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context);
 
+/* When such a reader is at its end, or has failed: whether the file was begun anew meanwhile
+ * (tool_limit_output, or who wrote it was started again); it is read then. */
+bool tool_follow_on(struct stream_reader *reader);
+
 /* The tool's binary output: -o FILE through a temporary name that tool_main renames on success, or
  * stdout, which must not be a terminal (ERR_USAGE with "try: ... | tf-show"). Kept in tool->writer;
  * finished by tool_main. */
 int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
+
+/* For a limit of the file that stdout is: ERR_USAGE if it is none. Before the first record. */
+int tool_limit_check(struct error *err);
+/* Between two records: if the file has more than `limit` bytes, its stream ends, it is called
+ * NAME.old.rec (instead of NAME.rec; an older one is gone), and a new one begins under its name. */
+int tool_limit_output(struct tool *tool, int64_t limit, struct error *err);
 
 /* ERR_USAGE for the path of a stream that is named as an array of NumPy's. */
 int tool_check_stream_path(const char *path, struct error *err);

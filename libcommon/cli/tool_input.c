@@ -12,13 +12,16 @@
 
 #define LOOK_MILLISECONDS 50    /* between two questions whether a wait is over */
 #define FOLLOW_MILLISECONDS 100 /* between two looks whether a file has grown */
+#define STILL_LOOKS 10          /* and it grows no more if there is another one by then */
 
 struct input {
     struct stream_reader *reader;
     struct tool *tool;
     int fd;
-    void (*idle)(void *context); /* while a file does not grow */
+    char *path;                  /* of a file that is followed */
+    void (*idle)(void *context); /* while it does not grow */
     void *idle_context;
+    int still; /* looks in turn at which it had not grown, and had another file in its place */
 };
 
 /* The open readers; a tool has one to three. */
@@ -99,7 +102,7 @@ static int before_wait(void *context, struct error *err)
 int tool_open_reader(struct tool *tool, const char *path, struct stream_reader **reader,
                      struct error *err)
 {
-    int fd;
+    int fd = -1;
     bool standard = !path || !strcmp(path, "-");
     if (standard ? open_stdin(tool, &fd, err) : open_file(path, &fd, err))
         return err->code;
@@ -113,10 +116,24 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
     return 0;
 }
 
+/* Another file has its name. */
+static bool is_begun_anew(const struct input *input)
+{
+    struct stat own, there;
+    return input->path && !fstat(input->fd, &own) && !stat(input->path, &there) &&
+           (own.st_dev != there.st_dev || own.st_ino != there.st_ino);
+}
+
 static int until_it_grows(void *context, struct error *err)
 {
     struct input *input = context;
     struct pollfd fd = {.fd = tool_signal_fd, .events = POLLIN};
+    struct stat status;
+    if (!is_begun_anew(input) || fstat(input->fd, &status) ||
+        status.st_size > lseek(input->fd, 0, SEEK_CUR))
+        input->still = 0;
+    else if (++input->still > STILL_LOOKS)
+        return error_set(err, ERR_RETRY, "%s was begun anew", input->path);
     if (tool_flush_output(input->tool, &output_failure)) {
         *err = output_failure;
         return err->code;
@@ -133,10 +150,29 @@ void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void
         struct input *input = inputs.items[i];
         if (input->reader != reader || fstat(input->fd, &status) || !S_ISREG(status.st_mode))
             continue;
+        input->path = mem_strdup(stream_reader_name(reader));
         input->idle = idle;
         input->idle_context = context;
         stream_reader_on_end(reader, until_it_grows, input);
     }
+}
+
+bool tool_follow_on(struct stream_reader *reader)
+{
+    for (size_t i = 0; i < inputs.n; i++) {
+        struct input *input = inputs.items[i];
+        struct error ignored = ERROR_INIT;
+        int fd;
+        if (input->reader != reader || !is_begun_anew(input) ||
+            open_file(input->path, &fd, &ignored))
+            continue;
+        close(input->fd);
+        input->fd = fd;
+        input->still = 0;
+        stream_reader_go_on(reader, fd);
+        return true;
+    }
+    return false;
 }
 
 void tool_close_reader(struct stream_reader *reader)
@@ -153,6 +189,7 @@ void tool_close_reader(struct stream_reader *reader)
     stream_reader_free(reader);
     if (input->fd != STDIN_FILENO)
         close(input->fd);
+    mem_free(input->path);
     mem_free(input);
 }
 

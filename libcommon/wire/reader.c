@@ -98,6 +98,18 @@ void stream_reader_on_end(struct stream_reader *reader, int (*grow)(void *contex
     reader->in.grow_context = context;
 }
 
+void stream_reader_go_on(struct stream_reader *reader, int fd)
+{
+    struct input before = reader->in;
+    input_release(&reader->in);
+    input_init(&reader->in, fd);
+    reader->in.wait = before.wait;
+    reader->in.context = before.context;
+    reader->in.grow_context = before.grow_context;
+    reader->in_stream = reader->seen = false;
+    reader->failed = 0;
+}
+
 int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size_t *got,
                        struct error *err)
 {

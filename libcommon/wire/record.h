@@ -133,6 +133,9 @@ void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *conte
 void stream_reader_on_end(struct stream_reader *reader, int (*grow)(void *context, struct error *),
                           void *context);
 
+/* Goes on with another file, whatever became of the one before, which stays the caller's. */
+void stream_reader_go_on(struct stream_reader *reader, int fd);
+
 /* The first bytes, up to n of 64, which stay to be read; *got is how many there are. */
 int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size_t *got,
                        struct error *err);
@@ -187,6 +190,9 @@ int stream_flush(struct stream_writer *writer, struct error *err);
 
 /* Hello if nothing was written yet, trailer, flush. */
 int stream_finish(struct stream_writer *writer, struct error *err);
+
+/* After stream_finish: another stream, of a length that is not known, is written behind it. */
+void stream_begin_anew(struct stream_writer *writer);
 
 /* Tells the next stage that this one failed; best effort, no error of its own. */
 void stream_write_error(struct stream_writer *writer, const char *tool, const struct error *cause);

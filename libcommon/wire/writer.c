@@ -196,6 +196,13 @@ int stream_finish(struct stream_writer *writer, struct error *err)
     return stream_flush(writer, err);
 }
 
+void stream_begin_anew(struct stream_writer *writer)
+{
+    writer->hello = false;
+    writer->count = 0;
+    writer->expected = -1;
+}
+
 void stream_write_error(struct stream_writer *writer, const char *tool, const struct error *cause)
 {
     struct error ignored = ERROR_INIT;

@@ -15,6 +15,7 @@ compress|TYPE|bf16 or fp16: gradients cross in 16 bits
 run|ENTRY|what a worker runs in each step (train)
 fetch|A,B|tensors that workers write in each step, to JOB/worker-N.rec
 fetch-every|N|write them after every N steps only: worker-N.rec of a long job grows
+fetch-limit|BYTES|begin worker-N.rec anew when it has as many, as 100M; one older is kept
 steps|N|steps of each worker (until its feed ends)
 seed|N|seed of the random ops (0)
 save|DIR/|a store for checkpoints, see tf-ckpt

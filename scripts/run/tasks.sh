@@ -66,6 +66,7 @@ command_of() {
         quote --run "$opt_run" --threads "$threads"
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
         [ -z "$opt_fetch_every" ] || quote --fetch-every "$opt_fetch_every"
+        [ -z "$opt_fetch_limit" ] || quote --fetch-limit "$opt_fetch_limit"
         [ -z "$opt_steps" ] || quote --steps "$opt_steps"
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
         ! worker_saves "$1" || saving_words "$3"
@@ -126,6 +127,16 @@ check_feed() {
             die 126 "$feed_program: the feed command cannot be run" ;;
         esac
         return
+    done
+}
+
+# What comes over ssh is written by ssh.
+check_fetch_limit() {
+    [ -n "$opt_fetch_limit" ] || return 0
+    for task in $workers; do
+        host_of "$task"
+        [ -z "$host" ] ||
+            die 78 "--fetch-limit: $task is on $host, and what it fetches comes over ssh; use --fetch-every"
     done
 }
 

@@ -184,6 +184,29 @@ EOF
     [ "$(tf-show job/worker-0.0.rec | wc -l)" -eq 2 ]
 }
 
+@test "--fetch-limit keeps what a worker fetches small, and is for workers of this host" {
+    cat >large.lua <<'LUA'
+x = Placeholder{dtype = float32, name = "x", shape = {-1}}
+a = variable{name = "a", shape = {16}, init = 0}
+loss = Sum(a * -Mean(x, 0), 0)
+many = Fill({5000}, loss)
+entry.train = minimize(loss, optim.sgd{rate = 1})
+LUA
+    tf-graph large.lua >large.tfg
+    model=large.tfg
+    touch "$go"
+    start --fetch many --fetch-limit 50k
+    finish
+    [ "$code" -eq 0 ]
+    cat job/worker-0.old.rec job/worker-0.rec | tf-show >shown
+    [ "$(tail -n 1 shown | awk '{ print $2 }')" -eq 8 ]
+    [ "$(tf-show job/worker-0.rec | wc -l)" -lt 8 ]
+    printf '%s\n' 'task ps:0 127.0.0.1:7300' 'task worker:0 127.0.0.9:7301' >far.cluster
+    run --separate-stderr -78 tf-run -c far.cluster --no-key --fetch many --fetch-limit 50k \
+        "$model" -- "$feed" "$go"
+    [[ $stderr == "tf-run: --fetch-limit: worker:0 is on 127.0.0.9, "* ]]
+}
+
 @test "on a terminal the table of the end begins a line of its own" {
     script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
     (sleep 1 && touch "$go") 3>&- &

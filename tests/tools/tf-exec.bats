@@ -134,3 +134,100 @@ reads what was trained" ]
     run --separate-stderr -0 tf-exec -g two.tfg --fetch y --feed x=1.0 --feed z=2.0 -o y.rec
     [ "$stderr" = "tf-exec: two.tfg: --feed z: --fetch y does not use it" ]
 }
+
+large() { # a graph that counts; `many` is 20 kB of what it has counted
+    tf-graph -o large.tfg - <<'EOF'
+x = Placeholder{dtype = float32, shape = {-1}}
+n = variable{name = "n", shape = {}, init = init.zeros}
+counted = AssignAdd(n, Sum(x, 0))
+many = Fill({5000}, control({counted}, function() return Identity(n) end))
+entry.train = group{counted}
+EOF
+}
+
+steps_of() { # FILE...
+    cat "$@" | tf-show | awk '{ print $2 }' | paste -sd' '
+}
+
+@test "--fetch-limit begins the file anew between two records, and keeps one older" {
+    large
+    yes 1 | head -n 60 | tf-data csv - x=1 --batch 1 >ones.rec
+    tf-exec -g large.tfg --run train --feed ones.rec --fetch many --fetch-limit 100k >m.rec
+    [ "$(ls m*.rec)" = "m.old.rec
+m.rec" ]
+    for file in m.old.rec m.rec; do # at most a record and what is gathered before it is written
+        [ "$(stat -c %s "$file")" -lt $((100000 + 20000 + 70000)) ]
+        tf-show "$file" >/dev/null
+    done
+    first=$(steps_of m.old.rec | cut -d' ' -f1)
+    [ "$first" -gt 1 ]
+    [ "$(steps_of m.old.rec m.rec)" = "$(seq "$first" 60 | paste -sd' ')" ]
+    # nothing is lost of what fits
+    tf-exec -g large.tfg --run train --feed ones.rec --fetch many --fetch-limit 10M >whole.rec
+    [ "$(steps_of whole.rec)" = "$(seq 60 | paste -sd' ')" ]
+    [ ! -e whole.old.rec ]
+}
+
+@test "who follows a file goes on when it is begun anew, and when another process writes it" {
+    large
+    mkfifo ones.csv ones.fifo
+    tf-data csv - x=1 --batch 1 <ones.csv >ones.fifo 3>&- &
+    tf-exec -g large.tfg --run train --feed ones.fifo --fetch many,n --fetch-limit 100k \
+        >m.rec 3>&- &
+    writer=$!
+    exec 9>ones.csv
+    timeout 60 tf-show --follow m.rec n >shown 2>err 3>&- 9>&- &
+    follower=$!
+    for last in 6 12 18 24; do # six are more than the limit: no file is gone before it was read
+        yes 1 | head -n 6 >&9
+        for _ in $(seq 200); do
+            ! tail -n 1 shown | grep -q "^step $last " || break
+            sleep 0.05
+        done
+        tail -n 1 shown | grep -q "^step $last "
+    done
+    [ -e m.old.rec ]
+    # the next process, after a kill, begins a file of its own
+    kill -9 "$writer"
+    exec 9>&-
+    mv m.rec m.1.rec
+    yes 1 | head -n 30 | tf-data csv - x=1 --batch 1 >ones.rec
+    tf-exec -g large.tfg --run train --feed ones.rec --fetch many,n >m.rec
+    wait "$follower"
+    [[ $(tail -n 1 shown) == "step 30"* ]]
+    [ ! -s err ]
+}
+
+run_large() { # BYTES [OPTION]...
+    tf-exec -g large.tfg --run train --fetch many --fetch-limit "$@"
+}
+
+@test "--fetch-limit is for a file, and leaves alone what is not its own" {
+    large
+    yes 1 | head -n 30 | tf-data csv - x=1 --batch 1 >ones.rec
+    { run_large 100k --feed ones.rec 2>err && echo ended >done; } | cat >piped
+    [ ! -e done ]
+    grep -qx "tf-exec: --fetch-limit: a limit is for a file, which stdout is not" err
+    run --separate-stderr -64 run_large 100k --feed ones.rec -o m.rec
+    [ "$stderr" = "tf-exec: --fetch-limit: a limit is for stdout, not for -o" ]
+    run --separate-stderr -64 run_large 12 --feed ones.rec
+    [ "$stderr" = "tf-exec: --fetch-limit 12 makes no sense" ]
+    # another one has the name meanwhile
+    mkfifo ones.fifo
+    run_large 100k --feed ones.fifo >m.rec 2>err 3>&- &
+    writer=$!
+    exec 9>ones.fifo
+    head -c 300 ones.rec >&9
+    for _ in $(seq 100); do # the first step was run
+        [ -s m.rec ] && break
+        sleep 0.05
+    done
+    mv m.rec moved.rec
+    echo other >m.rec
+    tail -c +301 ones.rec >&9
+    exec 9>&-
+    wait "$writer"
+    [ "$(cat m.rec)" = other ]
+    [ "$(steps_of moved.rec)" = "$(seq 30 | paste -sd' ')" ]
+    grep -q 'm.rec: is another file now' err
+}

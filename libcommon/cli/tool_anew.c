@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The file that stdout is, begun anew when it is large. Who follows it by name finds the new file
+ * there before it sees the end of the old one's stream, and so knows that there is more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/tool_private.h"
+
+static char path[PATH_MAX]; /* of the file when it was seen first; "": not looked yet */
+
+/* The name under which the system has the open file. */
+static int find_path(struct error *err)
+{
+    struct stat status;
+    ssize_t n = -1;
+    if (!fstat(STDOUT_FILENO, &status) && S_ISREG(status.st_mode) && status.st_nlink)
+        n = readlink("/proc/self/fd/1", path, sizeof path - 1);
+    if (n < 0)
+        return error_set(err, ERR_USAGE, "a limit is for a file, which stdout is not");
+    path[n] = '\0';
+    return 0;
+}
+
+int tool_limit_check(struct error *err)
+{
+    if (tool_output)
+        return error_set(err, ERR_USAGE, "a limit is for stdout, not for -o");
+    return find_path(err);
+}
+
+/* run/worker-0.rec: run/worker-0.WORD.rec */
+static void name_aside(const char *name, const char *word, struct str *aside)
+{
+    const char *dot = strrchr(name, '.');
+    if (!dot || strchr(dot, '/'))
+        dot = name + strlen(name);
+    str_append_bytes(aside, name, (size_t)(dot - name));
+    str_printf(aside, ".%s%s", word, dot);
+}
+
+/* Puts the new file in the old one's place, where possible without a moment in which there is none.
+ */
+static int replace(const char *made, const char *old, struct error *err)
+{
+    unlink(old);
+    if (link(path, old) && rename(path, old) && errno != ENOENT)
+        return error_set_errno(err, ERR_IO, "%s", old);
+    if (rename(made, path))
+        return error_set_errno(err, ERR_IO, "%s", path);
+    return 0;
+}
+
+static int begin_anew(struct tool *tool, struct error *err)
+{
+    struct str made = STR_INIT, old = STR_INIT;
+    name_aside(path, "new", &made);
+    name_aside(path, "old", &old);
+    int fd = open(str_text(&made), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int code = fd < 0 ? error_set_errno(err, ERR_IO, "%s", str_text(&made)) : 0;
+    if (!code)
+        code = replace(str_text(&made), str_text(&old), err);
+    if (!code)
+        code = stream_finish(tool->writer, err);
+    if (!code && dup2(fd, STDOUT_FILENO) < 0)
+        code = error_set_errno(err, ERR_OS, "%s", path);
+    if (!code)
+        stream_begin_anew(tool->writer);
+    if (fd >= 0)
+        close(fd);
+    str_release(&made);
+    str_release(&old);
+    return code;
+}
+
+/* Somebody may have taken it away, as logrotate does, which leaves room for a new one. */
+static bool has_place(const struct stat *own)
+{
+    struct stat there;
+    if (stat(path, &there))
+        return errno == ENOENT;
+    return own->st_dev == there.st_dev && own->st_ino == there.st_ino;
+}
+
+int tool_limit_output(struct tool *tool, int64_t limit, struct error *err)
+{
+    static bool has_said;
+    struct stat own;
+    if (!tool->writer || has_said || fstat(STDOUT_FILENO, &own) || own.st_size <= limit)
+        return 0;
+    if (has_place(&own))
+        return begin_anew(tool, err);
+    tool_say(tool, "%s: is another file now; what is written goes on as it was, without a limit",
+             path);
+    has_said = true;
+    return 0;
+}

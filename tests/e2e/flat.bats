@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A shard's own memory stays what it is, however many steps there are: NULL_STEPS=10000000.
+# A shard's own memory stays what it is, however many steps there are: NULL_STEPS=10000000; and
+# however many ask it: CONNECTIONS=100000.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -21,9 +22,29 @@ teardown() {
     end_pids "$shard"
 }
 
-steps() { # N: null steps; leaves the shard's anonymous memory in $anonymous, kB
-    tf-exec -g parts.tfg -c cluster --task worker:0 --run step --steps "$1"
+measure() { # sets anonymous: the shard's, kB
     anonymous=$(awk '/RssAnon/ { print $2 }' "/proc/$shard/status")
+}
+
+steps() { # N: null steps
+    tf-exec -g parts.tfg -c cluster --task worker:0 --run step --steps "$1"
+    measure
+}
+
+ask() { # N: as many connections, one after the other
+    local k
+    for ((k = 0; k < $1; k++)); do tf-ps stats -c cluster --task ps:0 >/dev/null || return 1; done
+    measure
+}
+
+ask_at_once() { # N
+    local k pids=()
+    for ((k = 0; k < $1; k++)); do
+        tf-ps stats -c cluster --task ps:0 >/dev/null &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    measure
 }
 
 @test "null steps leave a shard's anonymous memory as it is" {
@@ -33,4 +54,22 @@ steps() { # N: null steps; leaves the shard's anonymous memory in $anonymous, kB
     steps "$steps"
     echo "$before kB, after $steps steps $anonymous kB"
     [ "$anonymous" -le $((before + 128)) ]
+}
+
+@test "connections leave a shard's anonymous memory as it is" {
+    local before
+    ask 40 # the first ones fill the allocator's caches
+    before=$anonymous
+    ask "${CONNECTIONS:-400}"
+    echo "$before kB, then $anonymous kB"
+    [ "$anonymous" -le $((before + 32)) ]
+}
+
+@test "of many connections at once no more memory stays than they had at once" {
+    local before round
+    measure
+    before=$anonymous
+    for round in 1 2 3 4; do ask_at_once 40; done
+    echo "$before kB, then $anonymous kB"
+    [ "$anonymous" -le $((before + 40 * 112)) ] # a link has 64 KiB to read into
 }

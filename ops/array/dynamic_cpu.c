@@ -98,9 +98,10 @@ static int stitch_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     memset(out->data, 0, tensor_bytes(out));
-    for (int i = 0; i < n; i++)
-        rows_update(call, ROWS_SET, out, call->in[i], call->in[n + i]);
-    return KERNEL_DONE;
+    int code = 0;
+    for (int i = 0; i < n && !code; i++)
+        code = rows_update(call, ROWS_SET, out, call->in[i], call->in[n + i]);
+    return code;
 }
 
 const struct kernel_code kernel_dynamic_stitch = {.run = stitch_run};

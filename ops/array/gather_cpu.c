@@ -83,8 +83,7 @@ static int segment_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     memset(out->data, 0, tensor_bytes(out));
-    rows_update(call, ROWS_ADD, out, ids, data);
-    return KERNEL_DONE;
+    return rows_update(call, ROWS_ADD, out, ids, data);
 }
 
 const struct kernel_code kernel_unsorted_segment_sum = {.run = segment_run};

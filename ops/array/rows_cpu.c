@@ -2,13 +2,16 @@
  *
  * Each thread goes through all indices and takes those of the rows that are its own (row modulo
  * threads): a row's updates keep their order, so the bits do not depend on the number of threads.
+ * Rows of float32 that many values are added to have wide sums beside them.
  */
 #include "ops/array/rows.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/array/heavy_rows.h"
 #include "ops/math/accumulate.h"
+#include "ops/math/wide_sums.h"
 #include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18)
@@ -51,15 +54,18 @@ static accumulate_loop *find_update(enum rows_op op, enum dtype type)
 }
 
 struct update {
-    accumulate_loop *row;
+    accumulate_loop *row; /* NULL: float32 that is added */
+    float sign;           /* of these */
     char *table;
     const char *values;
     const struct tensor *indices;
     int64_t n, length; /* of a row, in elements, or in bytes to set */
     size_t row_bytes;
+    struct heavy_rows heavy;
+    struct wide_sums sums; /* of the heavy rows, by number */
 };
 
-static void update_part(const struct update *u, int64_t part, int64_t parts)
+static void update_rows(const struct update *u, int64_t part, int64_t parts)
 {
     const int32_t *i32 = u->indices->data;
     const int64_t *i64 = u->indices->data;
@@ -72,25 +78,84 @@ static void update_part(const struct update *u, int64_t part, int64_t parts)
     }
 }
 
-void rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
-                 const struct tensor *indices, const struct tensor *values)
+static inline float *row_of(const struct update *u, int64_t row)
+{
+    return (float *)(void *)u->table + row * u->length;
+}
+
+static inline void add_row(float *to, const float *from, int64_t n, float sign)
+{
+    for (int64_t j = 0; j < n; j++)
+        to[j] += sign * from[j];
+}
+
+enum heavy { HEAVY_NONE, HEAVY_SOME, HEAVY_ALL };
+
+/* `heavy` is a constant where this is called. All that is read for each value is local: bytes are
+ * written, which might be anything. */
+static inline void add_rows(const struct update *u, int64_t part, int64_t parts, enum heavy heavy)
+{
+    const bool wide = u->indices->type == INT64;
+    const void *indices = u->indices->data;
+    const float *from = (const float *)(const void *)u->values, sign = u->sign;
+    float *table = (float *)(void *)u->table;
+    const int64_t n = u->n, length = u->length;
+    uint8_t *state = u->sums.state;
+    for (int64_t i = 0; i < n; i++, from += length) {
+        int64_t index = wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+        if (parts > 1 && index % parts != part)
+            continue;
+        float *to = table + index * length;
+        if (length == 1)
+            *to += sign * *from;
+        else
+            add_row(to, from, length, sign);
+        int64_t number = heavy == HEAVY_ALL    ? index
+                         : heavy == HEAVY_SOME ? heavy_rows_number(&u->heavy, index)
+                                               : -1;
+        if (number >= 0 && wide_sums_count(&state[number]))
+            wide_sums_spill(&u->sums, number, to);
+    }
+}
+
+static void do_part(const struct update *u, int64_t part, int64_t parts)
+{
+    if (u->row)
+        update_rows(u, part, parts);
+    else if (u->heavy.all)
+        add_rows(u, part, parts, HEAVY_ALL);
+    else if (u->heavy.n)
+        add_rows(u, part, parts, HEAVY_SOME);
+    else
+        add_rows(u, part, parts, HEAVY_NONE);
+}
+
+int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
+                const struct tensor *indices, const struct tensor *values)
 {
     size_t bytes = tensor_bytes(values);
     if (!bytes)
-        return;
-    struct update u = {.row = find_update(op, table->type),
+        return 0;
+    bool adds_floats = op != ROWS_SET && table->type == FLOAT32;
+    struct update u = {.row = adds_floats ? NULL : find_update(op, table->type),
+                       .sign = op == ROWS_SUB ? -1 : 1,
                        .table = table->data,
                        .values = values->data,
                        .indices = indices,
                        .n = tensor_count(indices)};
     u.row_bytes = bytes / (size_t)u.n;
     u.length = (int64_t)(op == ROWS_SET ? u.row_bytes : u.row_bytes / dtype_bytes(table->type));
-    int threads = call->threads;
-    if (threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES)) {
-        update_part(&u, 0, 1);
-        return;
-    }
+    if (adds_floats && (heavy_rows_find(call, &u.heavy, indices, table->shape.dims[0]) ||
+                        (u.heavy.n && wide_sums_begin(call, &u.sums, u.heavy.n, u.length))))
+        return call->err->code;
+    int threads = bytes < PARALLEL_WORTH(PARALLEL_BYTES) ? 1 : call->threads;
+    if (threads == 1)
+        do_part(&u, 0, 1);
+    else
 #pragma omp parallel for num_threads(threads)
-    for (int t = 0; t < threads; t++)
-        update_part(&u, t, threads);
+        for (int t = 0; t < threads; t++)
+            do_part(&u, t, threads);
+    for (int64_t k = 0; k < u.heavy.n; k++)
+        wide_sums_end(&u.sums, k, row_of(&u, u.heavy.all ? k : u.heavy.rows[k]));
+    return 0;
 }

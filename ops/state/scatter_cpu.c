@@ -42,7 +42,9 @@ static int scatter(struct kernel_call *call, enum rows_op op)
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err) ||
         read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;
-    rows_update(call, op, &variable->value, &indices, &updates);
+    int code = rows_update(call, op, &variable->value, &indices, &updates);
+    if (code)
+        return code;
     variable_written(variable);
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }

@@ -56,6 +56,43 @@ function pairs(t)
   end
 end
 
+-- Of functions of C that look at so many.
+local parameters = {tensor = 1, trainable = 0, updates = 0, variables = 0}
+
+-- What a script calls refuses what it would not look at.
+local function refuses_more(name, f)
+  local most = parameters[name] or tf.parameters(f)
+  if not most then return f end
+  return function(...)
+    local n = select("#", ...)
+    if n > most then
+      tf.fail("%s takes %s, not %d", name,
+              most == 0 and "no arguments" or most == 1 and "one argument" or most .. " arguments",
+              n)
+    end
+    return f(...)
+  end
+end
+
+-- The functions of a table, which errors name with the prefix.
+function tf.refuse_more(t, prefix)
+  for _, key in ipairs(sorted_keys(t)) do
+    local value = rawget(t, key)
+    if type(value) == "function" then rawset(t, key, refuses_more(prefix .. key, value)) end
+  end
+end
+
+-- All functions of the prelude, once they are there; `next` and `pairs` are as Lua's.
+function tf.seal(globals)
+  local own_next, own_pairs = globals.next, globals.pairs
+  for _, name in ipairs(sorted_keys(globals)) do
+    local value = rawget(globals, name)
+    if type(value) == "table" and value ~= globals then tf.refuse_more(value, name .. ".") end
+  end
+  tf.refuse_more(globals, "")
+  globals.next, globals.pairs = own_next, own_pairs
+end
+
 function tf.is_tensor(x) return type(x) == "userdata" end
 
 -- true, false or nothing

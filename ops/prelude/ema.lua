@@ -33,5 +33,6 @@ function ema(decay, o)
       return group(updates)
     end)
   end
+  tf.refuse_more(self, "ema: ")
   return self
 end

@@ -132,8 +132,16 @@ static int push_variable_part(lua_State *L, struct edge edge, bool initial)
     return 1;
 }
 
+/* Of a method besides the tensor. */
+static void check_one(lua_State *L, const char *method)
+{
+    if (lua_gettop(L) > 2)
+        place_error(L, "%s takes one argument, not %d", method, lua_gettop(L) - 1);
+}
+
 static int method_output(lua_State *L)
 {
+    check_one(L, "output");
     struct edge edge = handle_check(L, 1, "output: the tensor");
     lua_Integer slot = luaL_checkinteger(L, 2);
     const struct node *node = graph_node(script_of(L)->graph, edge.node);
@@ -146,6 +154,7 @@ static int method_output(lua_State *L)
 
 static int method_attr(lua_State *L)
 {
+    check_one(L, "attr");
     struct edge edge = handle_check(L, 1, "attr: the tensor");
     const struct node *node = graph_node(script_of(L)->graph, edge.node);
     const struct attr_value *value = node_attr(node, luaL_checkstring(L, 2));
@@ -176,6 +185,7 @@ static int method_attr(lua_State *L)
 
 static int push_input(lua_State *L)
 {
+    check_one(L, "input");
     struct edge edge = handle_check(L, 1, "input: the tensor");
     lua_Integer index = luaL_checkinteger(L, 2);
     const struct node *node = graph_node(script_of(L)->graph, edge.node);

@@ -25,12 +25,40 @@ static void run(lua_State *L, const struct prelude_module *module)
     lua_call(L, 1, 0);
 }
 
+/* tf.parameters(f): how many a function of the prelude has; nothing for a function of C and for one
+ * that takes any number. */
+static int parameters(lua_State *L)
+{
+    lua_Debug about;
+    lua_settop(L, 1);
+    lua_getinfo(L, ">Su", &about);
+    if (*about.what == 'C' || about.isvararg)
+        return 0;
+    lua_pushinteger(L, about.nparams);
+    return 1;
+}
+
+/* tf.seal(globals), when all is defined. */
+static void seal(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    lua_getfield(L, -1, "seal");
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    lua_call(L, 1, 0);
+    lua_pop(L, 1);
+}
+
 void prelude_open(lua_State *L)
 {
+    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+    set_function(L, "parameters", parameters);
+    lua_pop(L, 1);
     const struct prelude_module *base = prelude_find("base");
     if (base) /* what the others are written in */
         run(L, base);
     for (const struct prelude_module *m = prelude_modules; m->name; m++)
         if (m != base)
             run(L, m);
+    if (base)
+        seal(L);
 }

@@ -3,6 +3,8 @@
  * Names that nobody set: a misspelt one is an error that says what was meant, never nil, which an
  * option would take for "not given".
  */
+#include <stdio.h>
+
 #include "lib/scripts.h"
 
 #define X "local x = Placeholder{dtype = float32, shape = {-1, 4}}\n"
@@ -85,7 +87,7 @@ static void a_misspelt_option_says_what_was_meant(void **state)
     scripts_refused("init.xavier{stddev = 3}",
                     "m.lua:1: init.glorot_uniform has no option 'stddev' (it has: seed)");
     scripts_refused("variable{shape = {2}, init = init.he_normal}",
-                    "m.lua:1: init.he_normal has no option '1' (it has: seed)");
+                    "m.lua:1: init.he_normal takes one argument, not 2");
     scripts_refused("x = Placeholder{dtype = 'float23'}",
                     "m.lua:1: Placeholder: attribute 'dtype' must be a type (float32, int32, ...), "
                     "not float23; did you mean 'float32'");
@@ -155,9 +157,53 @@ static void a_parameter_that_nobody_reads_says_what_was_meant(void **state)
                       "you mean 'units'");
 }
 
+static void an_argument_that_nobody_looks_at_is_an_error(void **state)
+{
+    static const struct {
+        const char *call, *message;
+    } cases[] = {
+        {"nn.dense(x, 10, {activation = Relu}, 5)", "nn.dense takes 3 arguments, not 4"},
+        {"nn.dense(x, 10, {}, nil)", "nn.dense takes 3 arguments, not 4"},
+        {"optim.sgd({rate = 1}, 2)", "optim.sgd takes one argument, not 2"},
+        {"init.glorot_uniform({}, 3)", "init.glorot_uniform takes one argument, not 2"},
+        {"clip.by_value(x, 0, 1, 2)", "clip.by_value takes 3 arguments, not 4"},
+        {"schedule.exponential({}, 3)", "schedule.exponential takes one argument, not 2"},
+        {"group({x}, {}, 1)", "group takes 2 arguments, not 3"},
+        {"variable({shape = {}}, 3)", "variable takes one argument, not 2"},
+        {"gradients(x, {x}, {}, 3)", "gradients takes 3 arguments, not 4"},
+        {"minimize(x, optim.sgd{}, {}, 3)", "minimize takes 3 arguments, not 4"},
+        {"global_step(3)", "global_step takes no arguments, not 1"},
+        {"trainable(3)", "trainable takes no arguments, not 1"},
+        {"variables(3)", "variables takes no arguments, not 1"},
+        {"updates(3)", "updates takes no arguments, not 1"},
+        {"tensor('x', 3)", "tensor takes one argument, not 2"},
+        {"x:output(0, 3)", "output takes one argument, not 2"},
+        {"x:input(0, 3)", "input takes one argument, not 2"},
+        {"x:attr('dtype', 3)", "attr takes one argument, not 2"},
+        {"ema(0.9).apply({}, 3)", "ema: apply takes one argument, not 2"},
+        {"Relu(x, {}, 3)",
+         "Relu takes 1 input (features) and a table of attributes, not 3 arguments"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char script[256], message[256];
+        snprintf(script, sizeof script, X "local y = %s", cases[i].call);
+        snprintf(message, sizeof message, "m.lua:2: %s", cases[i].message);
+        scripts_refused(script, message);
+    }
+    /* what is passed on is looked at, and a script's own functions are Lua's */
+    graph_free(scripts_build(X "scope('s', function(a, b) assert(a == 1 and b == 2) end, 1, 2)\n"
+                               "local net = share(function(a, b) return a, b end)\n"
+                               "local a, b = net(x, 3)\n"
+                               "assert(b == 3)\n"
+                               "function nn.mine(a) return a end\n"
+                               "entry.y = nn.mine(x, 2)\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_argument_that_nobody_looks_at_is_an_error),
         cmocka_unit_test(a_misspelt_global_is_an_error),
         cmocka_unit_test(a_misspelt_field_of_the_prelude_is_an_error),
         cmocka_unit_test(what_was_set_to_nil_may_be_read),

@@ -62,13 +62,16 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     const char *path, *metric;
     int64_t step;
     bool is_low, store = saving_to_store();
-    if (!store &&
-        (save_options.every || save_options.best || save_options.rate || save_options.resume))
+    if (!store && (save_options.every || save_options.best || save_options.rate ||
+                   save_options.keep || save_options.resume))
         return error_set(err, ERR_USAGE, "--%s needs --save DIR/",
                          save_options.resume ? "resume"
                          : save_options.best ? "save-best"
                          : save_options.rate ? "save-rate"
+                         : save_options.keep ? "keep"
                                              : "save-every");
+    if (save_options.keep < 0)
+        return error_set(err, ERR_USAGE, "--keep %" PRId64 " makes no sense", save_options.keep);
     s->has_all = has_all;
     if (!has_all && store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
@@ -279,6 +282,7 @@ int saving_open(struct saving *s, struct error *err)
     struct autosave_options options = {.path = NULL,
                                        .step = s->resumed,
                                        .bytes_per_second = (double)save_options.rate,
+                                       .keep = save_options.keep,
                                        .owner = s->tool->table->tool,
                                        .say = saving_say,
                                        .context = s};

@@ -13,6 +13,7 @@
 extern struct save_options {
     const char *path, *every, *best, *restore, *run_name;
     int64_t rate; /* bytes a second; 0: as fast as it goes */
+    int64_t keep; /* checkpoints; 0: all */
     bool resume, partial;
     struct option_list names; /* NEW=OLD */
 } save_options;

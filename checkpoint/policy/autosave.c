@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "checkpoint/store/maintain.h"
 #include "checkpoint/variables/cut.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
@@ -28,6 +29,7 @@ struct job { /* one save */
     struct arena arena;
     bool in_background;
     struct error err;
+    struct error left; /* why older ones are still there */
 };
 
 struct autosave {
@@ -145,6 +147,16 @@ static void job_free(struct job *job)
     mem_free(job);
 }
 
+/* What is too old goes; if that fails, the checkpoint is there all the same. */
+static void keep_newest(struct job *job, struct store *store)
+{
+    const struct autosave_options *options = &job->autosave->options;
+    struct prune_report report;
+    if (options->keep > 0 &&
+        !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
+        store_prune(store, false, NULL, &report, &job->left);
+}
+
 static int write_job(struct job *job, struct error *err)
 {
     const struct autosave_options *options = &job->autosave->options;
@@ -169,6 +181,8 @@ static int write_job(struct job *job, struct error *err)
     if (job->autosave->is_alone || !store_check_alone(store, &options->run, err))
         store_save(store, &request, NULL, err);
     job->autosave->is_alone |= !err->code;
+    if (!err->code)
+        keep_newest(job, store);
     store_close(store);
     return err->code;
 }
@@ -200,6 +214,15 @@ static void *work(void *context)
     return NULL;
 }
 
+static void tell(const struct autosave *a, const char *what, const struct error *why)
+{
+    struct error err = *why;
+    if (!err.code || !a->options.say)
+        return;
+    error_prefix(&err, "%s: ", what);
+    a->options.say(a->options.context, err.text);
+}
+
 /* Waits for the save that is under way; *err gets what it failed with. */
 static int join(struct autosave *a, struct error *err)
 {
@@ -209,6 +232,7 @@ static int join(struct autosave *a, struct error *err)
     *err = a->job->err;
     if (!err->code)
         a->saved = a->job->step;
+    tell(a, "not forgotten", &a->job->left);
     job_free(a->job);
     a->job = NULL;
     return err->code;
@@ -220,10 +244,7 @@ static void join_and_tell(struct autosave *a)
     if (!join(a, &err))
         return;
     a->counts.failed++;
-    if (!a->options.say)
-        return;
-    error_prefix(&err, "not saved: ");
-    a->options.say(a->options.context, err.text);
+    tell(a, "not saved", &err);
 }
 
 static void start(struct autosave *a, int64_t step)
@@ -347,6 +368,7 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
     struct job *job = job_new(a, step);
     if (!job_run(job, err))
         a->saved = step;
+    tell(a, "not forgotten", &job->left);
     job_free(job);
     return err->code;
 }

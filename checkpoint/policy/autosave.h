@@ -24,6 +24,7 @@ struct autosave_options {
     double every_seconds; /* 0: not by time */
     const char *best;     /* the metric; NULL: none */
     bool best_is_low;
+    int64_t keep;                 /* so many checkpoints of the run, the newest; 0: all */
     double bytes_per_second;      /* in the background; 0: as fast as it goes */
     const char *producer, *owner; /* "tf-exec", with its arguments, and without */
     struct variable_store *variables;

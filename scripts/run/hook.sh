@@ -45,13 +45,6 @@ save_now() {
     tf-ps save "$save" --job "$job" --timeout "$timeout"
 }
 
-# Shards do that themselves.
-forget_old() {
-    [ -n "$keep" ] && [ -z "$shards" ] && [ -e "$save/data.mdb" ] || return
-    tf-ckpt forget "$save" --keep-last "$keep" --lock-wait 60s -q &&
-        tf-ckpt prune "$save" --lock-wait 60s -q
-}
-
 # Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND
 # WAITED PUSHED LATE DROPPED DUPLICATE SEEN
 print_table() {
@@ -96,7 +89,6 @@ end)
     [ -z "$save" ] || [ -n "$JOB_SAVED" ] || [ "$JOB_WHY" = FAIL ] || save_now
     ;;
 over)
-    forget_old
     [ -n "$quiet" ] || print_table
     rm -f "$job/counters" "$job/run.options" "$job/run.cluster"
     ;;

@@ -36,6 +36,7 @@ first_worker_words() {
 saving_words() {
     quote --save "$opt_save"
     [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+    [ -z "$opt_keep" ] || quote --keep "$opt_keep"
     [ -z "$opt_run_name" ] || quote --run-name "$opt_run_name"
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
@@ -58,7 +59,6 @@ command_of() {
         quote tf-ps serve
         common_words "$2" "$1"
         [ -z "$opt_save" ] || saving_words "$3"
-        [ -z "$opt_keep" ] || quote --keep "$opt_keep"
         ;;
     worker:*)
         quote tf-exec -g "$2/parts.tfg"
@@ -165,7 +165,7 @@ hook() {
 
 # What the hooks want to know.
 write_options() {
-    echo "save=$(quote "$opt_save") keep=$(quote "$opt_keep") timeout=$(quote "$opt_timeout")" \
+    echo "save=$(quote "$opt_save") timeout=$(quote "$opt_timeout")" \
         "shards=$(quote "$shards") tasks=$(quote "$tasks")" \
         "quiet=$(quote "$opt_quiet")"
 }

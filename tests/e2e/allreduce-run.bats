@@ -149,6 +149,20 @@ close() {
     same_bits
 }
 
+@test "--keep counts the checkpoints of the job's own run, and leaves those of others" {
+    tf-exec -g digits.tfg --run eval --save "$BATS_TEST_TMPDIR/other/" --steps 1 -q \
+        --feed <(./feed --rows 1-64 --batch 64) >/dev/null
+    start 2 60 --save "$store/" --save-every 2 --keep 3 --job "$job"
+    local tf_run=$!
+    soon 30 has_saved
+    tf-ckpt copy "$BATS_TEST_TMPDIR/other" "$store" --lock-wait 20s
+    touch "$go"
+    wait "$tf_run"
+    [ "$(steps_of "$store" | sort -n | sed -n '1p;$p' | xargs)" = "1 1320" ]
+    [ "$(steps_of "$store" | wc -l)" -eq 4 ]
+    same_bits
+}
+
 # alone N OPTION...: worker N of two, in the background
 alone() {
     local n=$1

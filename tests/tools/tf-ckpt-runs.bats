@@ -139,3 +139,34 @@ TEXT
     [[ "$(tf-ckpt list old | awk '{print $1, $NF}' | xargs)" == "STEP RUN 1 - 2 - 3 young/"* ]]
     [ "$(tf-ckpt cat old v | tf-show)" = "v  float32[2]  3 3" ]
 }
+
+has_steps() { # STORE N
+    [ "$(tf-ckpt list --json "$1" 2>/dev/null | wc -l)" -eq "$2" ]
+}
+
+@test "--keep forgets checkpoints of the own run only, and nothing beyond them" {
+    train other 2 -n 100 --run-name other
+    train other 2 -n 103 --resume -q
+    # between two steps of a run others' checkpoints come in
+    mkfifo feeds
+    sed 's/\[2\]/[1,2]/; s/\[0,0\]/[[0,0]]/' m.txt | tf-graph --text - >rows.tfg
+    tf-exec -g rows.tfg --run step --feed feeds --save a/ --save-every 1 --keep 2 --run-name mine \
+        2>err 3>&- &
+    exec 4>feeds
+    for n in 1 2 3 4 5 6; do printf '%s,1\n' "$n"; done | tf-data csv - 'x=1-2' --batch 1 >six.rec
+    half=$(($(stat -c %s six.rec) / 2))
+    head -c "$half" six.rec >&4
+    soon 20 has_steps a 1
+    tf-ckpt copy other@100 a --lock-wait 20s
+    tf-ckpt copy other@103 a --lock-wait 20s
+    tail -c +$((half + 1)) six.rec >&4
+    exec 4>&-
+    wait $!
+    [ "$(tf-ckpt list --json a | jq -r .run_name | sort | uniq -c | xargs)" = "2 mine 2 other" ]
+    [ "$(tf-ckpt list --json a | jq -r 'select(.run_name == "mine").step' | sort -n | tail -n 1)" = 6 ]
+    # what nobody refers to any more is gone as well
+    [[ $(tf-ckpt prune --dry-run a) == "0 B to be removed, "* ]]
+    refuses 64 "tf-exec: --keep needs --save DIR/" \
+        tf-exec -g m.tfg --run step --feed "x=[1,1]" --keep 2
+    refuses 64 "tf-exec: --keep -1 makes no sense" train c 1 -n 1 --keep -1
+}

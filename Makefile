@@ -236,7 +236,7 @@ fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, every bit of the meta pages of three stores, 500 ends of
-# resumed runs, 1,000 saves under a policy.
+# resumed runs, 200 of resumed jobs, 1,000 saves under a policy.
 soak:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
@@ -249,7 +249,7 @@ soak:
 	STORE_MERGES=10000 $(BUILD)/tests/unit/checkpoint/store_runs
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
-	PREEMPTIONS=500 bats -f 'any moment' tests/e2e/preempt.bats
+	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part
 	GRADIENT_TASKS=20000 $(BUILD)/tests/unit/pass/grad_tasks

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs that are asked to end, or killed, at any moment from their start on, and go on: what was
 # saved stays what it was, and at the end there are the bits of a run that nobody disturbed.
-# PREEMPTIONS=N: that many ends of a resumed run at random.
+# PREEMPTIONS=N: that many ends of a resumed run at random; JOB_PREEMPTIONS=N: of a job, in each mode.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -215,6 +215,71 @@ has_begun() {
         train 4 true $mode --save two/ --resume
         tf-ckpt diff one@40 two@40
     done
+}
+
+# Nothing of the job is there any more, so that the next one gets its directory.
+is_over() {
+    [ ! -e job/lock ] || flock -n job/lock true
+}
+
+# One of the job's processes.
+random_task() {
+    local files=(job/*.pid)
+    [ ! -s "${files[RANDOM % ${#files[@]}]}" ] || cat "${files[RANDOM % ${#files[@]}]}"
+}
+
+# A start of the job, of which something is hit at any moment of the `took` that it takes, ms: it is asked to end, or killed, or one
+# of its tasks is killed, which it gets over. Sets code.
+hit_job() {
+    local pid moment signal signals=(TERM INT KILL TASK)
+    signal=${signals[RANDOM % 4]}
+    "${line[@]:4}" >out 2>err 3>&- & # without its timeout
+    pid=$!
+    moment=$((RANDOM % took))
+    sleep "$((moment / 1000)).$(printf '%03d' $((moment % 1000)))"
+    if [ $signal = TASK ]; then
+        kill -9 "$(random_task)" 2>/dev/null || true
+    else
+        kill -$signal $pid 2>/dev/null || true
+    fi
+    code=0
+    wait $pid || code=$?
+    soon 30 is_over
+    case $signal.$code in
+    *.0 | TERM.143 | INT.130 | KILL.137) ;;
+    *) echo "$signal: ended with $code: $(cat err)" && return 1 ;;
+    esac
+}
+
+# hit_jobs OPTION...: a job that goes on after each hit; whenever it has come to its end, it has the
+# bits of one that nobody hit, and begins anew
+hit_jobs() {
+    local i code took
+    rm -rf whole.job job ck
+    took=$(date +%s%3N)
+    train 4 true "$@" --save whole.job/
+    took=$(($(date +%s%3N) - took))
+    job 4 true "$@" --save ck/ --save-every 7 --resume
+    for ((i = 0; i < ${JOB_PREEMPTIONS:-3}; i++)); do
+        hit_job
+        [ $code -eq 0 ] || continue
+        tf-ckpt diff whole.job@40 ck@40
+        rm -rf ck
+    done
+    "${line[@]}" 3>&-
+    tf-ckpt diff whole.job@40 ck@40
+}
+
+@test "jobs with shards that are hit at any moment come to the bits of one that was not" {
+    cp -r "$root/examples/"{digits.lua,feed,data} .
+    tf-graph digits.lua | tf-opt >digits.tfg
+    hit_jobs --ps 2
+}
+
+@test "jobs without shards that are hit at any moment come to the bits of one that was not" {
+    cp -r "$root/examples/"{digits.lua,feed,data} .
+    tf-graph digits.lua | tf-opt >digits.tfg
+    hit_jobs --mode allreduce
 }
 
 @test "runs that end at any moment, by signals or kills, come to the bits of one that never did" {

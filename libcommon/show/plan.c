@@ -4,6 +4,8 @@
 #include "show/columns.h"
 #include "show/show.h"
 
+#define N_TITLES 6
+
 static const msgpack_object *array_field(const msgpack_object *map, const char *name,
                                          struct error *err)
 {
@@ -20,7 +22,7 @@ static int print_head(const struct record *record, struct arena *arena, struct s
 {
     const msgpack_object *header = &record->header, *feeds = array_field(header, "feeds", err);
     const char *run = "";
-    int64_t nodes = 0, of = 0, peak = 0;
+    int64_t nodes = 0, of = 0, peak = 0, regions = 1;
     bool is_static = true;
     if (!feeds)
         return err->code;
@@ -28,6 +30,7 @@ static int print_head(const struct record *record, struct arena *arena, struct s
     record_get_int(header, "nodes", &nodes);
     record_get_int(header, "of", &of);
     record_get_int(header, "peak", &peak);
+    record_get_int(header, "regions", &regions);
     record_get_bool(header, "static", &is_static);
     str_printf(out, "plan   %s  %" PRId64 " of %" PRId64 " nodes", run, nodes, of);
     for (uint32_t i = 0; i < feeds->via.array.size; i++) {
@@ -35,11 +38,21 @@ static int print_head(const struct record *record, struct arena *arena, struct s
         if (feed->type == MSGPACK_OBJECT_STR)
             str_printf(out, "  %.*s", (int)feed->via.str.size, feed->via.str.ptr);
     }
-    if (is_static)
-        str_printf(out, "  peak %.1f KiB\n", (double)peak / 1024);
-    else
-        str_append(out, "  dynamic\n");
+    if (!is_static)
+        str_printf(out, "  %" PRId64 " regions", regions);
+    str_printf(out, "  peak %.1f KiB\n", (double)peak / 1024);
     return 0;
+}
+
+/* One that is not of a region runs when what it waits for has come. */
+static void add_region(struct columns *columns, const msgpack_object *item)
+{
+    int64_t region = -1;
+    record_get_int(item, "region", &region);
+    if (region < 0)
+        columns_add(columns, "-");
+    else
+        columns_add(columns, "%" PRId64, region);
 }
 
 /* A row of the table. */
@@ -57,6 +70,8 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
     record_get_int(item, "from", &from);
     record_get_int(item, "to", &to);
     columns_add(columns, "%" PRIu32, order);
+    if (columns->n > N_TITLES)
+        add_region(columns, item);
     columns_add(columns, "%s", node);
     columns_add(columns, "%s", kernel);
     if (offset < 0)
@@ -73,13 +88,19 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
 static int print_plan(const struct record *record, struct arena *arena, struct str *out,
                       struct error *err)
 {
-    static const char *const titles[] = {"ORDER", "NODE", "KERNEL", "BUFFER", "BYTES", "LIVE"};
-    struct columns columns = {.n = sizeof titles / sizeof *titles};
+    static const char *const titles[N_TITLES] = {"ORDER",  "NODE",  "KERNEL",
+                                                 "BUFFER", "BYTES", "LIVE"};
+    bool is_static = true;
+    record_get_bool(&record->header, "static", &is_static);
+    struct columns columns = {.n = N_TITLES + !is_static};
     const msgpack_object *items = array_field(&record->header, "items", err);
     if (!items || print_head(record, arena, out, err))
         return err->code;
-    for (int i = 0; i < columns.n; i++)
+    for (int i = 0; i < N_TITLES; i++) {
         columns_add(&columns, "%s", titles[i]);
+        if (!i && !is_static)
+            columns_add(&columns, "REGION");
+    }
     for (uint32_t i = 0; i < items->via.array.size; i++) {
         if (items->via.array.ptr[i].type != MSGPACK_OBJECT_MAP)
             continue;

@@ -120,20 +120,21 @@ static void describe(const struct plan *plan, const struct item *item, struct pl
     out->live_to = value->live_to;
 }
 
+int plan_n_regions(const struct plan *plan)
+{
+    return plan->is_static ? 1 : region_count(plan);
+}
+
 int plan_items(const struct plan *plan, const struct plan_item **items)
 {
-    int n = plan->is_static ? plan->n_order : 0;
-    for (size_t i = 0; !plan->is_static && i < plan->items.n; i++)
-        n += !plan->items.items[i].removed;
+    int n = plan->n_order;
     struct plan *mutable = (struct plan *)(uintptr_t)plan;
     mem_free(mutable->dump);
     mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
-    int k = 0;
-    for (size_t i = 0; k < n; i++) {
-        int item = plan->is_static ? plan->order[i] : (int)i;
-        if (!plan->items.items[item].removed)
-            describe(plan, &plan->items.items[item], &plan->dump[k++]);
-    }
+    for (int i = 0; i < n; i++)
+        describe(plan, &plan->items.items[plan->order[i]], &plan->dump[i]);
+    if (!plan->is_static)
+        region_describe(plan, plan->dump);
     *items = plan->dump;
     return n;
 }

@@ -4,8 +4,9 @@
  * once is decided here: what runs, in which order, with which kernel, where its memory is.
  *
  * A plan whose shapes are all known and which has no control flow and no asynchronous kernel is
- * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*:
- * pending counts, a ready queue, frames and iterations.
+ * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*: such
+ * orders, regions, between points at which values come or go; with pending counts, a ready queue,
+ * frames and iterations.
  */
 #ifndef TF_EXEC_PLAN_H
 #define TF_EXEC_PLAN_H
@@ -120,10 +121,12 @@ struct plan_item {           /* one kernel, in order */
     int64_t arena_offset;   /* of output 0; -1: none (a variable, an alias, memory of the step) */
     bool on_host;           /* output 0 is, on a device with memory of its own */
     size_t bytes;           /* of output 0 */
-    int live_from, live_to; /* first and last item that needs output 0 */
+    int live_from, live_to; /* first and last item that needs output 0, for its memory; -1: none */
+    int region;             /* of a dynamic plan; -1: a point */
 };
 
 bool plan_is_static(const struct plan *plan);
+int plan_n_regions(const struct plan *plan);
 int plan_items(const struct plan *plan, const struct plan_item **items);
 size_t plan_peak_bytes(const struct plan *plan);
 

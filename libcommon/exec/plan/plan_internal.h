@@ -89,7 +89,7 @@ struct plan {
     VEC(struct value) values;
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
-    int *order, n_order; /* items, as they run */
+    int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
@@ -211,6 +211,10 @@ void static_free_instances(struct plan *plan);
 /* dynamic_plan.c: finds frames; when items are ordered, regions and edges. */
 int dynamic_new(struct plan *plan, struct error *err);
 int dynamic_connect(struct plan *plan, struct error *err);
+
+/* region_list.c: of a dynamic plan; for plan_items: regions, and lifetimes in the plan's order. */
+int region_count(const struct plan *plan);
+void region_describe(const struct plan *plan, struct plan_item *items);
 
 /* dynamic_step.c */
 void dynamic_free(struct plan *plan);

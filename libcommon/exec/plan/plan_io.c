@@ -3,9 +3,9 @@
 
 #include "exec/plan/plan_internal.h"
 
-static void pack_item(msgpack_packer *packer, const struct plan_item *item)
+static void pack_item(msgpack_packer *packer, const struct plan_item *item, bool has_region)
 {
-    msgpack_pack_map(packer, item->on_host ? 7 : 6);
+    msgpack_pack_map(packer, 6 + item->on_host + has_region);
     pack_key(packer, "node");
     pack_text(packer, item->name);
     pack_key(packer, "kernel");
@@ -22,6 +22,10 @@ static void pack_item(msgpack_packer *packer, const struct plan_item *item)
     msgpack_pack_int(packer, item->live_from);
     pack_key(packer, "to");
     msgpack_pack_int(packer, item->live_to);
+    if (has_region) {
+        pack_key(packer, "region");
+        msgpack_pack_int(packer, item->region);
+    }
 }
 
 static void pack_feeds(msgpack_packer *packer, const struct plan *plan)
@@ -44,7 +48,7 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
 {
     const struct plan_item *items;
     int n = plan_items(plan, &items);
-    msgpack_packer *packer = stream_begin(writer, RECORD_PLAN, 8);
+    msgpack_packer *packer = stream_begin(writer, RECORD_PLAN, 9);
     pack_key(packer, "run");
     pack_text(packer, run);
     pack_key(packer, "nodes");
@@ -56,6 +60,8 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
         msgpack_pack_true(packer);
     else
         msgpack_pack_false(packer);
+    pack_key(packer, "regions");
+    msgpack_pack_int(packer, plan_n_regions(plan));
     pack_key(packer, "peak");
     msgpack_pack_uint64(packer, plan_peak_bytes(plan));
     pack_key(packer, "choice");
@@ -65,6 +71,6 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     pack_key(packer, "items");
     msgpack_pack_array(packer, (size_t)n);
     for (int i = 0; i < n; i++)
-        pack_item(packer, &items[i]);
+        pack_item(packer, &items[i], !plan->is_static);
     return stream_write(writer, NULL, 0, err);
 }

@@ -19,33 +19,9 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "exec/run/arrival_set.h"
-#include "exec/run/dynamic.h"
+#include "exec/run/region_private.h"
 
 #define ARRIVALS_MAX 8192 /* with more every item is a region */
-
-struct key {
-    int ready, dead; /* sets: of a point, what its arrivals bring with them */
-    int level;
-};
-
-/* An item gets memory that one of another region used last. */
-struct reuse {
-    int from_region, to_region;
-    int position; /* of `before` in its region */
-    int before, item;
-};
-
-struct find {
-    struct plan *plan;
-    struct dynamic *d;
-    struct arrival_sets sets;
-    struct key *keys;  /* by item */
-    int *arrival;      /* the first of a point's: by item */
-    int *over_arrival; /* that a loop is over: by frame */
-    bool alone;        /* every item is a region */
-    VEC(struct reuse) reuses;
-};
 
 /* ---- arrivals ---- */
 
@@ -56,7 +32,7 @@ static bool brings_apart(const struct dynamic *d, const struct plan *plan, int i
            node_has(plan->items.items[id].node, OP_CONTROL_FLOW);
 }
 
-static int number_arrivals(struct find *f)
+static int number_arrivals(struct region_find *f)
 {
     int n = 0;
     for (size_t i = 0; i < f->plan->items.n; i++) {
@@ -72,7 +48,7 @@ static int number_arrivals(struct find *f)
 
 /* ---- what an item waits for ---- */
 
-static void wait_for_arrival(struct find *f, struct key *key, int arrival, bool dies)
+static void wait_for_arrival(struct region_find *f, struct key *key, int arrival, bool dies)
 {
     key->ready = arrival_set_with(&f->sets, key->ready, arrival);
     if (dies)
@@ -80,7 +56,7 @@ static void wait_for_arrival(struct find *f, struct key *key, int arrival, bool 
 }
 
 /* slot -1: that the item is over. */
-static void wait_for_item(struct find *f, struct key *key, int from, int slot, bool dies)
+static void wait_for_item(struct region_find *f, struct key *key, int from, int slot, bool dies)
 {
     const struct key *other = &f->keys[from];
     key->ready = arrival_set_union(&f->sets, key->ready, other->ready);
@@ -94,7 +70,7 @@ static void wait_for_item(struct find *f, struct key *key, int from, int slot, b
 
 /* As dynamic_plan.c has it: the item waits until the loop is over, or all that enters its loop
  * does. */
-static void wait_after(struct find *f, struct key *key, int before, int id)
+static void wait_after(struct region_find *f, struct key *key, int before, int id)
 {
     const struct dynamic *d = f->d;
     int mine = d->items[id].frame, its = d->items[before].frame;
@@ -105,7 +81,7 @@ static void wait_after(struct find *f, struct key *key, int before, int id)
         wait_for_arrival(f, key, f->over_arrival[dynamic_frame_below(d, common, its)], false);
 }
 
-static void level_after(struct find *f, struct key *key, int from, int id)
+static void level_after(struct region_find *f, struct key *key, int from, int id)
 {
     const struct key *other = &f->keys[from];
     bool is_near = !f->plan->items.items[from].is_point &&
@@ -133,7 +109,7 @@ static void for_each_before(const struct plan *plan, int id,
 }
 
 struct looking {
-    struct find *f;
+    struct region_find *f;
     struct key *key;
     int id;
 };
@@ -157,7 +133,7 @@ static void see_level(void *context, int from, int slot, bool is_after)
 
 /* A Merge goes on with one of its inputs; the others here may be alive when what they wait for is
  * not. */
-static void find_key(struct find *f, int id)
+static void find_key(struct region_find *f, int id)
 {
     struct key *key = &f->keys[id];
     struct looking l = {f, key, id};
@@ -172,7 +148,7 @@ static void find_key(struct find *f, int id)
 
 /* ---- regions ---- */
 
-static int region_of_key(struct find *f, struct map *known, struct arena *names, int id)
+static int region_of_key(struct region_find *f, struct map *known, struct arena *names, int id)
 {
     const struct key *key = &f->keys[id];
     int64_t region = (int64_t)f->d->regions.n;
@@ -189,7 +165,7 @@ static int region_of_key(struct find *f, struct map *known, struct arena *names,
     return (int)region;
 }
 
-static void group(struct find *f, const int *order, int n_order)
+static void group(struct region_find *f, const int *order, int n_order)
 {
     struct map known = MAP_INIT;
     struct arena names = ARENA_INIT;
@@ -217,7 +193,7 @@ static int by_arrivals(const void *a, const void *b)
 }
 
 /* By item: where its region comes among all. An edge leads to one with more arrivals. */
-static int *rank_regions(struct find *f)
+static int *rank_regions(struct region_find *f)
 {
     size_t n = f->d->regions.n;
     struct ranking *all = mem_array(n + 1, sizeof *all);
@@ -240,7 +216,7 @@ static int *rank_regions(struct find *f)
 }
 
 /* The items of each frame's regions, one region after the other. */
-static int order_items(struct find *f, int *order, struct error *err)
+static int order_items(struct region_find *f, int *order, struct error *err)
 {
     int *rank = rank_regions(f), n_order;
     int code = plan_sort(f->plan, rank, order, &n_order, err);
@@ -259,127 +235,9 @@ static int order_items(struct find *f, int *order, struct error *err)
     return code;
 }
 
-/* ---- memory ---- */
-
-/* What a point gets, and what is fetched, may be needed for longer than anybody knows here. */
-static void count_inputs(struct plan *plan, const struct item *item)
-{
-    if (!item->is_point && item->code != &plan_fetch_code)
-        return;
-    for (int k = 0; k < item->n_in; k++)
-        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
-}
-
-/* In a loop a region that does little would keep memory for each iteration that runs ahead. */
-static bool has_no_place(const struct find *f, const struct item *item, int region, int v)
-{
-    const struct value *value = &f->plan->values.items[v];
-    const struct region *r = &f->d->regions.items[region];
-    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING || !shape_is_known(&value->shape) ||
-           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
-}
-
-static void find_counted(struct find *f)
-{
-    struct plan *plan = f->plan;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        int region = f->d->items[i].region;
-        if (item->removed)
-            continue;
-        count_inputs(plan, item);
-        for (int k = 0; region >= 0 && k < item->n_out; k++)
-            if (has_no_place(f, item, region, item->out[k]))
-                plan->values.items[item->out[k]].is_counted = true;
-    }
-}
-
-static void find_cheap(struct find *f)
-{
-    for (size_t i = 0; i < f->d->regions.n; i++) {
-        struct region *region = &f->d->regions.items[i];
-        const struct dynamic_frame *frame = &f->d->frames.items[region->frame];
-        region->is_cheap = true;
-        for (int k = 0; k < region->n && region->is_cheap; k++)
-            region->is_cheap = f->d->items[frame->order.items[region->first + k].item].is_cheap;
-    }
-}
-
-static bool may_follow(void *context, int before, int id)
-{
-    const struct find *f = context;
-    return arrival_set_is_less(&f->sets, f->keys[before].ready, f->keys[id].ready);
-}
-
-static void follows(void *context, int before, int id)
-{
-    struct find *f = context;
-    struct reuse reuse = {.from_region = f->d->items[before].region,
-                          .to_region = f->d->items[id].region,
-                          .position = f->d->items[before].position,
-                          .before = before,
-                          .item = id};
-    vec_push(&f->reuses, reuse);
-}
-
-static int by_regions(const void *a, const void *b)
-{
-    const struct reuse *x = a, *y = b;
-    if (x->from_region != y->from_region)
-        return x->from_region < y->from_region ? -1 : 1;
-    if (x->to_region != y->to_region)
-        return x->to_region < y->to_region ? -1 : 1;
-    return x->position > y->position ? -1 : x->position < y->position;
-}
-
-/* A region waits as a whole: of those that it follows in another one the last will do. */
-static void add_reuses(struct find *f)
-{
-    const struct reuse *last = NULL;
-    if (f->reuses.n)
-        qsort(f->reuses.items, f->reuses.n, sizeof *f->reuses.items, by_regions);
-    for (size_t i = 0; i < f->reuses.n; i++) {
-        const struct reuse *reuse = &f->reuses.items[i];
-        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
-            continue;
-        vec_push(&f->plan->items.items[reuse->item].after, reuse->before);
-        last = reuse;
-    }
-    vec_release(&f->reuses);
-}
-
-static void place_frame(struct find *f, struct dynamic_frame *frame, const int *region)
-{
-    size_t n = frame->order.n;
-    int *order = mem_array(n + 1, sizeof *order);
-    for (size_t i = 0; i < n; i++)
-        order[i] = frame->order.items[i].item;
-    struct placing placing = {.order = order,
-                              .n_order = (int)n,
-                              .region = region,
-                              .may_follow = may_follow,
-                              .follows = follows,
-                              .context = f};
-    plan_place_memory(f->plan, &placing, frame->arena_bytes);
-    for (int i = 0; i < 2; i++)
-        f->plan->arena_bytes[i] += frame->arena_bytes[i];
-    mem_free(order);
-}
-
-static void place_all(struct find *f)
-{
-    int *region = mem_array(f->plan->items.n + 1, sizeof *region);
-    for (size_t i = 0; i < f->plan->items.n; i++)
-        region[i] = f->d->items[i].region;
-    for (size_t i = 0; i < f->d->frames.n; i++)
-        place_frame(f, &f->d->frames.items[i], region);
-    mem_free(region);
-    add_reuses(f);
-}
-
 /* ---- the whole ---- */
 
-static int find_all(struct find *f, int *order, struct error *err)
+static int find_all(struct region_find *f, int *order, struct error *err)
 {
     int n_order;
     int code = plan_sort(f->plan, NULL, order, &n_order, err);
@@ -390,15 +248,14 @@ static int find_all(struct find *f, int *order, struct error *err)
     group(f, order, n_order);
     if ((code = order_items(f, order, err)))
         return code;
-    find_cheap(f);
-    find_counted(f);
-    place_all(f);
+    region_place(f);
+    region_list(f);
     return 0;
 }
 
 int region_find(struct plan *plan, struct error *err)
 {
-    struct find f = {.plan = plan, .d = plan->dynamic};
+    struct region_find f = {.plan = plan, .d = plan->dynamic};
     size_t n = plan->items.n + 1;
     f.keys = mem_array(n, sizeof *f.keys);
     f.arrival = mem_array(n, sizeof *f.arrival);

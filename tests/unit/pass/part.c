@@ -50,38 +50,17 @@ static bool check_fetch(const struct graph *graph, const struct cut *cut, struct
     return !code;
 }
 
-/* Some ops wait for what other steps do, and here there are none. */
-static bool may_wait(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct kernel_row *row = kernel_find(ops_kernels(), graph_node(graph, (int)i), "CPU");
-        if (row && row->flags & KERNEL_ASYNC)
-            return true;
-    }
-    return false;
-}
-
-/* Every other graph: a node in three waits for one before it. */
-static void add_controls(struct graph *graph, uint64_t seed)
-{
-    struct random_graph r = {.state = ~seed};
-    for (size_t i = 1; seed % 2 && i < graph->nodes.n; i++)
-        for (int k = 0; k < 2; k++)
-            if (random_below(&r, 3) == 0)
-                graph_add_control(graph, graph_node(graph, (int)i), random_below(&r, (int)i));
-}
-
 static int check_random(uint64_t seed)
 {
     struct graph *graph =
         random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
     struct cut cut;
     int n = 0, n_values = 0;
-    if (may_wait(graph)) {
+    if (random_graph_may_wait(graph)) {
         graph_free(graph);
         return 0;
     }
-    add_controls(graph, seed);
+    random_graph_add_controls(graph, seed);
     cut_place(graph, seed, CUT_DEVICES);
     cut_open(&cut, graph);
     for (size_t i = 0; i < graph->nodes.n && n < 3; i++) {

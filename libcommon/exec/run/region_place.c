@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where what regions compute lies: in an arena of each iteration of a frame, but for what others may
+ * keep, and for what little regions of loops compute.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "exec/run/region_private.h"
+
+/* An item gets memory that one of another region used last. */
+struct reuse {
+    int from_region, to_region;
+    int position; /* of `before` in its region */
+    int before, item;
+};
+
+struct reuses {
+    struct region_find *f;
+    VEC(struct reuse) all;
+};
+
+/* What a point gets, and what is fetched, may be needed for longer than anybody knows here. */
+static void count_inputs(struct plan *plan, const struct item *item)
+{
+    if (!item->is_point && item->code != &plan_fetch_code)
+        return;
+    for (int k = 0; k < item->n_in; k++)
+        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+}
+
+/* In a loop a region that does little would keep memory for each iteration that runs ahead. */
+static bool has_no_place(const struct region_find *f, const struct item *item, int region, int v)
+{
+    const struct value *value = &f->plan->values.items[v];
+    const struct region *r = &f->d->regions.items[region];
+    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING || !shape_is_known(&value->shape) ||
+           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
+}
+
+static void find_counted(struct region_find *f)
+{
+    struct plan *plan = f->plan;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        int region = f->d->items[i].region;
+        if (item->removed)
+            continue;
+        count_inputs(plan, item);
+        for (int k = 0; region >= 0 && k < item->n_out; k++)
+            if (has_no_place(f, item, region, item->out[k]))
+                plan->values.items[item->out[k]].is_counted = true;
+    }
+}
+
+static void find_cheap(struct region_find *f)
+{
+    for (size_t i = 0; i < f->d->regions.n; i++) {
+        struct region *region = &f->d->regions.items[i];
+        const struct dynamic_frame *frame = &f->d->frames.items[region->frame];
+        region->is_cheap = true;
+        for (int k = 0; k < region->n && region->is_cheap; k++)
+            region->is_cheap = f->d->items[frame->order.items[region->first + k].item].is_cheap;
+    }
+}
+
+static bool may_follow(void *context, int before, int id)
+{
+    const struct region_find *f = ((const struct reuses *)context)->f;
+    return arrival_set_is_less(&f->sets, f->keys[before].ready, f->keys[id].ready);
+}
+
+static void follows(void *context, int before, int id)
+{
+    struct reuses *reuses = context;
+    const struct region_find *f = reuses->f;
+    struct reuse reuse = {.from_region = f->d->items[before].region,
+                          .to_region = f->d->items[id].region,
+                          .position = f->d->items[before].position,
+                          .before = before,
+                          .item = id};
+    vec_push(&reuses->all, reuse);
+}
+
+static int by_regions(const void *a, const void *b)
+{
+    const struct reuse *x = a, *y = b;
+    if (x->from_region != y->from_region)
+        return x->from_region < y->from_region ? -1 : 1;
+    if (x->to_region != y->to_region)
+        return x->to_region < y->to_region ? -1 : 1;
+    return x->position > y->position ? -1 : x->position < y->position;
+}
+
+/* A region waits as a whole: of those that it follows in another one the last will do. */
+static void add_reuses(struct reuses *reuses)
+{
+    const struct reuse *last = NULL;
+    if (reuses->all.n)
+        qsort(reuses->all.items, reuses->all.n, sizeof *reuses->all.items, by_regions);
+    for (size_t i = 0; i < reuses->all.n; i++) {
+        const struct reuse *reuse = &reuses->all.items[i];
+        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
+            continue;
+        vec_push(&reuses->f->plan->items.items[reuse->item].after, reuse->before);
+        last = reuse;
+    }
+    vec_release(&reuses->all);
+}
+
+static void place_frame(struct reuses *reuses, struct dynamic_frame *frame, const int *region)
+{
+    struct plan *plan = reuses->f->plan;
+    size_t n = frame->order.n;
+    int *order = mem_array(n + 1, sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = frame->order.items[i].item;
+    struct placing placing = {.order = order,
+                              .n_order = (int)n,
+                              .region = region,
+                              .may_follow = may_follow,
+                              .follows = follows,
+                              .context = reuses};
+    plan_place_memory(plan, &placing, frame->arena_bytes);
+    for (int i = 0; i < 2; i++)
+        plan->arena_bytes[i] += frame->arena_bytes[i];
+    mem_free(order);
+}
+
+static void place_all(struct region_find *f)
+{
+    struct reuses reuses = {.f = f};
+    int *region = mem_array(f->plan->items.n + 1, sizeof *region);
+    for (size_t i = 0; i < f->plan->items.n; i++)
+        region[i] = f->d->items[i].region;
+    for (size_t i = 0; i < f->d->frames.n; i++)
+        place_frame(&reuses, &f->d->frames.items[i], region);
+    mem_free(region);
+    add_reuses(&reuses);
+}
+
+void region_place(struct region_find *f)
+{
+    find_cheap(f);
+    find_counted(f);
+    place_all(f);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Regions of dynamic plans: what they are, and that they change no bit. REGIONS is how many random
+ * graphs (default 300), REGIONS_SEED the first one's seed.
+ */
+#include "lib/session.h"
+
+#include <stdlib.h>
+
+#include "lib/cut.h"
+#include "lib/random_graph.h"
+
+#define NODES_MAX 40
+
+/* ---- what a plan is ---- */
+
+static struct plan *plan_of(struct fixture *f, const char *text, const char *fetch)
+{
+    struct error err = ERROR_INIT;
+    struct plan *plan;
+    fixture_open(f, text, true);
+    struct plan_options options = {.kernels = ops_kernels(),
+                                   .device = cut_devices()[0],
+                                   .variables = session_variables(f->session),
+                                   .dynamic = true};
+    struct edge edge = {graph_find(f->graph, fetch)->id, 0};
+    struct plan_request request = {.fetches = &edge, .n_fetches = 1};
+    if (plan_new(f->graph, &options, &request, &plan, &err))
+        fail_msg("%s", err.text);
+    return plan;
+}
+
+static int region_of(const struct plan *plan, const char *name)
+{
+    const struct plan_item *items;
+    int n = plan_items(plan, &items);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(items[i].name, name))
+            return items[i].region;
+    fail_msg("no item %s", name);
+    return -1;
+}
+
+#define LOOP                                                                                       \
+    "i0 = Variable() {dtype=int32, shape=[]}\n"                                                    \
+    "enter = Enter(i0) {frame_name=\"f\"}\n"                                                       \
+    "merge = Merge(enter, next)\n"                                                                 \
+    "ten = Const(^merge) {dtype=int32, value=10}\n"                                                \
+    "less = Less(merge, ten)\n"                                                                    \
+    "cond = LoopCond(less)\n"                                                                      \
+    "switch = Switch(merge, cond)\n"                                                               \
+    "one = Const(^switch) {dtype=int32, value=1}\n"                                                \
+    "add = Add(switch:1, one)\n"                                                                   \
+    "next = NextIteration(add)\n"                                                                  \
+    "exit = Exit(switch)\n"
+
+/* What a loop has nothing to do with is in an order of its own, and its memory is used again. */
+static void a_loop_slows_nothing_outside(void **state)
+{
+    struct str text = STR_INIT;
+    struct fixture f;
+    (void)state;
+    str_append(&text, LOOP "v = Variable() {dtype=float32, shape=[1000]}\nn0 = Neg(v)\n");
+    for (int i = 1; i < 20; i++)
+        str_printf(&text, "n%d = %s(n%d)\n", i, i % 2 ? "Exp" : "Neg", i - 1);
+    str_append(&text, "f = Cast(exit) {SrcT=int32, DstT=float32}\ny = Mul(n19, f)\n");
+    struct plan *plan = plan_of(&f, str_text(&text), "y");
+    int first = region_of(plan, "n0");
+    assert_true(first >= 0);
+    for (int i = 1; i < 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(region_of(plan, name), first);
+    }
+    assert_true(region_of(plan, "y") > first);
+    assert_int_equal(region_of(plan, "y"), region_of(plan, "f"));
+    assert_int_equal(region_of(plan, "switch"), -1);
+    assert_true(region_of(plan, "less") != region_of(plan, "add"));
+    assert_true(plan_peak_bytes(plan) < 3 * 4096);
+    plan_free(plan);
+    fixture_close(&f);
+    str_release(&text);
+}
+
+/* Branches that exclude each other are two regions; neither is the one before. */
+static void a_branch_is_a_region(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct plan *plan = plan_of(&f,
+                                "p = Variable() {dtype=bool, shape=[]}\n"
+                                "x = Variable() {dtype=float32, shape=[3]}\n"
+                                "a = Neg(x)\n"
+                                "s = Switch(a, p)\n"
+                                "t = Exp(s:1)\n"
+                                "t2 = Neg(t)\n"
+                                "e = Abs(s)\n"
+                                "m = Merge(t2, e)\n"
+                                "y = Neg(m)\n",
+                                "y");
+    int then = region_of(plan, "t"), other = region_of(plan, "e"), before = region_of(plan, "a");
+    assert_int_equal(region_of(plan, "t2"), then);
+    assert_true(then != other && then != before && other != before);
+    assert_true(then >= 0 && other >= 0 && before >= 0 && region_of(plan, "y") >= 0);
+    plan_free(plan);
+    fixture_close(&f);
+}
+
+/* ---- bits ---- */
+
+static int run(const struct graph *graph, struct edge fetch, bool no_regions, struct tensor *value,
+               struct error *err)
+{
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = cut_devices()[0],
+                                               .dynamic = true,
+                                               .no_regions = no_regions}};
+    struct session *session = session_new(graph, &options);
+    struct step step = {.number = 1};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    int code = session_run(session, &call, &step, value, err);
+    session_free(session);
+    return code;
+}
+
+static bool check_fetch(const struct graph *graph, struct edge edge, uint64_t seed)
+{
+    struct error err = ERROR_INIT, other_err = ERROR_INIT;
+    struct tensor value = TENSOR_INIT, other = TENSOR_INIT;
+    int code = run(graph, edge, false, &value, &err);
+    int other_code = run(graph, edge, true, &other, &other_err);
+    const char *name = graph_node(graph, edge.node)->name;
+    if (code != other_code)
+        fail_msg("REGIONS_SEED=%llu: %s: %s / %s", (unsigned long long)seed, name, err.text,
+                 other_err.text);
+    if (!code && !same_bits(&value, &other))
+        fail_msg("REGIONS_SEED=%llu: %s: other values", (unsigned long long)seed, name);
+    tensor_release(&value);
+    tensor_release(&other);
+    return !code;
+}
+
+static int check_random(uint64_t seed)
+{
+    struct graph *graph =
+        random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
+    int n = 0, n_values = 0;
+    random_graph_add_controls(graph, seed);
+    for (size_t i = 0; !random_graph_may_wait(graph) && i < graph->nodes.n && n < 3; i++) {
+        const struct node *node = graph_node(graph, (int)(graph->nodes.n - 1 - i));
+        if (node->n_outputs && !node->outputs[0].is_ref && node->n_inputs) {
+            n_values += check_fetch(graph, (struct edge){node->id, 0}, seed);
+            n++;
+        }
+    }
+    graph_free(graph);
+    return n_values;
+}
+
+static void regions_change_no_bit(void **state)
+{
+    const char *count = getenv("REGIONS"), *first = getenv("REGIONS_SEED");
+    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    int n = 0;
+    (void)state;
+    for (int i = 0; i < (count ? atoi(count) : 300); i++)
+        n += check_random(seed + (uint64_t)i);
+    assert_true(first || n > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_slows_nothing_outside),
+        cmocka_unit_test(a_branch_is_a_region),
+        cmocka_unit_test(regions_change_no_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

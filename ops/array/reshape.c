@@ -97,14 +97,18 @@ int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, str
 
 /* ---- Reshape ---- */
 
-/* With something unknown: the open dimension can still follow if it is the only one. */
+/* With something unknown: the open dimension can still follow if it is the only one; not where
+ * another is 0, as then it may be anything. */
 static int reshape_partly(struct infer *infer, const struct shape *wanted)
 {
     const struct shape *in = infer_shape(infer, 0);
     int open = 0;
-    for (int i = 0; i < wanted->rank; i++)
+    bool empty = false;
+    for (int i = 0; i < wanted->rank; i++) {
         open += wanted->dims[i] < 0;
-    if (shape_count(in) >= 0 && open <= 1)
+        empty = empty || wanted->dims[i] == 0;
+    }
+    if (shape_count(in) >= 0 && (!open || (open == 1 && !empty)))
         return reshape_resolve(in, wanted, &infer->out[0], infer->err);
     infer->out[0] = *wanted;
     return 0;

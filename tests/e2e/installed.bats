@@ -210,6 +210,21 @@ LUA
         jq -e '.loss < 1e-9'
 }
 
+@test "an op of an older header runs; one of a later header is refused" {
+    cp -r "$prefix/include/tf-tools" older
+    cp -r older later
+    sed -i 's/sizeof(struct tf_op_functions),/sizeof(struct tf_op_functions) - sizeof(void *),/' \
+        older/tf_op.h
+    sed -i 's/int (\*gradient)(tf_grad \*grad);/& void *more;/' later/tf_op.h
+    run ! cmp older/tf_op.h later/tf_op.h
+    for header in older later; do
+        cc -shared -fPIC -I$header "$root/examples/op/softclip.c" -o $header.so -lm
+    done
+    tf-op --ops ./older.so SoftClip 0.0 | tf-show | grep -q ' 0$'
+    run --separate-stderr -78 bash -c 'tf-op --ops ./later.so SoftClip 0.0 >/dev/null'
+    [ "$stderr" = "tf-op: --ops ./later.so: made for a later tf-tools: compile it again" ]
+}
+
 @test "a library with the op loaded runs graphs that have it" {
     compile_op "$root/examples/op/softclip.c"
     echo 'y = SoftClip(Const({-9.0, 9.0}), {limit = 3.0})' >m.lua

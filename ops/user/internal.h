@@ -45,7 +45,7 @@ struct tf_kernel {
     const struct tf_op_functions *functions;
     struct tf_node node;
     struct kernel_call *call;
-    int n_made; /* outputs */
+    bool *made; /* per output */
 };
 
 extern const struct tf_op_functions user_functions;

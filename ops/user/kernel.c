@@ -2,6 +2,8 @@
  *
  * Kernels of users' ops: what a call of the executor looks like to them.
  */
+#include <string.h>
+
 #include "exec/plan/plan.h"
 #include "ops/ops.h"
 #include "ops/user/internal.h"
@@ -20,14 +22,23 @@ static void release(void *state)
     (void)state;
 }
 
+#define FEW_OUTPUTS 16
+
 static int run(struct kernel_call *call)
 {
     const struct tf_op_kernel *kernel = call->state;
-    struct tf_kernel handle = {&user_functions, {&user_functions, call->node}, call, 0};
+    bool few[FEW_OUTPUTS] = {false}, *made = few;
+    if (call->n_out > FEW_OUTPUTS) {
+        if (!(made = kernel_temporary(call, (size_t)call->n_out * sizeof *made)))
+            return call->err->code;
+        memset(made, 0, (size_t)call->n_out * sizeof *made);
+    }
+    struct tf_kernel handle = {&user_functions, {&user_functions, call->node}, call, made};
     if (kernel->run(&handle) || call->err->code)
         return user_kernel_fail(&handle, NULL);
-    if (handle.n_made != call->n_out)
-        return kernel_fail(call, "its kernel made %d of %d outputs", handle.n_made, call->n_out);
+    for (int i = 0; i < call->n_out; i++)
+        if (!made[i])
+            return kernel_fail(call, "its kernel makes no output %d", i);
     return KERNEL_DONE;
 }
 
@@ -110,6 +121,8 @@ static bool may_make(tf_kernel *kernel, int output, const struct tf_shape *shape
     if (!out || (out->type == STRING) != is_strings)
         kernel_fail(kernel->call, "its kernel makes an output %d of %s, which it does not have",
                     output, is_strings ? "strings" : "numbers");
+    else if (kernel->made[output])
+        kernel_fail(kernel->call, "its kernel makes output %d twice", output);
     else if (!user_shape_in(shape, true, own))
         kernel_fail(kernel->call, "its kernel gives output %d what is no shape", output);
     else if (!shape_compatible(&out->shape, own))
@@ -126,7 +139,7 @@ void *user_kernel_output(tf_kernel *kernel, int output, const struct tf_shape *s
     struct tensor *made = kernel_alloc_output(kernel->call, output, &own);
     if (!made)
         return NULL;
-    kernel->n_made++;
+    kernel->made[output] = true;
     return made->data;
 }
 
@@ -139,7 +152,7 @@ int user_kernel_output_strings(tf_kernel *kernel, int output, const struct tf_sh
         tensor_from_strings(&value, &own, texts, lengths, kernel->call->err))
         return kernel->call->err->code;
     if (kernel_share_output(kernel->call, output, &value))
-        kernel->n_made++;
+        kernel->made[output] = true;
     tensor_release(&value);
     return kernel->call->err->code;
 }

@@ -227,6 +227,10 @@ static int wrong_run(tf_kernel *kernel)
         return tf_kernel_fail(kernel, "%d is too much", (int)what);
     case 6: /* says nothing */
         return 1;
+    case 7:
+        tf_kernel_output(kernel, 0, &shape);
+        tf_kernel_output(kernel, 0, &shape);
+        return 0;
     default:
         tf_kernel_output(kernel, 0, &shape);
         return 0;

@@ -4,8 +4,7 @@
  * y = 3 x - 1, saves its variables, and reads them back.
  *
  *     tf-graph line.lua | tf-opt | tf-place > line.tfg
- *     cc line.c $(pkg-config --cflags --libs tf-tools) -o line
- *     ./line line.tfg
+ *     cc line.c $(pkg-config --cflags --libs tf-tools) -o line && ./line line.tfg
  */
 #include <stdio.h>
 #include <stdlib.h>

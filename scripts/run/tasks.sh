@@ -136,7 +136,7 @@ check_fetch_limit() {
     for task in $workers; do
         host_of "$task"
         [ -z "$host" ] ||
-            die 78 "--fetch-limit: $task is on $host, and what it fetches comes over ssh; use --fetch-every"
+            die 78 "--fetch-limit: $task is on $host, its records come by ssh; use --fetch-every"
     done
 }
 

@@ -66,10 +66,10 @@ ask_at_once() { # N
 }
 
 @test "of many connections at once no more memory stays than they had at once" {
-    local before round
+    local before
     measure
     before=$anonymous
-    for round in 1 2 3 4; do ask_at_once 40; done
+    for _ in 1 2 3 4; do ask_at_once 40; done
     echo "$before kB, then $anonymous kB"
     [ "$anonymous" -le $((before + 40 * 112)) ] # a link has 64 KiB to read into
 }

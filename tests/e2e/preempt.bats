@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs that are asked to end, or killed, at any moment from their start on, and go on: what was
 # saved stays what it was, and at the end there are the bits of a run that nobody disturbed.
-# PREEMPTIONS=N: that many ends of a resumed run at random; JOB_PREEMPTIONS=N: of a job, in each mode.
+# PREEMPTIONS=N: that many ends of a resumed run at random; JOB_PREEMPTIONS=N: of jobs of each mode.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -217,6 +217,14 @@ has_begun() {
     done
 }
 
+# slow_job OPTION...: sets `line` to a job of two workers whose 40 steps come five at a time
+slow_job() {
+    line=(timeout -k 5 60 tf-run --workers 2 "$@" --fetch loss --job job -q digits.tfg -- sh -c
+        'for n in 1 2 3 4 5 6 7 8; do
+            ./feed --rows 1-320 --shuffle --batch 32 --epochs 1 && sleep 0.1 || exit
+        done')
+}
+
 # Nothing of the job is there any more, so that the next one gets its directory.
 is_over() {
     [ ! -e job/lock ] || flock -n job/lock true
@@ -228,22 +236,23 @@ random_task() {
     [ ! -s "${files[RANDOM % ${#files[@]}]}" ] || cat "${files[RANDOM % ${#files[@]}]}"
 }
 
-# A start of the job, of which something is hit at any moment of the `took` that it takes, ms: it is asked to end, or killed, or one
-# of its tasks is killed, which it gets over. Sets code.
+# A start of the job, of which something is hit at any moment of the `took` that it takes, ms: it is
+# asked to end, or killed, or one of its tasks is killed, which it gets over. Sets code.
 hit_job() {
     local pid moment signal signals=(TERM INT KILL TASK)
     signal=${signals[RANDOM % 4]}
-    "${line[@]:4}" >out 2>err 3>&- & # without its timeout
+    # without its timeout; a shell's children in the background would ignore INT
+    env --default-signal=INT "${line[@]:4}" >out 2>err 3>&- &
     pid=$!
     moment=$((RANDOM % took))
     sleep "$((moment / 1000)).$(printf '%03d' $((moment % 1000)))"
-    if [ $signal = TASK ]; then
+    if [ "$signal" = TASK ]; then
         kill -9 "$(random_task)" 2>/dev/null || true
     else
-        kill -$signal $pid 2>/dev/null || true
+        kill "-$signal" "$pid" 2>/dev/null || true
     fi
     code=0
-    wait $pid || code=$?
+    wait "$pid" || code=$?
     soon 30 is_over
     case $signal.$code in
     *.0 | TERM.143 | INT.130 | KILL.137) ;;
@@ -257,12 +266,13 @@ hit_jobs() {
     local i code took
     rm -rf whole.job job ck
     took=$(date +%s%3N)
-    train 4 true "$@" --save whole.job/
+    slow_job "$@" --save whole.job/
+    "${line[@]}" 3>&-
     took=$(($(date +%s%3N) - took))
-    job 4 true "$@" --save ck/ --save-every 7 --resume
+    slow_job "$@" --save ck/ --save-every 7 --resume
     for ((i = 0; i < ${JOB_PREEMPTIONS:-3}; i++)); do
         hit_job
-        [ $code -eq 0 ] || continue
+        [ "$code" -eq 0 ] || continue
         tf-ckpt diff whole.job@40 ck@40
         rm -rf ck
     done

@@ -163,7 +163,7 @@ has_steps() { # STORE N
     exec 4>&-
     wait $!
     [ "$(tf-ckpt list --json a | jq -r .run_name | sort | uniq -c | xargs)" = "2 mine 2 other" ]
-    [ "$(tf-ckpt list --json a | jq -r 'select(.run_name == "mine").step' | sort -n | tail -n 1)" = 6 ]
+    [ "$(tf-ckpt list --json a | jq 'select(.run_name == "mine").step' | sort -n | tail -n 1)" = 6 ]
     # what nobody refers to any more is gone as well
     [[ $(tf-ckpt prune --dry-run a) == "0 B to be removed, "* ]]
     refuses 64 "tf-exec: --keep needs --save DIR/" \

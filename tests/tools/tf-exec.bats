@@ -205,8 +205,8 @@ run_large() { # BYTES [OPTION]...
 @test "--fetch-limit is for a file, and leaves alone what is not its own" {
     large
     yes 1 | head -n 30 | tf-data csv - x=1 --batch 1 >ones.rec
-    { run_large 100k --feed ones.rec 2>err && echo ended >done; } | cat >piped
-    [ ! -e done ]
+    { run_large 100k --feed ones.rec 2>err && echo >well; } | cat >piped
+    [ ! -e well ]
     grep -qx "tf-exec: --fetch-limit: a limit is for a file, which stdout is not" err
     run --separate-stderr -64 run_large 100k --feed ones.rec -o m.rec
     [ "$stderr" = "tf-exec: --fetch-limit: a limit is for stdout, not for -o" ]

@@ -26,31 +26,20 @@ static void all_are(const struct tensor *t, double value)
 #define WORKER "/job:worker/task:0/device:CPU:0"
 #define ENDS(name) "tensor_name=\"" name "\", send_device=\"" PS "\", recv_device=\"" WORKER "\"} @"
 
+/* clang-format off */
 /* The worker takes the value up when it has heard that the write is over. */
-static const char sending[] = "n = Const() {dtype=int32, value=[%d]}" ON(
-    "ps/task:0") "one = Const() "
-                 "{dtype=float32, "
-                 "value=1}" ON("ps/task:0") "ones = Fill(n, one)" ON(
-                     "ps/task:0") "v = Variable() {dtype=float32, shape=[%d]}" ON("ps/task:0") "set"
-                                                                                               " = "
-                                                                                               "Ass"
-                                                                                               "ign"
-                                                                                               "(v,"
-                                                                                               " on"
-                                                                                               "es"
-                                                                                               ")" ON(
-                                                                                                   "ps"
-                                                                                                   "/t"
-                                                                                                   "as"
-                                                                                                   "k:"
-                                                                                                   "0") "send = Send(v) {" ENDS("v")
-                                                                                                   PS
-    "\n"
-    "add = AssignAdd(v, ones, ^send)" ON("ps/task:0") "over = Send(one, ^add) {" ENDS("over") PS
-    "\n"
-    "heard = Recv() {tensor_type=float32, shape=[], " ENDS("over") WORKER
-    "\n"
+static const char sending[] =
+    "n = Const() {dtype=int32, value=[%d]}" ON("ps/task:0")
+    "one = Const() {dtype=float32, value=1}" ON("ps/task:0")
+    "ones = Fill(n, one)" ON("ps/task:0")
+    "v = Variable() {dtype=float32, shape=[%d]}" ON("ps/task:0")
+    "set = Assign(v, ones)" ON("ps/task:0")
+    "send = Send(v) {" ENDS("v") PS "\n"
+    "add = AssignAdd(v, ones, ^send)" ON("ps/task:0")
+    "over = Send(one, ^add) {" ENDS("over") PS "\n"
+    "heard = Recv() {tensor_type=float32, shape=[], " ENDS("over") WORKER "\n"
     "received = Recv(^heard) {tensor_type=float32, " ENDS("v") WORKER "\n";
+/* clang-format on */
 
 static struct graph *parse(const char *format, int n)
 {

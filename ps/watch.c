@@ -15,6 +15,8 @@ void watch_say(const struct watch *watch, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
+    if (!watch->options.line)
+        return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -124,6 +126,7 @@ static struct watched *watched_of(struct watch *watch, const struct cluster_task
                              .version = -1,
                              .watch = watch};
     memcpy(task->name, name, sizeof name);
+    watch->has_shards |= task->is_shard;
     vec_push(&watch->tasks, task);
     return task;
 }
@@ -224,18 +227,39 @@ static void say_step(struct watch *watch, double now)
               state->stale);
 }
 
+/* NULL: it is there, or has ended, which was said. Without shards nobody can tell of a worker more
+ * than that it lives. */
+static const char *why_missing(const struct watch *watch, const struct watched *task)
+{
+    bool lives = task->process.incarnation != 0;
+    if (task->ready || task->silent || (lives && !task->process.pid))
+        return NULL;
+    if (!lives)
+        return "not started";
+    if (task->is_shard && task->lacks)
+        return task->lacks;
+    return task->is_shard || watch->has_shards ? WATCH_NO_ANSWER : NULL;
+}
+
 static void say_who_is_missing(const struct watch *watch)
 {
     for (size_t i = 0; i < watch->tasks.n; i++) {
+        const char *why = why_missing(watch, watch->tasks.items[i]);
+        if (why)
+            watch_say(watch, "waiting %s why=%s", watch->tasks.items[i]->name, why);
+    }
+}
+
+static void tell_of_tasks(const struct watch *watch)
+{
+    for (size_t i = 0; i < watch->tasks.n && watch->options.task; i++) {
         const struct watched *task = watch->tasks.items[i];
-        if (task->ready || task->silent)
-            continue;
-        if (task->process.incarnation && !task->process.pid)
-            continue; /* it has ended, which was said */
-        watch_say(watch, "waiting %s why=%s", task->name,
-                  !task->process.incarnation      ? "not started"
-                  : task->is_shard && task->lacks ? task->lacks
-                                                  : "no answer yet");
+        struct watch_task seen = {.name = task->name,
+                                  .ready = task->ready,
+                                  .silent = task->silent,
+                                  .heard = task->heard,
+                                  .missing = why_missing(watch, task)};
+        watch->options.task(watch->options.context, &seen);
     }
 }
 
@@ -248,6 +272,7 @@ static void speak(struct watch *watch)
         say_step(watch, now);
         watch->said = now;
     }
+    tell_of_tasks(watch);
     if (watch->options.state)
         watch->options.state(watch->options.context, &watch->state);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Watches a running job for whoever runs it: which processes are there, answer, are silent, have
- * died or left, and how far training is. Lines for a shell to read; docs/job.md lists them:
+ * died or left, and how far training is. By calls, or as lines for a shell; docs/job.md lists them:
  *
  *     up ps:0 pid=4120 incarnation=1
  *     ready ps:0 pid=4120 incarnation=1
@@ -28,15 +28,26 @@ struct watch_state {     /* what the step line says */
     int64_t late, stale; /* pushes of all workers; how far the last one is behind */
 };
 
+#define WATCH_NO_ANSWER "no answer yet"
+
+struct watch_task { /* one task, as it is seen */
+    const char *name;
+    bool ready, silent;  /* it answers, or did; not for a lease now */
+    double heard;        /* when it last did, or came (time_now); 0: never */
+    const char *missing; /* why it is not there, or that it does not answer: a literal; or NULL */
+};
+
 struct watch_options {
     const char *job_folder, *key_file; /* key_file NULL: the job's */
     const char *producer;
     bool no_key;
     double lease;    /* seconds; 0: 3 */
     double interval; /* between step lines; 0: 1 s */
+    /* Each may be NULL. */
     void (*line)(void *context, const char *text);
-    void (*state)(void *context, const struct watch_state *state); /* as often as it looks */
-    bool (*ends)(void *context);                                   /* may be NULL */
+    void (*task)(void *context, const struct watch_task *task);    /* each, as often as it looks */
+    void (*state)(void *context, const struct watch_state *state); /* so, too */
+    bool (*ends)(void *context);
     void *context;
 };
 

@@ -43,7 +43,8 @@ struct watch {
     double looked;   /* when the links last moved */
     double said;     /* the last step line */
     int64_t said_step;
-    bool anyone; /* some process was there */
+    bool anyone;     /* some process was there */
+    bool has_shards; /* the job has */
     bool hub_is_over;
 };
 

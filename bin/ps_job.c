@@ -85,12 +85,12 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
 void ps_warn_of_supervisor(const struct tool *tool)
 {
     struct error ignored = ERROR_INIT;
-    char *answer = NULL;
-    if (cluster_options.job && !supervise_ask(cluster_options.job, "status", &answer, &ignored) &&
-        !strstr(answer, "\"state\":\"over\""))
+    char *state = NULL;
+    if (cluster_options.job && !supervise_ask(cluster_options.job, false, &state, &ignored) &&
+        !strstr(state, "\"state\":\"over\""))
         tool_say(tool,
                  "tf-run supervises this job and will start again what is stopped; "
                  "tf-run stop --job %s ends the job",
                  cluster_options.job);
-    mem_free(answer);
+    mem_free(state);
 }

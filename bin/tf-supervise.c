@@ -49,19 +49,7 @@ static const struct option_table table = {
 
 /* ---- a job ---- */
 
-struct screen {
-    const struct tool *tool;
-    struct progress progress;
-};
-
-static void say(void *context, const char *name, const char *text)
-{
-    (void)context;
-    progress_clear();
-    fprintf(stderr, "%s: %s\n", name, text);
-}
-
-static void tell(void *context, const char *text)
+static void say(void *context, const char *text)
 {
     (void)context;
     progress_clear();
@@ -70,41 +58,32 @@ static void tell(void *context, const char *text)
 
 static void draw(void *context, const struct watch_state *state)
 {
-    struct screen *screen = context;
-    watch_line_draw(&screen->progress, state);
-}
-
-static void end_line(void *context)
-{
-    (void)context;
-    progress_clear();
+    if (state)
+        watch_line_draw(context, state);
+    else
+        progress_clear();
 }
 
 static int run_job(struct tool *tool, const char *path, struct error *err)
 {
-    struct screen screen = {.tool = tool};
-    struct supervise_options options = {.path = path,
-                                        .program = tool->argv[0],
-                                        .say = say,
-                                        .tell = tell,
-                                        .progress = draw,
-                                        .progress_ends = end_line,
-                                        .context = &screen};
-    progress_start(&screen.progress, isatty(STDERR_FILENO) && !tool->quiet, stderr, "step", 0, -1);
+    struct progress progress;
+    struct supervise_options options = {
+        .path = path, .program = tool->argv[0], .say = say, .progress = draw, .context = &progress};
+    progress_start(&progress, isatty(STDERR_FILENO) && !tool->quiet, stderr, "step", 0, -1);
     return supervise(&options, err);
 }
 
 /* ---- the others ---- */
 
-static int ask(const char *question, bool prints, struct error *err)
+static int ask(struct error *err)
 {
-    char *answer;
+    char *state = NULL;
     if (!folder)
         return error_set(err, ERR_USAGE, "which job? --job DIR");
-    int code = supervise_ask(folder, question, &answer, err);
-    if (!code && prints)
-        fputs(answer, stdout);
-    mem_free(answer);
+    int code = supervise_ask(folder, stop, &state, err);
+    if (!code && !stop)
+        fputs(state, stdout);
+    mem_free(state);
     return code;
 }
 
@@ -130,7 +109,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (guarded)
         return run_guard(err);
     if (status || stop)
-        return ask(status ? "status" : "stop", status, err);
+        return ask(err);
     return n ? run_job(tool, operands[0], err) : error_set(err, ERR_USAGE, "which tasks? a FILE");
 }
 

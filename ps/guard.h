@@ -4,7 +4,7 @@
  * when the owner has ended, however it did, kills what the owner has left behind, removes what is
  * to be removed, and ends.
  *
- * What belongs to an owner is known by a word in its environment, TF_SUPERVISED=PID.NAME.
+ * What belongs to an owner is known by a word in its environment, TF_SUPERVISED=PID.N.
  */
 #ifndef TF_PS_GUARD_H
 #define TF_PS_GUARD_H
@@ -32,6 +32,22 @@ int guard_open(struct guard_options *guard, struct error *err);
 /* Waits until the owner has ended, or sends SIGUSR1 because all is over; then tidies up. Closes all
  * other descriptors. Other signals are ignored. */
 void guard_run(const struct guard_options *guard);
+
+/* ---- for the owner, and who asks for it ---- */
+
+/* Runs a program that is a guard with --guard, as one of its own processes. Its pidfd, once it has
+ * the lock; -1: an error with its exit status and no text, as it has said why. */
+int guard_start(const struct guard_options *guard, const char *program, struct error *err);
+
+/* All is over: returns when the guard has tidied up. -1: there is none. */
+void guard_release(int pidfd);
+
+/* Of any process; -1: of none, which has ended. */
+bool guard_has_ended(int pidfd);
+
+/* The pidfd of who has a folder, and its number; -1: nobody. It waits for a guard that was killed
+ * to be replaced, two seconds at most. */
+int guard_owner(const char *folder, pid_t *owner);
 
 /* Sends a signal to all processes whose mark begins with `prefix` and for which `spares` (may be
  * NULL) is false. How many there were. */

@@ -15,23 +15,22 @@
 #include "ps/watch.h"
 
 struct supervise_options {
-    const char *path,
-        *program; /* of the tasks' file; of the program that is a guard with --guard */
-    /* A line for the user, without a newline: news, and what is said even to who wants quiet. */
-    void (*say)(void *context, const char *name, const char *text);
-    void (*tell)(void *context, const char *text);
+    const char *path;                             /* of the tasks' file */
+    const char *program;                          /* that is a guard with --guard */
+    void (*say)(void *context, const char *text); /* to the user, without a newline */
+    /* How far the job is; NULL: something else is about to be written to the terminal. */
     void (*progress)(void *context, const struct watch_state *state);
-    void (*progress_ends)(void *context); /* another program is about to write to the terminal */
     void *context;
 };
 
 /* Runs the job. Its exit status is err->code, without a text when the job's own lines said why.
- * ERR_NOINPUT, ERR_DATA of the file, ERR_OS. Blocks signals in the process, for good. */
+ * ERR_NOINPUT, ERR_DATA of the file; ERR_RETRY: another one has the job's folder; ERR_OS. Blocks
+ * signals in the process, for good. */
 int supervise(const struct supervise_options *options, struct error *err);
 
-/* Asks the supervisor of a job's folder: "status" or "stop". The answer is the state, as JSON; a
- * stop returns when the job has ended. ERR_NOINPUT: no supervisor was ever there; ERR_UNAVAILABLE:
- * it has died. The caller frees *answer with mem_free. */
-int supervise_ask(const char *folder, const char *question, char **answer, struct error *err);
+/* What runs in a job's folder: its state, as JSON; or, to `stop` it, ends it as TERM does and
+ * returns when it has ended. ERR_NOINPUT: nothing ever ran there; ERR_UNAVAILABLE: its supervisor
+ * has died. The caller frees *state, which may be NULL, with mem_free. */
+int supervise_ask(const char *folder, bool stop, char **state, struct error *err);
 
 #endif

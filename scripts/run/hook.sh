@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tf-supervise runs between the phases of a job: hook.sh restart|broken|stop|end|over JOB. It
-# is told JOB_TASK, JOB_STEP, JOB_WHY and JOB_SAVED, docs/supervise.md.
+# What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It is told
+# JOB_TASK, JOB_ENDED, JOB_STEP, JOB_WHY and JOB_SAVED, docs/supervise.md.
 # shellcheck disable=SC2154  # of run.options
 set -u
 job=$2
@@ -41,6 +41,14 @@ say_where() {
     echo "step ${newest:-0}"
 }
 
+# Of a worker that ended by itself: shards that lost each other within an update have half of it in
+# their variables, and the worker's next incarnations would fail, too.
+is_broken() {
+    [ -n "$shards" ] || return
+    case $JOB_ENDED in exit*) ;; *) return 1 ;; esac
+    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null | grep -q '"failed":"[^"]'
+}
+
 save_now() {
     tf-ps save "$save" --job "$job" --timeout "$timeout"
 }
@@ -74,14 +82,9 @@ restart)
         forget_ports $tasks
         say_where
     else
+        ! is_broken || exit 1 # all are to be started again
         forget_ports "$JOB_TASK"
     fi
-    ;;
-broken)
-    # Shards that lost each other within an update have half of it in their variables: the workers'
-    # next incarnations would fail, too.
-    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null |
-        grep -q '"failed":"[^"]'
     ;;
 stop) save_now ;;
 end)

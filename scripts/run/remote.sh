@@ -14,7 +14,8 @@ write_remote() {
     echo hold
     echo 'absent 255'
     remote=$(quote "exec sh -c $(quote "$(agent_command "$1")")")
-    entry command "before=\$($there)
+    entry command "$(fetches_to "$file")
+before=\$($there)
 ssh \${TF_SSH_OPTIONS:-} -o BatchMode=yes $host $remote
 code=\$?
 [ \$code != 255 ] || [ \"\$($there)\" = \"\$before\" ] || code=69

@@ -177,7 +177,6 @@ write_tasks() {
     [ -z "$opt_no_key" ] || echo no-key
     [ -z "$opt_quiet" ] || echo quiet
     hook restart
-    [ -z "$shards" ] || hook broken
     [ -z "$shards" ] || [ -z "$opt_save" ] || hook stop
     [ -z "$shards" ] || hook end
     hook over
@@ -188,7 +187,7 @@ write_tasks() {
 
 write_task() {
     file=$job/${1%:*}-${1#*:}
-    printf '%s\n' '' "task $1" "output $file.rec" "errors $file.err" 'ends 64 65 66 70 77 78'
+    printf '%s\n' '' "task $1" "errors $file.err" 'ends 64 65 66 70 77 78'
     case $1 in
     ps:*) printf '%s\n' service 'restart all' 'repeats no checkpoint: ' ;;
     *)
@@ -201,9 +200,19 @@ write_task() {
         write_remote "$1"
     else
         line=$(by_start "$1" "$job" run_here) || lost
-        entry command "$line" || lost
+        entry command "$(fetches_to "$file")
+$line" || lost
         case $1 in worker:*) [ -z "$feed" ] || entry feed "$(feed_of "$1")" || lost ;; esac
     fi
+}
+
+# What an earlier process has fetched stays: worker-0.rec becomes worker-0.1.rec, if the first start
+# wrote it, and worker-0.0.rec if that was another job.
+fetches_to() { # worker-0
+    file=$(quote "$1")
+    file=${file% }
+    echo "[ ! -s $file.rec ] || mv $file.rec $file.\$JOB_START.rec || exit"
+    echo "exec >$file.rec"
 }
 
 run_here() {

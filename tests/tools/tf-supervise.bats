@@ -152,6 +152,121 @@ END
     [ "$(sort starts | paste -sd' ')" = "a a s s" ]
 }
 
+@test "the hook says whether one alone will do; what it says is told" {
+    tasks <<'END'
+restart echo "$JOB_TASK $JOB_ENDED" >>about; echo 'so be it'; [ ! -e all ]
+task a
+restart alone
+command echo a$JOB_HOW$JOB_START >>log; [ $JOB_START = 1 ] || exit 3
+task b
+command echo b$JOB_HOW >>log; until grep -q 1 log; do sleep 0.05; done
+END
+    run --separate-stderr timeout 20 tf-supervise tasks 3>&-
+    [ "$status" -eq 0 ]
+    [ "$(sort log | paste -sd' ')" = "aagain1 afirst0 bfirst" ]
+    [ "$(cat about)" = "a exit 3" ]
+    [[ $stderr =~ "ended with exit 3 () at step 0; so be it, started again as incarnation 2" ]]
+    rm log about
+    touch all
+    timeout 20 tf-supervise tasks 3>&-
+    [ "$(sort log | paste -sd' ')" = "aanew1 afirst0 banew bfirst" ]
+    [ "$(paste -sd, about)" = "a exit 3,all " ]
+}
+
+@test "a service that dies as the last of the others ends is there again for the hook" {
+    tasks <<'END'
+end kill -0 $(cat s.pid) && touch good
+task s
+service
+restart alone
+command echo $$ >s.pid; exec sleep 60
+task a
+command until [ -s s.pid ]; do sleep 0.1; done; [ -e once ] || { : >once; kill -9 $(cat s.pid); }
+END
+    local i
+    for i in 1 2 3; do
+        rm -rf once good s.pid
+        timeout -k 1 20 tf-supervise tasks 3>&-
+        [ -e good ]
+        [ "$(field starts s)" -eq 2 ]
+    done
+}
+
+@test "services alone run until they are told; a signal in the end changes no result" {
+    tasks <<'END'
+end touch ending; sleep 0.5
+task s
+service
+command touch ready; exec sleep 60
+END
+    supervised
+    soon 10 test -e ready
+    sleep 0.3
+    kill -INT "$supervisor"
+    ended
+    [ "$code" -eq 130 ]
+    rm ready ending
+    printf 'task a\ncommand exec true\n' >>tasks
+    supervised
+    soon 10 test -e ending
+    kill -TERM "$supervisor"
+    ended
+    [ "$code" -eq 0 ]
+    [ "$(jq -r .why job/run.json)" = TERM ]
+}
+
+@test "a host that is not there is tried again, and counts only when it was" {
+    tasks <<'END'
+timeout 2.5s
+max-restarts 0
+task a
+absent 7
+command [ -e there ] || { touch there; exit 7; }
+END
+    timeout 10 tf-supervise tasks 3>&-
+    [ "$(field starts a) $(field restarts a)" = "2 0" ]
+    sed -i 's/^command .*/command echo "tf-x: not there" >\&2; exit 7/' tasks
+    echo 'errors a.err' >>tasks
+    run --separate-stderr timeout 10 tf-supervise tasks 3>&-
+    [ "$status" -eq 69 ]
+    [[ $stderr == "tf-supervise: a ended with exit 69 (tf-x: not there); the job ends"* ]]
+}
+
+@test "a task whose stdin is held is asked to end by the end of it" {
+    tasks <<'END'
+task a
+hold
+feed echo 1
+command trap '' TERM; cat >got; echo ended >>got
+END
+    supervised
+    soon 10 grep -q 1 got
+    sleep 0.3
+    [ "$(cat got)" = 1 ]
+    tf-supervise --stop --job job
+    ended
+    [ "$(paste -sd' ' got)" = "1 ended" ]
+}
+
+@test "a folder has one supervisor; what stops it waits for the guard; a lost guard hides nothing" {
+    tasks <<'END'
+cleanup sleep 0.3; touch "$1/cleaned"
+task a
+command trap 'exit 0' TERM; while :; do sleep 0.05; done
+END
+    supervised
+    soon 10 grep -q "\"pid\":$supervisor," job/run.json
+    run --separate-stderr timeout 10 tf-supervise tasks 3>&-
+    [ "$status" -eq 75 ]
+    [ "$stderr" = "tf-supervise: job directory job: another tf-run (pid $supervisor) has it" ]
+    pkill -9 -f -- "--guard $supervisor"
+    [ "$(tf-supervise --status --job job | jq -r .state)" = running ]
+    tf-supervise --stop --job job
+    [ -e job/cleaned ]
+    ended
+    [ "$code" -eq 143 ]
+}
+
 @test "one signal asks, a second one ends everything, whatever holds it up" {
     tasks <<'END'
 stop touch saving; exec sleep 600
@@ -199,7 +314,7 @@ END
     # a guard that was killed has a successor, which does its work
     sed -i '1i cleanup touch "$1/cleaned"' tasks
     supervised
-    soon 10 test -e job/run.sock
+    soon 10 grep -q "\"pid\":$supervisor," job/run.json
     sleep 1.2
     pkill -9 -f -- "--guard $supervisor"
     soon 5 pgrep -f -- "--guard $supervisor"
@@ -211,11 +326,11 @@ END
 @test "a feed command that is killed is started again with its task, which sees no end before" {
     tasks <<'END'
 task a
-output a.rec
+
 restart alone
 feed echo 1; until [ -s a.rec ]; do sleep 0.02; done
  [ -e again ] || { touch again; kill -9 $$; }; echo 2
-command exec cat
+command [ ! -s a.rec ] || mv a.rec a.$JOB_START.rec; exec cat >a.rec
 END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-
     [ "$status" -eq 0 ]
@@ -237,18 +352,17 @@ task a
 command trap 'exit 0' TERM; while :; do sleep 0.05; done
 END
     supervised
-    soon 10 test -e job/run.sock
+    soon 10 grep -q "\"pid\":$supervisor," job/run.json
     [ "$(tf-supervise --status --job job | jq -r '.state, .pid' | paste -sd' ')" = \
         "running $supervisor" ]
     tf-supervise --stop --job job
     ended
     [ "$code" -eq 143 ]
-    [ ! -e job/run.sock ]
     [ "$(tf-supervise --status --job job | jq -r .state)" = over ]
     run --separate-stderr tf-supervise --stop --job nowhere
     [ "$status" -eq 66 ]
     supervised
-    soon 10 test -e job/run.sock
+    soon 10 grep -q "\"pid\":$supervisor," job/run.json
     kill -9 "$supervisor"
     wait "$supervisor" || true
     run --separate-stderr tf-supervise --status --job job

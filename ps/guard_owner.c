@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The side of the guard's owner, and of who looks for it.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "ps/guard.h"
+
+#define RELEASE_MILLISECONDS 15000 /* for its work at the end */
+#define SUCCESSOR_SECONDS 2        /* in which a guard that was killed has another one */
+
+extern char **environ;
+
+bool guard_has_ended(int pidfd)
+{
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+    return pidfd < 0 || poll(&wait, 1, 0) > 0;
+}
+
+/* ---- the owner ---- */
+
+/* Its stdout; -1: it cannot be run. */
+static int run_guard(const struct guard_options *guard, const char *program, pid_t *pid)
+{
+    char owner[32];
+    const char *words[10] = {program, "--guard", owner, "--detach"};
+    int n = 4, ends[2];
+    snprintf(owner, sizeof owner, "%ld", (long)guard->owner);
+    if (guard->folder) {
+        words[n++] = "--job";
+        words[n++] = guard->folder;
+    }
+    if (guard->cleanup) {
+        words[n++] = "--cleanup";
+        words[n++] = guard->cleanup;
+    }
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    bool failed = posix_spawnp(pid, program, &actions, NULL, (char **)words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (failed)
+        close(ends[0]);
+    return failed ? -1 : ends[0];
+}
+
+/* A detached guard is the child of a process that ends when it has the lock. */
+int guard_start(const struct guard_options *guard, const char *program, struct error *err)
+{
+    pid_t child;
+    char text[32] = "";
+    int status, said = run_guard(guard, program, &child);
+    if (said < 0) {
+        error_set_errno(err, ERR_OS, "a guard");
+        return -1;
+    }
+    ssize_t n = read(said, text, sizeof text - 1);
+    close(said);
+    waitpid(child, &status, 0);
+    if (n > 0)
+        return pidfd_open((pid_t)atol(text), 0);
+    err->code = WIFEXITED(status) ? WEXITSTATUS(status) : ERR_OS;
+    return -1;
+}
+
+void guard_release(int pidfd)
+{
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+    if (pidfd >= 0 && !pidfd_send_signal(pidfd, SIGUSR1, NULL, 0))
+        poll(&wait, 1, RELEASE_MILLISECONDS);
+}
+
+/* ---- who looks for it ---- */
+
+/* Sets whose the folder is, as its lock says; 0: nobody's. False: the lock is not held. */
+static bool is_held(const char *folder, pid_t *owner)
+{
+    struct str path = STR_INIT;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char text[32] = "";
+    str_printf(&path, "%s/lock", folder);
+    int fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    bool held = fd >= 0 && read(fd, text, sizeof text - 1) > 0 && !fcntl(fd, F_OFD_GETLK, &lock) &&
+                lock.l_type != F_UNLCK;
+    if (fd >= 0)
+        close(fd);
+    str_release(&path);
+    *owner = (pid_t)atol(text);
+    return held;
+}
+
+/* The number is nobody else's if its process still has the folder when it has been opened. */
+int guard_owner(const char *folder, pid_t *owner)
+{
+    const struct timespec look_again = {.tv_nsec = 50000000};
+    for (int i = 0; i < SUCCESSOR_SECONDS * 20; i++) {
+        pid_t first;
+        is_held(folder, &first);
+        int fd = first ? pidfd_open(first, 0) : -1;
+        if (guard_has_ended(fd))
+            i = SUCCESSOR_SECONDS * 20;
+        else if (is_held(folder, owner) && *owner == first)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        nanosleep(&look_again, NULL);
+    }
+    return -1;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a task has said, on its stderr: why it ended, and what the user is to hear at once.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ps/supervise_private.h"
+
+/* From a place of the file, or, < 0, the last bytes of it. How many there are. */
+static size_t read_errors(const struct task *task, off_t from, char bytes[TAIL_BYTES + 1])
+{
+    int fd = task->errors ? open(task->errors, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = 0;
+    if (fd >= 0) {
+        if (from >= 0 || lseek(fd, from, SEEK_END) < 0)
+            lseek(fd, from < 0 ? 0 : from, SEEK_SET);
+        n = read(fd, bytes, TAIL_BYTES);
+        close(fd);
+    }
+    bytes[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The last line, but rather one of a tool than what a shell says of those that ended with it. */
+void task_last_words(const struct task *task, char text[TEXT_BYTES])
+{
+    char tail[TAIL_BYTES + 1], *rest = tail, *line;
+    const char *last = "", *tool = NULL;
+    read_errors(task, -TAIL_BYTES, tail);
+    while ((line = strsep(&rest, "\r\n"))) {
+        if (*line)
+            last = line;
+        if (str_starts(line, "tf-") || str_starts(line, "ssh: "))
+            tool = line;
+    }
+    snprintf(text, TEXT_BYTES, "%s", tool ? tool : last);
+}
+
+/* Of a job that ends: as they are. */
+void task_last_lines(struct supervisor *s, const struct task *task)
+{
+    char tail[TAIL_BYTES + 1];
+    size_t n = read_errors(task, -TAIL_BYTES, tail);
+    while (n && strchr("\r\n", tail[n - 1]))
+        tail[--n] = '\0';
+    for (int lines = 3; n && (tail[n - 1] != '\n' || --lines);)
+        n--;
+    if (tail[n])
+        s->options.say(s->options.context, tail + n);
+}
+
+/* "killed by signal 9", or the last thing that it said. */
+void task_cause(const struct task *task, char text[TEXT_BYTES])
+{
+    const struct life *life = &task->life;
+    char words[TEXT_BYTES];
+    task_last_words(task, words);
+    if (*life->why || was_killed(life->code))
+        snprintf(text, TEXT_BYTES, "%s", *life->why ? life->why : life->ended);
+    else
+        snprintf(text, TEXT_BYTES, "ended with exit %d (%.900s)", life->code, words);
+}
+
+/* Whole lines that have been written since, and hold the text of `repeats`. */
+void task_repeat(struct supervisor *s, struct task *task)
+{
+    char bytes[TAIL_BYTES + 1], *line = bytes, *end;
+    size_t n = read_errors(task, task->repeated, bytes);
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        if (strstr(line, task->repeats))
+            say(s, "%s: %s", task->name, strstr(line, task->repeats));
+    }
+    task->repeated += n == TAIL_BYTES && line == bytes ? (off_t)n : line - bytes;
+}

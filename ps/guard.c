@@ -63,8 +63,6 @@ int guard_open(struct guard_options *guard, struct error *err)
     sigprocmask(SIG_BLOCK, &all, NULL);
     guard->lock = -1;
     snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
-    if (kill(guard->owner, 0) && errno == ESRCH)
-        return error_set(err, ERR_NOINPUT, "there is no process %ld", (long)guard->owner);
     if (!guard->folder)
         return 0;
     if (guard->temporary ? !mkdtemp(guard->made) : mkdir(guard->made, 0700) && errno != EEXIST)

@@ -25,8 +25,8 @@ struct guard_options {
     int lock;            /* set: a descriptor that holds the folder's lock, or -1 */
 };
 
-/* Makes the folder and locks it, and blocks all signals. ERR_RETRY naming who has it; ERR_IO;
- * ERR_NOINPUT: there is no owner. */
+/* Makes the folder and locks it, and blocks all signals. ERR_RETRY naming who has it; ERR_IO. That
+ * the owner has ended meanwhile is no error: there is the more to do. */
 int guard_open(struct guard_options *guard, struct error *err);
 
 /* Waits until the owner has ended, or sends SIGUSR1 because all is over; then tidies up. Closes all

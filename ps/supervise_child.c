@@ -119,32 +119,36 @@ static struct process *find(const struct supervisor *s, pid_t pid)
     return process;
 }
 
-/* A process that has ended keeps its number, which is its group's, until it is waited for. What
- * all of them have left behind is killed before anybody hears of their ends. */
-void reap(struct supervisor *s)
+/* A process that has ended keeps its number, which is its group's, until it is waited for. */
+static int wait_for_all(struct supervisor *s)
 {
-    struct ended {
-        struct process *process;
-        int status;
-    };
-    VEC(struct ended) all = VEC_INIT;
-    char prefix[32];
     siginfo_t info = {0};
+    int n = 0;
     while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
         struct process *process = find(s, info.si_pid);
         if (process) {
             process_signal(process, SIGKILL);
             process->pid = 0;
-            vec_push(&all,
-                     ((struct ended){process, info.si_code == CLD_EXITED ? info.si_status
-                                                                         : 128 + info.si_status}));
+            process->status = info.si_status + (info.si_code == CLD_EXITED ? 0 : 128);
+            process->has_ended = true;
+            n++;
         }
         waitpid(info.si_pid, NULL, WNOHANG);
     }
+    return n;
+}
+
+/* What all of them have left behind is killed before anybody hears of their ends. */
+void reap(struct supervisor *s)
+{
+    char prefix[32];
     snprintf(prefix, sizeof prefix, "%ld.", (long)getpid());
-    if (all.n)
-        marks_kill(prefix, SIGKILL, belongs_to_a_living, s);
-    for (size_t i = 0; i < all.n; i++)
-        all.items[i].process->ended(s, all.items[i].process, all.items[i].status);
-    vec_release(&all);
+    if (!wait_for_all(s))
+        return;
+    marks_kill(prefix, SIGKILL, belongs_to_a_living, s);
+    for (struct process *process = s->processes; process; process = process->next)
+        if (process->has_ended) {
+            process->has_ended = false;
+            process->ended(s, process, process->status);
+        }
 }

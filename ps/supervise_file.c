@@ -2,24 +2,17 @@
  *
  * The file of tasks: a word a line and what it is set to. docs/supervise.md describes it.
  */
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "ps/supervise_private.h"
 
 struct reading {
     struct supervisor *s;
     struct task *task, **end; /* task NULL: still the job's own lines */
-    int line;
 };
-
-static int fail(const struct reading *r, const char *text, const char *word, struct error *err)
-{
-    return error_set(err, ERR_DATA, "%s:%d: '%.64s' %s", r->s->options.path, r->line, word, text);
-}
 
 /* ---- the words ---- */
 
@@ -137,20 +130,25 @@ static int take_word(const struct reading *r, const char *name, const char *valu
         if (words[i].of_task == !!r->task && !strcmp(words[i].name, name))
             return set(words[i].kind, object + words[i].at, arena_strdup(&r->s->arena, value))
                        ? 0
-                       : fail(r, "is not what this can be set to", value, err);
-    return fail(r, r->task ? "is no word of a task" : "is no word of a job", name, err);
+                       : error_set(err, ERR_DATA, "'%.64s' is not what this can be set to", value);
+    return error_set(err, ERR_DATA, "'%.64s' is no word of a %s", name, r->task ? "task" : "job");
+}
+
+static int check_command(const struct task *task, struct error *err)
+{
+    return task->command ? 0 : error_set(err, ERR_DATA, "'%s' has no command", task->name);
 }
 
 static int begin_task(struct reading *r, const char *name, struct error *err)
 {
     struct supervisor *s = r->s;
-    if (r->task && !r->task->command)
-        return fail(r, "has no command", r->task->name, err);
+    if (r->task && check_command(r->task, err))
+        return err->code;
     if (!*name || strlen(name) > 60 || strpbrk(name, " ./"))
-        return fail(r, "is no name of a task", name, err);
+        return error_set(err, ERR_DATA, "'%.64s' is no name of a task", name);
     for (const struct task *task = s->tasks; task; task = task->next)
         if (!strcmp(task->name, name))
-            return fail(r, "is there twice", name, err);
+            return error_set(err, ERR_DATA, "'%s' is there twice", name);
     struct task *task = r->task = *r->end = arena_alloc(&s->arena, sizeof *task);
     *task = (struct task){.name = arena_strdup(&s->arena, name),
                           .input = -1,
@@ -162,58 +160,20 @@ static int begin_task(struct reading *r, const char *name, struct error *err)
     return 0;
 }
 
-static int take_entry(struct reading *r, char *name, struct error *err)
+static int take_setting(void *context, const struct setting *setting, struct error *err)
 {
-    char *value = name + strcspn(name, " ");
-    if (!*name || *name == '#')
-        return 0;
-    if (*value)
-        *value++ = '\0';
-    return strcmp(name, "task") ? take_word(r, name, value, err) : begin_task(r, value, err);
-}
-
-/* A line that begins with a blank goes on with the one before, behind a newline. */
-static int read_entries(struct reading *r, FILE *file, struct error *err)
-{
-    struct str entry = STR_INIT;
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t n = 0;
-    for (int number = 1; !err->code && n >= 0; number++) {
-        n = getline(&line, &capacity, file);
-        if (n > 0 && line[n - 1] == '\n')
-            line[n - 1] = '\0';
-        if (n > 0 && *line == ' ') {
-            str_printf(&entry, "\n%s", line + 1);
-            continue;
-        }
-        if (entry.n)
-            take_entry(r, entry.data, err);
-        str_clear(&entry);
-        str_append(&entry, n > 0 ? line : "");
-        if (n > 0)
-            r->line = number;
-    }
-    free(line);
-    str_release(&entry);
-    return err->code;
+    struct reading *r = context;
+    return strcmp(setting->word, "task") ? take_word(r, setting->word, setting->text, err)
+                                         : begin_task(r, setting->text, err);
 }
 
 int supervise_read(struct supervisor *s, struct error *err)
 {
     struct reading r = {.s = s, .end = &s->tasks};
     const char *path = s->options.path;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set_errno(err, ERR_NOINPUT, "%s", path);
-    errno = 0;
-    read_entries(&r, file, err);
-    if (ferror(file))
-        error_set_errno(err, errno == EISDIR ? ERR_DATA : ERR_IO, "%s", path);
-    else if (!err->code && !r.task)
-        error_set(err, ERR_DATA, "%s: there is no task", path);
-    else if (!err->code && !r.task->command)
-        fail(&r, "has no command", r.task->name, err);
-    fclose(file);
-    return err->code;
+    if (settings_read(path, take_setting, &r, err))
+        return err->code;
+    if (!r.task)
+        return error_set(err, ERR_DATA, "%s: there is no task", path);
+    return check_command(r.task, err) ? error_prefix(err, "%s: ", path) : 0;
 }

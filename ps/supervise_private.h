@@ -38,12 +38,13 @@ struct budget { /* of restarts */
 
 /* A child, in a session of its own. */
 struct process {
-    pid_t pid;  /* 0: none runs */
-    int serial; /* by which its mark tells it from others of the supervisor */
+    pid_t pid;      /* 0: none runs */
+    int serial;     /* by which its mark tells it from others of the supervisor */
+    bool has_ended; /* which is to be told */
+    int status;     /* as a shell has it */
     double since;
     struct task *task; /* NULL: of none */
     struct process *next;
-    /* Called with its status as a shell has it. */
     void (*ended)(struct supervisor *s, struct process *process, int status);
 };
 

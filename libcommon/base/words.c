@@ -56,17 +56,65 @@ static int read_all(FILE *file, struct str *text, const char *path, struct error
     return ferror(file) ? error_set_errno(err, ERR_NOINPUT, "%s", path) : 0;
 }
 
+static int read_file(const char *path, struct str *text, struct error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set_errno(err, ERR_NOINPUT, "%s", path);
+    int code = read_all(file, text, path, err);
+    fclose(file);
+    return code;
+}
+
 int words_read(const char *path, int (*take)(void *context, struct words *words, struct error *err),
                void *context, struct error *err)
 {
     struct str text = STR_INIT;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set_errno(err, ERR_NOINPUT, "%s", path);
-    int code = read_all(file, &text, path, err);
-    fclose(file);
+    int code = read_file(path, &text, err);
     if (!code)
         code = words_parse(str_text(&text), text.n, path, take, context, err);
+    str_release(&text);
+    return code;
+}
+
+/* ---- settings ---- */
+
+/* Cuts the first setting off a text, and joins its lines; what follows it. */
+static char *cut_setting(char *text, struct setting *setting, int *lines)
+{
+    char *to = text, *from = text;
+    for (*lines = 1; *from && (*from != '\n' || from[1] == ' '); from++) {
+        *to++ = *from;
+        if (*from != '\n')
+            continue;
+        ++*lines;
+        from++; /* the blank */
+    }
+    char *rest = *from ? from + 1 : from;
+    *to = '\0';
+    setting->word = text;
+    setting->text = text + strcspn(text, " \n");
+    if (*setting->text)
+        *setting->text++ = '\0';
+    return rest;
+}
+
+int settings_read(const char *path,
+                  int (*take)(void *context, const struct setting *setting, struct error *err),
+                  void *context, struct error *err)
+{
+    struct str text = STR_INIT;
+    struct setting setting = {.line = 1};
+    int lines, code = read_file(path, &text, err);
+    if (!code && text.n && memchr(text.data, 0, text.n))
+        code = error_set(err, ERR_DATA, "%s: not a text", path);
+    for (char *rest = text.data; !code && rest && *rest; setting.line += lines) {
+        rest = cut_setting(rest, &setting, &lines);
+        if (*setting.word && *setting.word != '#')
+            code = take(context, &setting, err);
+        if (code)
+            error_prefix(err, "%s:%d: ", path, setting.line);
+    }
     str_release(&text);
     return code;
 }

@@ -27,6 +27,19 @@ int words_parse(const char *text, size_t n, const char *name,
                 int (*take)(void *context, struct words *words, struct error *err), void *context,
                 struct error *err);
 
+/* ---- files whose lines are a word and a text, which is all that follows behind a blank ---- */
+
+struct setting {
+    char *word, *text; /* terminated; valid during the call; the text may be "" */
+    int line;          /* from 1: its first */
+};
+
+/* Calls `take` for each of them, as words_read does. A line that begins with a blank goes on with
+ * the one before, behind a newline; empty lines and those that begin with `#` are passed over. */
+int settings_read(const char *path,
+                  int (*take)(void *context, const struct setting *setting, struct error *err),
+                  void *context, struct error *err);
+
 /* Splits "key=value" in place. NULL when the word is no such pair or the key is empty. */
 char *words_value(char *word);
 

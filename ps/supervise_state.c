@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/file.h"
 #include "ps/guard.h"
 #include "ps/supervise_private.h"
 
 #define STATE_NAME "run.json"
+#define STATE_BYTES (64 << 20) /* at most */
 
 /* ---- the text ---- */
 
@@ -83,18 +84,12 @@ void state_write(struct supervisor *s)
 
 static char *read_state(const char *folder)
 {
-    struct str path = STR_INIT;
-    char *line = NULL, *state;
-    size_t capacity = 0;
+    struct error ignored = ERROR_INIT;
+    struct str path = STR_INIT, state = STR_INIT;
     str_printf(&path, "%s/" STATE_NAME, folder);
-    FILE *file = fopen(path.data, "re");
-    bool read = file && getline(&line, &capacity, file) > 0;
-    state = read ? mem_strdup(line) : NULL;
-    if (file)
-        fclose(file);
-    free(line);
+    file_read(path.data, STATE_BYTES, &state, &ignored);
     str_release(&path);
-    return state;
+    return state.data;
 }
 
 int supervise_ask(const char *folder, bool stop, char **state, struct error *err)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/words.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/str.h"
 
@@ -44,33 +43,11 @@ int words_parse(const char *text, size_t n, const char *name,
     return code;
 }
 
-static int read_all(FILE *file, struct str *text, const char *path, struct error *err)
-{
-    char block[4096];
-    size_t n;
-    while ((n = fread(block, 1, sizeof block, file)) > 0) {
-        str_append_bytes(text, block, n);
-        if (text->n > WORDS_FILE_BYTES)
-            return error_set(err, ERR_DATA, "%s: more than %d MiB", path, WORDS_FILE_BYTES >> 20);
-    }
-    return ferror(file) ? error_set_errno(err, ERR_NOINPUT, "%s", path) : 0;
-}
-
-static int read_file(const char *path, struct str *text, struct error *err)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set_errno(err, ERR_NOINPUT, "%s", path);
-    int code = read_all(file, text, path, err);
-    fclose(file);
-    return code;
-}
-
 int words_read(const char *path, int (*take)(void *context, struct words *words, struct error *err),
                void *context, struct error *err)
 {
     struct str text = STR_INIT;
-    int code = read_file(path, &text, err);
+    int code = file_read(path, WORDS_FILE_BYTES, &text, err);
     if (!code)
         code = words_parse(str_text(&text), text.n, path, take, context, err);
     str_release(&text);
@@ -105,7 +82,7 @@ int settings_read(const char *path,
 {
     struct str text = STR_INIT;
     struct setting setting = {.line = 1};
-    int lines, code = read_file(path, &text, err);
+    int lines, code = file_read(path, WORDS_FILE_BYTES, &text, err);
     if (!code && text.n && memchr(text.data, 0, text.n))
         code = error_set(err, ERR_DATA, "%s: not a text", path);
     for (char *rest = text.data; !code && rest && *rest; setting.line += lines) {

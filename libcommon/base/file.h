@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TF_BASE_FILE_H
+#define TF_BASE_FILE_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* Appends what is in a file. ERR_NOINPUT when it cannot be read; ERR_DATA when that is more than
+ * `most` bytes. */
+int file_read(const char *path, size_t most, struct str *text, struct error *err);
+
+#endif

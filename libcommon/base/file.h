@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Appends what is in a file. ERR_NOINPUT when it cannot be read; ERR_DATA when that is more than
- * `most` bytes. */
+/* Appends what is in a file. ERR_NOINPUT when it cannot be read; ERR_DATA when it is a directory,
+ * or the text gets longer than `most` bytes. */
 int file_read(const char *path, size_t most, struct str *text, struct error *err);
 
 #endif

@@ -59,7 +59,7 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
     bool speaks = kind == HOOK_RESTART;
     s->hook_status = -1;
     s->said[0] = '\0';
-    if (kind == HOOK_NONE || !s->hooks[kind])
+    if (!s->hooks[kind])
         return false;
     s->options.progress(s->options.context, NULL);
     s->hook_out = speaks ? memfd_create("said", MFD_CLOEXEC) : -1;
@@ -191,19 +191,17 @@ static const struct rule {
     void (*begin)(struct supervisor *s);
     bool (*is_over)(struct supervisor *s); /* besides */
 } rules[] = {
-    [PHASE_RUN] = {"running", PHASE_END, PHASE_SAVE, HOOK_NONE, .begin = begin_run,
-                   .is_over = run_is_over},
-    [PHASE_RESET] = {"restarting", PHASE_RESTART, PHASE_CLOSE, HOOK_NONE, .waits_for = ALL,
+    [PHASE_RUN] = {"running", PHASE_END, PHASE_SAVE, .begin = begin_run, .is_over = run_is_over},
+    [PHASE_RESET] = {"restarting", PHASE_RESTART, PHASE_CLOSE, .waits_for = ALL,
                      .begin = begin_reset},
-    [PHASE_RESTART] = {"restarting", PHASE_RUN, PHASE_CLOSE, HOOK_RESTART},
-    [PHASE_SAVE] = {"saving", PHASE_LEAVE, PHASE_LEAVE, HOOK_STOP, .needs_services = true},
-    [PHASE_LEAVE] = {"leaving", PHASE_END, PHASE_END, HOOK_NONE, .told = WORKERS,
-                     .waits_for = WORKERS},
-    [PHASE_END] = {"ending", PHASE_CLOSE, PHASE_CLOSE, HOOK_END, .needs_services = true,
+    [PHASE_RESTART] = {"restarting", PHASE_RUN, PHASE_CLOSE, .hook = HOOK_RESTART},
+    [PHASE_SAVE] = {"saving", PHASE_LEAVE, PHASE_LEAVE, .hook = HOOK_STOP, .needs_services = true},
+    [PHASE_LEAVE] = {"leaving", PHASE_END, PHASE_END, .told = WORKERS, .waits_for = WORKERS},
+    [PHASE_END] = {"ending", PHASE_CLOSE, PHASE_CLOSE, .hook = HOOK_END, .needs_services = true,
                    .is_over = end_is_over},
-    [PHASE_CLOSE] = {"closing", PHASE_OVER, PHASE_OVER, HOOK_NONE, .told = ALL, .waits_for = ALL},
-    [PHASE_OVER] = {"over", PHASE_GONE, PHASE_GONE, HOOK_OVER, .begin = watch_end},
-    [PHASE_GONE] = {"over", .hook = HOOK_NONE}};
+    [PHASE_CLOSE] = {"closing", PHASE_OVER, PHASE_OVER, .told = ALL, .waits_for = ALL},
+    [PHASE_OVER] = {"over", PHASE_GONE, PHASE_GONE, .hook = HOOK_OVER, .begin = watch_end},
+    [PHASE_GONE] = {.name = "over"}};
 
 void enter(struct supervisor *s, enum phase phase)
 {

@@ -24,7 +24,7 @@ struct supervisor;
 
 /* ---- what the file says ---- */
 
-enum hook { HOOK_RESTART, HOOK_STOP, HOOK_END, HOOK_OVER, HOOK_NONE };
+enum hook { HOOK_NONE, HOOK_RESTART, HOOK_STOP, HOOK_END, HOOK_OVER, HOOK_COUNT };
 
 enum restart_policy { RESTART_ALL, RESTART_ALONE, RESTART_NEVER };
 
@@ -96,7 +96,7 @@ struct supervisor {
     struct task *tasks;        /* in the order of the file */
     struct process *processes; /* all that may run */
     int n_tasks;
-    const char *name, *folder, *cleanup, *hooks[HOOK_NONE];
+    const char *name, *folder, *cleanup, *hooks[HOOK_COUNT];
     struct budget budget;
     double lease, timeout; /* lease 0: nobody is watched */
     bool no_key, quiet;

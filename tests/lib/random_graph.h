@@ -246,25 +246,4 @@ static inline struct graph *random_graph(const struct registry *registry, uint64
     return r.graph;
 }
 
-/* Some ops wait for what other steps do, and here there are none. */
-static inline bool random_graph_may_wait(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct kernel_row *row = kernel_find(ops_kernels(), graph_node(graph, (int)i), "CPU");
-        if (row && row->flags & KERNEL_ASYNC)
-            return true;
-    }
-    return false;
-}
-
-/* Every other graph: a node in three waits for one before it. */
-static inline void random_graph_add_controls(struct graph *graph, uint64_t seed)
-{
-    struct random_graph r = {.state = ~seed};
-    for (size_t i = 1; seed % 2 && i < graph->nodes.n; i++)
-        for (int k = 0; k < 2; k++)
-            if (random_below(&r, 3) == 0)
-                graph_add_control(graph, graph_node(graph, (int)i), random_below(&r, (int)i));
-}
-
 #endif

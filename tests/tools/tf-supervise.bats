@@ -166,7 +166,7 @@ END
     [ "$status" -eq 0 ]
     [ "$(sort log | paste -sd' ')" = "aagain1 afirst0 bfirst" ]
     [ "$(cat about)" = "a exit 3" ]
-    [[ $stderr =~ "ended with exit 3 () at step 0; so be it, started again as incarnation 2" ]]
+    [[ $stderr == *"ended with exit 3 () at step 0; so be it, started again as incarnation 2"* ]]
     rm log about
     touch all
     timeout 20 tf-supervise tasks 3>&-

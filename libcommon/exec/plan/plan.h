@@ -4,9 +4,9 @@
  * once is decided here: what runs, in which order, with which kernel, where its memory is.
  *
  * A plan whose shapes are all known and which has no control flow and no asynchronous kernel is
- * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*: such
- * orders, regions, between points at which values come or go; with pending counts, a ready queue,
- * frames and iterations.
+ * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*:
+ * such orders, regions, between points at which values come or go; with pending counts, a ready
+ * queue, frames and iterations.
  */
 #ifndef TF_EXEC_PLAN_H
 #define TF_EXEC_PLAN_H
@@ -21,13 +21,13 @@ struct plan_options {
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
     struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
-    int threads; /* that run expensive kernels of a dynamic plan at once, each with a team of one;
-                  * 0, 1: one, with the device's team */
-    bool dynamic;              /* also where a static plan would do (tests) */
-    bool no_regions;           /* of a dynamic plan every item is a region (tests) */
-    bool check_numerics;       /* stop at the first node whose float output is not finite */
-    bool no_layouts;           /* keep everything row-major (tests) */
-    bool spread;               /* kernels with little to do go to other threads, too (tests) */
+    int threads;  /* that run expensive kernels of a dynamic plan at once, each with a team of one;
+                   * 0, 1: one, with the device's team */
+    bool dynamic; /* also where a static plan would do (tests) */
+    bool no_regions;     /* of a dynamic plan every item is a region (tests) */
+    bool check_numerics; /* stop at the first node whose float output is not finite */
+    bool no_layouts;     /* keep everything row-major (tests) */
+    bool spread;         /* kernels with little to do go to other threads, too (tests) */
 };
 
 struct plan_feed {

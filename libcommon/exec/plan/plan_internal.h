@@ -121,6 +121,11 @@ int plan_add_item(struct plan *plan, const struct item *item);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
 
+/* plan_after.c: what has to be over before, by attributes and by variables' control inputs; and of
+ * an item that has the variable of that node. */
+void plan_bind_after(struct plan *plan);
+void plan_follow_variable(struct plan *plan, int item, int node);
+
 /* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
 int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
 

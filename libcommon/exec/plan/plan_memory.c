@@ -262,8 +262,7 @@ static void give_back(struct place *p, struct space *s, int64_t offset, size_t b
     s->holes.items[at] = hole;
     if (is_adjacent(s, at) && merge(p, &s->holes.items[at], &s->holes.items[at + 1]))
         remove_hole(s, at + 1);
-    if (at > 0 && is_adjacent(s, at - 1) &&
-        merge(p, &s->holes.items[at - 1], &s->holes.items[at]))
+    if (at > 0 && is_adjacent(s, at - 1) && merge(p, &s->holes.items[at - 1], &s->holes.items[at]))
         remove_hole(s, at);
 }
 

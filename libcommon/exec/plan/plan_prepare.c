@@ -214,8 +214,8 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         return no_kernel(plan, node, err);
     struct item item = {
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
-    item.is_point = node_has(node, OP_CONTROL_FLOW) || row->flags & KERNEL_ASYNC ||
-                    node_is(node, "Send");
+    item.is_point =
+        node_has(node, OP_CONTROL_FLOW) || row->flags & KERNEL_ASYNC || node_is(node, "Send");
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
     item.code = row->own ? row->own : plan->options.device->code(plan->options.device, row->code);
@@ -275,68 +275,6 @@ static int bind_back_edges(struct plan *plan, struct error *err)
     return 0;
 }
 
-/* ---- what is over before ---- */
-
-/* A path of the graph leads there, though not one of the plan. Also to what is copied for the item,
- * as a read of it. */
-static void add_follows(struct plan *plan, struct item *item, int before)
-{
-    vec_push(&item->after, before);
-    vec_push(&item->follows, before);
-    for (int i = 0; i < item->n_in; i++) {
-        int copy = plan_copy_for(plan, item, i);
-        if (copy < 0)
-            continue;
-        vec_push(&plan->items.items[copy].after, before);
-        vec_push(&plan->items.items[copy].follows, before);
-    }
-}
-
-static void add_wish(struct plan *plan, struct item *item, int before)
-{
-    (void)plan;
-    vec_push(&item->wishes, before);
-}
-
-static void bind_names(struct plan *plan, int id, const char *attr,
-                       void (*add)(struct plan *plan, struct item *item, int before))
-{
-    struct item *item = &plan->items.items[id];
-    const struct attr_value *names = item->node ? node_attr(item->node, attr) : NULL;
-    for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
-        const struct node *node = graph_find(plan->graph, names->strings[k]);
-        int before = node ? plan->item_of[node->id] : -1;
-        if (before >= 0 && before != id && !plan->items.items[before].removed)
-            add(plan, item, before);
-    }
-}
-
-/* A Variable has no item that could wait for its control inputs: who has it does. */
-static void follow_variable(struct plan *plan, int id, int node)
-{
-    const struct node *variable = graph_node(plan->graph, node);
-    for (int i = 0; node_is(variable, "Variable") && i < variable->n_controls; i++) {
-        int before = plan->item_of[variable->controls[i]];
-        if (before >= 0 && before != id && !plan->items.items[before].removed)
-            add_follows(plan, &plan->items.items[id], before);
-    }
-}
-
-/* Attributes name nodes that are to be over before, dead or alive, if they are in the plan:
- * `_follows` because of a path through other parts, `_after` if nothing speaks against it. */
-static void bind_after(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct node *node = plan->items.items[i].node;
-        bind_names(plan, (int)i, "_after", add_wish);
-        bind_names(plan, (int)i, "_follows", add_follows);
-        for (int k = 0; node && k < node->n_inputs; k++)
-            follow_variable(plan, (int)i, node->inputs[k].node);
-        for (int k = 0; node && k < node->n_controls; k++)
-            follow_variable(plan, (int)i, node->controls[k]);
-    }
-}
-
 static int add_fetches(struct plan *plan, const struct edge *edges, struct error *err)
 {
     plan->fetch_values =
@@ -356,7 +294,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         item.state = index;
         item.in = arena_alloc(&plan->memory, sizeof *item.in);
         item.in[0] = plan->fetch_values[i] = v;
-        follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
+        plan_follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
     }
     return 0;
 }
@@ -405,7 +343,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
         return code;
     if ((code = bind_back_edges(plan, err)))
         return code;
-    bind_after(plan);
+    plan_bind_after(plan);
     plan_find_outgoing(plan);
     return add_fetches(plan, fetch_edges, err);
 }

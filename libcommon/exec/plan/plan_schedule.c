@@ -97,8 +97,7 @@ static void schedule_edges(struct schedule *s)
     }
 }
 
-int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
-              struct error *err)
+int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order, struct error *err)
 {
     int n = (int)plan->items.n, wanted = 0;
     struct schedule s = {.plan = plan, .rank = rank};

@@ -82,9 +82,9 @@ struct region {
 /* An item of a region, at its position. */
 struct region_item {
     int item;
-    bool gathers;          /* an input comes from elsewhere */
-    bool leads;            /* others wait for it */
-    bool rest_is_cheap;    /* what comes after it in the region */
+    bool gathers;            /* an input comes from elsewhere */
+    bool leads;              /* others wait for it */
+    bool rest_is_cheap;      /* what comes after it in the region */
     int first_drop, n_drops; /* outputs of the region that are not needed here after it */
 };
 
@@ -100,7 +100,7 @@ struct dynamic_frame {
     VEC(struct region_item) order; /* region after region */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     bool *is_placed;               /* in them: by output */
-    VEC(struct out_edge) over; /* to items of the parent that run after the loop is over */
+    VEC(struct out_edge) over;     /* to items of the parent that run after the loop is over */
 };
 
 struct dynamic {
@@ -110,8 +110,8 @@ struct dynamic {
     VEC(struct region) regions;
     int *drops; /* values */
     struct out_edge *edges;
-    int threads; /* that run regions, and points that are not cheap, of a step at once */
-    bool keeps_reads;              /* `kept` are held for reading as long as a step lasts */
+    int threads;      /* that run regions, and points that are not cheap, of a step at once */
+    bool keeps_reads; /* `kept` are held for reading as long as a step lasts */
     VEC(struct variable *) kept;   /* in the order of their ids */
     struct pool *pool, *host_pool; /* host_pool: NULL where the device's memory is the host's */
     struct run *idle_runs;         /* memory of steps that are over; under plan->lock */
@@ -196,8 +196,8 @@ struct activation {
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
     int item;              /* of a region: its head */
     bool is_dead;
-    int n_held;        /* holds taken so far */
-    int at, told;      /* of a region: the next item; those before `told` have told others */
+    int n_held;   /* holds taken so far */
+    int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
 };
 
@@ -234,16 +234,16 @@ int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 /* region_find.c: regions, their order and memory. */
 int region_find(struct plan *plan, struct error *err);
 
-/* region_run.c */
-/* When edges are known: what is to be done at each position. */
+/* region_prepare.c: when edges are known, what is to be done at each position. */
 void region_prepare(struct plan *plan);
+/* region_run.c */
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
  * the run may be over; 0: all have run; an error code. When others may go on, `tell` is called. */
 int region_run(struct run *run, struct launch *launch,
                void (*tell)(void *context, struct run *run, struct activation *a), void *context);
 /* After all: lets go of what the region has computed, as far as it is counted. */
 void region_release(struct run *run, struct activation *a);
-/* Lets go of an iteration's arenas, or of all that it has for regions. */
+/* region_memory.c. Lets go of an iteration's arenas, or of all that it has for regions. */
 void region_close(struct iteration *it);
 void region_free(struct iteration *it);
 

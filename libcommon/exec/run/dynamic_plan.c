@@ -201,7 +201,8 @@ static void collect_edges(struct dynamic *d, const struct plan *plan, int id, ed
     }
     for (int k = 0; k < item->n_controls; k++)
         if (!plan->items.items[item->controls[k]].removed)
-            add_edge(d, plan, of, item->controls[k], (struct out_edge){-1, id, EDGE_CONTROL, false});
+            add_edge(d, plan, of, item->controls[k],
+                     (struct out_edge){-1, id, EDGE_CONTROL, false});
     for (size_t k = 0; k < item->after.n; k++)
         add_after(d, plan, of, item->after.items[k], id);
 }

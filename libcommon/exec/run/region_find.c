@@ -84,8 +84,8 @@ static void wait_after(struct region_find *f, struct key *key, int before, int i
 static void level_after(struct region_find *f, struct key *key, int from, int id)
 {
     const struct key *other = &f->keys[from];
-    bool is_near = !f->plan->items.items[from].is_point &&
-                   f->d->items[from].frame == f->d->items[id].frame;
+    bool is_near =
+        !f->plan->items.items[from].is_point && f->d->items[from].frame == f->d->items[id].frame;
     int level = other->dead == key->dead ? other->level : other->level + 1;
     if (is_near && other->ready == key->ready && level > key->level)
         key->level = level;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where what regions compute lies: in an arena of each iteration of a frame, but for what others may
- * keep, and for what little regions of loops compute.
+ * Where what regions compute lies: in an arena of each iteration of a frame, but for what others
+ * may keep, and for what little regions of loops compute.
  */
 #include <stdlib.h>
 
@@ -34,8 +34,9 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
 {
     const struct value *value = &f->plan->values.items[v];
     const struct region *r = &f->d->regions.items[region];
-    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING || !shape_is_known(&value->shape) ||
-           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
+    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING ||
+           !shape_is_known(&value->shape) || (r->frame && r->is_cheap && !item->scratch_bytes) ||
+           f->alone;
 }
 
 static void find_counted(struct region_find *f)

@@ -23,6 +23,24 @@ struct region_find {
     bool alone;        /* every item is a region */
 };
 
+/* Whether the value is made in the region, for all that come later there. A variable is what it is
+ * when it is read, whoever has written it. */
+static inline bool region_has_made(const struct plan *plan, int v, int region)
+{
+    int from = plan->values.items[v].item;
+    return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
+           plan->dynamic->items[from].region == region;
+}
+
+/* One that is there always, not only where a loop or a branch runs. */
+static inline bool region_sees_constant(const struct value *value)
+{
+    return value->kind == VALUE_CONSTANT && value->item < 0;
+}
+
+/* region_memory.c: before a region of the iteration runs. */
+int region_open(struct run *run, struct iteration *it, struct error *err);
+
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
 

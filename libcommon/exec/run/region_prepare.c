@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is to be done at each position of a region, found when edges are known.
+ */
+#include "base/memory.h"
+#include "exec/run/region_private.h"
+
+static bool is_placed(const struct plan *plan, int v)
+{
+    return plan->values.items[v].offset >= 0;
+}
+
+static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i,
+                                 int region)
+{
+    bool is_ref = item->refs && item->refs[i];
+    return !is_ref && !region_sees_constant(&plan->values.items[item->in[i]]) &&
+           !region_has_made(plan, item->in[i], region);
+}
+
+static void describe(struct plan *plan, struct region_item *at)
+{
+    const struct dynamic *d = plan->dynamic;
+    const struct item *item = &plan->items.items[at->item];
+    int index = d->items[at->item].region;
+    for (int i = 0; i < item->n_in; i++)
+        at->gathers |= comes_from_elsewhere(plan, item, i, index);
+    at->leads = d->items[at->item].n_edges > 0;
+}
+
+/* By value: the position after which its region does not need it any more. */
+static void find_last_uses(const struct plan *plan, const struct dynamic_frame *frame, int *last)
+{
+    const struct dynamic *d = plan->dynamic;
+    for (size_t at = 0; at < frame->order.n; at++) {
+        int id = frame->order.items[at].item;
+        const struct item *item = &plan->items.items[id];
+        for (int i = 0; i < item->n_out; i++)
+            last[item->out[i]] = (int)at;
+        for (int i = 0; i < item->n_in; i++)
+            if (region_has_made(plan, item->in[i], d->items[id].region))
+                last[item->in[i]] = (int)at;
+    }
+}
+
+/* Calls `take` for each output that is not placed. */
+static void for_each_counted(const struct plan *plan, const struct dynamic_frame *frame,
+                             void (*take)(void *context, int value), void *context)
+{
+    for (size_t at = 0; at < frame->order.n; at++) {
+        const struct item *item = &plan->items.items[frame->order.items[at].item];
+        for (int i = 0; i < item->n_out; i++)
+            if (!is_placed(plan, item->out[i]) && !plan->values.items[item->out[i]].is_ref)
+                take(context, item->out[i]);
+    }
+}
+
+struct dropping {
+    struct dynamic *d;
+    struct dynamic_frame *frame;
+    const int *last;
+};
+
+static void count_drop(void *context, int value)
+{
+    const struct dropping *dropping = context;
+    dropping->frame->order.items[dropping->last[value]].n_drops++;
+}
+
+static void add_drop(void *context, int value)
+{
+    const struct dropping *dropping = context;
+    struct region_item *at = &dropping->frame->order.items[dropping->last[value]];
+    dropping->d->drops[at->first_drop + at->n_drops++] = value;
+}
+
+static void find_drops(struct plan *plan, struct dynamic_frame *frame, int *last, int *n)
+{
+    struct dropping dropping = {plan->dynamic, frame, last};
+    find_last_uses(plan, frame, last);
+    for_each_counted(plan, frame, count_drop, &dropping);
+    for (size_t at = 0; at < frame->order.n; at++) {
+        frame->order.items[at].first_drop = *n;
+        *n += frame->order.items[at].n_drops;
+        frame->order.items[at].n_drops = 0;
+    }
+    for_each_counted(plan, frame, add_drop, &dropping);
+}
+
+static void mark_placed(struct plan *plan, struct dynamic_frame *frame)
+{
+    frame->is_placed = arena_alloc(&plan->memory, (size_t)frame->n_outputs + 1);
+    for (size_t at = 0; at < frame->order.n; at++) {
+        int id = frame->order.items[at].item;
+        const struct item *item = &plan->items.items[id];
+        for (int i = 0; i < item->n_out; i++)
+            frame->is_placed[plan->dynamic->items[id].first_output + i] =
+                is_placed(plan, item->out[i]);
+    }
+}
+
+void region_prepare(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    int *last = mem_array(plan->values.n + 1, sizeof *last), n_drops = 0;
+    d->drops = arena_array(&plan->memory, plan->values.n + 1, sizeof *d->drops);
+    for (size_t i = 0; i < d->frames.n; i++) {
+        find_drops(plan, &d->frames.items[i], last, &n_drops);
+        mark_placed(plan, &d->frames.items[i]);
+    }
+    for (size_t i = 0; i < d->regions.n; i++) {
+        const struct region *region = &d->regions.items[i];
+        struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+        bool is_cheap = true;
+        for (int k = region->n; k-- > 0;) {
+            describe(plan, &first[k]);
+            first[k].rest_is_cheap = is_cheap;
+            is_cheap = is_cheap && d->items[first[k].item].is_cheap;
+        }
+    }
+    mem_free(last);
+}

@@ -14,7 +14,7 @@ struct serve_options {
     struct member_options member;
     const struct registry *registry;
     const struct kernel_table *kernels;
-    int threads; /* to compute with; 0: cores */
+    int threads;   /* to compute with; 0: cores */
     bool parallel; /* what is ready at once runs side by side, with a thread each: for many small
                     * steps of many workers. Else one after the other, with all threads */
     bool deterministic;

@@ -3,8 +3,8 @@
 # A worker's step against the same step alone: in turns two processes of one thread each, alone and
 # at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6": net of train.lua,
 # batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare builds).
-# Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (on a busy
-# machine the one to trust), and MB at the most of one process.
+# Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (the ones
+# to trust on a busy machine), and MB at the most of one process.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD rounds=${ROUNDS:-3}

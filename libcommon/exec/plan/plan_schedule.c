@@ -20,6 +20,7 @@ struct schedule {
     const int *rank;
     int *pending;
     int_vec *next;
+    int *left; /* how many items come after it, one after the other, on the longest way */
     int *heap, n_heap;
 };
 
@@ -28,14 +29,13 @@ static int rank_of(const struct schedule *s, int item)
     return s->rank ? s->rank[item] : 0;
 }
 
-/* Items that nothing here waits for (updates, fetches, what is sent away) go first: they free what
- * they consume, and others may go on. */
+/* What is soon done goes first: a gradient before those of the layers below, and its update or its
+ * way to others at once. So it frees what it consumes, and others may go on. */
 static bool goes_before(const struct schedule *s, int a, int b)
 {
-    bool leads_a = s->next[a].n > 0, leads_b = s->next[b].n > 0;
     if (rank_of(s, a) != rank_of(s, b))
         return rank_of(s, a) < rank_of(s, b);
-    return leads_a != leads_b ? !leads_a : a < b;
+    return s->left[a] != s->left[b] ? s->left[a] < s->left[b] : a < b;
 }
 
 static void heap_push(struct schedule *s, int item)
@@ -97,14 +97,39 @@ static void schedule_edges(struct schedule *s)
     }
 }
 
+/* In any order that keeps to the edges, backwards. */
+static void measure_ways(struct schedule *s, int n)
+{
+    int *pending = mem_array((size_t)n + 1, sizeof *pending);
+    int *stack = mem_array((size_t)n + 1, sizeof *stack), at = 0, end = 0;
+    for (int i = 0; i < n; i++)
+        if (!(pending[i] = s->pending[i]))
+            stack[end++] = i;
+    for (; at < end; at++)
+        for (size_t k = 0; k < s->next[stack[at]].n; k++)
+            if (--pending[s->next[stack[at]].items[k]] == 0)
+                stack[end++] = s->next[stack[at]].items[k];
+    while (end-- > 0) {
+        int item = stack[end];
+        for (size_t k = 0; k < s->next[item].n; k++) {
+            int way = s->left[s->next[item].items[k]] + 1;
+            s->left[item] = way > s->left[item] ? way : s->left[item];
+        }
+    }
+    mem_free(pending);
+    mem_free(stack);
+}
+
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order, struct error *err)
 {
     int n = (int)plan->items.n, wanted = 0;
     struct schedule s = {.plan = plan, .rank = rank};
-    s.pending = mem_array(2 * (size_t)n + 2, sizeof *s.pending);
+    s.pending = mem_array(3 * (size_t)n + 3, sizeof *s.pending);
     s.heap = s.pending + n;
+    s.left = s.heap + n;
     s.next = mem_array((size_t)n + 1, sizeof *s.next);
     schedule_edges(&s);
+    measure_ways(&s, n);
     for (int i = 0; i < n; i++) {
         wanted += is_sorted(&s, i);
         if (is_sorted(&s, i) && s.pending[i] == 0)

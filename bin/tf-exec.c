@@ -15,6 +15,7 @@
 #include "bin/ops_option.h"
 #include "bin/saving.h"
 #include "checkpoint/variables/files.h"
+#include "cli/lifeline.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
 #include "exec/device/device_set.h"
@@ -302,10 +303,14 @@ static bool has_all_variables(const struct execution *job)
     return all;
 }
 
-/* Also when it was asked to end: the others go on without it. The code that it ends with. */
+/* Also when it was asked to end: the others go on without it. Not when all end at once because who
+ * runs the job has died: what the last ones did without the others would be saved as if it were a
+ * round of all. The code that it ends with. */
 static int leave(struct execution *job, int code, struct error *err)
 {
     struct error left = ERROR_INIT;
+    if (lifeline_has_ended() && !job->worker.collective)
+        return err->code;
     if (worker_leave(&job->worker, &job->driver, &left) && !code)
         *err = left;
     return err->code;

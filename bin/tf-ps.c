@@ -17,7 +17,7 @@
 #include "show/shards.h"
 
 static int64_t threads, save_every, keep;
-static bool deterministic, json, resume;
+static bool deterministic, json, last, resume;
 static const char *by, *container, *save_folder, *run_name;
 static struct ckpt_run run_of_job;
 
@@ -32,6 +32,7 @@ static const struct option_row rows[] = {
     {0, "run-name", OPTION_TEXT, &run_name, "NAME", "serve: of the run, by which stores know it"},
     {0, "resume", OPTION_FLAG, &resume, NULL, "serve: go on from the newest in --save, if any"},
     {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the store (5)"},
+    {0, "last", OPTION_FLAG, &last, NULL, "save: from then on shards make none by themselves"},
     {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "serve: the same bits whatever the number of threads"},
@@ -300,7 +301,7 @@ static int reset(struct tool *tool, struct client *client, char **operands, stru
 static int save(struct tool *tool, struct client *client, char **operands, struct error *err)
 {
     int64_t step;
-    int code = verbs_save(client, operands[0], &step, err);
+    int code = verbs_save(client, operands[0], last, &step, err);
     if (!code && tool->verbose)
         tool_say(tool, "%s@%" PRId64, operands[0], step);
     return code;

@@ -70,6 +70,7 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     record_get_int(header, "step", &query->step);
     record_get_int(header, "index", &query->index);
     record_get_float(header, "seconds", &query->seconds);
+    record_get_bool(header, "last", &query->last);
     if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
         query->seconds = SHARD_WAIT_SECONDS;
     shard_take_run(header, &query->run);

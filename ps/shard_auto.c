@@ -134,6 +134,11 @@ void shard_auto_save(void *argument)
 {
     struct shard *shard = argument;
     struct clock *clock = shard_clock(shard);
+    if (!atomic_load(&shard->saves_itself)) { /* the last one was made */
+        if (clock)
+            clock_stop_at(clock, 0);
+        return;
+    }
     if (clock)
         save_when_due(shard, clock);
     else

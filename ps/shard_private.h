@@ -78,6 +78,7 @@ struct shard_query {
     double seconds;
     struct tensor value; /* a counted tensor, or none */
     bool has_value;
+    bool last; /* of checkpoints: the shard makes none by itself any more */
     struct arena arena;
 };
 

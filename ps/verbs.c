@@ -13,6 +13,7 @@ struct fields {
     const char *container, *name, *folder;
     int64_t step;
     double seconds;
+    bool last;
 };
 
 static void pack_field(msgpack_packer *packer, const char *key, const char *value)
@@ -35,6 +36,10 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
     if (fields->seconds > 0) {
         pack_key(packer, "seconds");
         msgpack_pack_double(packer, fields->seconds);
+    }
+    if (fields->last) {
+        pack_key(packer, "last");
+        msgpack_pack_true(packer);
     }
 }
 
@@ -62,7 +67,8 @@ static struct request request_of(const char *verb, struct asked *asked)
     const struct fields *f = &asked->fields;
     return (struct request){.verb = verb,
                             .n_fields = (f->container != NULL) + (f->name != NULL) +
-                                        (f->folder != NULL) + (f->step >= 0) + (f->seconds > 0),
+                                        (f->folder != NULL) + (f->step >= 0) + (f->seconds > 0) +
+                                        f->last,
                             .pack = pack_asked,
                             .answered = take_reply,
                             .about = f->name,
@@ -246,14 +252,17 @@ static char *absolute(const char *path)
     return text.data;
 }
 
-int verbs_save(struct client *client, const char *folder, int64_t *step, struct error *err)
+int verbs_save(struct client *client, const char *folder, bool last, int64_t *step,
+               struct error *err)
 {
     int leader;
     char *path = absolute(folder);
-    struct asked asked = {
-        .fields = {.folder = path, .step = -1, .seconds = client->options.timeout / 2},
-        .answered = take_step,
-        .context = step};
+    struct asked asked = {.fields = {.folder = path,
+                                     .step = -1,
+                                     .seconds = client->options.timeout / 2,
+                                     .last = last},
+                          .answered = take_step,
+                          .context = step};
     struct request request = request_of("save", &asked);
     request.about = "a checkpoint";
     int code = verbs_leader(client, &leader, err);

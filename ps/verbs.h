@@ -34,7 +34,8 @@ int verbs_leader(struct client *client, int *task, struct error *err);
 
 /* A checkpoint of all shards in a folder, which they see under the same path, led by the one that
  * has the clock, else the first. *step: of the checkpoint. */
-int verbs_save(struct client *client, const char *folder, int64_t *step, struct error *err);
+int verbs_save(struct client *client, const char *folder, bool last, int64_t *step,
+               struct error *err);
 
 /* All back to the newest intact one of "DIR", or to "DIR@STEP". */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err);

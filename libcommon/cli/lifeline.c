@@ -6,11 +6,18 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 static int lifeline;
 static double seconds_left;
+static atomic_bool has_ended;
+
+bool lifeline_has_ended(void)
+{
+    return atomic_load(&has_ended);
+}
 
 static void *watch(void *argument)
 {
@@ -22,6 +29,7 @@ static void *watch(void *argument)
         poll(&wait, 1, -1); /* it may not block for reading */
         n = read(lifeline, bytes, sizeof bytes);
     } while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+    atomic_store(&has_ended, true);
     kill(getpid(), SIGTERM);
     struct timespec grace = {.tv_sec = (time_t)seconds_left,
                              .tv_nsec = (long)(1e9 * (seconds_left - (long)seconds_left))};

@@ -49,8 +49,8 @@ is_broken() {
     tf-ps status --json --job "$job" --timeout 1s 2>/dev/null | grep -q '"failed":"[^"]'
 }
 
-save_now() {
-    tf-ps save "$save" --job "$job" --timeout "$timeout"
+save_now() { # OPTION...
+    tf-ps save "$save" "$@" --job "$job" --timeout "$timeout"
 }
 
 # Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND
@@ -86,7 +86,8 @@ restart)
         forget_ports "$JOB_TASK"
     fi
     ;;
-stop) save_now ;;
+# What workers that have not left yet do without the others is no round of all, and not to go on from.
+stop) save_now --last ;;
 end)
     tf-ps stats --by worker --job "$job" --timeout 5s >"$job/counters" 2>/dev/null
     [ -z "$save" ] || [ -n "$JOB_SAVED" ] || [ "$JOB_WHY" = FAIL ] || save_now

@@ -86,7 +86,7 @@ restart)
         forget_ports "$JOB_TASK"
     fi
     ;;
-# What workers that have not left yet do without the others is no round of all, and not to go on from.
+# What workers do when others have left is no round of all, and nobody is to go on from it.
 stop) save_now --last ;;
 end)
     tf-ps stats --by worker --job "$job" --timeout 5s >"$job/counters" 2>/dev/null

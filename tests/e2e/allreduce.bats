@@ -210,3 +210,17 @@ endless() {
     finish 1
     [ "$status" -eq 69 ]
 }
+
+# The gradients of the layers on top are on their way while those below are computed.
+@test "gradients leave while lower layers are computed" {
+    cluster 2
+    parts "$root/tests/bench/train.lua" -D model=lenet -D batch=8
+    start 0 --steps 3 --threads 1 --trace trace
+    start 1 --steps 3 --threads 1
+    finish 0
+    finish 1
+    tf-show --json trace | jq -se '
+        map(select(.step == 3)) |
+        (map(select(.op == "AllReduce").start) | min) <
+        (map(select(.op == "Conv2DBackpropFilter").start) | max)'
+}

@@ -220,6 +220,21 @@ make_graph() {
         jq -e '.feeds == ["x float32[2]"]'
 }
 
+@test "plans: regions, between points of which only running tells when they come" {
+    cat >c.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {4}}
+p = Placeholder{dtype = bool, shape = {}}
+y = cond(p, function() return Exp(Neg(x)) end, function() return Abs(x) end)
+LUA
+    tf-graph c.lua | tf-opt >c.tfg
+    tf-exec -g c.tfg --fetch y --feed 'x=[1.0,2.0,3.0,4.0]' --feed p=true --dump-plan |
+        tf-show >shown
+    sed -n 1p shown | grep -Eq '  [0-9]+ regions  peak [0-9.]+ KiB$'
+    sed -n 2p shown | grep -Eq '^ORDER  REGION  NODE +KERNEL +BUFFER +BYTES  LIVE$'
+    grep -Eq '^[0-9]+ +- +[^ ]*Switch' shown
+    grep -Eq '^[0-9]+ +[0-9]+ +[^ ]*Exp' shown
+}
+
 @test "traces: time of steps and of ops" {
     make_graph
     tf-exec -g g.tfg --run up --steps 5 --trace t.trace

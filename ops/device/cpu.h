@@ -20,7 +20,7 @@ struct cpu_context {
     struct map codes;
     pthread_mutex_t lock; /* guards layouts */
     struct layout *layouts;
-    char choice[64];
+    char choice[96];
 };
 
 static inline struct cpu_context *cpu_context(const struct device *device)

@@ -42,7 +42,14 @@ static void test_choice(void **state)
         assert_non_null(strstr(device->choice, "blas=Haswell"));
 #endif
     assert_non_null(strstr(device->choice, "isa="));
+    assert_non_null(strstr(device->choice, " threads=1"));
+    assert_null(strstr(device->choice, "conv="));
     device_free(device);
+    setenv("TF_CPU_CONV", "direct", 1);
+    device = open_cpu(2);
+    assert_non_null(strstr(device->choice, " threads=2 conv=direct"));
+    device_free(device);
+    unsetenv("TF_CPU_CONV");
 }
 
 static void test_environment_is_kept(void **state)

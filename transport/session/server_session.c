@@ -45,7 +45,6 @@ void served_free(struct served *served)
     while (*at != served)
         at = &(*at)->next;
     *at = served->next;
-    server->n_sessions--;
     if (served->deadline)
         loop_timer_free(served->deadline);
     serial_queue_add(server->graphs, release, served); /* it ends after the last session */
@@ -60,6 +59,7 @@ void served_close(struct served *served, const struct error *why)
     pthread_mutex_unlock(&served->lock);
     if (was_closing)
         return;
+    served->server->n_sessions--;
     if (served->is_opening)
         answer_error(served->owner, served->open_query, why);
     served->is_opening = false;

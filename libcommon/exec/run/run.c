@@ -20,18 +20,25 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
     return buffer ? buffer : pool_alloc(pool, bytes);
 }
 
+static struct tensor *fail_shape(struct kernel_call *call, int i, const struct shape *planned,
+                                 const struct shape *shape)
+{
+    error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+              shape_text(planned), shape_text(shape));
+    return NULL;
+}
+
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
     struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
+    if (host->planned)
+        return shape_equal(&out->shape, shape) ? out : fail_shape(call, i, &out->shape, shape);
     int v = host->item->out[i];
     const struct value *value = &host->plan->values.items[v];
-    if (!shape_compatible(&value->shape, shape)) {
-        error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
-                  shape_text(&value->shape), shape_text(shape));
-        return NULL;
-    }
-    if (host->planned || value->offset >= 0)
+    if (!shape_compatible(&value->shape, shape))
+        return fail_shape(call, i, &value->shape, shape);
+    if (value->offset >= 0)
         return out;
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;

@@ -18,7 +18,7 @@ struct server {
     struct update_loops *updates;
     struct serial_queue *graphs; /* reads and frees them: the larger they are the longer it takes */
     struct served *sessions;     /* of the loop's thread */
-    int n_sessions; /* that are not closing */
+    int n_sessions;              /* that are not closing */
     bool ends;
     atomic_uint_fast64_t steps; /* that were run */
 };

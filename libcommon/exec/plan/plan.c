@@ -127,8 +127,10 @@ int plan_n_regions(const struct plan *plan)
 
 int plan_items(const struct plan *plan, const struct plan_item **items)
 {
-    int n = plan->n_order;
     struct plan *mutable = (struct plan *)(uintptr_t)plan;
+    if (!plan->order)
+        region_list(mutable);
+    int n = plan->n_order;
     mem_free(mutable->dump);
     mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
     for (int i = 0; i < n; i++)

@@ -89,7 +89,7 @@ struct plan {
     VEC(struct value) values;
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
-    int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown */
+    int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown, once asked */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
@@ -177,6 +177,15 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
 /* Whether it brings a value into the next iteration of a loop. */
 bool plan_is_back_edge(const struct plan *plan, int from, int to);
 
+/* Adds what an item waits for in its iteration: inputs' items, control inputs, `after`. */
+struct before {
+    int item;
+    int slot;      /* which of its outputs; -1: that it is over */
+    bool is_after; /* dead or alive */
+};
+typedef VEC(struct before) before_vec;
+void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
+
 /* plan_memory.c: lifetimes, reuse, offsets of what the items in `order` compute, in arenas of
  * their own, whose sizes (in host memory, in the device's) go to `bytes`. Where the items of a
  * region run in that order, and regions as they come, an item gets what those of another region
@@ -217,7 +226,9 @@ void static_free_instances(struct plan *plan);
 int dynamic_new(struct plan *plan, struct error *err);
 int dynamic_connect(struct plan *plan, struct error *err);
 
-/* region_list.c: of a dynamic plan; for plan_items: regions, and lifetimes in the plan's order. */
+/* region_list.c: of a dynamic plan, for plan_items: its order, and then regions and lifetimes in
+ * it. */
+void region_list(struct plan *plan);
 int region_count(const struct plan *plan);
 void region_describe(const struct plan *plan, struct plan_item *items);
 
@@ -249,13 +260,13 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 bool item_is_cheap(const struct plan *plan, const struct item *item);
 /* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
-/* Tells the step's trace, if it has one, that the item ran from `start` until now. */
-void item_trace(const struct item *item, const struct step *step, int64_t start);
 /* ERR_DATA unless every variable that the item reads has a value. */
 int item_check_variables(const struct item *item, struct error *err);
-/* ERR_DATA when some float output of the call is not finite. */
-int item_check_numerics(const struct plan *plan, const struct item *item,
-                        const struct kernel_call *call, struct error *err);
+/* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
+ * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
+ * front. */
+int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
+              int64_t start, int result);
 
 /* The kernels of the planner's own items. */
 extern const struct kernel_code plan_fetch_code; /* state: the index of the fetch */

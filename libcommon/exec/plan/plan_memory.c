@@ -52,12 +52,17 @@ struct place {
 
 /* ---- who used bytes last ---- */
 
+static bool is_same_region(const struct place *p, int a, int b)
+{
+    return p->placing->region[a] == p->placing->region[b];
+}
+
 /* Of a region the last one stands for all. */
 static void add_user(const struct place *p, struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++) {
         int *known = &users->item[i];
-        if (p->placing->region[*known] == p->placing->region[item]) {
+        if (is_same_region(p, *known, item)) {
             *known = p->position[*known] < p->position[item] ? item : *known;
             return;
         }
@@ -66,11 +71,6 @@ static void add_user(const struct place *p, struct users *users, int item)
         users->too_many = true;
     else
         users->item[users->n++] = item;
-}
-
-static bool is_same_region(const struct place *p, int a, int b)
-{
-    return p->placing->region[a] == p->placing->region[b];
 }
 
 static bool may_take(const struct place *p, const struct users *users, int item)

@@ -71,30 +71,38 @@ static bool is_sorted(const struct schedule *s, int item)
     return !s->plan->items.items[item].removed && rank_of(s, item) >= 0;
 }
 
-static void schedule_edge(struct schedule *s, int from, int to)
+void plan_collect_befores(const struct plan *plan, int id, before_vec *befores)
 {
-    if (!is_sorted(s, from) || rank_of(s, from) != rank_of(s, to) ||
-        plan_is_back_edge(s->plan, from, to))
-        return;
-    vec_push(&s->next[from], to);
-    s->pending[to]++;
+    const struct item *item = &plan->items.items[id];
+    for (int k = 0; k < item->n_in; k++) {
+        int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
+        if (from >= 0 && !plan_is_back_edge(plan, from, id))
+            vec_push(befores,
+                     ((struct before){from, item->in[k] - plan->items.items[from].out[0], false}));
+    }
+    for (int k = 0; k < item->n_controls; k++)
+        if (!plan->items.items[item->controls[k]].removed)
+            vec_push(befores, ((struct before){item->controls[k], -1, false}));
+    for (size_t k = 0; k < item->after.n; k++)
+        vec_push(befores, ((struct before){item->after.items[k], -1, true}));
 }
 
 static void schedule_edges(struct schedule *s)
 {
-    const struct plan *plan = s->plan;
-    for (int i = 0; i < (int)plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        if (!is_sorted(s, i))
-            continue;
-        for (int k = 0; k < item->n_in; k++)
-            if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
-                schedule_edge(s, plan->values.items[item->in[k]].item, i);
-        for (int k = 0; k < item->n_controls; k++)
-            schedule_edge(s, item->controls[k], i);
-        for (size_t k = 0; k < item->after.n; k++)
-            schedule_edge(s, item->after.items[k], i);
+    before_vec befores = VEC_INIT;
+    for (int i = 0; i < (int)s->plan->items.n; i++) {
+        befores.n = 0;
+        if (is_sorted(s, i))
+            plan_collect_befores(s->plan, i, &befores);
+        for (size_t k = 0; k < befores.n; k++) {
+            int from = befores.items[k].item;
+            if (!is_sorted(s, from) || rank_of(s, from) != rank_of(s, i))
+                continue;
+            vec_push(&s->next[from], i);
+            s->pending[i]++;
+        }
     }
+    vec_release(&befores);
 }
 
 /* In any order that keeps to the edges, backwards. */

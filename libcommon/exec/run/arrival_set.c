@@ -30,6 +30,15 @@ static void grow(struct arrival_sets *all)
         *find_slot(all, all->sets.items[i]) = (int)i;
 }
 
+/* Of what is in `scratch`. */
+static int count_members(const struct arrival_sets *all)
+{
+    int n = 0;
+    for (size_t i = 0; i < all->words; i++)
+        n += __builtin_popcountll(all->scratch[i]);
+    return n;
+}
+
 /* The name of what is in `scratch`. */
 static int intern(struct arrival_sets *all)
 {
@@ -41,6 +50,7 @@ static int intern(struct arrival_sets *all)
         memcpy(set, all->scratch, bytes_of(all));
         *slot = (int)all->sets.n;
         vec_push(&all->sets, set);
+        vec_push(&all->counts, count_members(all));
     }
     return *slot;
 }
@@ -57,6 +67,7 @@ void arrival_sets_release(struct arrival_sets *all)
     for (size_t i = 0; i < all->sets.n; i++)
         mem_free(all->sets.items[i]);
     vec_release(&all->sets);
+    vec_release(&all->counts);
     mem_free(all->slots);
     mem_free(all->scratch);
 }
@@ -77,14 +88,6 @@ int arrival_set_with(struct arrival_sets *all, int set, int member)
     memcpy(all->scratch, all->sets.items[set], bytes_of(all));
     all->scratch[member / 64] |= (uint64_t)1 << member % 64;
     return intern(all);
-}
-
-int arrival_set_count(const struct arrival_sets *all, int set)
-{
-    int n = 0;
-    for (size_t i = 0; i < all->words; i++)
-        n += __builtin_popcountll(all->sets.items[set][i]);
-    return n;
 }
 
 bool arrival_set_is_less(const struct arrival_sets *all, int a, int b)

@@ -16,6 +16,7 @@
 struct arrival_sets {
     size_t words;         /* of each */
     VEC(uint64_t *) sets; /* by name */
+    VEC(int) counts;      /* of members, by name */
     int *slots;           /* a hash table of names; -1: free */
     size_t n_slots;       /* a power of two */
     uint64_t *scratch;
@@ -28,7 +29,11 @@ void arrival_sets_release(struct arrival_sets *all);
 int arrival_set_union(struct arrival_sets *all, int a, int b);
 int arrival_set_with(struct arrival_sets *all, int set, int member);
 
-int arrival_set_count(const struct arrival_sets *all, int set);
+static inline int arrival_set_count(const struct arrival_sets *all, int set)
+{
+    return all->counts.items[set];
+}
+
 /* Whether all members of a are in b, and b has others. */
 bool arrival_set_is_less(const struct arrival_sets *all, int a, int b);
 

@@ -181,24 +181,11 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
         run_conclude(run);
 }
 
-static bool fetches(const struct run *run, const struct activation *a)
-{
-    const struct plan *plan = run->plan;
-    const struct dynamic *d = plan->dynamic;
-    int region = d->items[a->item].region;
-    if (region < 0)
-        return false;
-    const struct region *r = &d->regions.items[region];
-    const struct region_item *first = d->frames.items[r->frame].order.items + r->first;
-    for (int i = 0; i < r->n; i++)
-        if (plan->items.items[first[i].item].code == &plan_fetch_code)
-            return true;
-    return false;
-}
-
 static int run_dead(struct launch *launch)
 {
-    if (!fetches(launch->activation->run, launch->activation))
+    const struct dynamic *d = launch->activation->run->plan->dynamic;
+    int region = d->items[launch->activation->item].region;
+    if (region < 0 || !d->regions.items[region].fetches)
         return 0;
     return error_set(&launch->err, ERR_DATA,
                      "a fetched value is dead: it is in a branch that was not taken");
@@ -213,6 +200,8 @@ static int run_point(struct run *run, struct launch *launch)
     return code ? code : step_stopped(run->step, &launch->err);
 }
 
+static int run_one(struct run *run, struct launch *launch, struct activation **list);
+
 /* Runs those of the list that give; others go on with the list when the region is over. */
 static void run_gives(struct run *run, struct activation **list)
 {
@@ -225,9 +214,7 @@ static void run_gives(struct run *run, struct activation **list)
         }
         *at = a->next;
         struct launch *launch = kernel_launch(run, a, &own);
-        int code = a->is_dead && run->plan->dynamic->items[a->item].role != ROLE_SEND
-                       ? 0
-                       : run_point(run, launch);
+        int code = run_one(run, launch, list);
         if (code != KERNEL_PENDING) {
             finish(run, launch, code, false, list);
             at = list;

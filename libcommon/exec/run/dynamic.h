@@ -58,6 +58,7 @@ struct dynamic_item {
     int region;                  /* -1: a point */
     int head;                    /* the region's first item, which waits for all; a point: itself */
     int position;                /* of an item of a region: in the frame's order */
+    int n_ready;                 /* arrivals that it waits for, directly or not */
     int pending;                 /* arrivals to wait for (of a Merge: control and after only) */
     int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
     bool merge_ready;            /* a Merge with an input that is always there */
@@ -74,9 +75,10 @@ struct dynamic_item {
 struct region {
     int frame;
     int first, n; /* in the frame's order */
-    int ready, n_ready, level;
+    int n_ready, level;
     int rank;      /* who comes first */
     bool is_cheap; /* all its items are */
+    bool fetches;  /* one of them does */
 };
 
 /* An item of a region, at its position. */
@@ -273,6 +275,13 @@ void kernel_give_holds(struct activation *a, const struct dynamic_item *di);
  * for kernels that may take long without computing. */
 int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
                            struct error *err);
+/* Sets what is the same in every step; returns the call's inputs, which are to be set. */
+struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int item,
+                                 struct call_host *host, struct kernel_call *call);
+/* Sets what is of this step, iteration and launch. */
+void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
+                 struct call_host *host, struct kernel_call *call);
+void kernel_free_temporaries(struct launch *launch);
 /* What it is run with: `own` of the thread, or the activation's. */
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "exec/run/dynamic.h"
-#include "exec/step/trace.h"
 
 /* ---- holds ---- */
 
@@ -110,41 +109,44 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
     return code;
 }
 
-static int make_call(struct run *run, struct launch *launch)
+struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int id,
+                                 struct call_host *host, struct kernel_call *call)
 {
-    struct activation *a = launch->activation;
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    struct iteration *it = a->iteration;
+    const struct item *item = &plan->items.items[id];
+    const struct dynamic *d = plan->dynamic;
+    const struct dynamic_item *di = &d->items[id];
     struct tensor **in = it->pointers + di->first_input + di->first_output;
     struct tensor **out = in + item->n_in;
     for (int i = 0; i < item->n_out; i++)
         out[i] = &it->outputs[di->first_output + i];
-    int code = gather(run, launch, in);
-    launch->host = (struct call_host){.plan = run->plan,
-                                      .item = item,
-                                      .fetches = run->fetches,
-                                      .out_refs = it->out_refs + di->first_output,
-                                      .pool = plan->dynamic->pool,
-                                      .host_pool = plan->dynamic->host_pool,
-                                      .copies_reads = !plan->dynamic->keeps_reads,
-                                      .done = run_async_done};
-    launch->host.temporaries = (void *)&launch->temporaries;
-    launch->call = (struct kernel_call){.node = item->node,
-                                        .state = item->state,
-                                        .n_in = item->n_in,
-                                        .n_out = item->n_out,
-                                        .in = in,
-                                        .out = out,
-                                        .refs = item->refs,
-                                        .device = plan->options.device,
-                                        .step = run->step,
-                                        .iteration = it->tag,
-                                        .threads = plan_team(plan),
-                                        .err = &launch->err,
-                                        .executor = &launch->host};
-    return code;
+    *host = (struct call_host){.plan = plan,
+                               .item = item,
+                               .out_refs = it->out_refs + di->first_output,
+                               .pool = d->pool,
+                               .host_pool = d->host_pool,
+                               .copies_reads = !d->keeps_reads,
+                               .done = run_async_done};
+    *call = (struct kernel_call){.node = item->node,
+                                 .state = item->state,
+                                 .n_in = item->n_in,
+                                 .n_out = item->n_out,
+                                 .in = in,
+                                 .out = out,
+                                 .refs = item->refs,
+                                 .device = plan->options.device,
+                                 .threads = plan_team(plan),
+                                 .executor = host};
+    return in;
+}
+
+void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
+                 struct call_host *host, struct kernel_call *call)
+{
+    host->fetches = run->fetches;
+    host->temporaries = (void *)&launch->temporaries;
+    call->step = run->step;
+    call->iteration = it->tag;
+    call->err = &launch->err;
 }
 
 static void set_constant(struct run *run, struct activation *a)
@@ -166,7 +168,10 @@ int kernel_run(struct run *run, struct launch *launch)
     /* first: an asynchronous kernel's holds are given back once its inputs are gathered */
     if (item_check_variables(item, &launch->err))
         return launch->err.code;
-    if (make_call(run, launch))
+    struct tensor **in =
+        kernel_make_call(run->plan, a->iteration, a->item, &launch->host, &launch->call);
+    kernel_bind(run, launch, a->iteration, &launch->host, &launch->call);
+    if (gather(run, launch, in))
         return item_fail(item, &launch->err);
     if (item->scratch_bytes) {
         launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
@@ -185,12 +190,14 @@ int kernel_run(struct run *run, struct launch *launch)
 int kernel_finish(struct run *run, struct launch *launch, int result)
 {
     const struct item *item = &run->plan->items.items[launch->activation->item];
-    item_trace(item, run->step, launch->start);
-    if (result > 0)
-        return item_fail(item, &launch->err);
-    if (!run->plan->options.check_numerics)
-        return 0;
-    return item_check_numerics(run->plan, item, &launch->call, &launch->err);
+    return item_over(run->plan, item, &launch->call, launch->start, result);
+}
+
+void kernel_free_temporaries(struct launch *launch)
+{
+    for (size_t i = 0; i < launch->temporaries.n; i++)
+        mem_free(launch->temporaries.items[i]);
+    launch->temporaries.n = 0;
 }
 
 void kernel_release_inputs(struct run *run, struct launch *launch)
@@ -205,9 +212,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
         input->is_live = false;
     }
     kernel_give_holds(a, di);
-    for (size_t i = 0; i < launch->temporaries.n; i++)
-        mem_free(launch->temporaries.items[i]);
-    launch->temporaries.n = 0;
+    kernel_free_temporaries(launch);
     if (launch->scratch)
         launch->scratch->free(launch->scratch);
     launch->scratch = NULL;

@@ -91,57 +91,25 @@ static void level_after(struct region_find *f, struct key *key, int from, int id
         key->level = level;
 }
 
-static void for_each_before(const struct plan *plan, int id,
-                            void (*see)(void *context, int from, int slot, bool is_after),
-                            void *context)
-{
-    const struct item *item = &plan->items.items[id];
-    for (int k = 0; k < item->n_in; k++) {
-        int from = plan->values.items[item->in[k]].item;
-        if (from >= 0 && !plan_is_back_edge(plan, from, id))
-            see(context, from, item->in[k] - plan->items.items[from].out[0], false);
-    }
-    for (int k = 0; k < item->n_controls; k++)
-        if (!plan->items.items[item->controls[k]].removed)
-            see(context, item->controls[k], -1, false);
-    for (size_t k = 0; k < item->after.n; k++)
-        see(context, item->after.items[k], -1, true);
-}
-
-struct looking {
-    struct region_find *f;
-    struct key *key;
-    int id;
-};
-
-static void see_wait(void *context, int from, int slot, bool is_after)
-{
-    struct looking *l = context;
-    if (is_after)
-        wait_after(l->f, l->key, from, l->id);
-    else
-        wait_for_item(l->f, l->key, from, slot, true);
-}
-
-static void see_level(void *context, int from, int slot, bool is_after)
-{
-    struct looking *l = context;
-    (void)slot;
-    (void)is_after;
-    level_after(l->f, l->key, from, l->id);
-}
-
 /* A Merge goes on with one of its inputs; the others here may be alive when what they wait for is
  * not. */
-static void find_key(struct region_find *f, int id)
+static void find_key(struct region_find *f, int id, before_vec *befores)
 {
     struct key *key = &f->keys[id];
-    struct looking l = {f, key, id};
     enum item_role role = f->d->items[id].role;
     if (role == ROLE_MERGE)
         return;
-    for_each_before(f->plan, id, see_wait, &l);
-    for_each_before(f->plan, id, see_level, &l);
+    befores->n = 0;
+    plan_collect_befores(f->plan, id, befores);
+    for (size_t i = 0; i < befores->n; i++) {
+        const struct before *before = &befores->items[i];
+        if (before->is_after)
+            wait_after(f, key, before->item, id);
+        else
+            wait_for_item(f, key, before->item, before->slot, true);
+    }
+    for (size_t i = 0; i < befores->n; i++)
+        level_after(f, key, befores->items[i].item, id);
     if (role == ROLE_EXIT || role == ROLE_TRIGGER || role == ROLE_NEXT)
         key->dead = SET_EMPTY;
 }
@@ -158,9 +126,7 @@ static int region_of_key(struct region_find *f, struct map *known, struct arena 
     if (map_get(known, name, &region))
         return (int)region;
     map_put(known, name, region);
-    struct region fresh = {.frame = frame, .ready = key->ready, .level = key->level};
-    if (!f->alone)
-        fresh.n_ready = arrival_set_count(&f->sets, key->ready);
+    struct region fresh = {.frame = frame, .n_ready = f->d->items[id].n_ready, .level = key->level};
     vec_push(&f->d->regions, fresh);
     return (int)region;
 }
@@ -172,6 +138,7 @@ static void group(struct region_find *f, const int *order, int n_order)
     for (int i = 0; i < n_order; i++) {
         int id = order[i];
         struct dynamic_item *di = &f->d->items[id];
+        di->n_ready = arrival_set_count(&f->sets, f->keys[id].ready);
         di->region = f->plan->items.items[id].is_point ? -1 : region_of_key(f, &known, &names, id);
     }
     map_release(&known);
@@ -240,16 +207,17 @@ static int order_items(struct region_find *f, int *order, struct error *err)
 static int find_all(struct region_find *f, int *order, struct error *err)
 {
     int n_order;
+    before_vec befores = VEC_INIT;
     int code = plan_sort(f->plan, NULL, order, &n_order, err);
     for (int i = 0; !code && !f->alone && i < n_order; i++)
-        find_key(f, order[i]);
+        find_key(f, order[i], &befores);
+    vec_release(&befores);
     if (code)
         return code;
     group(f, order, n_order);
     if ((code = order_items(f, order, err)))
         return code;
     region_place(f);
-    region_list(f);
     return 0;
 }
 

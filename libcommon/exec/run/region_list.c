@@ -23,31 +23,30 @@ static int by_readiness(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-void region_list(struct region_find *f)
+void region_list(struct plan *plan)
 {
-    struct plan *plan = f->plan;
+    const struct dynamic *d = plan->dynamic;
     struct listed *all = mem_array(plan->items.n + 1, sizeof *all);
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
     plan->n_order = 0;
     for (size_t i = 0; i < plan->items.n; i++) {
-        const struct dynamic_item *di = &f->d->items[i];
-        struct listed listed = {.rank = (int)i, .item = (int)i, .is_point = di->region < 0};
-        if (plan->items.items[i].removed)
-            continue;
-        if (!f->alone)
-            listed.n_ready = arrival_set_count(&f->sets, f->keys[i].ready);
-        if (di->region >= 0)
-            listed.rank = f->d->regions.items[di->region].rank;
-        all[plan->n_order++] = listed;
+        const struct dynamic_item *di = &d->items[i];
+        bool is_point = di->region < 0;
+        if (!plan->items.items[i].removed)
+            all[plan->n_order++] =
+                (struct listed){.n_ready = di->n_ready,
+                                .rank = is_point ? (int)i : d->regions.items[di->region].rank,
+                                .item = (int)i,
+                                .is_point = is_point};
     }
     qsort(all, (size_t)plan->n_order, sizeof *all, by_readiness);
     for (int i = 0, next; i < plan->n_order; i = next) {
-        int region = f->d->items[all[i].item].region;
-        const struct region *r = region < 0 ? NULL : &f->d->regions.items[region];
+        int region = d->items[all[i].item].region;
+        const struct region *r = region < 0 ? NULL : &d->regions.items[region];
         next = r ? i + r->n : i + 1;
         for (int k = i; k < next; k++) /* of a region in its order */
             plan->order[k] =
-                r ? f->d->frames.items[r->frame].order.items[r->first + k - i].item : all[k].item;
+                r ? d->frames.items[r->frame].order.items[r->first + k - i].item : all[k].item;
     }
     mem_free(all);
 }

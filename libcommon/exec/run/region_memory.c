@@ -63,32 +63,10 @@ static struct tensor *input_of(const struct plan *plan, struct iteration *it, in
 
 static void make_call(struct plan *plan, struct iteration *it, int id, struct region_call *c)
 {
-    const struct dynamic *d = plan->dynamic;
     const struct item *item = &plan->items.items[id];
-    const struct dynamic_item *di = &d->items[id];
-    struct tensor **in = it->pointers + di->first_input + di->first_output;
-    struct tensor **out = in + item->n_in;
+    struct tensor **in = kernel_make_call(plan, it, id, &c->host, &c->call);
     for (int i = 0; i < item->n_in; i++)
         in[i] = input_of(plan, it, id, i);
-    for (int i = 0; i < item->n_out; i++)
-        out[i] = &it->outputs[di->first_output + i];
-    c->host = (struct call_host){.plan = plan,
-                                 .item = item,
-                                 .out_refs = it->out_refs + di->first_output,
-                                 .pool = d->pool,
-                                 .host_pool = d->host_pool,
-                                 .copies_reads = !d->keeps_reads,
-                                 .done = run_async_done};
-    c->call = (struct kernel_call){.node = item->node,
-                                   .state = item->state,
-                                   .n_in = item->n_in,
-                                   .n_out = item->n_out,
-                                   .in = in,
-                                   .out = out,
-                                   .refs = item->refs,
-                                   .device = plan->options.device,
-                                   .threads = plan_team(plan),
-                                   .executor = &c->host};
 }
 
 static void make_calls(struct plan *plan, struct iteration *it)

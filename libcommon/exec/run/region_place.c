@@ -20,13 +20,14 @@ struct reuses {
     VEC(struct reuse) all;
 };
 
-/* What a point gets, and what is fetched, may be needed for longer than anybody knows here. */
+/* What a point gets, what is fetched, and what an op keeps, may be needed for longer than anybody
+ * knows here. */
 static void count_inputs(struct plan *plan, const struct item *item)
 {
-    if (!item->is_point && item->code != &plan_fetch_code)
-        return;
+    bool keeps_all = item->is_point || item->code == &plan_fetch_code;
     for (int k = 0; k < item->n_in; k++)
-        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+        if (keeps_all || (item->node && node_keeps(item->node, k)))
+            plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
 }
 
 /* In a loop a region that does little would keep memory for each iteration that runs ahead. */

@@ -109,11 +109,12 @@ void region_prepare(struct plan *plan)
         mark_placed(plan, &d->frames.items[i]);
     }
     for (size_t i = 0; i < d->regions.n; i++) {
-        const struct region *region = &d->regions.items[i];
+        struct region *region = &d->regions.items[i];
         struct region_item *first = d->frames.items[region->frame].order.items + region->first;
         bool is_cheap = true;
         for (int k = region->n; k-- > 0;) {
             describe(plan, &first[k]);
+            region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
             first[k].rest_is_cheap = is_cheap;
             is_cheap = is_cheap && d->items[first[k].item].is_cheap;
         }

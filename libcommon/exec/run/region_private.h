@@ -44,7 +44,4 @@ int region_open(struct run *run, struct iteration *it, struct error *err);
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
 
-/* region_list.c: the order in which the plan is shown. */
-void region_list(struct region_find *f);
-
 #endif

@@ -2,10 +2,8 @@
  *
  * Running regions.
  */
-#include "base/memory.h"
 #include "base/time.h"
 #include "exec/run/region_private.h"
-#include "exec/step/trace.h"
 
 /* ---- one item ---- */
 
@@ -50,19 +48,9 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
         return launch->err.code;
     if (at->gathers && gather(run, launch, at, it))
         return launch->err.code;
-    c->host.fetches = run->fetches;
-    c->host.temporaries = (void *)&launch->temporaries;
-    c->call.step = run->step;
-    c->call.iteration = it->tag;
-    c->call.err = &launch->err;
+    kernel_bind(run, launch, it, &c->host, &c->call);
     int64_t start = run->step->trace ? time_now_ns() : 0;
-    int result = item->code->run(&c->call);
-    item_trace(item, run->step, start);
-    if (result > 0)
-        return item_fail(item, &launch->err);
-    return run->plan->options.check_numerics
-               ? item_check_numerics(run->plan, item, &c->call, &launch->err)
-               : 0;
+    return item_over(run->plan, item, &c->call, start, item->code->run(&c->call));
 }
 
 /* An output for which others wait who have not been told stays until they have. */
@@ -78,13 +66,6 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
         if (!waits)
             tensor_release(&a->iteration->outputs[d->items[from].first_output + slot]);
     }
-}
-
-static void free_temporaries(struct launch *launch)
-{
-    for (size_t i = 0; i < launch->temporaries.n; i++)
-        mem_free(launch->temporaries.items[i]);
-    launch->temporaries.n = 0;
 }
 
 /* ---- a region ---- */
@@ -109,8 +90,7 @@ int region_run(struct run *run, struct launch *launch,
             let_go_of_inputs(run->plan, at, it);
         if (di->n_holds)
             kernel_give_holds(a, di);
-        if (launch->temporaries.n)
-            free_temporaries(launch);
+        kernel_free_temporaries(launch);
         if (!code)
             code = step_stopped(run->step, &launch->err);
         if (code)

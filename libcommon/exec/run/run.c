@@ -265,7 +265,7 @@ int item_fail(const struct item *item, struct error *err)
     return error_prefix(err, "%s: %s: ", node_text(item->node), item->node->op->def->name);
 }
 
-void item_trace(const struct item *item, const struct step *step, int64_t start)
+static void tell_trace(const struct item *item, const struct step *step, int64_t start)
 {
     if (!step->trace)
         return;
@@ -315,9 +315,10 @@ static int look_at(const struct plan *plan, const struct item *item, int output,
     return device->copy_out(device, copy->data, there->data, tensor_bytes(copy), true, err);
 }
 
-int item_check_numerics(const struct plan *plan, const struct item *item,
-                        const struct kernel_call *call, struct error *err)
+static int check_numerics(const struct plan *plan, const struct item *item,
+                          const struct kernel_call *call)
 {
+    struct error *err = call->err;
     for (int i = 0; item->node && i < item->n_out; i++) {
         const struct tensor *t = call->out[i];
         struct tensor copy = TENSOR_INIT;
@@ -336,4 +337,13 @@ int item_check_numerics(const struct plan *plan, const struct item *item,
             return code;
     }
     return 0;
+}
+
+int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
+              int64_t start, int result)
+{
+    tell_trace(item, call->step, start);
+    if (result > 0)
+        return item_fail(item, call->err);
+    return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
 }

@@ -11,7 +11,6 @@
 #include "base/time.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/deferred.h"
-#include "exec/step/trace.h"
 #include "exec/step/workers.h"
 
 struct static_call {
@@ -241,11 +240,7 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
     c->call.step = step;
     int64_t start = step->trace ? time_now_ns() : 0;
     int result = item->code->run(&c->call);
-    item_trace(item, step, start);
-    if (result > 0)
-        return item_fail(item, c->call.err);
-    return plan->options.check_numerics ? item_check_numerics(plan, item, &c->call, c->call.err)
-                                        : 0;
+    return item_over(plan, item, &c->call, start, result);
 }
 
 /* From the item at that position, which has taken so many of its holds. KERNEL_PENDING: put aside.

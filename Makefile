@@ -236,13 +236,14 @@ fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, every bit of the meta pages of three stores, 500 ends of
-# resumed runs, 200 of resumed jobs, 1,000 saves under a policy.
+# resumed runs, 200 of resumed jobs, 1,000 saves under a policy, 1,000 graphs on the TEST device.
 soak:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/checkpoint/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
 	STORE_META=all $(BUILD)/tests/unit/checkpoint/store_meta
+	NESTS=1000 TF_TEST_DEVICE=TEST:0 $(BUILD)/tests/unit/exec/nests
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep

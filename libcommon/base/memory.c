@@ -91,7 +91,7 @@ void mem_keeper_remove(struct mem_keeper *keeper)
     pthread_mutex_unlock(&limit.lock);
 }
 
-static void give_back_all(void)
+void mem_relieve(void)
 {
     pthread_mutex_lock(&limit.lock);
     for (struct mem_keeper *keeper = limit.keepers; keeper; keeper = keeper->next)
@@ -114,7 +114,7 @@ bool mem_charge(size_t bytes)
     was_refused = false;
     if (!limit.bytes || take(bytes))
         return true;
-    give_back_all();
+    mem_relieve();
     was_refused = !take(bytes);
     return !was_refused;
 }

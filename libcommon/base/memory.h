@@ -51,6 +51,8 @@ struct mem_keeper {
 };
 void mem_keeper_add(struct mem_keeper *keeper);
 void mem_keeper_remove(struct mem_keeper *keeper); /* it is not called any more */
+/* Has all of them give back. */
+void mem_relieve(void);
 
 /* Called when mem_alloc fails; must not return. The default writes a line to stderr and calls
  * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */

@@ -55,20 +55,6 @@ static int copy(struct device *device, void *to, const void *from, size_t bytes,
     return 0;
 }
 
-static int copy_wait(struct device *device, void *to, const void *from, size_t bytes, bool wait,
-                     struct error *err)
-{
-    (void)wait;
-    return copy(device, to, from, bytes, err);
-}
-
-static int sync_nothing(struct device *device, struct error *err)
-{
-    (void)device;
-    (void)err;
-    return 0;
-}
-
 static const struct kernel_code *find_code(struct device *device, const char *name)
 {
     int64_t index;
@@ -133,10 +119,7 @@ static int open_dnnl(struct cpu_context *context, struct error *err)
 static void set_functions(struct device *device)
 {
     device->alloc = alloc;
-    device->copy_in = copy_wait;
-    device->copy_out = copy_wait;
     device->copy = copy;
-    device->sync = sync_nothing;
     device->code = find_code;
     device->layout_bytes = cpu_layout_bytes;
     device->layout_equal = cpu_layout_equal;

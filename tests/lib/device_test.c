@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TEST device: memory, copies, and what opens it. device_test_queue.c has the order of what was
- * enqueued, device_test_kernel.c the kernels.
+ * The TEST device: memory, copies, and what opens it. device_test_queue.c does what was enqueued,
+ * device_test_order.c says what may be before what, device_test_kernel.c has the kernels.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,12 +18,6 @@ struct giving_back {
     void *memory; /* its plain address, which a leak detector can follow */
 };
 
-static void run_nothing(struct test_job *job, struct error *err)
-{
-    (void)job;
-    (void)err;
-}
-
 static void free_memory(struct test_job *job)
 {
     struct giving_back *g = (struct giving_back *)job;
@@ -31,20 +26,28 @@ static void free_memory(struct test_job *job)
     mem_free(g);
 }
 
-/* Behind what was enqueued and uses the memory. */
 static void buffer_free(struct buffer *buffer)
 {
     struct test_context *context = ((struct device *)buffer->owner)->context;
     struct giving_back *g = mem_alloc(sizeof *g);
-    g->job = (struct test_job){.run = run_nothing, .free = free_memory};
+    g->job = (struct test_job){.free = free_memory};
     g->buffer = buffer;
     g->memory = test_to_host(buffer->data);
-    test_enqueue(&context->queue, &g->job);
+    test_enqueue_free(&context->scheduler, &g->job, g->memory);
+}
+
+static bool has_memory(struct test_context *context, size_t bytes)
+{
+    pthread_mutex_lock(&context->scheduler.lock);
+    bool has = context->scheduler.order.bytes + bytes <= context->memory;
+    pthread_mutex_unlock(&context->scheduler.lock);
+    return has;
 }
 
 static struct buffer *raw_alloc(struct device *device, size_t bytes)
 {
-    void *data = mem_try(bytes);
+    struct test_context *context = device->context;
+    void *data = has_memory(context, bytes) ? mem_try(bytes) : NULL;
     if (!data)
         return NULL;
     struct buffer *buffer = mem_alloc(sizeof *buffer);
@@ -53,6 +56,7 @@ static struct buffer *raw_alloc(struct device *device, size_t bytes)
     buffer->data = data;
     buffer->free = buffer_free;
     buffer->owner = device;
+    test_allocated(&context->scheduler, data, bytes);
     return buffer;
 }
 
@@ -70,35 +74,36 @@ static struct buffer *alloc(struct device *device, size_t bytes)
 
 struct copy {
     struct test_job job; /* first */
+    struct test_context *context;
     void *to;
     const void *from;
     size_t bytes;
-    bool staged; /* `from` is the copy's own */
+    uint64_t sum; /* of the host's memory when the copy was enqueued */
+    bool from_host;
 };
 
-static void copy_run(struct test_job *job, struct error *err)
+/* FNV-1a. */
+static uint64_t sum_of(const unsigned char *bytes, size_t n)
+{
+    uint64_t sum = 0xcbf29ce484222325;
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ bytes[i]) * 0x100000001b3;
+    return sum;
+}
+
+static void copy_run(struct test_job *job)
 {
     struct copy *copy = (struct copy *)job;
-    (void)err;
+    if (copy->from_host && sum_of(copy->from, copy->bytes) != copy->sum)
+        test_fail(&copy->context->scheduler,
+                  "the TEST device: %zu bytes of the host changed before they were copied",
+                  copy->bytes);
     memcpy(copy->to, copy->from, copy->bytes);
 }
 
 static void copy_free(struct test_job *job)
 {
-    struct copy *copy = (struct copy *)job;
-    if (copy->staged)
-        mem_free((void *)(uintptr_t)copy->from);
-    mem_free(copy);
-}
-
-static struct copy *copy_new(void *to, const void *from, size_t bytes)
-{
-    struct copy *copy = mem_alloc(sizeof *copy);
-    copy->job = (struct test_job){.run = copy_run, .free = copy_free};
-    copy->to = test_to_host(to);
-    copy->from = test_to_host(from);
-    copy->bytes = bytes;
-    return copy;
+    mem_free((struct copy *)job);
 }
 
 static int check(const void *to, bool to_device, const void *from, bool from_device, size_t bytes,
@@ -110,54 +115,98 @@ static int check(const void *to, bool to_device, const void *from, bool from_dev
                      bytes);
 }
 
-static int copy_in(struct device *device, void *to, const void *from, size_t bytes, bool wait,
-                   struct error *err)
+static int enqueue_copy(struct device *device, enum queue_kind queue, void *to, const void *from,
+                        size_t bytes, struct error *err)
 {
     struct test_context *context = device->context;
+    struct test_access accesses[2];
+    int n = 0;
+    struct copy *copy = mem_alloc(sizeof *copy);
+    copy->job = (struct test_job){.run = copy_run, .free = copy_free};
+    copy->context = context;
+    copy->to = test_to_host(to);
+    copy->from = test_to_host(from);
+    copy->bytes = bytes;
+    copy->from_host = !test_is_device(from);
+    if (copy->from_host)
+        copy->sum = sum_of(from, bytes);
+    else
+        accesses[n++] = (struct test_access){copy->from, bytes, false};
+    if (!test_is_device(to))
+        memset(to, 0xa5, bytes);
+    else
+        accesses[n++] = (struct test_access){copy->to, bytes, true};
+    return test_enqueue(&context->scheduler, queue, &copy->job, accesses, n, err);
+}
+
+static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
+                   struct error *err)
+{
     if (check(to, true, from, false, bytes, err))
         return err->code;
     if (!bytes)
         return 0;
-    struct copy *copy = copy_new(to, from, bytes);
-    if (wait) {
-        void *stage = mem_alloc(bytes);
-        memcpy(stage, from, bytes);
-        copy->from = stage;
-        copy->staged = true;
-    }
-    atomic_fetch_add(&context->copies_in, 1);
-    test_enqueue(&context->queue, &copy->job);
-    return 0;
+    atomic_fetch_add(&((struct test_context *)device->context)->copies_in, 1);
+    return enqueue_copy(device, QUEUE_IN, to, from, bytes, err);
 }
 
-static int copy_out(struct device *device, void *to, const void *from, size_t bytes, bool wait,
+static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
                     struct error *err)
 {
-    struct test_context *context = device->context;
     if (check(to, false, from, true, bytes, err))
         return err->code;
-    if (bytes) {
-        atomic_fetch_add(&context->copies_out, 1);
-        test_enqueue(&context->queue, &copy_new(to, from, bytes)->job);
-    }
-    return wait ? test_drain(&context->queue, err) : 0;
+    if (!bytes)
+        return 0;
+    atomic_fetch_add(&((struct test_context *)device->context)->copies_out, 1);
+    return enqueue_copy(device, QUEUE_OUT, to, from, bytes, err);
 }
 
 static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
-    struct test_context *context = device->context;
     if (check(to, true, from, true, bytes, err))
         return err->code;
     if (!bytes)
         return 0;
-    atomic_fetch_add(&context->copies, 1);
-    test_enqueue(&context->queue, &copy_new(to, from, bytes)->job);
-    return 0;
+    atomic_fetch_add(&((struct test_context *)device->context)->copies, 1);
+    return enqueue_copy(device, QUEUE_COMPUTE, to, from, bytes, err);
 }
 
-static int sync_queue(struct device *device, struct error *err)
+/* ---- events ---- */
+
+static struct test_scheduler *scheduler_of(struct device *device)
 {
-    return test_drain(&((struct test_context *)device->context)->queue, err);
+    return &((struct test_context *)device->context)->scheduler;
+}
+
+static struct event *record(struct device *device, enum queue_kind queue)
+{
+    return test_record(scheduler_of(device), queue);
+}
+
+static void wait_for(struct device *device, enum queue_kind queue, struct event *event)
+{
+    test_wait(scheduler_of(device), queue, event);
+}
+
+static bool query(struct device *device, struct event *event)
+{
+    return test_query(scheduler_of(device), event);
+}
+
+static void notify(struct device *device, struct event *event, struct event_waiter *waiter)
+{
+    test_notify(scheduler_of(device), event, waiter);
+}
+
+static int block(struct device *device, struct event *event, struct error *err)
+{
+    return test_block(scheduler_of(device), event, err);
+}
+
+static void event_free(struct device *device, struct event *event)
+{
+    (void)device;
+    test_event_free(event);
 }
 
 /* ---- the device ---- */
@@ -190,10 +239,8 @@ static void enter_thread(struct device *device, int threads)
 static void device_close(struct device *device)
 {
     struct test_context *context = device->context;
-    struct error ignored = ERROR_INIT;
     pool_free(context->pool);
-    test_drain(&context->queue, &ignored);
-    test_queue_release(&context->queue);
+    test_scheduler_release(&context->scheduler);
     device_free(context->cpu);
     mem_free((struct kernel_row *)(uintptr_t)context->table.rows);
     mem_free(context);
@@ -218,7 +265,12 @@ static void set_functions(struct device *device)
     device->copy_in = copy_in;
     device->copy_out = copy_out;
     device->copy = copy;
-    device->sync = sync_queue;
+    device->record = record;
+    device->wait = wait_for;
+    device->query = query;
+    device->notify = notify;
+    device->block = block;
+    device->event_free = event_free;
     device->code = find_code;
     device->relayout = &test_relayout;
     device->enter_thread = enter_thread;
@@ -243,7 +295,9 @@ static struct device *device_new(int index, const struct device_options *options
     context->raw = *device;
     context->raw.alloc = raw_alloc;
     context->pool = pool_new(&context->raw, true);
-    test_queue_init(&context->queue);
+    const char *memory = getenv("TF_TEST_DEVICE_MEMORY");
+    context->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
+    test_scheduler_init(&context->scheduler);
     return device;
 }
 
@@ -258,5 +312,6 @@ struct device_test_counts device_test_counts(struct device *device)
                                        .copies_out = atomic_load(&context->copies_out),
                                        .copies = atomic_load(&context->copies),
                                        .kernels = atomic_load(&context->kernels),
-                                       .enqueued = atomic_load(&context->enqueued)};
+                                       .enqueued = atomic_load(&context->enqueued),
+                                       .updates = atomic_load(&context->updates)};
 }

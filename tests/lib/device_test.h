@@ -3,10 +3,17 @@
  * The device of type TEST: the CPU's kernels on memory that the host cannot touch. An address of
  * the device is that of the memory with a bit set that no valid address has, so that whoever
  * follows one on the host dies at once; kernels get the addresses without it, and an argument in
- * the wrong memory is an error. What can be enqueued is, and runs as late as it may, when somebody
- * waits, so that a wait that is missing shows.
+ * the wrong memory is an error.
  *
- * A module like any other: device_open("TEST", 0, ...) with TF_DEVICE_PATH naming its folder.
+ * What can be enqueued is. Its three queues are a scheduler: work is done in any order that events
+ * allow, as a seed has it, mostly as late as can be. Each range of bytes knows who used it last:
+ * work that may come before what it depends on, because a wait is missing, fails the device, also
+ * where the order happened to be right; so does memory of the host that changes before it was
+ * copied. Memory that is about to be copied to is garbage.
+ *
+ * A module like any other: device_open("TEST", 0, ...) with TF_DEVICE_PATH naming its folder. From
+ * the environment, when it is opened: TF_TEST_DEVICE_SEED=N; TF_TEST_DEVICE_MEMORY=BYTES that it
+ * has; TF_TEST_DEVICE_FAIL=N, it fails for good at the N-th piece of work.
  */
 #ifndef TF_TESTS_LIB_DEVICE_TEST_H
 #define TF_TESTS_LIB_DEVICE_TEST_H
@@ -17,6 +24,7 @@
 struct device_test_counts {
     long copies_in, copies_out, copies; /* from the host, to it, within the device */
     long kernels, enqueued;             /* that ran; those of them that were enqueued */
+    long updates;                       /* of variables, among these */
 };
 
 /* What the module exports as "device_test_counts". */

@@ -2,22 +2,14 @@
  *
  * Kernels of the TEST device: each wraps one of the CPU's. It gets the tensors with plain addresses
  * and its outputs are marked as the device's again, or, where their shapes are known before,
- * it is enqueued. What has to do with variables, or fills outputs in host memory, is waited for.
+ * it is enqueued, updates of variables too. What fills outputs in host memory, and a variable's
+ * first value, is waited for.
  */
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
-#include "lib/device_test_internal.h"
-
-struct wrapped {
-    const struct kernel_code *code;
-    void *state;
-    bool enqueued;   /* runs later */
-    bool moves_only; /* looks at no element of device memory */
-    bool *host_in, *host_out;
-    struct shape *out_shapes; /* of what is enqueued */
-};
+#include "exec/step/deferred.h"
+#include "lib/device_test_call.h"
 
 /* ---- preparing ---- */
 
@@ -44,23 +36,21 @@ static void find_places(struct wrapped *w, const struct kernel_setup *setup)
     w->moves_only = moves_only(setup->node);
 }
 
-static bool has_reference(const struct op_arg *args, int n)
+/* A value that may have another shape than the one before gets other memory. */
+static bool may_move(const struct node *node)
 {
-    for (int i = 0; i < n; i++)
-        if (args[i].is_ref)
-            return true;
-    return false;
+    const struct attr_value *validates = node_attr(node, "validate_shape");
+    return validates && !node_bool(node, "validate_shape");
 }
 
 static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *setup)
 {
-    const struct op *op = setup->node ? setup->node->op : NULL;
-    if (!setup->shapes_known || !setup->n_out || w->moves_only ||
-        (op &&
-         (has_reference(op->inputs, op->n_inputs) || has_reference(op->outputs, op->n_outputs))))
+    const struct node *node = setup->node;
+    if (!setup->shapes_known || !setup->n_out || w->moves_only || (node && may_move(node)))
         return false;
     for (int i = 0; i < setup->n_out; i++)
-        if (w->host_out[i] || setup->out[i].forward == FORWARD_ALIAS)
+        if (w->host_out[i] ||
+            (setup->out[i].forward == FORWARD_ALIAS && !(node && node->outputs[i].is_ref)))
             return false;
     return true;
 }
@@ -112,100 +102,10 @@ static void wrap_release(void *state)
     mem_free(w);
 }
 
-/* ---- a call with plain addresses ---- */
-
-struct plain {
-    struct test_job job; /* first */
-    struct kernel_call call;
-    struct call_host host;
-    struct error err;
-    const struct wrapped *wrapped;
-    struct tensor *tensors; /* inputs, outputs */
-    struct tensor **pointers;
-    VEC(void *) temporaries; /* of what is enqueued */
-};
-
-static int misplaced(struct kernel_call *call, const char *what, int i)
+static int run_kernel(struct plain *p)
 {
-    return error_set(call->err, ERR_INTERNAL, "%s %d is in the wrong memory", what, i);
-}
-
-static bool is_at(const struct tensor *t, bool on_host)
-{
-    return !t->data || !tensor_bytes(t) || test_is_device(t->data) != on_host;
-}
-
-/* A host input of what is enqueued is read now. */
-static int plain_input(struct plain *p, const struct kernel_call *call, int i)
-{
-    const struct tensor *in = call->in[i];
-    struct tensor *t = &p->tensors[i];
-    bool only_shape = call->node && node_has(call->node, OP_SHAPE_ONLY);
-    p->pointers[i] = in ? t : NULL;
-    if (call->refs && call->refs[i])
-        p->pointers[i] = &call->refs[i]->value;
-    else if (in && !only_shape && !is_at(in, p->wrapped->host_in[i]))
-        return misplaced((struct kernel_call *)(uintptr_t)call, "input", i);
-    else if (in && p->wrapped->enqueued && p->wrapped->host_in[i])
-        return tensor_copy(t, in, call->err);
-    else if (in) {
-        *t = *in;
-        t->data = test_to_host(in->data);
-    }
-    return 0;
-}
-
-static bool is_ref_output(const struct kernel_call *call, int i)
-{
-    return call->node && call->node->outputs[i].is_ref;
-}
-
-static int plain_new(struct kernel_call *call, struct plain **result)
-{
-    struct test_context *context = call->device->context;
-    const struct wrapped *w = call->state;
-    size_t n = (size_t)(call->n_in + call->n_out) + 1;
-    struct plain *p = *result = mem_alloc(sizeof *p);
-    p->wrapped = w;
-    p->tensors = mem_array(n, sizeof *p->tensors);
-    p->pointers = mem_array(n, sizeof *p->pointers);
-    p->host = *(const struct call_host *)call->executor;
-    if (p->host.pool)
-        p->host.pool = context->pool;
-    p->call = *call;
-    p->call.state = w->state;
-    p->call.scratch = test_to_host(call->scratch);
-    p->call.in = p->pointers;
-    p->call.out = p->pointers + call->n_in;
-    p->call.device = context->cpu;
-    p->call.executor = &p->host;
-    for (int i = 0; i < call->n_in; i++)
-        if (plain_input(p, call, i))
-            return call->err->code;
-    for (int i = 0; i < call->n_out; i++) {
-        struct tensor *out = &p->tensors[call->n_in + i];
-        p->pointers[call->n_in + i] = out;
-        if (is_ref_output(call, i))
-            continue;
-        if (!is_at(call->out[i], w->host_out[i]))
-            return misplaced(call, "output", i);
-        *out = *call->out[i];
-        out->data = test_to_host(out->data);
-    }
-    return 0;
-}
-
-static void plain_free(struct plain *p)
-{
-    for (int i = 0; p->wrapped->enqueued && i < p->call.n_in; i++)
-        if (p->wrapped->host_in[i])
-            tensor_release(&p->tensors[i]);
-    for (size_t i = 0; i < p->temporaries.n; i++)
-        mem_free(p->temporaries.items[i]);
-    vec_release(&p->temporaries);
-    mem_free(p->tensors);
-    mem_free(p->pointers);
-    mem_free(p);
+    thread_enter_device(p->call.device, p->call.threads);
+    return p->wrapped->code->run(&p->call);
 }
 
 /* ---- waited for ---- */
@@ -223,16 +123,23 @@ static void plain_variables(struct kernel_call *call, bool plain)
     }
 }
 
-static void give_outputs(struct kernel_call *call, const struct plain *p)
+/* What the kernel wrote to, as far as nobody knew before. */
+static void give_outputs(struct kernel_call *call, struct plain *p)
 {
+    p->accesses.n = 0;
     for (int i = 0; i < call->n_out; i++) {
         struct tensor out = p->tensors[call->n_in + i];
-        if (is_ref_output(call, i))
+        if (test_is_ref_output(call, i))
             continue;
-        if (!p->wrapped->host_out[i])
+        if (!p->wrapped->host_out[i]) {
+            test_note(p, &out, false);
             out.data = test_to_device(out.data);
+        }
         *call->out[i] = out;
     }
+    for (int i = 0; call->refs && i < call->n_in; i++)
+        if (call->refs[i])
+            test_note(p, &call->refs[i]->value, false);
 }
 
 /* Moving a tensor is copying it when it is a variable's, or nobody counts its holders. */
@@ -250,12 +157,19 @@ static bool reads_memory(const struct kernel_call *call)
 
 /* Nothing is enqueued meanwhile: memory that the kernel is given may have been given back by
  * whoever enqueued something that uses it, which is over then. */
-static int run_alone(struct test_context *context, struct plain *p, struct error *err)
+static int run_alone(struct test_scheduler *s, struct kernel_call *call, struct plain *p)
 {
-    int code = test_drain_alone(&context->queue, err);
+    struct error failure = ERROR_INIT;
+    int code = test_begin_alone(s, p->accesses.items, (int)p->accesses.n, call->err);
+    plain_variables(call, true);
     if (!code)
-        code = p->wrapped->code->run(&p->call);
-    test_end_alone(&context->queue);
+        code = run_kernel(p);
+    plain_variables(call, false);
+    give_outputs(call, p);
+    if (test_end_alone(s, p->accesses.items, (int)p->accesses.n, &failure) && code <= 0) {
+        *call->err = failure;
+        code = failure.code;
+    }
     return code;
 }
 
@@ -263,28 +177,35 @@ static int run_now(struct kernel_call *call)
 {
     struct test_context *context = call->device->context;
     struct plain *p;
-    int code = plain_new(call, &p);
-    plain_variables(call, true);
-    if (!code)
-        code =
-            reads_memory(call) ? run_alone(context, p, call->err) : p->wrapped->code->run(&p->call);
-    plain_variables(call, false);
-    give_outputs(call, p);
+    int code = plain_new(call, false, &p);
+    if (!code && reads_memory(call)) {
+        code = run_alone(&context->scheduler, call, p);
+    } else if (!code) {
+        code = run_kernel(p);
+        give_outputs(call, p);
+    }
     plain_free(p);
     return code;
 }
 
 /* ---- later ---- */
 
-static void run_job(struct test_job *job, struct error *err)
+static bool step_is_over(const struct plain *p)
+{
+    const struct step *step = p->call.step;
+    return step && (atomic_load(&step->stop.stopped) || atomic_load(&step->cancelled));
+}
+
+/* The rest of a step that has failed changes nothing. */
+static void run_job(struct test_job *job)
 {
     struct plain *p = (struct plain *)job;
     const struct node *node = p->call.node;
-    if (p->wrapped->code->run(&p->call) <= 0)
+    if (step_is_over(p) || run_kernel(p) <= 0)
         return;
-    *err = p->err;
     if (node)
-        error_prefix(err, "%s: %s: ", node_text(node), node->op->def->name);
+        error_prefix(&p->err, "%s: %s: ", node_text(node), node->op->def->name);
+    step_stop(p->call.step, &p->err);
 }
 
 static void free_job(struct test_job *job)
@@ -292,15 +213,51 @@ static void free_job(struct test_job *job)
     plain_free((struct plain *)job);
 }
 
+static bool has_values(const struct kernel_call *call)
+{
+    for (int i = 0; call->refs && i < call->n_in; i++)
+        if (call->refs[i] && !call->refs[i]->value.data)
+            return false;
+    return true;
+}
+
+static int alias_reference(struct kernel_call *call, int output)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->refs[i])
+            return kernel_alias_output(call, output, i, NULL) ? 0 : call->err->code;
+    return error_set(call->err, ERR_INTERNAL, "output %d is the variable of no input", output);
+}
+
+static int make_outputs(struct kernel_call *call)
+{
+    const struct wrapped *w = call->state;
+    int code = 0;
+    for (int i = 0; i < call->n_out && !code; i++) {
+        if (test_is_ref_output(call, i))
+            code = alias_reference(call, i);
+        else if (!kernel_alloc_output(call, i, &w->out_shapes[i]))
+            code = call->err->code;
+    }
+    return code;
+}
+
+static void count_updates(struct test_context *context, const struct kernel_call *call)
+{
+    for (int i = 0; call->refs && i < call->n_in; i++)
+        if (call->refs[i] && !node_has(call->node, OP_READS_REF)) {
+            variable_written(call->refs[i]);
+            atomic_fetch_add(&context->updates, 1);
+        }
+}
+
 static int enqueue(struct kernel_call *call)
 {
     struct test_context *context = call->device->context;
-    const struct wrapped *w = call->state;
     struct plain *p;
-    for (int i = 0; i < call->n_out; i++)
-        if (!kernel_alloc_output(call, i, &w->out_shapes[i]))
-            return call->err->code;
-    if (plain_new(call, &p)) {
+    if (make_outputs(call))
+        return call->err->code;
+    if (plain_new(call, true, &p)) {
         plain_free(p);
         return call->err->code;
     }
@@ -309,15 +266,18 @@ static int enqueue(struct kernel_call *call)
     p->host.temporaries = (void *)&p->temporaries;
     p->call.err = &p->err;
     atomic_fetch_add(&context->enqueued, 1);
-    test_enqueue(&context->queue, &p->job);
-    return KERNEL_ENQUEUED;
+    count_updates(context, call);
+    int code = test_enqueue(&context->scheduler, QUEUE_COMPUTE, &p->job, p->accesses.items,
+                            (int)p->accesses.n, call->err);
+    return code ? code : KERNEL_ENQUEUED;
 }
 
 static int wrap_run(struct kernel_call *call)
 {
     struct test_context *context = call->device->context;
     atomic_fetch_add(&context->kernels, 1);
-    return ((const struct wrapped *)call->state)->enqueued ? enqueue(call) : run_now(call);
+    bool enqueued = ((const struct wrapped *)call->state)->enqueued && has_values(call);
+    return enqueued ? enqueue(call) : run_now(call);
 }
 
 const struct kernel_code test_kernel = {wrap_prepare, wrap_run, wrap_release};

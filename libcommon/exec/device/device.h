@@ -3,22 +3,43 @@
  * Devices: memory, copies, ordering and kernels' code, behind plain C. The executor knows no more
  * of a device than this. Each type of device is a module that is loaded when it is asked for.
  *
- * A device whose memory is not the host's (is_host false) has one order of everything that is
- * enqueued: kernels that return ENQUEUED, and copies. Its memory may be given back while enqueued
- * work still uses it: whoever gets it next enqueues behind that work, and memory that goes back to
- * the system is freed behind it. What the host itself looks at is only there after a copy or a
- * sync that waits.
+ * A device whose memory is not the host's (is_host false) works by itself. What it is to do is
+ * enqueued: kernels that return ENQUEUED in one queue, copies from the host and to it in others.
+ * Work of one queue is done in its order; what an event of another queue stands for is waited for
+ * by the device, not by the host. Nothing else is ordered: executors see to it with the functions
+ * of exec/device/queue.h.
+ *
+ * Memory of a device belongs to its compute queue: it may be given back while work of that queue
+ * still uses it, as whoever gets it next enqueues behind that work, and memory that goes back to
+ * the system is freed behind it. Before another queue uses it for the first time that one has to
+ * wait for the compute queue, and before it is given back the compute queue for that one.
  */
 #ifndef TF_EXEC_DEVICE_H
 #define TF_EXEC_DEVICE_H
 
 #include "exec/device/kernel.h"
 
-#define DEVICE_ABI 3
+#define DEVICE_ABI 4
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
     bool deterministic;
+};
+
+enum queue_kind {
+    QUEUE_COMPUTE, /* kernels, and copies within the device */
+    QUEUE_IN,      /* copies from the host */
+    QUEUE_OUT,     /* copies to the host */
+    N_QUEUES
+};
+
+struct event; /* all that a queue had at some time, the device's own */
+
+/* Somebody who is told that an event is over; lives until `done` is called, once, by a thread of
+ * the device's: with the reason if the device has failed, after which nothing works any more. */
+struct event_waiter {
+    void (*done)(struct event_waiter *waiter, const struct error *failure);
+    struct event_waiter *next; /* the device's */
 };
 
 struct device {
@@ -39,17 +60,26 @@ struct device {
     /* Host memory that copies well to and from the device; NULL: any does. As alloc. */
     struct buffer *(*alloc_host)(struct device *device, size_t bytes);
 
-    /* Copies between host and device memory, enqueued in order. With `wait` the host's side is the
-     * caller's again on return: what was copied out is there, what is copied in was read. Else
-     * that is so after the next sync. */
-    int (*copy_in)(struct device *device, void *to, const void *from, size_t bytes, bool wait,
+    /* Copies, enqueued in QUEUE_IN, QUEUE_OUT and QUEUE_COMPUTE. The host's memory is the device's
+     * until they are over. On a device whose memory is the host's there is `copy` alone, which is
+     * over when it returns. ERR_OS, ERR_INTERNAL: the device has failed. */
+    int (*copy_in)(struct device *device, void *to, const void *from, size_t bytes,
                    struct error *err);
-    int (*copy_out)(struct device *device, void *to, const void *from, size_t bytes, bool wait,
+    int (*copy_out)(struct device *device, void *to, const void *from, size_t bytes,
                     struct error *err);
     int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
 
-    /* Waits until everything enqueued is over; reports the first error of it. */
-    int (*sync)(struct device *device, struct error *err);
+    /* Events, from any thread; NULL where the memory is the host's. `record`: the end of all that
+     * the queue has by now. `wait`: what the queue gets from now on begins after the event.
+     * `query`: whether it is over. `notify`: has the waiter told when it is. `block`: waits for it,
+     * and says if the device has failed; not in a step but at its end. Whoever recorded it calls
+     * `event_free`, as soon as nothing more is asked of it. */
+    struct event *(*record)(struct device *device, enum queue_kind queue);
+    void (*wait)(struct device *device, enum queue_kind queue, struct event *event);
+    bool (*query)(struct device *device, struct event *event);
+    void (*notify)(struct device *device, struct event *event, struct event_waiter *waiter);
+    int (*block)(struct device *device, struct event *event, struct error *err);
+    void (*event_free)(struct device *device, struct event *event);
 
     /* Code of a kernel row by its name; NULL: not in this module. */
     const struct kernel_code *(*code)(struct device *device, const char *name);
@@ -80,6 +110,10 @@ struct device_entry {
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err);
 void device_free(struct device *device);
+
+/* Memory of the device. One holder; NULL without memory, even though pools (exec/device/pool.h)
+ * have given back what nobody uses. */
+struct buffer *device_alloc(struct device *device, size_t bytes);
 
 /* Host memory for use with the device. One holder; NULL without memory. */
 struct buffer *device_alloc_host(struct device *device, size_t bytes);

@@ -143,11 +143,12 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
-/* Makes output i the counted memory of `value`, which is of the output's type and in host memory;
- * other memory is filled from it. NULL with call->err set. */
+/* Makes output i the counted memory of `value`, which is of the output's type and in its memory
+ * (the host's or the device's); where the plan has placed it, it is copied. NULL with call->err
+ * set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
-/* The input, in host memory, for longer than the call: the caller releases it. Memory that is
+/* The input, where it is, for longer than the call: the caller releases it. Memory that is
  * counted is shared, a variable's too (exec/state/variable.h); other memory (a feed, a constant, a
  * plan's) may change when the call is over, and is copied. */
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);

@@ -123,7 +123,7 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     pool->n_out++;
     pthread_mutex_unlock(&pool->lock);
     if (!p) {
-        struct buffer *memory = pool->on_device ? pool->device->alloc(pool->device, rounded)
+        struct buffer *memory = pool->on_device ? device_alloc(pool->device, rounded)
                                                 : device_alloc_host(pool->device, rounded);
         if (!memory) {
             pthread_mutex_lock(&pool->lock);

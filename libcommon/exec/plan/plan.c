@@ -29,6 +29,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (code)
         return code;
     plan_find_checks(plan);
+    plan_find_copies(plan);
     if (!plan->is_static)
         code = dynamic_connect(plan, err);
     else if (!(code = plan_schedule(plan, err)))

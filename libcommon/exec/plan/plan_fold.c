@@ -3,13 +3,14 @@
  * What depends on nothing that changes from step to step is computed when the plan is made.
  */
 #include "base/memory.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan_internal.h"
 
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
-/* In a dynamic plan what is made of a value that may be dead is to be dead with it, even where its
- * shape is all that matters. */
+/* What is made of a value that may be dead is to be dead with it, even where its shape is all that
+ * matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
     const struct node *node = item->node;
@@ -20,7 +21,7 @@ static bool foldable(const struct plan *plan, const struct item *item)
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
         bool only_shape =
-            plan->is_static && node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+            !plan->has_branches && node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
         if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
             return false;
     }
@@ -49,7 +50,7 @@ static struct device *device_of(const struct fold *f)
 
 static int allocate_on_device(const struct fold *f, struct tensor *t, struct error *err)
 {
-    struct buffer *buffer = device_of(f)->alloc(device_of(f), tensor_bytes(t));
+    struct buffer *buffer = device_alloc(device_of(f), tensor_bytes(t));
     if (!buffer)
         return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(t->type, &t->shape),
                          mem_limit_text());
@@ -92,7 +93,7 @@ static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f
             *t = there;
             return err->code;
         }
-        int code = device->copy_out(device, t->data, there.data, tensor_bytes(&there), true, err);
+        int code = device_read(device, t->data, there.data, tensor_bytes(&there), err);
         tensor_release(&there);
         if (code)
             return code;
@@ -123,8 +124,7 @@ static int fold_run(struct plan *plan, struct item *item, struct fold *f)
 {
     struct device *device = device_of(f);
     struct error *err = f->call.err, ignored = ERROR_INIT;
-    struct buffer *scratch =
-        item->scratch_bytes ? device->alloc(device, item->scratch_bytes) : NULL;
+    struct buffer *scratch = item->scratch_bytes ? device_alloc(device, item->scratch_bytes) : NULL;
     if (item->scratch_bytes && !scratch)
         return ERR_OS;
     f->call.scratch = scratch ? scratch->data : NULL;
@@ -133,7 +133,9 @@ static int fold_run(struct plan *plan, struct item *item, struct fold *f)
     if (!code)
         code =
             result == KERNEL_PENDING || result > 0 ? ERR_INTERNAL : fold_fetch(plan, item, f, err);
-    device->sync(device, &ignored);
+    device_finish(device, &ignored);
+    if (!code)
+        code = step_stopped(&f->step, err); /* by what was enqueued */
     if (scratch)
         scratch->free(scratch);
     return code;

@@ -73,6 +73,7 @@ struct item {
     int n_checked;
     bool removed;       /* evaluated when the plan was made */
     bool is_point;      /* only running tells when, or whether, there is what it brings */
+    bool uses_copies;   /* an input was copied to the device */
     int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
 };
@@ -95,7 +96,8 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
-    bool is_cheap;         /* static: no kernel is worth a thread of its own */
+    bool has_branches; /* a value may be dead, of a branch here or elsewhere that was not taken */
+    bool is_cheap;     /* static: no kernel is worth a thread of its own */
     size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
     pthread_mutex_t lock;    /* guards idle */
@@ -133,6 +135,10 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
  * share if it is the same for all. -1 with the error set. */
 int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,
                    struct error *err);
+/* Whether it only enqueues a copy of its input, to the host or from there. */
+bool plan_is_copied(const struct plan *plan, const struct item *item);
+/* When all items are there: finds those that use what is copied to the device. */
+void plan_find_copies(struct plan *plan);
 /* The item that copies a variable for this input, and for no other; -1: none does. */
 int plan_copy_for(const struct plan *plan, const struct item *item, int input);
 /* The constant as the host sees it; NULL: the value is none. */
@@ -260,8 +266,13 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 bool item_is_cheap(const struct plan *plan, const struct item *item);
 /* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
-/* ERR_DATA unless every variable that the item reads has a value. */
-int item_check_variables(const struct item *item, struct error *err);
+/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
+ * copied to the device for it is waited for there. */
+int item_make_ready(const struct plan *plan, const struct item *item, struct error *err);
+static inline int item_begin(const struct plan *plan, const struct item *item, struct error *err)
+{
+    return item->n_checked || item->uses_copies ? item_make_ready(plan, item, err) : 0;
+}
 /* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
  * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
  * front. */

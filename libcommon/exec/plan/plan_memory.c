@@ -107,6 +107,18 @@ static void live_until(struct place *p, int value, int at)
         add_user(p, &p->users[plan_root_value(plan, value)], p->placing->order[at]);
 }
 
+/* What is copied to the host or from there is used until the copy is over, which nobody looks at
+ * before the step is. Regions have counted memory for it. */
+static void prolong_copied(struct place *p)
+{
+    struct plan *plan = p->plan;
+    for (int at = 0; !p->users && at < p->placing->n_order; at++) {
+        const struct item *item = &plan->items.items[p->placing->order[at]];
+        if (plan_is_copied(plan, item))
+            plan->values.items[item->in[0]].live_to = p->placing->n_order - 1;
+    }
+}
+
 /* First and last position of each value, those of aliases counted in. */
 static void find_lifetimes(struct place *p)
 {
@@ -121,6 +133,7 @@ static void find_lifetimes(struct place *p)
         for (int k = 0; k < item->n_in; k++)
             live_until(p, item->in[k], at);
     }
+    prolong_copied(p);
     for (int at = p->placing->n_order - 1; at >= 0; at--) {
         const struct item *item = &plan->items.items[p->placing->order[at]];
         for (int k = 0; k < item->n_out; k++) {

@@ -305,6 +305,27 @@ bool plan_is_back_edge(const struct plan *plan, int from, int to)
     return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
 }
 
+/* Where the output is: constants and what is fed, on the host. */
+static bool is_made_on_device(const struct plan *plan, struct edge edge)
+{
+    const struct node *node = graph_node(plan->graph, edge.node);
+    if (node_is(node, "Const") || find_fed(plan, edge.node) >= 0)
+        return false;
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    return node_is(node, "Variable") || (row && !kernel_output_on_host(row, node, edge.slot));
+}
+
+/* Whether the host needs what the device computes: only running tells when that is there. */
+static bool host_waits(const struct plan *plan, const struct node *node,
+                       const struct kernel_row *row)
+{
+    bool waits = false;
+    for (int i = 0; row && !node_has(node, OP_SHAPE_ONLY) && i < node->n_inputs; i++)
+        waits |= kernel_input_on_host(row, node, i) && is_made_on_device(plan, node->inputs[i]);
+    return waits && !plan->options.device->is_host;
+}
+
 /* Whether a fixed order with planned memory will do. */
 static bool can_be_static(const struct plan *plan)
 {
@@ -320,10 +341,20 @@ static bool can_be_static(const struct plan *plan)
         }
         const struct kernel_row *row =
             kernel_find(plan->options.kernels, node, plan->options.device->type);
-        if (row && row->flags & KERNEL_ASYNC)
+        if ((row && row->flags & KERNEL_ASYNC) || host_waits(plan, node, row))
             return false;
     }
     return !plan->options.dynamic;
+}
+
+static bool has_branches(const struct plan *plan)
+{
+    bool has = false;
+    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
+        const struct node *node = graph_node(plan->graph, (int)i);
+        has |= node_has(node, OP_CONTROL_FLOW) || node_is(node, "Recv");
+    }
+    return has;
 }
 
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)
@@ -335,6 +366,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     memset(plan->value_of, -1, n * sizeof *plan->value_of);
     memset(plan->item_of, -1, n * sizeof *plan->item_of);
     plan->is_static = can_be_static(plan);
+    plan->has_branches = has_branches(plan);
     int code = graph_order(plan->graph, order, err);
     for (size_t i = 0; !code && i < n; i++)
         code = add_node(plan, graph_node(plan->graph, order[i]), err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan_internal.h"
 
 static void make_twins(struct plan *plan, int a, int b)
@@ -30,14 +31,14 @@ static int upload(struct plan *plan, const struct tensor *from, struct tensor *t
                   struct error *err)
 {
     struct device *device = plan->options.device;
-    struct buffer *buffer = device->alloc(device, tensor_bytes(from));
+    struct buffer *buffer = device_alloc(device, tensor_bytes(from));
     if (!buffer)
         return error_set(err, ERR_OS, "no memory for a constant, %s",
                          shape_text_typed(from->type, &from->shape));
     *to = *from;
     to->buffer = buffer;
     to->data = buffer->data;
-    int code = device->copy_in(device, to->data, from->data, tensor_bytes(from), true, err);
+    int code = device_write(device, to->data, from->data, tensor_bytes(from), err);
     if (code)
         tensor_release(to);
     return code;
@@ -73,7 +74,8 @@ static int add_copy(struct plan *plan, int v, bool on_device, const struct item 
     struct item item = *like;
     item.code = on_device ? &plan_copy_in_code : &plan_copy_out_code;
     item.name = item.kernel = on_device ? "copy_in" : "copy_out";
-    item.flags = on_device ? KERNEL_CHEAP : 0;
+    item.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
+    item.is_point = !on_device;
     item.n_in = item.n_out = 1;
     item.needs_initialized = true;
     item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
@@ -110,6 +112,23 @@ int plan_copy_for(const struct plan *plan, const struct item *item, int input)
     if (from < 0 || plan->items.items[from].code != &plan_copy_out_code)
         return -1;
     return plan->values.items[plan->items.items[from].in[0]].kind == VALUE_VARIABLE ? from : -1;
+}
+
+bool plan_is_copied(const struct plan *plan, const struct item *item)
+{
+    return item->code == &plan_copy_in_code ||
+           (item->code == &plan_fetch_code && plan->values.items[item->in[0]].on_device);
+}
+
+void plan_find_copies(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        for (int k = 0; k < item->n_in; k++) {
+            int from = plan->values.items[item->in[k]].item;
+            item->uses_copies |= from >= 0 && plan->items.items[from].code == &plan_copy_in_code;
+        }
+    }
 }
 
 int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *consumer,

@@ -215,6 +215,7 @@ struct run {
     struct run *next;
 
     struct deferred_work deferred; /* begins a run that is started */
+    struct event_waiter over;      /* concludes it when what it has enqueued is over */
     struct variable_waiter waiter;
     size_t n_kept; /* of the plan's `kept`, so far */
 

@@ -166,7 +166,7 @@ int kernel_run(struct run *run, struct launch *launch)
         return 0;
     }
     /* first: an asynchronous kernel's holds are given back once its inputs are gathered */
-    if (item_check_variables(item, &launch->err))
+    if (item_begin(run->plan, item, &launch->err))
         return launch->err.code;
     struct tensor **in =
         kernel_make_call(run->plan, a->iteration, a->item, &launch->host, &launch->call);

@@ -6,6 +6,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/queue.h"
 #include "exec/run/dynamic.h"
 
 /* ---- runs are kept ---- */
@@ -81,27 +82,42 @@ static int end(struct run *run, int code, struct error *err)
     return code;
 }
 
-static int collect(struct run *run, struct error *err)
+/* Nothing of the step is left but what was enqueued. */
+static void let_go(struct run *run)
 {
-    struct device *device = run->plan->options.device;
-    struct error sync_error = ERROR_INIT;
     let_go_of_reads(run);
     check_waiting(run);
     frame_clear(run);
-    int synced = device->sync(device, &sync_error);
-    if (run->failed)
-        *err = run->err;
-    else if (synced)
-        *err = sync_error;
-    return end(run, run->failed ? run->err.code : synced, err);
+}
+
+/* That is over, too. */
+static int collect(struct run *run, const struct error *failure, struct error *err)
+{
+    int code = run->failed ? run->err.code : failure->code;
+    if (code)
+        *err = run->failed ? run->err : *failure;
+    else if (!run->plan->options.device->is_host)
+        code = step_stopped(run->step, err); /* by a kernel that was enqueued */
+    return end(run, code, err);
+}
+
+static void conclude(struct event_waiter *over, const struct error *failure)
+{
+    static const struct error none;
+    struct run *run = CONTAINER_OF(over, struct run, over);
+    struct step_done *done = run->execution.done;
+    struct error err = ERROR_INIT;
+    deferred_begin();
+    int code = collect(run, failure ? failure : &none, &err);
+    done->done(done, code, &err);
+    deferred_end();
 }
 
 void run_conclude(struct run *run)
 {
-    struct step_done *done = run->execution.done;
-    struct error err = ERROR_INIT;
-    int code = collect(run, &err);
-    done->done(done, code, &err);
+    let_go(run);
+    run->over.done = conclude;
+    device_notify_end(run->plan->options.device, &run->over);
 }
 
 /* ---- a thread that waits ---- */
@@ -143,7 +159,10 @@ int dynamic_run(struct plan *plan, struct execution *execution, struct error *er
     run_begin(run, true);
     wait_for(run);
     deferred_end();
-    return collect(run, err);
+    struct error failure = ERROR_INIT;
+    let_go(run);
+    device_finish(plan->options.device, &failure);
+    return collect(run, &failure, err);
 }
 
 /* ---- a step that is started ---- */

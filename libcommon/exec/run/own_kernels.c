@@ -2,7 +2,9 @@
  *
  * The kernels of items that the planner adds: fetches and copies.
  */
-#include "exec/device/pool.h"
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan_internal.h"
 
 /* Whether the fetch is the one holder of what the step computed, in memory that outlives the
@@ -16,20 +18,43 @@ static bool is_left_to_fetch(const struct kernel_call *call)
            !value->is_outgoing && buffer && atomic_load(&buffer->holders) == 1;
 }
 
-/* Fetches are there when the step is over, after a sync. */
+/* Memory of the plan stays as it is until the step is over (plan_memory.c), and what is counted is
+ * kept; a variable's is somebody else's next. */
+static bool stays(const struct kernel_call *call)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    int root = plan_root_value(plan, host->item->in[0]);
+    return host->planned ? plan->values.items[root].kind == VALUE_COMPUTED
+                         : call->in[0]->buffer != NULL;
+}
+
+static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
+{
+    struct device *device = call->device;
+    const struct tensor *in = call->in[0];
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    int code = device->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
+    queue_keep(device, QUEUE_OUT, in);
+    if (!stays(call))
+        queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
+    return code ? code : KERNEL_ENQUEUED;
+}
+
+/* Fetches are there when the step is over. */
 static int fetch_run(struct kernel_call *call)
 {
     struct call_host *host = call->executor;
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &host->fetches[*(const int *)call->state];
+    const struct value *value = &host->plan->values.items[host->item->in[0]];
     if (is_left_to_fetch(call))
         return kernel_take_input(call, 0, fetch);
-    if (!host->plan->values.items[host->item->in[0]].on_device)
+    if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
     if (tensor_alloc(fetch, in->type, &in->shape, call->err))
         return call->err->code;
-    return call->device->copy_out(call->device, fetch->data, in->data, tensor_bytes(in), false,
-                                  call->err);
+    return copy_fetch(call, fetch);
 }
 
 const struct kernel_code plan_fetch_code = {.run = fetch_run};
@@ -45,28 +70,55 @@ static int copy_run(struct kernel_call *call)
 
 const struct kernel_code plan_copy_code = {.run = copy_run};
 
-/* A feed stays as it is until the step is over; other memory of the host may be used again. */
+/* Whoever uses the copy has the compute queue wait for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
-    struct call_host *host = call->executor;
-    const struct tensor *in = call->in[0];
-    bool wait = host->plan->values.items[host->item->in[0]].kind != VALUE_FEED;
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
-    if (!out)
-        return call->err->code;
-    return call->device->copy_in(call->device, out->data, in->data, tensor_bytes(in), wait,
-                                 call->err);
-}
-
-static int copy_out_run(struct kernel_call *call)
-{
+    struct device *device = call->device;
     const struct tensor *in = call->in[0];
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    return call->device->copy_out(call->device, out->data, in->data, tensor_bytes(in), true,
-                                  call->err);
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    int code = device->copy_in(device, out->data, in->data, tensor_bytes(in), call->err);
+    queue_keep(device, QUEUE_IN, in);
+    queue_keep(device, QUEUE_IN, out);
+    return code ? code : KERNEL_ENQUEUED;
 }
 
 const struct kernel_code plan_copy_in_code = {.run = copy_in_run};
+
+/* ---- what the host needs in the middle of a step ---- */
+
+struct copying {
+    struct event_waiter waiter;
+    struct kernel_call *call;
+};
+
+static void copied(struct event_waiter *waiter, const struct error *failure)
+{
+    struct copying *copying = CONTAINER_OF(waiter, struct copying, waiter);
+    struct kernel_call *call = copying->call;
+    mem_free(copying);
+    if (failure)
+        *call->err = *failure;
+    kernel_done(call, failure ? failure->code : 0);
+}
+
+/* What is copied is counted, and stays as long as the call. */
+static int copy_out_run(struct kernel_call *call)
+{
+    struct device *device = call->device;
+    const struct tensor *in = call->in[0];
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    if (device->copy_out(device, out->data, in->data, tensor_bytes(in), call->err))
+        return call->err->code;
+    struct copying *copying = mem_alloc(sizeof *copying);
+    *copying = (struct copying){.waiter.done = copied, .call = call};
+    queue_notify_end(device, QUEUE_OUT, &copying->waiter);
+    return KERNEL_PENDING;
+}
+
 const struct kernel_code plan_copy_out_code = {.run = copy_out_run};

@@ -20,24 +20,25 @@ struct reuses {
     VEC(struct reuse) all;
 };
 
-/* What a point gets, what is fetched, and what an op keeps, may be needed for longer than anybody
- * knows here. */
+/* What a point gets, what is fetched or copied, and what an op keeps, may be needed for longer than
+ * anybody knows here. */
 static void count_inputs(struct plan *plan, const struct item *item)
 {
-    bool keeps_all = item->is_point || item->code == &plan_fetch_code;
+    bool keeps_all = item->is_point || item->code == &plan_fetch_code || plan_is_copied(plan, item);
     for (int k = 0; k < item->n_in; k++)
         if (keeps_all || (item->node && node_keeps(item->node, k)))
             plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
 }
 
-/* In a loop a region that does little would keep memory for each iteration that runs ahead. */
+/* In a loop a region that does little would keep memory for each iteration that runs ahead. What is
+ * copied to the device may still be when its only consumer turned out to be dead. */
 static bool has_no_place(const struct region_find *f, const struct item *item, int region, int v)
 {
     const struct value *value = &f->plan->values.items[v];
     const struct region *r = &f->d->regions.items[region];
     return value->is_outgoing || value->alias_input >= 0 || value->type == STRING ||
-           !shape_is_known(&value->shape) || (r->frame && r->is_cheap && !item->scratch_bytes) ||
-           f->alone;
+           !shape_is_known(&value->shape) || plan_is_copied(f->plan, item) ||
+           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
 }
 
 static void find_counted(struct region_find *f)

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "exec/device/pool.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/trace.h"
 
@@ -130,11 +131,35 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     const struct call_host *host = call->executor;
     const struct value *planned = &host->plan->values.items[host->item->out[i]];
     struct tensor *out = call->out[i];
-    if (!host->planned && planned->offset < 0 && !planned->on_device)
+    if (!host->planned && planned->offset < 0) {
         tensor_share(out, value);
-    else if ((out = kernel_alloc_output(call, i, &value->shape)))
+        return out;
+    }
+    if (!(out = kernel_alloc_output(call, i, &value->shape)))
+        return NULL;
+    if (!planned->on_device)
         memcpy(out->data, value->data, tensor_bytes(value));
+    else if (call->device->copy(call->device, out->data, value->data, tensor_bytes(value),
+                                call->err))
+        return NULL;
     return out;
+}
+
+static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
+{
+    const struct call_host *host = call->executor;
+    struct device *device = call->device;
+    const struct tensor *in = call->in[i];
+    size_t bytes = tensor_bytes(in);
+    struct buffer *buffer =
+        host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
+    if (!buffer)
+        return error_set(call->err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(in->type, &in->shape), mem_limit_text());
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = buffer->data;
+    return device->copy(device, copy->data, in->data, bytes, call->err);
 }
 
 /* As tensor_copy. */
@@ -144,6 +169,8 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
     const struct plan *plan = host->plan;
     const struct tensor *in = call->in[i];
     struct buffer *buffer = NULL;
+    if (plan->values.items[host->item->in[i]].on_device)
+        return copy_on_device(call, i, copy);
     if (plan->values.items[host->item->in[i]].is_outgoing)
         buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
     if (!buffer)
@@ -277,8 +304,10 @@ static void tell_trace(const struct item *item, const struct step *step, int64_t
                                      .end = time_now_ns()});
 }
 
-int item_check_variables(const struct item *item, struct error *err)
+int item_make_ready(const struct plan *plan, const struct item *item, struct error *err)
 {
+    if (item->uses_copies)
+        queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_IN);
     for (int i = 0; i < item->n_checked; i++) {
         if (item->checked[i]->initialized)
             continue;
@@ -312,7 +341,7 @@ static int look_at(const struct plan *plan, const struct item *item, int output,
         return err->code;
     *t = copy;
     struct device *device = plan->options.device;
-    return device->copy_out(device, copy->data, there->data, tensor_bytes(copy), true, err);
+    return device_read(device, copy->data, there->data, tensor_bytes(copy), err);
 }
 
 static int check_numerics(const struct plan *plan, const struct item *item,

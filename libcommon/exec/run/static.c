@@ -3,186 +3,14 @@
  * Running a static plan: the items in their order, by the thread that asks. What a step writes to
  * (arena, tensors, calls) is an instance; instances are kept, one per step that ever ran at once.
  */
+#include "exec/run/static.h"
+
 #include <stddef.h>
-#include <string.h>
 
 #include "base/container_of.h"
-#include "base/memory.h"
 #include "base/time.h"
-#include "exec/plan/plan_internal.h"
-#include "exec/step/deferred.h"
+#include "exec/device/queue.h"
 #include "exec/step/workers.h"
-
-struct static_call {
-    struct call_host host; /* first: what call->executor points to */
-    struct kernel_call call;
-};
-
-struct instance {
-    struct instance *next;
-    struct plan *plan;
-    struct buffer *arenas[2];  /* in host memory, in the device's */
-    struct tensor *tensors;    /* by value */
-    struct tensor **pointers;  /* inputs and outputs of all calls */
-    struct static_call *calls; /* by position */
-    VEC(void *) temporaries;
-    VEC(int) feeds;   /* values that are fed */
-    VEC(int) fetches; /* positions of the items that fetch */
-    struct error err;
-
-    /* of a step that was started */
-    struct execution execution;
-    struct deferred_work deferred;
-    struct variable_waiter waiter;
-    int at, n_taken; /* the item that waits for a hold, and how many it has */
-};
-
-static struct tensor *value_tensor(struct plan *plan, struct instance *instance, int v)
-{
-    struct value *value = &plan->values.items[v];
-    if (value->kind == VALUE_VARIABLE)
-        return &value->variable->value;
-    if (value->kind == VALUE_CONSTANT)
-        return &value->constant;
-    return &instance->tensors[v];
-}
-
-static void *arena_at(const struct instance *instance, bool on_device, int64_t offset)
-{
-    const struct buffer *arena = instance->arenas[on_device];
-    return arena ? (char *)arena->data + offset : NULL;
-}
-
-static void make_tensors(struct plan *plan, struct instance *instance)
-{
-    for (size_t v = 0; v < plan->values.n; v++) {
-        const struct value *value = &plan->values.items[v];
-        instance->tensors[v] = (struct tensor){
-            .type = value->type,
-            .shape = value->shape,
-            .layout = value->layout,
-            .data = value->offset < 0 ? NULL : arena_at(instance, value->on_device, value->offset),
-        };
-    }
-}
-
-static void make_call(struct plan *plan, struct instance *instance, int position,
-                      struct tensor ***pointers)
-{
-    const struct item *item = &plan->items.items[plan->order[position]];
-    struct static_call *c = &instance->calls[position];
-    struct tensor **in = *pointers, **out = in + item->n_in;
-    struct device *device = plan->options.device;
-    void *scratch =
-        item->scratch_bytes ? arena_at(instance, !device->is_host, item->scratch_offset) : NULL;
-    *pointers = out + item->n_out;
-    for (int i = 0; i < item->n_in; i++)
-        in[i] = value_tensor(plan, instance, item->in[i]);
-    for (int i = 0; i < item->n_out; i++)
-        out[i] = value_tensor(plan, instance, item->out[i]);
-    c->host = (struct call_host){.planned = true, .plan = plan, .item = item};
-    c->host.temporaries = (void *)&instance->temporaries;
-    c->call = (struct kernel_call){.node = item->node,
-                                   .state = item->state,
-                                   .scratch = scratch,
-                                   .n_in = item->n_in,
-                                   .n_out = item->n_out,
-                                   .in = in,
-                                   .out = out,
-                                   .refs = item->refs,
-                                   .device = device,
-                                   .threads = device->threads,
-                                   .err = &instance->err,
-                                   .executor = &c->host};
-}
-
-static void instance_free(struct instance *instance)
-{
-    for (int i = 0; i < 2; i++)
-        if (instance->arenas[i])
-            instance->arenas[i]->free(instance->arenas[i]);
-    vec_release(&instance->temporaries);
-    vec_release(&instance->feeds);
-    vec_release(&instance->fetches);
-    mem_free(instance->tensors);
-    mem_free(instance->pointers);
-    mem_free(instance->calls);
-    mem_free(instance);
-}
-
-static int make_arenas(struct plan *plan, struct instance *instance, struct error *err)
-{
-    struct device *device = plan->options.device;
-    for (int i = 0; i < 2; i++) {
-        size_t bytes = plan->arena_bytes[i];
-        if (bytes)
-            instance->arenas[i] =
-                i ? device->alloc(device, bytes) : device_alloc_host(device, bytes);
-        if (bytes && !instance->arenas[i])
-            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
-                             mem_limit_text());
-    }
-    return 0;
-}
-
-static struct instance *instance_new(struct plan *plan, struct error *err)
-{
-    struct instance *instance = mem_alloc(sizeof *instance);
-    instance->plan = plan;
-    if (make_arenas(plan, instance, err)) {
-        instance_free(instance);
-        return NULL;
-    }
-    size_t n_pointers = 0;
-    for (int i = 0; i < plan->n_order; i++)
-        n_pointers += (size_t)plan->items.items[plan->order[i]].n_in +
-                      (size_t)plan->items.items[plan->order[i]].n_out;
-    instance->tensors = mem_array(plan->values.n + 1, sizeof *instance->tensors);
-    instance->pointers = mem_array(n_pointers + 1, sizeof *instance->pointers);
-    instance->calls = mem_array((size_t)plan->n_order + 1, sizeof *instance->calls);
-    make_tensors(plan, instance);
-    struct tensor **pointers = instance->pointers;
-    for (int i = 0; i < plan->n_order; i++) {
-        make_call(plan, instance, i, &pointers);
-        if (plan->items.items[plan->order[i]].code == &plan_fetch_code)
-            vec_push(&instance->fetches, i);
-    }
-    for (size_t v = 0; v < plan->values.n; v++)
-        if (plan->values.items[v].kind == VALUE_FEED)
-            vec_push(&instance->feeds, (int)v);
-    return instance;
-}
-
-static struct instance *instance_take(struct plan *plan, struct error *err)
-{
-    pthread_mutex_lock(&plan->lock);
-    struct instance *instance = plan->idle;
-    if (instance)
-        plan->idle = instance->next;
-    pthread_mutex_unlock(&plan->lock);
-    return instance ? instance : instance_new(plan, err);
-}
-
-static void instance_give(struct plan *plan, struct instance *instance)
-{
-    for (size_t i = 0; i < instance->temporaries.n; i++)
-        mem_free(instance->temporaries.items[i]);
-    instance->temporaries.n = 0;
-    instance->execution.done = NULL;
-    pthread_mutex_lock(&plan->lock);
-    instance->next = plan->idle;
-    plan->idle = instance;
-    pthread_mutex_unlock(&plan->lock);
-}
-
-void static_free_instances(struct plan *plan)
-{
-    for (struct instance *i = plan->idle, *next; i; i = next) {
-        next = i->next;
-        instance_free(i);
-    }
-    plan->idle = NULL;
-}
 
 static void resume(struct variable_waiter *waiter);
 
@@ -235,7 +63,7 @@ static void abandon_holds(const struct plan *plan, int position)
 static int run_item(struct plan *plan, struct static_call *c, struct step *step)
 {
     const struct item *item = c->host.item;
-    if (item_check_variables(item, c->call.err))
+    if (item_begin(plan, item, c->call.err))
         return c->call.err->code;
     c->call.step = step;
     int64_t start = step->trace ? time_now_ns() : 0;
@@ -288,14 +116,17 @@ static int begin(struct instance *instance, const struct execution *execution, s
     return bind_feeds(instance->plan, instance, execution->feeds, err);
 }
 
-/* All items have run, or one of them failed. */
-static int finish(struct plan *plan, struct instance *instance, int code, struct error *err)
+/* Of a step whose items have run, or one of them failed, and all that was enqueued is over. */
+static int result(const struct instance *instance, struct step *step, int code,
+                  const struct error *failure, struct error *err)
 {
-    struct error ignored = ERROR_INIT;
-    int synced = plan->options.device->sync(plan->options.device, code ? &ignored : err);
     if (code)
         *err = instance->err;
-    return code ? code : synced;
+    else if ((code = failure->code))
+        *err = *failure;
+    else if (!instance->plan->options.device->is_host)
+        code = step_stopped(step, err); /* by a kernel that was enqueued */
+    return code;
 }
 
 static void end(struct plan *plan, struct instance *instance, struct execution *execution, int code,
@@ -314,8 +145,12 @@ int static_run(struct plan *plan, struct execution *execution, struct error *err
     int code = execution_open(execution, plan, err);
     if (!code && !(instance = instance_take(plan, err)))
         code = err->code;
-    if (!code && !(code = begin(instance, execution, err)))
-        code = finish(plan, instance, run_items(plan, instance, execution->step, 0, 0), err);
+    if (!code && !(code = begin(instance, execution, err))) {
+        struct error failure = ERROR_INIT;
+        code = run_items(plan, instance, execution->step, 0, 0);
+        device_finish(plan->options.device, &failure);
+        code = result(instance, execution->step, code, &failure, err);
+    }
     end(plan, instance, execution, code, err);
     return code;
 }
@@ -330,19 +165,31 @@ static void report(struct plan *plan, struct instance *instance, struct executio
     done->done(done, err->code, err);
 }
 
+static void conclude(struct event_waiter *over, const struct error *failure)
+{
+    static const struct error none;
+    struct instance *instance = CONTAINER_OF(over, struct instance, over);
+    struct execution *execution = &instance->execution;
+    struct error err = ERROR_INIT;
+    deferred_begin();
+    result(instance, execution->step, instance->code, failure ? failure : &none, &err);
+    report(instance->plan, instance, execution, &err);
+    deferred_end();
+}
+
 /* The instance may belong to another step as soon as an item was put aside or the end reported. */
 static void go_on(struct deferred_work *deferred)
 {
     struct instance *instance = CONTAINER_OF(deferred, struct instance, deferred);
     struct plan *plan = instance->plan;
-    struct error err = ERROR_INIT;
     if (!plan->is_cheap)
         deferred_before_long();
     int code = run_items(plan, instance, instance->execution.step, instance->at, instance->n_taken);
     if (code == KERNEL_PENDING)
         return;
-    finish(plan, instance, code, &err);
-    report(plan, instance, &instance->execution, &err);
+    instance->code = code;
+    instance->over.done = conclude;
+    device_notify_end(plan->options.device, &instance->over);
 }
 
 static void help(void *argument)

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/time.h"
-#include "exec/device/device.h"
 #include "exec/device/pool.h"
+#include "exec/device/queue.h"
 #include "exec/state/mark.h"
 #include "exec/step/deferred.h"
 
@@ -183,8 +183,7 @@ static int allocate(struct variable *variable, const struct shape *shape, struct
     int64_t bytes = shape_bytes(shape, variable->type);
     if (!variable->device)
         return tensor_alloc(&variable->value, variable->type, shape, err);
-    struct buffer *buffer =
-        bytes < 0 ? NULL : variable->device->alloc(variable->device, (size_t)bytes);
+    struct buffer *buffer = bytes < 0 ? NULL : device_alloc(variable->device, (size_t)bytes);
     if (!buffer)
         return no_memory(variable, shape, err);
     take_buffer(variable, shape, buffer);
@@ -272,8 +271,7 @@ int variable_get_value(const struct variable *variable, struct tensor *value, st
     }
     int code = tensor_alloc(value, variable->type, &variable->value.shape, err);
     if (!code)
-        code = device->copy_out(device, value->data, variable->value.data, tensor_bytes(value),
-                                true, err);
+        code = device_read(device, value->data, variable->value.data, tensor_bytes(value), err);
     if (code)
         tensor_release(value);
     return code;
@@ -288,8 +286,7 @@ int variable_copy_in(struct variable *variable, const struct tensor *value, stru
     if (variable_is_shared(variable))
         memcpy(variable->value.data, value->data, tensor_bytes(value));
     else
-        code = device->copy_in(device, variable->value.data, value->data, tensor_bytes(value), true,
-                               err);
+        code = device_write(device, variable->value.data, value->data, tensor_bytes(value), err);
     if (!code)
         variable_written(variable);
     return code;

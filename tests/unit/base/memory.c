@@ -230,8 +230,8 @@ static void addresses_are_checked(void **state)
     struct buffer *buffer = device->alloc(device, 64);
     char host[64] = "";
     (void)state;
-    assert_int_equal(device->copy_in(device, host, buffer->data, 64, true, &err), ERR_INTERNAL);
-    assert_int_equal(device->copy_out(device, buffer->data, host, 64, true, &err), ERR_INTERNAL);
+    assert_int_equal(device->copy_in(device, host, buffer->data, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->copy_out(device, buffer->data, host, 64, &err), ERR_INTERNAL);
     assert_int_equal(device->copy(device, host, host, 64, &err), ERR_INTERNAL);
     buffer->free(buffer);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/device/queue.h"
 #include "exec/step/rendezvous.h"
 #include "lib/session.h"
 
@@ -106,8 +107,8 @@ static void set_variables(struct variable_store *store, const struct nest_state 
         struct variable *variable = variable_of(store, i);
         assert_int_equal(variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, &err), 0);
         struct device *device = variable->device;
-        assert_int_equal(device->copy_in(device, variable->value.data, &s->variable[i],
-                                         sizeof s->variable[i], true, &err),
+        assert_int_equal(device_write(device, variable->value.data, &s->variable[i],
+                                      sizeof s->variable[i], &err),
                          0);
         variable_written(variable);
     }
@@ -119,8 +120,7 @@ static float get_variable(struct variable_store *store, int i)
     struct device *device = variable->device;
     struct error err;
     float value;
-    assert_int_equal(
-        device->copy_out(device, &value, variable->value.data, sizeof value, true, &err), 0);
+    assert_int_equal(device_read(device, &value, variable->value.data, sizeof value, &err), 0);
     return value;
 }
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "exec/device/device.h"
+#include "exec/device/queue.h"
 
 static struct device *open_cpu(int threads)
 {
@@ -68,9 +68,9 @@ static void test_memory(void **state)
     assert_non_null(buffer);
     assert_int_equal((uintptr_t)buffer->data % MEM_ALIGNMENT, 0);
     char text[] = "twelve bytes", back[sizeof text];
-    assert_int_equal(device->copy_in(device, buffer->data, text, sizeof text, true, &err), 0);
-    assert_int_equal(device->copy_out(device, back, buffer->data, sizeof text, true, &err), 0);
-    assert_int_equal(device->sync(device, &err), 0);
+    assert_int_equal(device_write(device, buffer->data, text, sizeof text, &err), 0);
+    assert_int_equal(device_read(device, back, buffer->data, sizeof text, &err), 0);
+    assert_int_equal(device_finish(device, &err), 0);
     assert_string_equal(back, text);
     buffer->free(buffer);
     assert_null(device->alloc(device, (size_t)1 << 62));

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/device/queue.h"
+
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+
+void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind other)
+{
+    if (device->is_host)
+        return;
+    struct event *event = device->record(device, other);
+    device->wait(device, queue, event);
+    device->event_free(device, event);
+}
+
+/* Memory that was given back is the compute queue's again. */
+static struct event *record_end(struct device *device)
+{
+    queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
+    queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
+    return device->record(device, QUEUE_COMPUTE);
+}
+
+int device_finish(struct device *device, struct error *err)
+{
+    if (device->is_host)
+        return 0;
+    struct event *event = record_end(device);
+    int code = device->block(device, event, err);
+    device->event_free(device, event);
+    return code;
+}
+
+void device_notify_end(struct device *device, struct event_waiter *waiter)
+{
+    if (device->is_host) {
+        waiter->done(waiter, NULL);
+        return;
+    }
+    struct event *event = record_end(device);
+    device->notify(device, event, waiter);
+    device->event_free(device, event);
+}
+
+void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter)
+{
+    if (device->is_host) {
+        waiter->done(waiter, NULL);
+        return;
+    }
+    struct event *event = device->record(device, queue);
+    device->notify(device, event, waiter);
+    device->event_free(device, event);
+}
+
+/* ---- copies that are waited for ---- */
+
+static int finish_copy(struct device *device, enum queue_kind queue, struct error *err)
+{
+    struct event *event = device->record(device, queue);
+    device->wait(device, QUEUE_COMPUTE, event);
+    int code = device->block(device, event, err);
+    device->event_free(device, event);
+    return code;
+}
+
+int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+    if (device->is_host)
+        return device->copy(device, to, from, bytes, err);
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    int code = device->copy_out(device, to, from, bytes, err);
+    return code ? code : finish_copy(device, QUEUE_OUT, err);
+}
+
+int device_write(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+    if (device->is_host)
+        return device->copy(device, to, from, bytes, err);
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    int code = device->copy_in(device, to, from, bytes, err);
+    return code ? code : finish_copy(device, QUEUE_IN, err);
+}
+
+/* ---- memory that a queue uses ---- */
+
+struct kept {
+    struct event_waiter waiter;
+    struct tensor tensor;
+};
+
+static void let_go(struct event_waiter *waiter, const struct error *failure)
+{
+    struct kept *kept = CONTAINER_OF(waiter, struct kept, waiter);
+    (void)failure;
+    tensor_release(&kept->tensor);
+    mem_free(kept);
+}
+
+void queue_keep(struct device *device, enum queue_kind queue, const struct tensor *t)
+{
+    if (device->is_host || !t->buffer)
+        return;
+    struct kept *kept = mem_alloc(sizeof *kept);
+    kept->waiter.done = let_go;
+    tensor_share(&kept->tensor, t);
+    queue_notify_end(device, queue, &kept->waiter);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call of a kernel of the TEST device, as the CPU's kernel that it wraps is to see it.
+ */
+#ifndef TF_TESTS_LIB_DEVICE_TEST_CALL_H
+#define TF_TESTS_LIB_DEVICE_TEST_CALL_H
+
+#include "exec/plan/plan_internal.h"
+#include "lib/device_test_internal.h"
+
+/* What was prepared. */
+struct wrapped {
+    const struct kernel_code *code;
+    void *state;
+    bool enqueued;   /* runs later */
+    bool moves_only; /* looks at no element of device memory */
+    bool *host_in, *host_out;
+    struct shape *out_shapes; /* of what is enqueued */
+};
+
+struct plain {
+    struct test_job job; /* first */
+    struct kernel_call call;
+    struct call_host host;
+    struct error err;
+    const struct wrapped *wrapped;
+    struct tensor *tensors; /* inputs, outputs */
+    struct tensor **pointers;
+    VEC(void *) temporaries;            /* of what is enqueued, as the next three */
+    struct variable *variables, **refs; /* by input */
+    struct variable **out_refs;
+    VEC(struct test_access) accesses; /* of the device's memory */
+};
+
+/* With plain addresses; `enqueued`: as variables are now. It is there, and to be freed, even if it
+ * fails. */
+int plain_new(struct kernel_call *call, bool enqueued, struct plain **result);
+void plain_free(struct plain *p);
+/* That the kernel reads or writes the tensor. */
+void test_note(struct plain *p, const struct tensor *t, bool write);
+bool test_is_ref_output(const struct kernel_call *call, int i);
+
+#endif

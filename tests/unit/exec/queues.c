@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Queues and events of a device with memory of its own (lib/device_test.h): steps that enqueue are
+ * ordered, whatever order the device chooses; and the TEST device notices what is not.
+ */
+#include "lib/session.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/pool.h"
+#include "exec/device/queue.h"
+#include "exec/state/variable.h"
+#include "lib/device_test.h"
+#include "lib/unit.h"
+
+static const char *const settings[] = {"TF_TEST_DEVICE_SEED", "TF_TEST_DEVICE_FAIL",
+                                       "TF_TEST_DEVICE_MEMORY"};
+
+/* A device of its own, with that setting (-1: none) for the time that it is opened. */
+static struct device *open_with(int setting, long value)
+{
+    struct device_options options = {.threads = 1};
+    struct error err = ERROR_INIT;
+    char text[32];
+    snprintf(text, sizeof text, "%ld", value);
+    if (setting >= 0)
+        setenv(settings[setting], text, 1);
+    struct device *device = device_open("TEST", 0, &options, &err);
+    if (setting >= 0)
+        unsetenv(settings[setting]);
+    if (!device)
+        fail_msg("%s", err.text);
+    return device;
+}
+
+static struct device_test_counts counts(struct device *device)
+{
+    device_test_counts_function *count;
+    void *symbol = dlsym(device->module, "device_test_counts");
+    assert_non_null(symbol);
+    memcpy(&count, &symbol, sizeof count);
+    return count(device);
+}
+
+static void open_on(struct fixture *f, const char *text, struct device *device, bool dynamic)
+{
+    memset(f, 0, sizeof *f);
+    if (graph_parse_text(text, strlen(text), "test", ops_registry(), &f->graph, &f->err))
+        fail_msg("%s", f->err.text);
+    struct session_options options = {
+        .plan = {.kernels = ops_kernels(), .device = device, .dynamic = dynamic}};
+    f->session = session_new(f->graph, &options);
+}
+
+/* ---- what the device notices ---- */
+
+static void what_does_not_wait_is_found(void **state)
+{
+    struct device *device = open_with(0, 7);
+    struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
+    char host[64] = "";
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(device->copy_in(device, a->data, host, 64, &err), 0);
+    assert_int_equal(device->copy(device, b->data, a->data, 64, &err), ERR_INTERNAL);
+    assert_non_null(strstr(err.text, "a read of 64 bytes in queue 'compute' does not wait for a "
+                                     "write of them in queue 'in'"));
+    assert_int_equal(device_finish(device, &err), ERR_INTERNAL); /* for good */
+    a->free(a);
+    b->free(b);
+    device_free(device);
+}
+
+static void what_waits_is_not(void **state)
+{
+    (void)state;
+    for (long seed = 0; seed < 50; seed++) {
+        struct device *device = open_with(0, seed);
+        struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
+        char host[64] = "before", back[64];
+        struct error err = ERROR_INIT;
+        assert_int_equal(device->copy_in(device, a->data, host, 64, &err), 0);
+        queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
+        assert_int_equal(device->copy(device, b->data, a->data, 64, &err), 0);
+        a->free(a);
+        queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+        assert_int_equal(device->copy_out(device, back, b->data, 64, &err), 0);
+        assert_int_equal(device_finish(device, &err), 0);
+        assert_string_equal(back, "before");
+        b->free(b);
+        device_free(device);
+    }
+}
+
+static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
+{
+    struct device *device = open_with(0, 3);
+    struct buffer *a = device_alloc(device, 64);
+    struct buffer *wall = device_alloc(device, 64);
+    char host[64] = "before";
+    struct error err = ERROR_INIT;
+    (void)state;
+    for (int i = 0; i < 100 && !err.code; i++) { /* done at once it is right by chance */
+        host[0] = (char)i;
+        device->copy_in(device, a->data, host, 64, &err);
+        host[0] = (char)(i + 1);
+    }
+    assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
+    assert_non_null(strstr(err.text, "of the host changed before they were copied"));
+    a->free(a);
+    wall->free(wall);
+    device_free(device);
+}
+
+static void memory_that_is_used_elsewhere_is_not_given_back(void **state)
+{
+    struct device *device = open_with(0, 3);
+    struct buffer *a = device_alloc(device, 64);
+    char host[64];
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(device->copy_out(device, host, a->data, 64, &err), 0);
+    a->free(a);
+    assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
+    assert_non_null(strstr(err.text, "a write of 64 bytes in queue 'compute' does not wait for a "
+                                     "read of them in queue 'out'"));
+    device_free(device);
+}
+
+/* ---- events ---- */
+
+struct told {
+    struct event_waiter waiter;
+    atomic_int times;
+};
+
+static void tell(struct event_waiter *waiter, const struct error *failure)
+{
+    struct told *told = CONTAINER_OF(waiter, struct told, waiter);
+    atomic_fetch_add(&told->times, failure ? 100 : 1);
+}
+
+static void events_are_asked_and_tell(void **state)
+{
+    struct device *device = open_with(0, 3);
+    struct buffer *a = device_alloc(device, 64);
+    struct told told = {.waiter.done = tell};
+    char host[64] = "x", back[64];
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(device_write(device, a->data, host, 64, &err), 0);
+    assert_int_equal(device->copy_out(device, back, a->data, 64, &err), 0);
+    queue_notify_end(device, QUEUE_OUT, &told.waiter);
+    struct event *event = device->record(device, QUEUE_OUT);
+    while (!device->query(device, event))
+        ;
+    assert_string_equal(back, "x");
+    device->event_free(device, event);
+    assert_int_equal(device_finish(device, &err), 0);
+    a->free(a);
+    device_free(device); /* tells all */
+    assert_int_equal(atomic_load(&told.times), 1);
+}
+
+/* ---- steps ---- */
+
+static const char training[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
+                               "v = Variable() {dtype=float32, shape=[4]}\n"
+                               "zero = Const() {dtype=float32, value=[0,0,0,0]}\n"
+                               "init = Assign(v, zero)\n"
+                               "half = Const() {dtype=float32, value=0.5}\n"
+                               "g = Mul(x, half)\n"
+                               "add = AssignAdd(v, g)\n"
+                               "now = Identity(v, ^add)\n"
+                               "y = Mul(now, x)\n";
+
+static float train(struct fixture *f, float x0)
+{
+    static const struct shape shape = {.rank = 1, .dims = {4}};
+    float elements[4] = {x0, 2, 3, 4};
+    struct tensor x = tensor_borrow(FLOAT32, &shape, elements), result;
+    if (fixture_run(f, "y", "x", &x, &result))
+        fail_msg("%s", f->err.text);
+    float y = (float)tensor_get_float64(&result, 0);
+    tensor_release(&result);
+    return y;
+}
+
+static void updates_of_variables_are_enqueued(void **state)
+{
+    (void)state;
+    for (long seed = 0; seed < 20; seed++) {
+        struct device *device = open_with(0, seed);
+        struct fixture f;
+        float sum = 0;
+        open_on(&f, training, device, seed % 2);
+        fixture_do(&f, "^init");
+        for (int i = 1; i <= 10; i++) {
+            sum += (float)i / 2;
+            assert_float_equal(train(&f, (float)i), sum * (float)i, 0);
+        }
+        assert_true(counts(device).updates >= 10);
+        fixture_close(&f);
+        device_free(device);
+    }
+}
+
+/* At whatever piece of work it fails: one line, now and ever after. */
+static void a_device_that_fails_ends_its_steps(void **state)
+{
+    static const struct shape shape = {.rank = 1, .dims = {4}};
+    float elements[4] = {1, 2, 3, 4};
+    (void)state;
+    for (long at = 1; at <= 12; at++) {
+        struct device *device = open_with(1, at);
+        struct fixture f;
+        struct tensor x = tensor_borrow(FLOAT32, &shape, elements), result;
+        open_on(&f, training, device, at % 2);
+        int code = fixture_run(&f, "^init", NULL, NULL, NULL);
+        for (int i = 0; !code && i < 20; i++) {
+            code = fixture_run(&f, "y", "x", &x, &result);
+            if (!code)
+                tensor_release(&result);
+        }
+        assert_int_equal(code, ERR_OS);
+        assert_non_null(strstr(f.err.text, "the TEST device has failed, as it was asked to"));
+        assert_int_equal(fixture_run(&f, "y", "x", &x, &result), ERR_OS);
+        fixture_close(&f);
+        device_free(device);
+    }
+}
+
+/* ---- memory ---- */
+
+static void idle_memory_is_given_back_when_there_is_no_other(void **state)
+{
+    struct device *device = open_with(2, 3000);
+    struct pool *small = pool_new(device, true), *large = pool_new(device, true);
+    struct buffer *a = pool_alloc(small, 1024), *b = pool_alloc(small, 1024);
+    (void)state;
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_null(pool_alloc(large, 2048));
+    a->free(a);
+    b->free(b);
+    struct buffer *c = pool_alloc(large, 2048);
+    assert_non_null(c);
+    c->free(c);
+    pool_free(small);
+    pool_free(large);
+    device_free(device);
+}
+
+static void a_step_without_memory_says_so(void **state)
+{
+    static const struct shape shape = {.rank = 1, .dims = {4}};
+    float elements[4] = {1, 2, 3, 4};
+    struct device *device = open_with(2, 40);
+    struct fixture f;
+    struct tensor x = tensor_borrow(FLOAT32, &shape, elements), result;
+    (void)state;
+    open_on(&f, training, device, true);
+    assert_int_equal(fixture_run(&f, "g", "x", &x, &result), ERR_OS);
+    assert_non_null(strstr(f.err.text, "no memory for"));
+    fixture_close(&f);
+    device_free(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_does_not_wait_is_found),
+        cmocka_unit_test(what_waits_is_not),
+        cmocka_unit_test(the_hosts_memory_is_the_copys_until_it_is_over),
+        cmocka_unit_test(memory_that_is_used_elsewhere_is_not_given_back),
+        cmocka_unit_test(events_are_asked_and_tell),
+        cmocka_unit_test(updates_of_variables_are_enqueued),
+        cmocka_unit_test(a_device_that_fails_ends_its_steps),
+        cmocka_unit_test(idle_memory_is_given_back_when_there_is_no_other),
+        cmocka_unit_test(a_step_without_memory_says_so),
+    };
+    setenv("TF_TEST_DEVICE", "TEST:0", 1);
+    fixture_device(); /* finds the module */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

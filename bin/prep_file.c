@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 
 #define VERSION_KEY "tf-data prep"
@@ -90,8 +91,7 @@ int prep_read(struct prep *prep, const char *path, struct error *err)
     prep->path = path;
     FILE *in = fopen(path, "re");
     if (!in)
-        return error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO,
-                               "%s", path);
+        return error_set_errno(err, file_error_code(), "%s", path);
     json_t *root = json_loadf(in, JSON_REJECT_DUPLICATES, &failed);
     int code = root ? read_all(prep, root, err)
                     : error_set(err, ERR_DATA, "%s:%d: %s", path, failed.line, failed.text);

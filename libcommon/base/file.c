@@ -28,3 +28,10 @@ int file_read(const char *path, size_t most, struct str *text, struct error *err
     fclose(file);
     return code;
 }
+
+int file_error_code(void)
+{
+    bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
+    bool absent = errno == ENOENT || errno == ENOTDIR;
+    return denied ? ERR_DENIED : absent ? ERR_NOINPUT : ERR_IO;
+}

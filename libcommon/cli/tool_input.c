@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/vec.h"
 #include "cli/tool_private.h"
@@ -46,12 +47,8 @@ const char *tool_stopped_input(void)
 static int open_file(const char *path, int *fd, struct error *err)
 {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (*fd < 0) {
-        int code = errno == EACCES || errno == EPERM     ? ERR_DENIED
-                   : errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT
-                                                         : ERR_IO;
-        return error_set_errno(err, code, "%s", path);
-    }
+    if (*fd < 0)
+        return error_set_errno(err, file_error_code(), "%s", path);
     struct stat status;
     if (!fstat(*fd, &status) && S_ISDIR(status.st_mode)) {
         close(*fd);

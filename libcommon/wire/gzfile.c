@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "wire/input.h"
 
@@ -48,10 +49,7 @@ static struct gzfile *file_new(const char *name, int fd)
 
 static int open_error(const char *path, struct error *err)
 {
-    int code = errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT
-               : errno == EACCES                   ? ERR_DENIED
-                                                   : ERR_IO;
-    return error_set_errno(err, code, "%s", path);
+    return error_set_errno(err, file_error_code(), "%s", path);
 }
 
 int gzfile_open(const char *path, struct gzfile **file, struct error *err)

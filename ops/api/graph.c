@@ -2,10 +2,10 @@
  *
  * Graphs of the public library.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "ops/api/internal.h"
 #include "ops/ops.h"
@@ -39,8 +39,7 @@ tf_graph *api_graph_open(const char *file, struct tf_error *error)
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
         struct error err = ERROR_INIT;
-        error_set_errno(&err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO, "%s",
-                        file);
+        error_set_errno(&err, file_error_code(), "%s", file);
         api_fail(&err, error);
         return NULL;
     }

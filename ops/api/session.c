@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "exec/state/saver.h"
 #include "ops/api/internal.h"
@@ -39,8 +40,7 @@ static int open_session(tf_session *session, const struct tf_session_options *op
     if (device_set_open_for(&session->devices, joined->graph, joined->is_cut, &device, err))
         return err->code;
     struct session_options own = {.plan = {.kernels = ops_kernels(),
-                                           .device = session->devices.devices.items[0],
-                                           .threads = options->threads},
+                                           .device = session->devices.devices.items[0]},
                                   .devices = session->devices.devices.items,
                                   .n_devices =
                                       joined->is_cut ? (int)session->devices.devices.n : 0};
@@ -113,10 +113,7 @@ int64_t api_session_step(const tf_session *session)
 
 static int cannot(const char *file, struct error *err)
 {
-    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED
-               : errno == ENOENT || errno == ENOTDIR               ? ERR_NOINPUT
-                                                                   : ERR_IO;
-    return error_set_errno(err, code, "%s", file);
+    return error_set_errno(err, file_error_code(), "%s", file);
 }
 
 static int write_variables(tf_session *session, int fd, const char *file, struct error *err)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 static char *read_all(FILE *in, const char *name, size_t *n, struct error *err)
@@ -35,8 +36,7 @@ char *load_file(const char *path, size_t *n, struct error *err)
         return read_all(stdin, "stdin", n, err);
     FILE *in = fopen(path, "rbe");
     if (!in) {
-        error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO, "%s",
-                        path);
+        error_set_errno(err, file_error_code(), "%s", path);
         return NULL;
     }
     char *text = read_all(in, path, n, err);

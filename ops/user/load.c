@@ -8,11 +8,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "ops/ops.h"
 #include "ops/user/internal.h"
@@ -209,9 +209,9 @@ static int load(const char *path, struct error *err)
     struct stat status;
     char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
     if (!whole || stat(whole, &status)) {
+        error_set_errno(err, file_error_code(), "cannot be read");
         free(whole);
-        return error_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : ERR_IO,
-                               "cannot be read");
+        return err->code;
     }
     if (!S_ISREG(status.st_mode)) { /* a pipe would be waited for */
         free(whole);

@@ -96,6 +96,45 @@ int settings_read(const char *path,
     return code;
 }
 
+int setting_take(const struct setting_row *rows, const char *what, void *object,
+                 const struct setting *setting, struct error *err)
+{
+    while (rows->word && strcmp(rows->word, setting->word) != 0)
+        rows++;
+    if (!rows->word)
+        return error_set(err, ERR_DATA, "'%.64s' is no word of a %s", setting->word, what);
+    if (!rows->set((char *)object + rows->at, setting->text))
+        return error_set(err, ERR_DATA, "'%.64s' is not what this can be set to", setting->text);
+    return 0;
+}
+
+bool setting_text(void *target, const char *text)
+{
+    *(const char **)target = text;
+    return true;
+}
+
+bool setting_flag(void *target, const char *text)
+{
+    (void)text;
+    *(bool *)target = true;
+    return true;
+}
+
+bool setting_count(void *target, const char *text)
+{
+    int64_t n;
+    if (!str_to_int64(text, &n) || n < 1 || n > INT32_MAX)
+        return false;
+    *(int *)target = (int)n;
+    return true;
+}
+
+bool setting_seconds(void *target, const char *text)
+{
+    return str_to_seconds(text, target) && *(double *)target > 0;
+}
+
 char *words_value(char *word)
 {
     char *equals = strchr(word, '=');

@@ -6,6 +6,8 @@
 #ifndef TF_BASE_WORDS_H
 #define TF_BASE_WORDS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 #define WORDS_MAX 64                /* of a line */
@@ -39,6 +41,24 @@ struct setting {
 int settings_read(const char *path,
                   int (*take)(void *context, const struct setting *setting, struct error *err),
                   void *context, struct error *err);
+
+/* A word that can be set, and where in an object it is kept. */
+struct setting_row {
+    const char *word;                            /* NULL ends a table */
+    bool (*set)(void *target, const char *text); /* false: not to this text */
+    size_t at;                                   /* of the target, in the object */
+};
+
+/* Sets what a table says of the word. The text stays the caller's, and must last as long as the
+ * object if it is kept. `what` the words are of ("task") is for the message. ERR_DATA. */
+int setting_take(const struct setting_row *rows, const char *what, void *object,
+                 const struct setting *setting, struct error *err);
+
+/* For tables. */
+bool setting_text(void *target, const char *text);    /* const char *: the text itself */
+bool setting_flag(void *target, const char *text);    /* bool: true, whatever the text */
+bool setting_count(void *target, const char *text);   /* int: 1 or more */
+bool setting_seconds(void *target, const char *text); /* double: a time of more than 0 */
 
 /* Splits "key=value" in place. NULL when the word is no such pair or the key is empty. */
 char *words_value(char *word);

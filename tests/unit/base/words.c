@@ -73,6 +73,53 @@ static void test_errors_name_the_first_line(void **state)
     str_release(&text);
 }
 
+/* ---- tables ---- */
+
+struct object {
+    const char *text;
+    bool flag;
+    int count;
+    double seconds;
+};
+
+static const struct setting_row rows[] = {
+    {"text", setting_text, offsetof(struct object, text)},
+    {"flag", setting_flag, offsetof(struct object, flag)},
+    {"count", setting_count, offsetof(struct object, count)},
+    {"seconds", setting_seconds, offsetof(struct object, seconds)},
+    {0}};
+
+static int set(struct object *object, char *word, char *text, struct error *err)
+{
+    const struct setting setting = {.word = word, .text = text, .line = 1};
+    error_clear(err);
+    return setting_take(rows, "thing", object, &setting, err);
+}
+
+static void test_a_table_sets_what_is_of_its_type(void **state)
+{
+    char *const wrong_counts[] = {"", "0", "-1", "1.5", "2147483648", "3x"};
+    char *const wrong_times[] = {"", "0", "0s", "-1s", "soon", "3 s"};
+    struct object object = {0};
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(set(&object, "text", "a b", &err), 0);
+    assert_int_equal(set(&object, "flag", "", &err), 0);
+    assert_int_equal(set(&object, "count", "2147483647", &err), 0);
+    assert_int_equal(set(&object, "seconds", "1500ms", &err), 0);
+    assert_string_equal(object.text, "a b");
+    assert_true(object.flag);
+    for (size_t i = 0; i < sizeof wrong_counts / sizeof *wrong_counts; i++)
+        assert_int_equal(set(&object, "count", wrong_counts[i], &err), ERR_DATA);
+    assert_int_equal(object.count, INT32_MAX);
+    assert_true(object.seconds == 1.5);
+    for (size_t i = 0; i < sizeof wrong_times / sizeof *wrong_times; i++)
+        assert_int_equal(set(&object, "seconds", wrong_times[i], &err), ERR_DATA);
+    assert_string_equal(err.text, "'3 s' is not what this can be set to");
+    unit_assert_error(set(&object, "colour", "red", &err), err, ERR_DATA,
+                      "'colour' is no word of a thing");
+}
+
 static int take_words(void *context, struct words *words, struct error *err)
 {
     struct str *all = context;
@@ -97,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_errors_name_the_first_line),
+        cmocka_unit_test(test_a_table_sets_what_is_of_its_type),
         cmocka_unit_test(test_words),
     };
     int fd = mkstemp(path);

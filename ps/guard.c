@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/spawn.h"
+
 #define LOCK_SECONDS 10 /* for a guard that is about to be done */
 #define GRACE_SECONDS 2 /* for what ends by its lifeline */
 #define KILL_SECONDS 10 /* then something cannot be killed */
@@ -98,17 +100,12 @@ static void kill_all(const struct guard_options *guard, double grace)
 
 static void clean_up(const struct guard_options *guard)
 {
-    char *shell[] = {"sh", "-c", (char *)guard->cleanup, "sh", (char *)guard->made, NULL};
-    char *rm[] = {"rm", "-rf", "--", (char *)guard->made, NULL};
-    char **words = guard->temporary ? rm : shell;
-    if (!guard->temporary && !guard->cleanup)
-        return;
-    pid_t pid = fork();
-    if (!pid) {
-        execvp(words[0], words);
-        _exit(127);
-    }
-    if (pid > 0)
+    const char *shell[] = {"sh", "-c", guard->cleanup, "sh", guard->made, NULL};
+    const char *rm[] = {"rm", "-rf", "--", guard->made, NULL};
+    const struct spawn spawn = {
+        .words = guard->temporary ? rm : shell, .in = -1, .out = -1, .err = -1};
+    pid_t pid;
+    if ((guard->temporary || guard->cleanup) && !spawn_program(&spawn, &pid))
         waitpid(pid, NULL, 0);
 }
 

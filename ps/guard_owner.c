@@ -2,9 +2,9 @@
  *
  * The side of the guard's owner, and of who looks for it.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
@@ -12,13 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/spawn.h"
 #include "base/str.h"
 #include "ps/guard.h"
 
 #define RELEASE_MILLISECONDS 15000 /* for its work at the end */
 #define SUCCESSOR_SECONDS 2        /* in which a guard that was killed has another one */
-
-extern char **environ;
 
 bool guard_has_ended(int pidfd)
 {
@@ -43,17 +42,15 @@ static int run_guard(const struct guard_options *guard, const char *program, pid
         words[n++] = "--cleanup";
         words[n++] = guard->cleanup;
     }
-    posix_spawn_file_actions_t actions;
     if (pipe2(ends, O_CLOEXEC))
         return -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    bool failed = posix_spawnp(pid, program, &actions, NULL, (char **)words, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const struct spawn spawn = {.words = words, .in = -1, .out = ends[1], .err = STDERR_FILENO};
+    errno = spawn_program(&spawn, pid);
     close(ends[1]);
-    if (failed)
-        close(ends[0]);
-    return failed ? -1 : ends[0];
+    if (*pid)
+        return ends[0];
+    close(ends[0]);
+    return -1;
 }
 
 /* A detached guard is the child of a process that ends when it has the lock. */

@@ -63,22 +63,22 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
         return false;
     s->options.progress(s->options.context, NULL);
     s->hook_out = speaks ? memfd_create("said", MFD_CLOEXEC) : -1;
-    struct spawn spawn = {
-        .line = s->hooks[kind],
-        .in = open_table(s),
-        .out = speaks ? s->hook_out : STDERR_FILENO,
-        .err = STDERR_FILENO,
-        .words = {arena_printf(&arena, "JOB_TASK=%s", about ? about->name : "all"),
-                  arena_printf(&arena, "JOB_ENDED=%s", about ? about->life.ended : ""),
-                  arena_printf(&arena, "JOB_STEP=%" PRId64, s->step),
-                  arena_printf(&arena, "JOB_WHY=%s", s->why ? s->why : "END"),
-                  arena_printf(&arena, "JOB_SAVED=%s", s->saved ? "1" : ""),
-                  arena_printf(&arena, "JOB_RESULT=%d", s->result)}};
-    if (spawn_shell(s, &s->hook, &spawn))
+    const char *words[] = {arena_printf(&arena, "JOB_TASK=%s", about ? about->name : "all"),
+                           arena_printf(&arena, "JOB_ENDED=%s", about ? about->life.ended : ""),
+                           arena_printf(&arena, "JOB_STEP=%" PRId64, s->step),
+                           arena_printf(&arena, "JOB_WHY=%s", s->why ? s->why : "END"),
+                           arena_printf(&arena, "JOB_SAVED=%s", s->saved ? "1" : ""),
+                           arena_printf(&arena, "JOB_RESULT=%d", s->result),
+                           NULL};
+    struct spawn how = {.environment = words,
+                        .in = open_table(s),
+                        .out = speaks ? s->hook_out : STDERR_FILENO,
+                        .err = STDERR_FILENO};
+    if (start_shell(s, &s->hook, s->hooks[kind], how))
         close_if_open(s->hook_out);
     else
         s->about = about;
-    close_if_open(spawn.in);
+    close_if_open(how.in);
     arena_release(&arena);
     return s->hook.pid;
 }

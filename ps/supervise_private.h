@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
@@ -139,12 +140,9 @@ struct supervisor {
 int supervise_read(struct supervisor *s, struct error *err);
 
 /* supervise_child.c: processes. */
-struct spawn {
-    const char *line;     /* of the shell */
-    int in, out, err;     /* -1: /dev/null */
-    const char *words[8]; /* NAME=VALUE of its environment, ended by NULL */
-};
-int spawn_shell(struct supervisor *s, struct process *process, const struct spawn *spawn);
+#define ENVIRONMENT_MAX 8 /* words of it that a child is told */
+/* A line of the shell, by its three descriptors and environment. errno. */
+int start_shell(struct supervisor *s, struct process *process, const char *line, struct spawn how);
 void process_signal(const struct process *process, int signal); /* its group */
 void reap(struct supervisor *s);
 bool was_killed(int status);

@@ -34,26 +34,25 @@ void task_plan(struct task *task, double pause)
 
 /* The pipe's writing end stays open here, too: the task sees the end of its stdin only when the
  * supervisor knows that the feed command has ended well. */
-static int start_feeder(struct supervisor *s, struct task *task, struct spawn *spawn)
+static int start_feeder(struct supervisor *s, struct task *task, struct spawn *how)
 {
     int ends[2];
-    struct spawn feeder = *spawn;
+    struct spawn feeder = *how;
     if (pipe2(ends, O_CLOEXEC))
-        return -1;
-    feeder.line = task->feed;
+        return errno;
     feeder.out = task->input = ends[1];
-    spawn->in = ends[0];
-    return spawn_shell(s, &task->feeder, &feeder);
+    how->in = ends[0];
+    return start_shell(s, &task->feeder, task->feed, feeder);
 }
 
-static int start_both(struct supervisor *s, struct task *task, struct spawn *spawn)
+static int start_both(struct supervisor *s, struct task *task, struct spawn how)
 {
-    int failed = task->feed ? start_feeder(s, task, spawn) : 0;
+    int failed = task->feed ? start_feeder(s, task, &how) : 0;
     if (!failed)
-        failed = spawn_shell(s, &task->main, spawn);
+        failed = start_shell(s, &task->main, task->command, how);
     if (failed)
-        say(s, "%s cannot be started: %s", task->name, strerror(errno));
-    close_if_open(spawn->in);
+        say(s, "%s cannot be started: %s", task->name, strerror(failed));
+    close_if_open(how.in);
     return failed;
 }
 
@@ -68,16 +67,16 @@ void task_start(struct supervisor *s, struct task *task)
                                 : "first");
     int errors =
         task->errors ? open(task->errors, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666) : -1;
-    struct spawn spawn = {.line = task->command,
+    const char *words[] = {start, how, NULL};
+    struct spawn spawn = {.environment = words,
                           .in = -1,
                           .out = STDOUT_FILENO,
-                          .err = task->errors ? errors : STDERR_FILENO,
-                          .words = {start, how}};
+                          .err = task->errors ? errors : STDERR_FILENO};
     if (task->starts == 1 && errors >= 0)
         task->repeated = lseek(errors, 0, SEEK_END); /* an earlier job's */
     task->start_at = 0;
     task->life = (struct life){0};
-    if (start_both(s, task, &spawn))
+    if (start_both(s, task, spawn))
         task_ended(s, &task->main, ERR_OS); /* as if it had, for want of processes */
     task->pid = task->main.pid;
     close_if_open(errors);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
@@ -85,12 +84,12 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
 void ps_warn_of_supervisor(const struct tool *tool)
 {
     struct error ignored = ERROR_INIT;
-    char *state = NULL;
+    struct str state = STR_INIT;
     if (cluster_options.job && !supervise_ask(cluster_options.job, false, &state, &ignored) &&
-        !strstr(state, "\"state\":\"over\""))
+        !strstr(str_text(&state), "\"state\":\"over\""))
         tool_say(tool,
                  "tf-run supervises this job and will start again what is stopped; "
                  "tf-run stop --job %s ends the job",
                  cluster_options.job);
-    mem_free(state);
+    str_release(&state);
 }

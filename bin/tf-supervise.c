@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
@@ -77,13 +76,13 @@ static int run_job(struct tool *tool, const char *path, struct error *err)
 
 static int ask(struct error *err)
 {
-    char *state = NULL;
+    struct str state = STR_INIT;
     if (!folder)
         return error_set(err, ERR_USAGE, "which job? --job DIR");
     int code = supervise_ask(folder, stop, &state, err);
     if (!code && !stop)
-        fputs(state, stdout);
-    mem_free(state);
+        fputs(str_text(&state), stdout);
+    str_release(&state);
     return code;
 }
 

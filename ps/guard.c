@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
+#include "ps/control.h"
 
 #define LOCK_SECONDS 10 /* for a guard that is about to be done */
 #define GRACE_SECONDS 2 /* for what ends by its lifeline */
@@ -138,6 +139,7 @@ void guard_run(const struct guard_options *guard)
     sigfillset(&all);
     sigprocmask(SIG_UNBLOCK, &all, NULL);
     kill_all(guard, wait[1].revents ? 0 : GRACE_SECONDS);
+    control_remove(guard->made);
     clean_up(guard);
     if (guard->lock >= 0 && ftruncate(guard->lock, 0))
         return; /* it still names who is gone */

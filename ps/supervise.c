@@ -15,12 +15,13 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "ps/guard.h"
 #include "ps/supervise_private.h"
 
-#define TICK_NANOSECONDS 100000000
+#define TICK_SECONDS 0.1
 #define SAME_SENDER_SECONDS 1.0 /* to the process and to its group, as timeout(1) does */
 #define KILLED_SECONDS 5.0      /* what does not end by then cannot be killed */
 #define END_TRIES 3             /* of a hook that is killed, not by us */
@@ -86,54 +87,57 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
 /* Lines of the hook `restart`: "step 300" is where it goes on, another one is for the user. */
 static void hook_ended(struct supervisor *s, struct process *hook, int status)
 {
-    char line[TEXT_BYTES];
-    FILE *said = s->hook_out >= 0 ? fdopen(s->hook_out, "r") : NULL;
+    char said[TEXT_BYTES] = "", *rest = said, *line;
     (void)hook;
     s->hook_status = status;
     s->saved |= s->phase == PHASE_SAVE && !status;
-    s->hook_out = -1;
-    if (!said)
+    if (s->hook_out < 0 || pread(s->hook_out, said, sizeof said - 1, 0) < 0)
         return;
-    rewind(said);
-    while (fgets(line, sizeof line, said)) {
-        line[strcspn(line, "\n")] = '\0';
+    while ((line = strsep(&rest, "\n")))
         if (sscanf(line, "step %" SCNd64, &s->step) != 1 && *line)
             snprintf(s->said, sizeof s->said, "%s", line);
-    }
-    fclose(said);
+    close(s->hook_out);
+    s->hook_out = -1;
 }
 
 /* ---- phases ---- */
 
-enum who { NOBODY, WORKERS, ALL }; /* all tasks but the services; all */
+enum who { NOBODY, WORKERS, SERVICES, ALL }; /* of tasks; workers are all but the services */
 
 static bool is_one_of(const struct task *task, enum who who)
 {
-    return who == ALL || (who == WORKERS && !task->service);
+    return who & (task->service ? SERVICES : WORKERS);
 }
 
-static bool any_is_busy(const struct supervisor *s, enum who who)
+static bool is_away(const struct task *task)
 {
-    for (struct task *task = s->tasks; task; task = task->next)
-        if (is_one_of(task, who) && task_is_busy(task))
+    return !task->main.pid;
+}
+
+static bool is_undone(const struct task *task)
+{
+    return !task->life.done;
+}
+
+static bool any(const struct supervisor *s, enum who who, bool (*is)(const struct task *task))
+{
+    for (const struct task *task = s->tasks; task; task = task->next)
+        if (is_one_of(task, who) && (!is || is(task)))
             return true;
     return false;
 }
 
 static bool services_run(const struct supervisor *s)
 {
-    for (struct task *task = s->tasks; task; task = task->next)
-        if (task->service && !task->main.pid)
-            return false;
-    return true;
+    return !any(s, SERVICES, is_away);
 }
 
 static void begin_run(struct supervisor *s)
 {
     s->end_tries = 0;
     if (s->rounds++)
-        say(s, "%s %s (restart %zu of %s)", s->lost, *s->said ? s->said : "all is started again",
-            s->restarts.n, s->budget.text);
+        say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
+            s->counted, s->budget.text);
     for (struct task *task = s->tasks; task; task = task->next) {
         task->life.done = false;
         task->life.died_at = task->starts_now = 0;
@@ -146,13 +150,8 @@ static void begin_run(struct supervisor *s)
  */
 static bool run_is_over(struct supervisor *s)
 {
-    bool has_workers = false;
-    for (const struct task *task = s->tasks; task; task = task->next) {
-        has_workers |= !task->service;
-        if (!task->service && !task->life.done)
-            return s->why;
-    }
-    return s->why || (has_workers && (services_run(s) || !s->hooks[HOOK_END]));
+    return s->why || (any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone) &&
+                      (services_run(s) || !s->hooks[HOOK_END]));
 }
 
 static void kill_all(struct supervisor *s)
@@ -160,12 +159,6 @@ static void kill_all(struct supervisor *s)
     for (struct task *task = s->tasks; task; task = task->next)
         task_kill(task);
     process_signal(&s->hook, SIGKILL);
-}
-
-static void begin_reset(struct supervisor *s)
-{
-    watch_end(s);
-    kill_all(s);
 }
 
 /* What the hook could not do because somebody killed it is done again; what it could not do because
@@ -182,41 +175,38 @@ static bool end_is_over(struct supervisor *s)
     return true;
 }
 
+/* Who is to end is told to, and waited for; then the hook runs. */
 static const struct rule {
-    const char *name;
-    enum phase next, asked;   /* what comes behind it; when the job is to end */
-    enum hook hook;           /* that runs first, */
-    bool needs_services;      /* if these run */
-    enum who told, waits_for; /* to end; until they have */
-    void (*begin)(struct supervisor *s);
-    bool (*is_over)(struct supervisor *s); /* besides */
+    const char *names[2];   /* before that, and from then on */
+    enum phase next, asked; /* what comes behind it; when the job is to end */
+    enum who ends;
+    enum hook hook;
+    bool needs_services; /* the hook does */
 } rules[] = {
-    [PHASE_RUN] = {"running", PHASE_END, PHASE_SAVE, .begin = begin_run, .is_over = run_is_over},
-    [PHASE_RESET] = {"restarting", PHASE_RESTART, PHASE_CLOSE, .waits_for = ALL,
-                     .begin = begin_reset},
-    [PHASE_RESTART] = {"restarting", PHASE_RUN, PHASE_CLOSE, .hook = HOOK_RESTART},
-    [PHASE_SAVE] = {"saving", PHASE_LEAVE, PHASE_LEAVE, .hook = HOOK_STOP, .needs_services = true},
-    [PHASE_LEAVE] = {"leaving", PHASE_END, PHASE_END, .told = WORKERS, .waits_for = WORKERS},
-    [PHASE_END] = {"ending", PHASE_CLOSE, PHASE_CLOSE, .hook = HOOK_END, .needs_services = true,
-                   .is_over = end_is_over},
-    [PHASE_CLOSE] = {"closing", PHASE_OVER, PHASE_OVER, .told = ALL, .waits_for = ALL},
-    [PHASE_OVER] = {"over", PHASE_GONE, PHASE_GONE, .hook = HOOK_OVER, .begin = watch_end},
-    [PHASE_GONE] = {.name = "over"}};
+    [PHASE_RUN] = {{"running", "running"}, PHASE_END, PHASE_SAVE, NOBODY, HOOK_NONE, false},
+    [PHASE_RESTART] =
+        {{"restarting", "restarting"}, PHASE_RUN, PHASE_OVER, ALL, HOOK_RESTART, false},
+    [PHASE_SAVE] = {{"saving", "saving"}, PHASE_END, PHASE_END, NOBODY, HOOK_STOP, true},
+    [PHASE_END] = {{"leaving", "ending"}, PHASE_OVER, PHASE_OVER, WORKERS, HOOK_END, true},
+    [PHASE_OVER] = {{"closing", "over"}, PHASE_GONE, PHASE_GONE, ALL, HOOK_OVER, false},
+    [PHASE_GONE] = {{"over", "over"}, PHASE_GONE, PHASE_GONE, NOBODY, HOOK_NONE, false}};
 
 void enter(struct supervisor *s, enum phase phase)
 {
-    const struct rule *rule = &rules[phase];
     s->phase = phase;
-    s->phase_name = rule->name;
+    s->phase_name = rules[phase].names[0];
+    s->hooked = false;
     s->about = NULL;
-    if (rule->begin)
-        rule->begin(s);
+    if (phase == PHASE_RUN)
+        begin_run(s);
+    if (phase == PHASE_RESTART) {
+        watch_end(s);
+        kill_all(s);
+        return;
+    }
     for (struct task *task = s->tasks; task; task = task->next)
-        if (is_one_of(task, rule->told))
+        if (is_one_of(task, rules[phase].ends))
             task_tell_to_end(task);
-    s->hook_status = -1;
-    if (!s->killed_at && (!rule->needs_services || services_run(s)))
-        run_hook(s, rule->hook, NULL);
 }
 
 static bool is_over(struct supervisor *s)
@@ -224,7 +214,17 @@ static bool is_over(struct supervisor *s)
     const struct rule *rule = &rules[s->phase];
     if (s->killed_at && time_now() > s->killed_at + KILLED_SECONDS)
         return true;
-    return !s->hook.pid && !any_is_busy(s, rule->waits_for) && (!rule->is_over || rule->is_over(s));
+    if (s->hook.pid || any(s, rule->ends, task_is_busy))
+        return false;
+    if (!s->hooked) {
+        s->hooked = true;
+        s->phase_name = rule->names[1];
+        s->hook_status = -1;
+        if (!s->killed_at && (!rule->needs_services || services_run(s)) &&
+            run_hook(s, rule->hook, NULL))
+            return false;
+    }
+    return s->phase == PHASE_RUN ? run_is_over(s) : s->phase != PHASE_END || end_is_over(s);
 }
 
 static void advance(struct supervisor *s)
@@ -234,9 +234,7 @@ static void advance(struct supervisor *s)
     while (s->phase != PHASE_GONE && is_over(s))
         enter(s, s->why ? rules[s->phase].asked : rules[s->phase].next);
     for (struct task *task = s->tasks; task; task = task->next)
-        if (s->phase == PHASE_RUN && task->start_at && time_now() >= task->start_at &&
-            !task_is_busy(task))
-            task_start(s, task);
+        task_tick(s, task);
 }
 
 /* ---- the end ---- */
@@ -250,27 +248,22 @@ void stop_with(struct supervisor *s, const char *why, int result)
         process_signal(&s->hook, SIGKILL);
 }
 
-static void kill_everything(struct supervisor *s, int result)
-{
-    s->killed_at = s->killed_at ? s->killed_at : time_now();
-    s->result = s->result ? s->result : result;
-    kill_all(s);
-    if (s->phase < PHASE_CLOSE)
-        enter(s, PHASE_CLOSE);
-}
-
 /* Asked twice, it kills. What is at its end already has a result of its own. */
 static void ask_to_stop(struct supervisor *s, int number, pid_t from)
 {
-    const char *why = number == SIGINT ? "INT" : number == SIGTERM ? "TERM" : "HUP";
     int result = s->phase < PHASE_END || s->why ? 128 + number : 0;
     if (from && from == s->stopped_by && time_now() < s->stopped_at + SAME_SENDER_SECONDS)
         return;
     s->stopped_by = from;
-    if (!s->why)
-        stop_with(s, why, result);
-    else
-        kill_everything(s, result);
+    if (!s->why) {
+        stop_with(s, number == SIGINT ? "INT" : number == SIGTERM ? "TERM" : "HUP", result);
+        return;
+    }
+    s->killed_at = s->killed_at ? s->killed_at : time_now();
+    s->result = s->result ? s->result : result;
+    kill_all(s);
+    if (s->phase < PHASE_OVER)
+        enter(s, PHASE_OVER);
 }
 
 /* ---- the whole ---- */
@@ -286,56 +279,83 @@ static void look_at_guard(struct supervisor *s, struct error *err)
     s->guard_at = time_now();
 }
 
+/* Another `stop` waits, too, and kills nothing. */
+static const char *answer(void *context, const char *request)
+{
+    struct supervisor *s = context;
+    bool stop = !strcmp(request, "stop");
+    if (stop && !s->why)
+        ask_to_stop(s, SIGTERM, 0);
+    return stop ? NULL : strcmp(request, "status") ? "" : str_text(&s->state);
+}
+
 /* Does what is due, then waits for news. */
 static void turn(struct supervisor *s)
 {
-    const struct timespec tick = {.tv_nsec = TICK_NANOSECONDS};
     struct error ignored = ERROR_INIT;
-    siginfo_t info;
+    struct signalfd_siginfo signal;
     look_at_guard(s, &ignored);
-    for (struct task *task = s->tasks; task; task = task->next)
-        task_tick(s, task);
     advance(s);
     state_write(s);
     pthread_mutex_unlock(&s->lock);
-    int number = sigtimedwait(&s->signals, &info, &tick);
+    control_wait(&s->control, s->signals, TICK_SECONDS);
     pthread_mutex_lock(&s->lock);
-    if (number > 0 && number != SIGCHLD)
-        ask_to_stop(s, number, info.si_code == SI_USER ? info.si_pid : 0);
+    while (read(s->signals, &signal, sizeof signal) > 0)
+        if (signal.ssi_signo != SIGCHLD)
+            ask_to_stop(s, (int)signal.ssi_signo,
+                        signal.ssi_code == SI_USER ? (pid_t)signal.ssi_pid : 0);
+    control_serve(&s->control, answer, s);
     reap(s);
+}
+
+static int open_signals(void)
+{
+    struct sigaction before;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGCHLD);
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaddset(&ours, SIGHUP); /* nohup(1) */
+    sigprocmask(SIG_BLOCK, &ours, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static int open_all(struct supervisor *s, struct error *err)
 {
-    struct sigaction before;
-    sigemptyset(&s->signals);
-    sigaddset(&s->signals, SIGINT);
-    sigaddset(&s->signals, SIGTERM);
-    sigaddset(&s->signals, SIGCHLD);
-    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
-        sigaddset(&s->signals, SIGHUP); /* nohup(1) */
-    sigprocmask(SIG_BLOCK, &s->signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
+    struct error unheard = ERROR_INIT;
+    s->signals = open_signals();
     unsetenv(MARK_NAME); /* of another supervisor, lest it kills the guard */
     if (supervise_read(s, err))
         return err->code;
-    if (pipe2(s->lifeline, O_CLOEXEC) || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    if (s->signals < 0 || pipe2(s->lifeline, O_CLOEXEC) ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         return error_set_errno(err, ERR_OS, "the supervisor's lifeline");
     s->guard = s->guard_pid ? pidfd_open(s->guard_pid, 0) : -1;
     look_at_guard(s, err);
+    if (!err->code && control_open(&s->control, s->folder, &unheard))
+        say(s, "nobody can ask for the state: %s", unheard.text);
     return err->code;
 }
 
-static void close_all(struct supervisor *s)
+/* The socket goes with the guard, so while the folder is still ours; who waits there hears when all
+ * is over. */
+static void run(struct supervisor *s)
 {
-    const int ours[] = {s->guard, s->lifeline[0], s->lifeline[1]};
+    struct error ignored = ERROR_INIT;
+    pthread_mutex_lock(&s->lock);
+    enter(s, PHASE_RUN);
+    while (s->phase != PHASE_GONE)
+        turn(s);
+    watch_end(s);
+    pthread_mutex_unlock(&s->lock);
+    s->guard_at = 0; /* a lost one is replaced at once: there is work for it */
+    look_at_guard(s, &ignored);
     guard_release(s->guard);
-    for (int i = 0; i < 3; i++)
-        close_if_open(ours[i]);
-    vec_release(&s->restarts);
-    str_release(&s->state);
-    arena_release(&s->arena);
+    control_close(&s->control, str_text(&s->state));
 }
 
 int supervise(const struct supervise_options *options, struct error *err)
@@ -351,13 +371,14 @@ int supervise(const struct supervise_options *options, struct error *err)
                            .lifeline = {-1, -1},
                            .lock = PTHREAD_MUTEX_INITIALIZER};
     if (!open_all(&s, err)) {
-        pthread_mutex_lock(&s.lock);
-        enter(&s, PHASE_RUN);
-        while (s.phase != PHASE_GONE)
-            turn(&s);
-        pthread_mutex_unlock(&s.lock);
+        run(&s);
         err->code = s.result;
     }
-    close_all(&s);
+    const int ours[] = {s.guard, s.lifeline[0], s.lifeline[1], s.signals};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        close_if_open(ours[i]);
+    vec_release(&s.restarts);
+    str_release(&s.state);
+    arena_release(&s.arena);
     return err->code;
 }

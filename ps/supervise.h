@@ -12,6 +12,7 @@
 #define TF_PS_SUPERVISE_H
 
 #include "base/error.h"
+#include "base/str.h"
 #include "ps/watch.h"
 
 struct supervise_options {
@@ -29,8 +30,8 @@ struct supervise_options {
 int supervise(const struct supervise_options *options, struct error *err);
 
 /* What runs in a job's folder: its state, as JSON; or, to `stop` it, ends it as TERM does and
- * returns when it has ended. ERR_NOINPUT: nothing ever ran there; ERR_UNAVAILABLE: its supervisor
- * has died. The caller frees *state, which may be NULL, with mem_free. */
-int supervise_ask(const char *folder, bool stop, char **state, struct error *err);
+ * returns when it has ended, with its last state or none. ERR_NOINPUT: nothing ever ran there;
+ * ERR_UNAVAILABLE: its supervisor has died; ERR_DENIED: it is another user's. */
+int supervise_ask(const char *folder, bool stop, struct str *state, struct error *err);
 
 #endif

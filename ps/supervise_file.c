@@ -79,16 +79,9 @@ struct reading {
     struct task *task, **end; /* task NULL: still the job's own lines */
 };
 
-static int check_command(const struct task *task, struct error *err)
-{
-    return task->command ? 0 : error_set(err, ERR_DATA, "'%s' has no command", task->name);
-}
-
 static int begin_task(struct reading *r, const char *name, struct error *err)
 {
     struct supervisor *s = r->s;
-    if (r->task && check_command(r->task, err))
-        return err->code;
     if (!*name || strlen(name) > 60 || strpbrk(name, " ./"))
         return error_set(err, ERR_DATA, "'%.64s' is no name of a task", name);
     for (const struct task *task = s->tasks; task; task = task->next)
@@ -119,9 +112,11 @@ int supervise_read(struct supervisor *s, struct error *err)
 {
     struct reading r = {.s = s, .end = &s->tasks};
     const char *path = s->options.path;
-    if (settings_read(path, take, &r, err))
-        return err->code;
-    if (!r.task)
-        return error_set(err, ERR_DATA, "%s: there is no task", path);
-    return check_command(r.task, err) ? error_prefix(err, "%s: ", path) : 0;
+    int code = settings_read(path, take, &r, err);
+    if (!code && !s->tasks)
+        code = error_set(err, ERR_DATA, "%s: there is no task", path);
+    for (const struct task *task = s->tasks; task && !code; task = task->next)
+        if (!task->command)
+            code = error_set(err, ERR_DATA, "%s: '%s' has no command", path, task->name);
+    return code;
 }

@@ -15,11 +15,11 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
+#include "ps/control.h"
 #include "ps/supervise.h"
 
 #define TEXT_BYTES 1024
 #define ENDED_BYTES 32
-#define TAIL_BYTES 4096 /* of what a task has said that are looked at */
 
 struct supervisor;
 
@@ -81,13 +81,10 @@ struct task {
 
 enum phase {
     PHASE_RUN,     /* tasks run; what dies is started again */
-    PHASE_RESET,   /* all are being killed, to be started again */
-    PHASE_RESTART, /* the hook says from where */
+    PHASE_RESTART, /* all are killed, to be started again; the hook says from where */
     PHASE_SAVE,    /* the job is to end: the hook `stop` runs */
-    PHASE_LEAVE,   /* all but the services have been told to end */
-    PHASE_END,     /* they have ended: the hook `end` runs */
-    PHASE_CLOSE,   /* the services have been told to end */
-    PHASE_OVER,    /* nothing runs but the hook `over` */
+    PHASE_END,     /* all but the services are told to end; the hook `end` runs */
+    PHASE_OVER,    /* the services are; the hook `over` runs */
     PHASE_GONE
 };
 
@@ -103,13 +100,15 @@ struct supervisor {
     bool no_key, quiet;
     int guard_pid; /* of one that runs already; 0: none */
 
-    sigset_t signals;
-    int guard; /* its pidfd */
+    struct control control;
+    int signals; /* a descriptor */
+    int guard;   /* its pidfd */
     double guard_at;
     int lifeline[2], serial;
 
     enum phase phase;
     const char *phase_name;
+    bool hooked;     /* its hook, if there is one, has begun */
     const char *why; /* it is to end: "INT", "FAIL"; NULL: it goes on */
     int result;
     bool saved;
@@ -123,10 +122,10 @@ struct supervisor {
     char said[TEXT_BYTES]; /* by that hook, for the user */
     int end_tries;
 
-    VEC(double) restarts;
-    int n_restarts, rounds; /* in all; how often all tasks were started together */
-    double pause;           /* before that */
-    char lost[TEXT_BYTES];  /* what the last restart was for */
+    VEC(double) restarts;  /* when each was */
+    int counted, rounds;   /* those within the budget's time; how often all were started together */
+    double pause;          /* before that */
+    char lost[TEXT_BYTES]; /* what the last restart was for */
     int64_t step;
     struct str state; /* as it was last written */
 
@@ -150,7 +149,6 @@ void close_if_open(int fd);
 
 /* supervise_task.c: one task. */
 void task_plan(struct task *task, double pause);
-void task_start(struct supervisor *s, struct task *task);
 void task_tell_to_end(struct task *task);
 void task_kill(struct task *task);
 void task_ended(struct supervisor *s, struct process *process, int status);

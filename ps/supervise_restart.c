@@ -12,13 +12,6 @@
 
 #define SETTLE_SECONDS 0.3 /* within which the end of others is heard of */
 
-/* By how many lives in turn were brief. */
-static double pause_before(const struct task *task)
-{
-    static const double seconds[] = {0, 0, 1, 2, 4, 8};
-    return seconds[task->brief < 5 ? task->brief : 5];
-}
-
 /* From now on nothing is started again. */
 void give_up(struct supervisor *s, struct task *task, const char *after)
 {
@@ -28,54 +21,47 @@ void give_up(struct supervisor *s, struct task *task, const char *after)
     task_last_lines(s, task);
     stop_with(s, "FAIL", task->life.code);
     process_signal(&s->hook, SIGKILL);
-    enter(s, PHASE_LEAVE);
+    enter(s, PHASE_END);
 }
 
 /* ---- the budget ---- */
 
-static int restarts_that_count(struct supervisor *s)
+static int restarts_that_count(const struct supervisor *s)
 {
-    size_t kept = 0;
     double since = s->budget.seconds > 0 ? time_now() - s->budget.seconds : 0;
+    int n = 0;
     for (size_t i = 0; i < s->restarts.n; i++)
-        if (s->restarts.items[i] >= since)
-            s->restarts.items[kept++] = s->restarts.items[i];
-    s->restarts.n = kept;
-    return (int)kept;
+        n += s->restarts.items[i] >= since;
+    return n;
 }
 
-/* Takes one, and keeps in mind what for: "worker:1 (pid 4123) killed by signal 9 at step 211;". Or
- * ends the job. */
-static bool may_restart(struct supervisor *s, struct task *task)
+/* As often as the budget allows, after a pause that grows with the lives in turn that were brief.
+ * The user is told what for: "worker:1 (pid 4123) killed by signal 9 at step 211;", of all together
+ * when they are. */
+static void restart(struct supervisor *s, struct task *task, bool all)
 {
+    static const double pauses[] = {0, 0, 1, 2, 4, 8};
     char text[TEXT_BYTES];
-    if (restarts_that_count(s) >= s->budget.max) {
+    s->counted = restarts_that_count(s) + 1;
+    if (s->counted > s->budget.max) {
         snprintf(text, sizeof text, "; that was restart %d of %s", s->budget.max, s->budget.text);
         give_up(s, task, text);
-        return false;
+        return;
     }
     vec_push(&s->restarts, time_now());
-    s->n_restarts++;
+    s->about = NULL;
+    s->pause = pauses[task->brief < 5 ? task->brief : 5];
     task->restarts++;
     task->life.died_at = 0;
-    s->about = NULL;
     task_cause(task, text);
     snprintf(s->lost, sizeof s->lost, "%s (pid %ld) %.900s at step %" PRId64 ";%s", task->name,
              task->pid, text, s->step, *task->life.why ? " killed," : "");
-    return true;
-}
-
-static void restart(struct supervisor *s, struct task *task, bool all)
-{
-    if (!may_restart(s, task))
-        return;
-    s->pause = pause_before(task);
     if (all) {
-        enter(s, PHASE_RESET);
+        enter(s, PHASE_RESTART);
         return;
     }
-    say(s, "%s %s%sstarted again as incarnation %d (restart %zu of %s)", s->lost, s->said,
-        *s->said ? ", " : "", task->starts + 1, s->restarts.n, s->budget.text);
+    say(s, "%s %s%sstarted again as incarnation %d (restart %d of %s)", s->lost, s->said,
+        *s->said ? ", " : "", task->starts + 1, s->counted, s->budget.text);
     task_plan(task, s->pause);
 }
 
@@ -83,8 +69,7 @@ static void restart(struct supervisor *s, struct task *task, bool all)
 
 static bool ends_the_job(const struct task *task)
 {
-    const struct life *life = &task->life;
-    return task->policy == RESTART_NEVER || (!*life->why && task->ends[life->code]);
+    return task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]);
 }
 
 /* One that was killed is rather the cause than one that ended by itself, a service rather than one
@@ -93,7 +78,7 @@ static bool is_rather(const struct task *a, const struct task *b)
 {
     int of_a = 2 * was_killed(a->life.code) + a->service;
     int of_b = 2 * was_killed(b->life.code) + b->service;
-    return of_a > of_b || (of_a == of_b && a->life.died_at < b->life.died_at);
+    return of_a != of_b ? of_a > of_b : a->life.died_at < b->life.died_at;
 }
 
 /* NULL: nobody has died, or the end of others may be about to be heard of. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of the job, in a file that appears whole, and what is asked from outside: the folder's
- * lock says whether the supervisor lives, and a signal ends it.
+ * The state of the job, in a file that appears whole, and what is asked from outside: the control
+ * socket answers. The folder's lock says who has it while nobody listens there.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,6 +18,7 @@
 
 #define STATE_NAME "run.json"
 #define STATE_BYTES (64 << 20) /* at most */
+#define STATUS_SECONDS 5.0     /* in which who is not frozen answers */
 
 /* ---- the text ---- */
 
@@ -45,68 +43,70 @@ static char *state_json(const struct supervisor *s)
     }
     json_t *all = json_pack("{s:I, s:s, s:s, s:I, s:i, s:s, s:i, s:o}", "pid", (json_int_t)getpid(),
                             "state", s->phase_name, "why", s->why ? s->why : "", "step",
-                            (json_int_t)s->step, "restarts", s->n_restarts, "max_restarts",
+                            (json_int_t)s->step, "restarts", (int)s->restarts.n, "max_restarts",
                             s->budget.text, "result", s->result, "tasks", tasks);
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    char *text = json_dumps(all, JSON_COMPACT);
     json_decref(all);
     return text;
 }
 
-/* Whatever the umask, who may enter the folder may read it. */
-static void replace(const char *folder, const char *text)
-{
-    struct str path = STR_INIT, temporary = STR_INIT;
-    str_printf(&path, "%s/" STATE_NAME, folder);
-    str_printf(&temporary, "%s/." STATE_NAME, folder);
-    int fd = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd >= 0) {
-        fchmod(fd, 0644);
-        if (dprintf(fd, "%s\n", text) > (int)strlen(text))
-            rename(temporary.data, path.data);
-        close(fd);
-    }
-    str_release(&path);
-    str_release(&temporary);
-}
-
+/* Who may enter the folder may read it. */
 void state_write(struct supervisor *s)
 {
-    char *text = s->folder ? state_json(s) : NULL;
-    if (text && strcmp(text, str_text(&s->state))) {
-        replace(s->folder, text);
-        str_clear(&s->state);
-        str_append(&s->state, text);
-    }
+    struct error ignored = ERROR_INIT;
+    struct str path = STR_INIT, now = STR_INIT;
+    char *text = state_json(s);
+    str_printf(&now, "%s\n", text ? text : "");
+    str_printf(&path, "%s/" STATE_NAME, s->folder);
+    if (s->folder && strcmp(now.data, str_text(&s->state)) != 0)
+        file_replace(path.data, 0644, now.data, now.n, &ignored);
+    str_release(&s->state);
+    str_release(&path);
+    s->state = now;
     free(text);
 }
 
 /* ---- asking ---- */
 
-static char *read_state(const char *folder)
+static bool read_state(const char *folder, struct str *state)
 {
     struct error ignored = ERROR_INIT;
-    struct str path = STR_INIT, state = STR_INIT;
+    struct str path = STR_INIT;
+    str_clear(state);
     str_printf(&path, "%s/" STATE_NAME, folder);
-    file_read(path.data, STATE_BYTES, &state, &ignored);
+    int code = file_read(path.data, STATE_BYTES, state, &ignored);
     str_release(&path);
-    return state.data;
+    return !code;
 }
 
-int supervise_ask(const char *folder, bool stop, char **state, struct error *err)
+/* Of who does not listen: it begins, and is a shell yet, or is about to end. */
+static void stop_by_signal(int owner)
 {
+    struct pollfd wait = {.fd = owner, .events = POLLIN};
+    if (!pidfd_send_signal(owner, SIGTERM, NULL, 0))
+        poll(&wait, 1, -1);
+}
+
+int supervise_ask(const char *folder, bool stop, struct str *state, struct error *err)
+{
+    const char *request = stop ? "stop" : "status";
+    int code, owner = -1;
     pid_t pid = 0;
     char begin[32];
-    int owner = guard_owner(folder, &pid);
-    struct pollfd wait = {.fd = owner, .events = POLLIN};
+    do { /* who was put off asks again */
+        close_if_open(owner);
+        code = control_ask(folder, request, stop ? -1 : STATUS_SECONDS, state);
+        owner = code ? guard_owner(folder, &pid) : -1;
+    } while (stop && code == ERR_UNAVAILABLE && owner >= 0);
     snprintf(begin, sizeof begin, "{\"pid\":%ld,", (long)pid);
-    *state = NULL;
-    if (stop && owner >= 0 && pidfd_send_signal(owner, SIGTERM, NULL, 0))
-        error_set_errno(err, errno == EPERM ? ERR_DENIED : ERR_OS, "process %ld", (long)pid);
+    if (stop && code == ERR_DENIED)
+        error_set(err, ERR_DENIED, "job directory %s: it is another user's", folder);
     else if (stop && owner >= 0)
-        poll(&wait, 1, -1);
-    else if (!(*state = read_state(folder)))
+        stop_by_signal(owner);
+    else if (code && !read_state(folder, state))
         error_set(err, ERR_NOINPUT, "job directory %s: no tf-run was ever there", folder);
-    else if (!str_starts(*state, begin) && !strstr(*state, "\"state\":\"over\""))
+    else if (code && code != ERR_DENIED && !str_starts(str_text(state), begin) &&
+             !strstr(str_text(state), "\"state\":\"over\""))
         error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);
     close_if_open(owner);
     return err->code;

@@ -34,52 +34,52 @@ void task_plan(struct task *task, double pause)
 
 /* The pipe's writing end stays open here, too: the task sees the end of its stdin only when the
  * supervisor knows that the feed command has ended well. */
-static int start_feeder(struct supervisor *s, struct task *task, struct spawn *how)
-{
-    int ends[2];
-    struct spawn feeder = *how;
-    if (pipe2(ends, O_CLOEXEC))
-        return errno;
-    feeder.out = task->input = ends[1];
-    how->in = ends[0];
-    return start_shell(s, &task->feeder, task->feed, feeder);
-}
-
 static int start_both(struct supervisor *s, struct task *task, struct spawn how)
 {
-    int failed = task->feed ? start_feeder(s, task, &how) : 0;
+    int ends[2], failed = 0;
+    struct spawn feeder = how;
+    if (task->feed && pipe2(ends, O_CLOEXEC))
+        return errno;
+    if (task->feed) {
+        feeder.out = task->input = ends[1];
+        how.in = ends[0];
+        failed = start_shell(s, &task->feeder, task->feed, feeder);
+    }
     if (!failed)
         failed = start_shell(s, &task->main, task->command, how);
-    if (failed)
-        say(s, "%s cannot be started: %s", task->name, strerror(failed));
     close_if_open(how.in);
     return failed;
 }
 
-/* JOB_HOW: is it the first start, another one of this task alone, or of all? */
-void task_start(struct supervisor *s, struct task *task)
+/* JOB_HOW: is it the first start, another one of this task alone, or of all? One that cannot be
+ * started has ended. */
+static void task_start(struct supervisor *s, struct task *task)
 {
     char start[32], how[32];
-    snprintf(start, sizeof start, "JOB_START=%d", task->starts++);
-    snprintf(how, sizeof how, "JOB_HOW=%s",
-             task->starts_now++ ? "again"
-             : s->rounds > 1    ? "anew"
-                                : "first");
-    int errors =
-        task->errors ? open(task->errors, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666) : -1;
     const char *words[] = {start, how, NULL};
-    struct spawn spawn = {.environment = words,
-                          .in = -1,
-                          .out = STDOUT_FILENO,
-                          .err = task->errors ? errors : STDERR_FILENO};
-    if (task->starts == 1 && errors >= 0)
-        task->repeated = lseek(errors, 0, SEEK_END); /* an earlier job's */
+    struct spawn spawn = {
+        .environment = words, .in = -1, .out = STDOUT_FILENO, .err = STDERR_FILENO};
+    snprintf(start, sizeof start, "JOB_START=%d", task->starts);
+    snprintf(how, sizeof how, "JOB_HOW=%s",
+             task->starts_now ? "again"
+             : s->rounds > 1  ? "anew"
+                              : "first");
+    if (task->errors)
+        spawn.err = open(task->errors, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (task->errors && spawn.err >= 0 && !task->starts)
+        task->repeated = lseek(spawn.err, 0, SEEK_END); /* an earlier job's */
+    task->starts++;
+    task->starts_now++;
     task->start_at = 0;
     task->life = (struct life){0};
-    if (start_both(s, task, spawn))
-        task_ended(s, &task->main, ERR_OS); /* as if it had, for want of processes */
+    int failed = start_both(s, task, spawn);
+    if (failed) {
+        say(s, "%s cannot be started: %s", task->name, strerror(failed));
+        task_ended(s, &task->main, ERR_OS);
+    }
     task->pid = task->main.pid;
-    close_if_open(errors);
+    if (task->errors)
+        close_if_open(spawn.err);
 }
 
 /* ---- ending ---- */
@@ -141,49 +141,41 @@ void feeder_ended(struct supervisor *s, struct process *process, int status)
     }
 }
 
-static void note_end(struct task *task, int status)
+/* One that ends with `absent` has found nobody where it is to run: that may change, and the next
+ * start is no other one. */
+void task_ended(struct supervisor *s, struct process *process, int status)
 {
+    struct task *task = process->task;
     struct life *life = &task->life;
+    double now = time_now();
+    end_feeder(task);
+    close_input(task);
+    task->brief = now - task->main.since < BRIEF_SECONDS ? task->brief + 1 : 0;
     life->code = status;
     life->ready = false;
     life->done = !status && !task->service;
-    task->brief = time_now() - task->main.since < BRIEF_SECONDS ? task->brief + 1 : 0;
     describe(life->ended, status);
-}
-
-/* Nobody answers where it is to run: that may change, and the next start is no other one. */
-static void try_again(struct supervisor *s, struct task *task)
-{
-    double now = time_now();
-    if (now < task->asked + s->timeout) {
+    if (life->done || s->why || (s->phase != PHASE_RUN && s->phase != PHASE_END))
+        return;
+    if (!status || status != task->absent || s->phase != PHASE_RUN) {
+        life->died_at = now;
+    } else if (now < task->asked + s->timeout) {
         task->start_at = now + 1;
         task->starts_now--;
         task->brief = 0;
     } else {
-        task->life.code = ERR_UNAVAILABLE;
+        life->code = ERR_UNAVAILABLE;
         give_up(s, task, "");
     }
 }
 
-void task_ended(struct supervisor *s, struct process *process, int status)
-{
-    struct task *task = process->task;
-    end_feeder(task);
-    close_input(task);
-    note_end(task, status);
-    if (task->life.done || s->why || (s->phase != PHASE_RUN && s->phase != PHASE_END))
-        return;
-    if (status && status == task->absent && s->phase == PHASE_RUN)
-        try_again(s, task);
-    else
-        task->life.died_at = time_now();
-}
-
 void task_tick(struct supervisor *s, struct task *task)
 {
-    double kill_at = task->life.kill_feeder_at;
-    if (kill_at && time_now() >= kill_at)
+    double now = time_now(), kill_at = task->life.kill_feeder_at;
+    if (kill_at && now >= kill_at)
         process_signal(&task->feeder, SIGKILL);
-    if (task->repeats && task->starts)
+    if (task->repeats && task->errors && task->starts)
         task_repeat(s, task);
+    if (s->phase == PHASE_RUN && task->start_at && now >= task->start_at && !task_is_busy(task))
+        task_start(s, task);
 }

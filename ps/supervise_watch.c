@@ -9,18 +9,10 @@
 
 #include "ps/supervise_private.h"
 
-#define OVERDUE_FACTOR                                                                             \
-    4                    /* times the timeout: one that takes another's place may read much first  \
-                          */
+#define OVERDUE_FACTOR 4 /* times the timeout: who takes another's place may read much first */
 #define NEWS_SECONDS 1.0 /* who is not there for less is no news */
 
 /* ---- what it sees ---- */
-
-static void kill_silent(struct task *task, double since)
-{
-    snprintf(task->life.why, sizeof task->life.why, "silent for %.1f s", time_now() - since);
-    process_signal(&task->main, SIGKILL);
-}
 
 /* Why a task of another host is not there: what ssh said last, or what the watch says. */
 static const char *reason_of(const struct task *task, const char *why, char words[TEXT_BYTES])
@@ -56,17 +48,18 @@ static void tell_who_is_missing(struct supervisor *s, struct task *task, const c
  * before. A process that stands still before anybody heard of it is missed by no lease. */
 static void look_at_running(struct supervisor *s, struct task *task, const struct watch_task *seen)
 {
-    double age = time_now() - task->main.since;
+    double since = fmax(seen->heard, task->main.since), age = time_now() - task->main.since;
     bool heard = seen->heard > task->main.since;
+    bool late = seen->missing &&
+                age > s->timeout * (strcmp(seen->missing, WATCH_NO_ANSWER) ? 1 : OVERDUE_FACTOR);
     if (seen->ready && heard) {
         task->life.ready = true;
         task->told[0] = '\0';
     }
-    if (seen->silent && (heard || age > s->timeout))
-        kill_silent(task, heard ? seen->heard : task->main.since);
-    if (seen->missing &&
-        age > s->timeout * (strcmp(seen->missing, WATCH_NO_ANSWER) ? 1 : OVERDUE_FACTOR))
-        kill_silent(task, task->main.since);
+    if (!late && !(seen->silent && (heard || age > s->timeout)))
+        return;
+    snprintf(task->life.why, sizeof task->life.why, "silent for %.1f s", time_now() - since);
+    process_signal(&task->main, SIGKILL);
 }
 
 static void see_task(void *context, const struct watch_task *seen)
@@ -89,7 +82,7 @@ static void see_state(void *context, const struct watch_state *state)
     struct supervisor *s = context;
     pthread_mutex_lock(&s->lock);
     s->step = state->step > s->step ? state->step : s->step;
-    if (s->phase < PHASE_END && !s->quiet)
+    if ((s->phase < PHASE_END || (s->phase == PHASE_END && !s->hooked)) && !s->quiet)
         s->options.progress(s->options.context, state);
     pthread_mutex_unlock(&s->lock);
 }

@@ -2,26 +2,21 @@
  *
  * What a task has said, on its stderr: why it ended, and what the user is to hear at once.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "ps/supervise_private.h"
 
-/* From a place of the file, or, < 0, the last bytes of it. How many there are. */
-static size_t read_errors(const struct task *task, off_t from, char bytes[TAIL_BYTES + 1])
+#define TAIL_BYTES 4096 /* that are looked at */
+
+/* From a place of the file, or the last bytes of it. How many there are. */
+static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYTES + 1])
 {
-    int fd = task->errors ? open(task->errors, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = 0;
-    if (fd >= 0) {
-        if (from >= 0 || lseek(fd, from, SEEK_END) < 0)
-            lseek(fd, from < 0 ? 0 : from, SEEK_SET);
-        n = read(fd, bytes, TAIL_BYTES);
-        close(fd);
-    }
-    bytes[n > 0 ? n : 0] = '\0';
-    return n > 0 ? (size_t)n : 0;
+    size_t n = task->errors ? file_read_part(task->errors, at, bytes, TAIL_BYTES) : 0;
+    bytes[n] = '\0';
+    return n;
 }
 
 /* The last line, but rather one of a tool than what a shell says of those that ended with it. */
@@ -68,6 +63,9 @@ void task_cause(const struct task *task, char text[TEXT_BYTES])
 void task_repeat(struct supervisor *s, struct task *task)
 {
     char bytes[TAIL_BYTES + 1], *line = bytes, *end;
+    struct stat file;
+    if (stat(task->errors, &file) || file.st_size <= task->repeated)
+        return;
     size_t n = read_errors(task, task->repeated, bytes);
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';

@@ -2,7 +2,10 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A directory can be opened, but not read. */
 static int read_all(FILE *file, const char *path, size_t most, struct str *text, struct error *err)
@@ -34,4 +37,33 @@ int file_error_code(void)
     bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
     bool absent = errno == ENOENT || errno == ENOTDIR;
     return denied ? ERR_DENIED : absent ? ERR_NOINPUT : ERR_IO;
+}
+
+size_t file_read_part(const char *path, off_t at, void *bytes, size_t n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (at < 0 && (at += lseek(fd, 0, SEEK_END)) < 0)
+        at = 0;
+    ssize_t got = pread(fd, bytes, n, at);
+    close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
+int file_replace(const char *path, mode_t mode, const char *text, size_t n, struct error *err)
+{
+    struct str new = STR_INIT;
+    str_printf(&new, "%s.new", path);
+    int fd = open(new.data, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    bool written = fd >= 0 && !fchmod(fd, mode) && write(fd, text, n) == (ssize_t)n;
+    if (!written || rename(new.data, path)) {
+        error_set_errno(err, ERR_IO, "%s", path);
+        if (fd >= 0)
+            unlink(new.data);
+    }
+    if (fd >= 0)
+        close(fd);
+    str_release(&new);
+    return err->code;
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/time.h"
+
+#define NAME "control"
+#define BACKLOG 128 /* who waits for a place */
+
+typedef const char *answer_function(void *context, const char *request);
+
+/* ---- the socket ---- */
+
+static int open_folder(const char *folder)
+{
+    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* A path of its own may be longer than an address is. */
+static struct sockaddr_un address_in(int folder)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" NAME, folder);
+    return address;
+}
+
+static void remove_in(int folder)
+{
+    struct stat there;
+    if (!fstatat(folder, NAME, &there, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(there.st_mode))
+        unlinkat(folder, NAME, 0);
+}
+
+/* Nobody is let in before the mode is right. */
+static bool listen_in(int folder, int fd)
+{
+    struct sockaddr_un address = address_in(folder);
+    remove_in(folder);
+    return !bind(fd, (struct sockaddr *)&address, sizeof address) &&
+           !fchmodat(folder, NAME, 0600, 0) && !listen(fd, BACKLOG);
+}
+
+int control_open(struct control *control, const char *folder, struct error *err)
+{
+    memset(control, 0, sizeof *control);
+    for (int i = 0; i < CONTROL_END; i++)
+        control->polls[i].fd = -1;
+    if (!folder)
+        return 0;
+    int at = open_folder(folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (at >= 0 && fd >= 0 && listen_in(at, fd)) {
+        control->polls[CONTROL_LISTENER].fd = fd;
+    } else {
+        error_set_errno(err, ERR_IO, "%s/" NAME, folder);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (at >= 0)
+        close(at);
+    return err->code;
+}
+
+void control_remove(const char *folder)
+{
+    int at = open_folder(folder);
+    if (at < 0)
+        return;
+    remove_in(at);
+    close(at);
+}
+
+/* ---- one client: it is read from (POLLIN), waits for an answer (0), or gets it (POLLOUT) ---- */
+
+static void end(struct control *control, int i)
+{
+    close(control->polls[i].fd);
+    control->polls[i].fd = -1;
+    str_release(&control->clients[i].answer);
+}
+
+static void write_answer(struct control *control, int i)
+{
+    struct control_client *client = &control->clients[i];
+    ssize_t n = send(control->polls[i].fd, client->answer.data + client->n,
+                     client->answer.n - client->n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    client->n += n > 0 ? (size_t)n : 0;
+    if (n < 0 || client->n == client->answer.n)
+        end(control, i);
+}
+
+static void give(struct control *control, int i, const char *text)
+{
+    struct control_client *client = &control->clients[i];
+    str_append(&client->answer, text);
+    client->n = 0;
+    client->since = time_now();
+    control->polls[i].events = POLLOUT;
+    write_answer(control, i);
+}
+
+static void read_request(struct control *control, int i, answer_function *answer, void *context)
+{
+    struct control_client *client = &control->clients[i];
+    size_t most = sizeof client->request - client->n;
+    ssize_t n = recv(control->polls[i].fd, client->request + client->n, most, MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    client->n += n > 0 ? (size_t)n : 0;
+    char *newline = memchr(client->request, '\n', client->n);
+    if (newline) {
+        *newline = '\0';
+        control->polls[i].events = 0;
+        const char *text = answer(context, client->request);
+        if (text)
+            give(control, i, text);
+    } else if (n <= 0 || client->n == sizeof client->request) {
+        end(control, i);
+    }
+}
+
+static void serve_client(struct control *control, int i, answer_function *answer, void *context)
+{
+    struct pollfd *poll = &control->polls[i];
+    if (poll->events == POLLIN)
+        read_request(control, i, answer, context);
+    else if (poll->events == POLLOUT)
+        write_answer(control, i);
+    else if (poll->revents & (POLLHUP | POLLERR))
+        end(control, i);
+    if (poll->fd >= 0 && poll->events && time_now() > control->clients[i].since + CONTROL_SECONDS)
+        end(control, i);
+}
+
+/* ---- all of them ---- */
+
+/* A free one, or that of who has held it longest and does not wait for an answer; 0: all do. */
+static int find_place(const struct control *control)
+{
+    int place = 0;
+    for (int i = CONTROL_FIRST; i < CONTROL_END; i++) {
+        if (control->polls[i].fd < 0)
+            return i;
+        if (control->polls[i].events &&
+            (!place || control->clients[i].since < control->clients[place].since))
+            place = i;
+    }
+    return place;
+}
+
+/* The place of one more; 0: nobody is let in. */
+static int let_in(struct control *control)
+{
+    int place = find_place(control);
+    int fd = place ? accept4(control->polls[CONTROL_LISTENER].fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+    control->rests = place && fd < 0 && errno != EAGAIN;
+    if (fd < 0)
+        return 0;
+    if (control->polls[place].fd >= 0)
+        end(control, place);
+    control->polls[place] = (struct pollfd){.fd = fd, .events = POLLIN};
+    control->clients[place] = (struct control_client){.since = time_now()};
+    return place;
+}
+
+void control_wait(struct control *control, int also, double seconds)
+{
+    bool open = !control->rests && find_place(control);
+    control->polls[CONTROL_ALSO] = (struct pollfd){.fd = also, .events = POLLIN};
+    control->polls[CONTROL_LISTENER].events = open ? POLLIN : 0;
+    poll(control->polls, CONTROL_END, (int)(seconds * 1000));
+}
+
+void control_serve(struct control *control, answer_function *answer, void *context)
+{
+    int place = 1;
+    for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
+        if (control->polls[i].fd >= 0)
+            serve_client(control, i, answer, context);
+    for (int n = 0; n < BACKLOG && place && control->polls[CONTROL_LISTENER].fd >= 0; n++)
+        if ((place = let_in(control)))
+            read_request(control, place, answer, context);
+}
+
+void control_close(struct control *control, const char *text)
+{
+    double until = time_now() + CONTROL_SECONDS;
+    for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
+        if (control->polls[i].fd >= 0 && !control->polls[i].events)
+            give(control, i, text);
+    for (int i = CONTROL_LISTENER; i < CONTROL_END; i++) {
+        struct pollfd *poll_of = &control->polls[i];
+        while (poll_of->fd >= 0 && poll_of->events == POLLOUT && time_now() < until) {
+            poll(poll_of, 1, 100);
+            write_answer(control, i);
+        }
+        if (poll_of->fd >= 0)
+            end(control, i);
+    }
+}
+
+/* ---- who asks ---- */
+
+static int connect_in(int folder, int fd)
+{
+    struct sockaddr_un address = address_in(folder);
+    if (!connect(fd, (struct sockaddr *)&address, sizeof address))
+        return 0;
+    return errno == EACCES || errno == EPERM ? ERR_DENIED
+           : errno == EAGAIN                 ? ERR_UNAVAILABLE /* all places are taken */
+                                             : ERR_NOINPUT;
+}
+
+/* An answer that is not whole is none. */
+static int hear(int fd, const char *request, struct str *answer)
+{
+    char bytes[4096];
+    ssize_t n = -1;
+    str_printf(answer, "%s\n", request);
+    bool sent = send(fd, answer->data, answer->n, MSG_NOSIGNAL) == (ssize_t)answer->n;
+    str_clear(answer);
+    while (sent && (n = recv(fd, bytes, sizeof bytes, 0)) > 0)
+        str_append_bytes(answer, bytes, (size_t)n);
+    return n < 0 || !answer->n ? ERR_UNAVAILABLE : 0;
+}
+
+int control_ask(const char *folder, const char *request, double patience, struct str *answer)
+{
+    const struct timeval limit = {.tv_sec = (time_t)patience};
+    int at = open_folder(folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (patience > 0) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    }
+    int code = connect_in(at, fd);
+    if (!code)
+        code = hear(fd, request, answer);
+    if (fd >= 0)
+        close(fd);
+    if (at >= 0)
+        close(at);
+    return code;
+}

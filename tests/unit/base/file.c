@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of files, and files that replace others.
+ */
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/unit.h"
+
+static char folder[] = "/tmp/file-XXXXXX", path[64];
+
+static const char *part(off_t at, size_t n)
+{
+    static char bytes[16];
+    memset(bytes, 0, sizeof bytes);
+    file_read_part(path, at, bytes, n);
+    return bytes;
+}
+
+static void test_a_part_from_either_end(void **state)
+{
+    struct error err = ERROR_INIT;
+    char byte;
+    (void)state;
+    assert_int_equal(file_replace(path, 0600, "0123456789", 10, &err), 0);
+    assert_string_equal(part(0, 15), "0123456789");
+    assert_string_equal(part(7, 2), "78");
+    assert_string_equal(part(9, 15), "9");
+    assert_string_equal(part(10, 15), "");
+    assert_string_equal(part(-3, 15), "789");
+    assert_string_equal(part(-3, 2), "78");
+    assert_string_equal(part(-10, 15), "0123456789");
+    assert_string_equal(part(-11, 3), "012");
+    assert_int_equal(file_read_part("/nowhere/x", -1, &byte, 1), 0);
+    assert_int_equal(file_read_part(folder, 0, &byte, 1), 0);
+}
+
+static void test_another_takes_its_place(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct stat before, after;
+    struct str text = STR_INIT;
+    char new[80];
+    (void)state;
+    mode_t mask = umask(077);
+    assert_int_equal(file_replace(path, 0644, "old", 3, &err), 0);
+    FILE *reader = fopen(path, "re");
+    assert_non_null(reader);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(before.st_mode & 0777, 0644);
+    assert_int_equal(file_replace(path, 0640, "newer", 5, &err), 0);
+    umask(mask);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_mode & 0777, 0640);
+    assert_true(before.st_ino != after.st_ino);
+    assert_int_equal(fgetc(reader), 'o'); /* who has the old one has all of it */
+    fclose(reader);
+    assert_int_equal(file_read(path, 100, &text, &err), 0);
+    assert_string_equal(text.data, "newer");
+    str_release(&text);
+    /* what cannot be written leaves the file as it is, and nothing beside it */
+    snprintf(new, sizeof new, "%s.new", path);
+    assert_int_equal(symlink("/nowhere", new), 0);
+    assert_int_equal(file_replace(path, 0600, "no", 2, &err), ERR_IO);
+    assert_int_equal(unlink(new), 0);
+    assert_string_equal(part(0, 15), "newer");
+    error_clear(&err);
+    assert_int_equal(file_replace("/nowhere/x", 0600, "no", 2, &err), ERR_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_part_from_either_end),
+        cmocka_unit_test(test_another_takes_its_place),
+    };
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/a", folder);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    rmdir(folder);
+    return failed;
+}

@@ -74,45 +74,38 @@ static const struct setting_row of_task[] = {
 
 /* ---- the file ---- */
 
-struct reading {
-    struct supervisor *s;
-    struct task *task, **end; /* task NULL: still the job's own lines */
-};
-
-static int begin_task(struct reading *r, const char *name, struct error *err)
+static int begin_task(struct supervisor *s, const char *name, struct error *err)
 {
-    struct supervisor *s = r->s;
+    struct task **end = &s->tasks, *task;
     if (!*name || strlen(name) > 60 || strpbrk(name, " ./"))
         return error_set(err, ERR_DATA, "'%.64s' is no name of a task", name);
-    for (const struct task *task = s->tasks; task; task = task->next)
-        if (!strcmp(task->name, name))
+    for (; *end; end = &(*end)->next)
+        if (!strcmp((*end)->name, name))
             return error_set(err, ERR_DATA, "'%s' is there twice", name);
-    struct task *task = r->task = *r->end = arena_alloc(&s->arena, sizeof *task);
+    s->last = *end = task = arena_alloc(&s->arena, sizeof *task);
     *task = (struct task){.name = name,
                           .input = -1,
                           .main = {.task = task, .ended = task_ended, .next = &task->feeder},
                           .feeder = {.task = task, .ended = feeder_ended, .next = s->processes}};
     s->processes = &task->main;
-    r->end = &task->next;
     s->n_tasks++;
     return 0;
 }
 
 static int take(void *context, const struct setting *setting, struct error *err)
 {
-    struct reading *r = context;
-    const struct setting kept = {setting->word, arena_strdup(&r->s->arena, setting->text), 0};
+    struct supervisor *s = context;
+    const struct setting kept = {setting->word, arena_strdup(&s->arena, setting->text), 0};
     if (!strcmp(kept.word, "task"))
-        return begin_task(r, kept.text, err);
-    return r->task ? setting_take(of_task, "task", r->task, &kept, err)
-                   : setting_take(of_job, "job", r->s, &kept, err);
+        return begin_task(s, kept.text, err);
+    return s->last ? setting_take(of_task, "task", s->last, &kept, err)
+                   : setting_take(of_job, "job", s, &kept, err);
 }
 
 int supervise_read(struct supervisor *s, struct error *err)
 {
-    struct reading r = {.s = s, .end = &s->tasks};
     const char *path = s->options.path;
-    int code = settings_read(path, take, &r, err);
+    int code = settings_read(path, take, s, err);
     if (!code && !s->tasks)
         code = error_set(err, ERR_DATA, "%s: there is no task", path);
     for (const struct task *task = s->tasks; task && !code; task = task->next)

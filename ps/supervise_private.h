@@ -91,7 +91,7 @@ enum phase {
 struct supervisor {
     struct supervise_options options;
     struct arena arena;        /* of what the file says */
-    struct task *tasks;        /* in the order of the file */
+    struct task *tasks, *last; /* in the order of the file */
     struct process *processes; /* all that may run */
     int n_tasks;
     const char *name, *folder, *cleanup, *hooks[HOOK_COUNT];

@@ -18,7 +18,7 @@
 
 #define STATE_NAME "run.json"
 #define STATE_BYTES (64 << 20) /* at most */
-#define STATUS_SECONDS 5.0     /* in which who is not frozen answers */
+#define STATUS_SECONDS 2.0     /* in which who is not frozen answers */
 
 /* ---- the text ---- */
 
@@ -57,7 +57,7 @@ void state_write(struct supervisor *s)
     struct str path = STR_INIT, now = STR_INIT;
     char *text = state_json(s);
     str_printf(&now, "%s\n", text ? text : "");
-    str_printf(&path, "%s/" STATE_NAME, s->folder);
+    str_printf(&path, "%s/" STATE_NAME, s->folder ? s->folder : "");
     if (s->folder && strcmp(now.data, str_text(&s->state)) != 0)
         file_replace(path.data, 0644, now.data, now.n, &ignored);
     str_release(&s->state);

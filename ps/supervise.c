@@ -87,7 +87,7 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
 /* Lines of the hook `restart`: "step 300" is where it goes on, another one is for the user. */
 static void hook_ended(struct supervisor *s, struct process *hook, int status)
 {
-    char said[TEXT_BYTES] = "", *rest = said, *line;
+    char said[4 * TEXT_BYTES] = "", *rest = said, *line;
     (void)hook;
     s->hook_status = status;
     s->saved |= s->phase == PHASE_SAVE && !status;

@@ -289,14 +289,17 @@ static const char *answer(void *context, const char *request)
     return stop ? NULL : strcmp(request, "status") ? "" : str_text(&s->state);
 }
 
-/* Does what is due, then waits for news. */
-static void turn(struct supervisor *s)
+static void do_what_is_due(struct supervisor *s)
 {
     struct error ignored = ERROR_INIT;
-    struct signalfd_siginfo signal;
     look_at_guard(s, &ignored);
     advance(s);
     state_write(s);
+}
+
+static void wait_for_news(struct supervisor *s)
+{
+    struct signalfd_siginfo signal;
     pthread_mutex_unlock(&s->lock);
     control_wait(&s->control, s->signals, TICK_SECONDS);
     pthread_mutex_lock(&s->lock);
@@ -348,8 +351,8 @@ static void run(struct supervisor *s)
     struct error ignored = ERROR_INIT;
     pthread_mutex_lock(&s->lock);
     enter(s, PHASE_RUN);
-    while (s->phase != PHASE_GONE)
-        turn(s);
+    for (do_what_is_due(s); s->phase != PHASE_GONE; do_what_is_due(s))
+        wait_for_news(s);
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
     s->guard_at = 0; /* a lost one is replaced at once: there is work for it */

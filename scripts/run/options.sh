@@ -80,7 +80,7 @@ print_help() {
         [ "$name" != mode ] || modes | sed 's/^/                         /'
     done
     echo
-    echo 'INT, TERM and stop end the job, after a checkpoint if there is --save; a second signal kills.'
+    echo 'INT, TERM and stop end the job, after a checkpoint if --save; two signals kill it.'
 }
 
 print_man() {

@@ -18,7 +18,7 @@ teardown() {
 }
 
 tasks() { # the lines of FILE, from stdin
-    mkdir -p -m 700 "$job"
+    mkdir -p "$job"
     { echo "job $job" && cat; } >tasks
 }
 
@@ -38,8 +38,7 @@ ended() { # sets code
     supervisor=''
 }
 
-# Connects to the socket as often as was said and sends a text each time; goes on until it is killed.
-# Prints "connected" when it is.
+# Connects to the socket so many times and sends a text each time; stays until it is killed.
 connect() { # TIMES TEXT
     python3 -c '
 import os, socket, sys, time
@@ -185,7 +184,7 @@ END
 }
 
 @test "a folder that can hold no socket is supervised all the same" {
-    mkdir -p -m 700 job/control
+    mkdir -p job/control
     tasks <<'END'
 task a
 command exec sleep 60

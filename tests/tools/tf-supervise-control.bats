@@ -13,7 +13,10 @@ setup() {
 }
 
 teardown() {
-    [ "${#clients[@]}" -eq 0 ] || kill_pids "${clients[@]}"
+    local pid
+    for pid in "${clients[@]}"; do
+        kill "$pid" && wait "$pid" 2>/dev/null || true
+    done
     [ -z "${supervisor-}" ] || kill_pids "$supervisor"
 }
 

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/time.h"
 
 #define NAME "control"
@@ -61,11 +62,9 @@ int control_open(struct control *control, const char *folder, struct error *err)
         control->polls[CONTROL_LISTENER].fd = fd;
     } else {
         error_set_errno(err, ERR_IO, "%s/" NAME, folder);
-        if (fd >= 0)
-            close(fd);
+        close_if_open(fd);
     }
-    if (at >= 0)
-        close(at);
+    close_if_open(at);
     return err->code;
 }
 
@@ -246,9 +245,7 @@ int control_ask(const char *folder, const char *request, double patience, struct
     int code = connect_in(at, fd);
     if (!code)
         code = hear(fd, request, answer);
-    if (fd >= 0)
-        close(fd);
-    if (at >= 0)
-        close(at);
+    close_if_open(fd);
+    close_if_open(at);
     return code;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/spawn.h"
 #include "base/str.h"
 #include "ps/guard.h"
@@ -91,8 +92,7 @@ static bool is_held(const char *folder, pid_t *owner)
     int fd = open(path.data, O_RDONLY | O_CLOEXEC);
     bool held = fd >= 0 && read(fd, text, sizeof text - 1) > 0 && !fcntl(fd, F_OFD_GETLK, &lock) &&
                 lock.l_type != F_UNLCK;
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
     str_release(&path);
     *owner = (pid_t)atol(text);
     return held;
@@ -110,8 +110,7 @@ int guard_owner(const char *folder, pid_t *owner)
             i = SUCCESSOR_SECONDS * 20;
         else if (is_held(folder, owner) && *owner == first)
             return fd;
-        if (fd >= 0)
-            close(fd);
+        close_if_open(fd);
         nanosleep(&look_again, NULL);
     }
     return -1;

@@ -8,6 +8,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "ps/guard.h"
 
@@ -22,8 +23,7 @@ static void read_environment(const char *pid, struct str *text)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
         str_append_bytes(text, bytes, (size_t)n);
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
 }
 
 static const char *find_mark(const struct str *environment, const char *prefix)
@@ -54,8 +54,7 @@ int marks_kill(const char *prefix, int signal,
             pidfd_send_signal(fd, signal, NULL, 0);
             n++;
         }
-        if (fd >= 0)
-            close(fd);
+        close_if_open(fd);
     }
     if (all)
         closedir(all);

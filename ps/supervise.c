@@ -139,8 +139,8 @@ static void begin_run(struct supervisor *s)
         say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
             s->counted, s->budget.text);
     for (struct task *task = s->tasks; task; task = task->next) {
-        task->life.done = false;
-        task->life.died_at = task->starts_now = 0;
+        task->life.done = task->again = false;
+        task->life.died_at = 0;
         task_plan(task, s->pause);
     }
     watch_begin(s);

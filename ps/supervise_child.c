@@ -43,12 +43,6 @@ void process_signal(const struct process *process, int signal)
 
 /* ---- ending ---- */
 
-void close_if_open(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 bool was_killed(int status)
 {
     return status > 128 && status < 255;

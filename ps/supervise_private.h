@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/spawn.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -68,8 +69,9 @@ struct task {
     struct process main, feeder;
     struct life life;
     int input;              /* the writing end of its stdin; -1: it has none, or is at its end */
-    int starts, starts_now; /* in all, and since all were started together */
-    int restarts, brief;    /* that count; ends in turn that came soon after the start */
+    int starts, restarts;   /* in all; those that count */
+    int brief;              /* ends in turn that came soon after the start */
+    bool again;             /* it was started again since all were started together */
     long pid;               /* of the last one that ran; 0: none has */
     double start_at, asked; /* when it is to start, 0: not; when that was, but for absent hosts */
     off_t repeated;         /* bytes of `errors` that were looked at */
@@ -145,7 +147,6 @@ int start_shell(struct supervisor *s, struct process *process, const char *line,
 void process_signal(const struct process *process, int signal); /* its group */
 void reap(struct supervisor *s);
 bool was_killed(int status);
-void close_if_open(int fd);
 
 /* supervise_task.c: one task. */
 void task_plan(struct task *task, double pause);

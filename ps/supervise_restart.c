@@ -62,6 +62,7 @@ static void restart(struct supervisor *s, struct task *task, bool all)
     }
     say(s, "%s %s%sstarted again as incarnation %d (restart %d of %s)", s->lost, s->said,
         *s->said ? ", " : "", task->starts + 1, s->counted, s->budget.text);
+    task->again = true;
     task_plan(task, s->pause);
 }
 

@@ -12,7 +12,6 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "ps/guard.h"
 #include "ps/supervise_private.h"
 

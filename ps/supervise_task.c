@@ -61,15 +61,14 @@ static void task_start(struct supervisor *s, struct task *task)
         .environment = words, .in = -1, .out = STDOUT_FILENO, .err = STDERR_FILENO};
     snprintf(start, sizeof start, "JOB_START=%d", task->starts);
     snprintf(how, sizeof how, "JOB_HOW=%s",
-             task->starts_now ? "again"
-             : s->rounds > 1  ? "anew"
-                              : "first");
+             task->again     ? "again"
+             : s->rounds > 1 ? "anew"
+                             : "first");
     if (task->errors)
         spawn.err = open(task->errors, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
     if (task->errors && spawn.err >= 0 && !task->starts)
         task->repeated = lseek(spawn.err, 0, SEEK_END); /* an earlier job's */
     task->starts++;
-    task->starts_now++;
     task->start_at = 0;
     task->life = (struct life){0};
     int failed = start_both(s, task, spawn);
@@ -161,7 +160,6 @@ void task_ended(struct supervisor *s, struct process *process, int status)
         life->died_at = now;
     } else if (now < task->asked + s->timeout) {
         task->start_at = now + 1;
-        task->starts_now--;
         task->brief = 0;
     } else {
         life->code = ERR_UNAVAILABLE;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
 #include "ps/supervise_private.h"
 
 #define TAIL_BYTES 4096 /* that are looked at */

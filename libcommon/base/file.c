@@ -62,8 +62,13 @@ int file_replace(const char *path, mode_t mode, const char *text, size_t n, stru
         if (fd >= 0)
             unlink(new.data);
     }
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
     str_release(&new);
     return err->code;
+}
+
+void close_if_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
 }

@@ -24,4 +24,7 @@ size_t file_read_part(const char *path, off_t at, void *bytes, size_t n);
  * its own. ERR_IO, and it is as before. */
 int file_replace(const char *path, mode_t mode, const char *text, size_t n, struct error *err);
 
+/* Closes a descriptor, if it is none of those < 0. */
+void close_if_open(int fd);
+
 #endif

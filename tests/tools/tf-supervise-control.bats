@@ -15,7 +15,8 @@ setup() {
 teardown() {
     local pid
     for pid in "${clients[@]}"; do
-        kill "$pid" && wait "$pid" 2>/dev/null || true
+        kill "$pid" || true
+        wait "$pid" 2>/dev/null || true
     done
     [ -z "${supervisor-}" ] || kill_pids "$supervisor"
 }

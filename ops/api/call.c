@@ -82,6 +82,18 @@ static int prepare(tf_call *call, const char *feeds, const char *fetches, const 
     return code ? code : check_needs(call, err);
 }
 
+static struct session_handle *make_handle(const tf_call *call)
+{
+    const struct request *request = &call->request;
+    struct session_call own = {.feeds = call->feeds.items,
+                               .n_feeds = (int)call->feeds.n,
+                               .fetches = request->fetches.items,
+                               .n_fetches = (int)request->fetches.n,
+                               .targets = request->targets.items,
+                               .n_targets = (int)request->targets.n};
+    return session_prepare(call->session->session, &own);
+}
+
 tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fetches,
                           const char *targets, struct tf_error *error)
 {
@@ -97,6 +109,7 @@ tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fe
     if (!prepare(call, feeds, fetches, targets, &err)) {
         call->values = mem_array(call->feeds.n + 1, sizeof *call->values);
         call->results = mem_array(call->request.fetches.n + 1, sizeof *call->results);
+        call->handle = make_handle(call);
         return call;
     }
     api_call_free(call);
@@ -113,6 +126,7 @@ static void forget_results(tf_call *call)
 
 void api_call_free(tf_call *call)
 {
+    session_handle_free(call->handle);
     forget_results(call);
     for (size_t i = 0; call->values && i < call->feeds.n; i++)
         tensor_release(&call->values[i]);
@@ -220,17 +234,9 @@ static int run(tf_call *call, struct error *err)
         if (call->values[i].type == DTYPE_INVALID)
             return error_set(err, ERR_NOINPUT, "%s: not fed",
                              node_text(graph_node(call->request.graph, call->feeds.items[i].node)));
-    const struct request *request = &call->request;
-    struct session_call own = {.feeds = call->feeds.items,
-                               .feed_values = call->values,
-                               .n_feeds = (int)call->feeds.n,
-                               .fetches = request->fetches.items,
-                               .n_fetches = (int)request->fetches.n,
-                               .targets = request->targets.items,
-                               .n_targets = (int)request->targets.n};
     struct step step = {.number = atomic_fetch_add(&call->session->step, 1) + 1,
                         .seed = call->session->seed};
-    if (session_run(call->session->session, &own, &step, call->results, err))
+    if (session_run_prepared(call->handle, call->values, &step, call->results, err))
         return error_prefix(err, "step %" PRId64 ": ", step.number);
     return 0;
 }

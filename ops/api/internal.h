@@ -32,6 +32,7 @@ struct tf_call {
     tf_session *session;
     struct request request;
     VEC(struct edge) feeds;
+    struct session_handle *handle;
     struct tensor *values;  /* per feed; type DTYPE_INVALID: it has none yet */
     struct tensor *results; /* per fetch; likewise */
 };

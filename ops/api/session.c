@@ -39,11 +39,10 @@ static int open_session(tf_session *session, const struct tf_session_options *op
                                     .deterministic = options->deterministic != 0};
     if (device_set_open_for(&session->devices, joined->graph, joined->is_cut, &device, err))
         return err->code;
-    struct session_options own = {.plan = {.kernels = ops_kernels(),
-                                           .device = session->devices.devices.items[0]},
-                                  .devices = session->devices.devices.items,
-                                  .n_devices =
-                                      joined->is_cut ? (int)session->devices.devices.n : 0};
+    struct session_options own = {
+        .plan = {.kernels = ops_kernels(), .device = session->devices.devices.items[0]},
+        .devices = session->devices.devices.items,
+        .n_devices = joined->is_cut ? (int)session->devices.devices.n : 0};
     session->session = session_new(joined->graph, &own);
     session->seed = options->seed;
     return 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many ops that compute nothing an executor runs per second, on one thread.
+ * How many ops that compute nothing an executor runs per second, on one thread; and how long a step
+ * of one small op takes.
  * usage: nullops [OPS]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "exec/plan/plan.h"
+#include "exec/session/session.h"
 #include "graph/build.h"
 #include "lib/random.h"
 #include "ops/ops.h"
@@ -102,6 +103,73 @@ static void measure(const char *title, const struct graph *graph, int target, in
     device_free(device);
 }
 
+/* ---- calls ---- */
+
+#define CALLS 20000
+
+struct caller {
+    struct session *session;
+    struct session_call call;
+    struct session_handle *handle;
+};
+
+static int call_session(struct caller *c, struct step *step, struct tensor *y, struct error *err)
+{
+    return session_run(c->session, &c->call, step, y, err);
+}
+
+static int call_prepared(struct caller *c, struct step *step, struct tensor *y, struct error *err)
+{
+    return session_run_prepared(c->handle, c->call.feed_values, step, y, err);
+}
+
+static void measure_calls(const char *title, struct caller *c,
+                          int (*call)(struct caller *c, struct step *step, struct tensor *y,
+                                      struct error *err))
+{
+    struct error err = ERROR_INIT;
+    double times[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        double start = now();
+        for (int k = 0; k < CALLS; k++) {
+            struct step step = {.number = k + 1};
+            struct tensor y;
+            if (call(c, &step, &y, &err))
+                die(&err);
+            tensor_release(&y);
+        }
+        times[i] = now() - start;
+    }
+    qsort(times, REPEATS, sizeof *times, by_value);
+    printf("%-22s %-8s %7.2f us\n", "x + x, one element", title, times[REPEATS / 2] / CALLS * 1e6);
+}
+
+/* A step of one small op, fed and fetched. */
+static void measure_small(void)
+{
+    struct error err = ERROR_INIT;
+    struct graph *graph = graph_new(ops_registry());
+    struct build build = {.graph = graph, .err = &err};
+    struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"shape", attr_shape(&SHAPE_SCALAR)}};
+    struct edge x = build_op(&build, "Placeholder", NULL, 0, attrs, 2);
+    struct edge y = build_binary(&build, "Add", x, x);
+    struct device *device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    if (build.failed || !device)
+        die(&err);
+    float one = 1;
+    struct tensor value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &one);
+    struct session_options options = {.plan = {.kernels = ops_kernels(), .device = device}};
+    struct caller c = {.session = session_new(graph, &options),
+                       .call = {&x, &value, 1, &y, 1, NULL, 0}};
+    c.handle = session_prepare(c.session, &c.call);
+    measure_calls("session", &c, call_session);
+    measure_calls("prepared", &c, call_prepared);
+    session_handle_free(c.handle);
+    session_free(c.session);
+    device_free(device);
+    graph_free(graph);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const titles[] = {"NoOp chain", "NoOp random, 3 inputs", "Identity chain",
@@ -118,5 +186,6 @@ int main(int argc, char **argv)
         measure(titles[k], graph, target, n);
         graph_free(graph);
     }
+    measure_small();
     return 0;
 }

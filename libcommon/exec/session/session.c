@@ -24,7 +24,8 @@ struct session {
     int n_devices;
     struct variable_store *own_variables;
     size_t plans_max;
-    pthread_mutex_t lock; /* guards what follows; plans are made under it */
+    pthread_mutex_t making; /* a plan; taken before `lock` */
+    pthread_mutex_t lock;   /* guards what follows */
     VEC(struct cached *) plans;
     struct str key; /* of the call that is looked for */
     uint64_t clock;
@@ -41,6 +42,7 @@ struct session *session_new(const struct graph *graph, const struct session_opti
     session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
     if (!session->options.variables)
         session->options.variables = session->own_variables = variable_store_new();
+    pthread_mutex_init(&session->making, NULL);
     pthread_mutex_init(&session->lock, NULL);
     return session;
 }
@@ -61,6 +63,7 @@ void session_free(struct session *session)
     vec_release(&session->plans);
     str_release(&session->key);
     variable_store_free(session->own_variables);
+    pthread_mutex_destroy(&session->making);
     pthread_mutex_destroy(&session->lock);
     mem_free(session);
 }
@@ -139,28 +142,25 @@ static int make(struct session *session, const struct session_call *call, bool g
     return code;
 }
 
-/* One for the key, which is in session->key. */
+/* With `making` and without `lock`, which others take meanwhile to run what is there. */
 static struct cached *make_cached(struct session *session, const struct session_call *call,
                                   bool general, struct error *err)
 {
-    struct plan_set *set;
-    if (make(session, call, general, &set, err))
-        return NULL;
-    if (session->plans.n >= session->plans_max)
-        drop_oldest(session);
     struct cached *c = mem_alloc(sizeof *c);
-    c->set = set;
-    str_append_bytes(&c->key, session->key.data, session->key.n);
-    vec_push(&session->plans, c);
+    make_key(&c->key, session, call, general);
+    if (make(session, call, general, &c->set, err)) {
+        cached_free(c);
+        return NULL;
+    }
     return c;
 }
 
-static struct cached *find_or_make(struct session *session, const struct session_call *call,
-                                   bool general, struct error *err)
+static struct cached *add(struct session *session, struct cached *c)
 {
-    make_key(&session->key, session, call, general);
-    struct cached *c = find(session, &session->key);
-    return c ? c : make_cached(session, call, general, err);
+    if (session->plans.n >= session->plans_max)
+        drop_oldest(session);
+    vec_push(&session->plans, c);
+    return c;
 }
 
 /* The key in session->key has no plan: true when the cache is full. The same shapes twice in a row
@@ -182,15 +182,37 @@ static struct cached *use(struct session *session, struct cached *c)
     return c;
 }
 
-/* As acquire, but NULL where that would make a plan or wait for another thread that does. */
-static struct cached *acquire_planned(struct session *session, const struct session_call *call)
+/* With one more user; NULL: it would have to be made. */
+static struct cached *acquire_planned(struct session *session, const struct session_call *call,
+                                      bool general)
 {
-    if (pthread_mutex_trylock(&session->lock))
-        return NULL;
-    make_key(&session->key, session, call, false);
+    pthread_mutex_lock(&session->lock);
+    make_key(&session->key, session, call, general);
     struct cached *c = find(session, &session->key);
     if (c)
         use(session, c);
+    pthread_mutex_unlock(&session->lock);
+    return c;
+}
+
+static bool is_for_all_shapes(struct session *session, const struct session_call *call)
+{
+    pthread_mutex_lock(&session->lock);
+    make_key(&session->key, session, call, false);
+    bool general = wants_general(session, call);
+    pthread_mutex_unlock(&session->lock);
+    return general;
+}
+
+/* With `making`. */
+static struct cached *find_or_make(struct session *session, const struct session_call *call,
+                                   bool general, struct error *err)
+{
+    struct cached *c = acquire_planned(session, call, general);
+    if (c || !(c = make_cached(session, call, general, err)))
+        return c;
+    pthread_mutex_lock(&session->lock);
+    use(session, add(session, c));
     pthread_mutex_unlock(&session->lock);
     return c;
 }
@@ -200,16 +222,16 @@ static struct cached *acquire(struct session *session, const struct session_call
                               struct error *err)
 {
     struct error ignored = ERROR_INIT;
-    pthread_mutex_lock(&session->lock);
-    make_key(&session->key, session, call, false);
-    struct cached *c = find(session, &session->key);
-    if (!c && wants_general(session, call))
+    struct cached *c = acquire_planned(session, call, false);
+    if (c)
+        return c;
+    pthread_mutex_lock(&session->making);
+    c = acquire_planned(session, call, false); /* another thread may have made it just now */
+    if (!c && is_for_all_shapes(session, call))
         c = find_or_make(session, call, true, &ignored);
     if (!c)
         c = find_or_make(session, call, false, err);
-    if (c)
-        use(session, c);
-    pthread_mutex_unlock(&session->lock);
+    pthread_mutex_unlock(&session->making);
     return c;
 }
 
@@ -258,7 +280,7 @@ void session_start(struct session *session, const struct session_call *call, str
 bool session_start_planned(struct session *session, const struct session_call *call,
                            struct step *step, struct tensor *fetches, struct session_done *done)
 {
-    struct cached *c = acquire_planned(session, call);
+    struct cached *c = acquire_planned(session, call, false);
     if (c)
         start(c, call, step, fetches, done);
     return c != NULL;
@@ -274,4 +296,84 @@ int session_plans(struct session *session, const struct session_call *call,
     *n = plan_set_plans(c->set, plans);
     give_back(c);
     return 0;
+}
+
+/* ---- calls that are made again and again ---- */
+
+struct session_handle {
+    struct session *session;
+    struct session_call call;
+    struct cached *plans; /* of the last step; NULL: none */
+    enum dtype *types;    /* of its feeds, */
+    struct shape *shapes; /* and theirs */
+};
+
+static void *copy_of(const void *items, int n, size_t size)
+{
+    char *copy = mem_array((size_t)n + 1, size);
+    if (n)
+        memcpy(copy, items, (size_t)n * size);
+    return copy;
+}
+
+struct session_handle *session_prepare(struct session *session, const struct session_call *call)
+{
+    struct session_handle *handle = mem_alloc(sizeof *handle);
+    handle->session = session;
+    handle->call = *call;
+    handle->call.feeds = copy_of(call->feeds, call->n_feeds, sizeof *call->feeds);
+    handle->call.fetches = copy_of(call->fetches, call->n_fetches, sizeof *call->fetches);
+    handle->call.targets = copy_of(call->targets, call->n_targets, sizeof *call->targets);
+    handle->types = mem_array((size_t)call->n_feeds + 1, sizeof *handle->types);
+    handle->shapes = mem_array((size_t)call->n_feeds + 1, sizeof *handle->shapes);
+    return handle;
+}
+
+static bool is_as_before(const struct session_handle *handle, const struct tensor *feeds)
+{
+    bool same = handle->plans != NULL;
+    for (int i = 0; same && i < handle->call.n_feeds; i++)
+        same =
+            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
+    return same;
+}
+
+static void let_go(struct session_handle *handle)
+{
+    if (handle->plans)
+        give_back(handle->plans);
+    handle->plans = NULL;
+}
+
+static int acquire_for(struct session_handle *handle, const struct tensor *feeds, struct error *err)
+{
+    let_go(handle);
+    handle->call.feed_values = feeds;
+    handle->plans = acquire(handle->session, &handle->call, err);
+    for (int i = 0; i < handle->call.n_feeds; i++) {
+        handle->types[i] = feeds[i].type;
+        handle->shapes[i] = feeds[i].shape;
+    }
+    return handle->plans ? 0 : err->code;
+}
+
+int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
+                         struct step *step, struct tensor *fetches, struct error *err)
+{
+    if (!is_as_before(handle, feeds) && acquire_for(handle, feeds, err))
+        return err->code;
+    return plan_set_run(handle->plans->set, step, feeds, fetches, err);
+}
+
+void session_handle_free(struct session_handle *handle)
+{
+    if (!handle)
+        return;
+    let_go(handle);
+    mem_free((void *)(uintptr_t)handle->call.feeds);
+    mem_free((void *)(uintptr_t)handle->call.fetches);
+    mem_free((void *)(uintptr_t)handle->call.targets);
+    mem_free(handle->types);
+    mem_free(handle->shapes);
+    mem_free(handle);
 }

@@ -10,6 +10,7 @@
 #include "exec/plan/plan.h"
 
 struct session;
+struct session_handle;
 struct cached;
 
 struct session_options {
@@ -41,6 +42,16 @@ struct session_call {
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err);
 
+/* A call that is made again and again: as long as its feeds have the types and shapes of the time
+ * before, a step looks for no plan and takes no lock of the session. Feeds that have others are as
+ * welcome, and then the usual ones. The call's feeds, fetches and targets are copied, their values
+ * are not looked at before the first step. Used by one thread at a time; freed before the
+ * session. */
+struct session_handle *session_prepare(struct session *session, const struct session_call *call);
+int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
+                         struct step *step, struct tensor *fetches, struct error *err);
+void session_handle_free(struct session_handle *handle);
+
 /* Who is told that a step that was started is over: as struct step_done, and with its rules. The
  * call and what it points to may go when session_start has returned, except for the feeds. */
 struct session_done {
@@ -54,8 +65,8 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done);
 
 /* The same where the plan is there already; false, and nothing was done: it has to be made first,
- * which takes long (the values of new variables may be read from a checkpoint), or another thread
- * makes one. For threads that others wait for. */
+ * which takes long (the values of new variables may be read from a checkpoint). For threads that
+ * others wait for. */
 bool session_start_planned(struct session *session, const struct session_call *call,
                            struct step *step, struct tensor *fetches, struct session_done *done);
 

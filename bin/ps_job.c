@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/ps_job.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,19 +10,34 @@
 #include "cli/progress.h"
 #include "ps/supervise.h"
 #include "ps/watch.h"
+#include "transport/job/cluster_config.h"
 
 static int check_job(struct error *err)
 {
     return cluster_options.job ? 0 : error_set(err, ERR_USAGE, "which job? --job DIR");
 }
 
+static int begin_by_config(const char *config, struct error *err)
+{
+    char task[TASK_TEXT_BYTES];
+    struct str text = STR_INIT;
+    int code = cluster_config_text(&text, config, task, err);
+    if (!code)
+        code = job_begin_text(cluster_options.job, str_text(&text), "TF_CONFIG", err);
+    str_release(&text);
+    return code;
+}
+
 int ps_init(struct tool *tool, char **operands, struct error *err)
 {
+    const char *config = getenv("TF_CONFIG");
     (void)tool, (void)operands;
     if (check_job(err))
         return err->code;
-    return cluster_options.path ? job_begin(cluster_options.job, cluster_options.path, err)
-                                : error_set(err, ERR_USAGE, "which cluster? -c FILE");
+    if (cluster_options.path)
+        return job_begin(cluster_options.job, cluster_options.path, err);
+    return config && *config ? begin_by_config(config, err)
+                             : error_set(err, ERR_USAGE, "which cluster? -c FILE, or TF_CONFIG");
 }
 
 int ps_end(struct tool *tool, char **operands, struct error *err)

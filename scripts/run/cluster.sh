@@ -18,24 +18,6 @@ for_each_below() {
     done
 }
 
-# {"cluster": {"ps": ["host:port", ...], "worker": [...]}, ...}
-tf_config_cluster() {
-    printf '%s' "$TF_CONFIG" | tr -d ' \t\n' | awk '
-        match($0, /"cluster":\{[^}]*\}/) {
-            rest = substr($0, RSTART + 11, RLENGTH - 12)
-            while (match(rest, /"[A-Za-z_]+":\[[^]]*\]/)) {
-                one = substr(rest, RSTART, RLENGTH)
-                rest = substr(rest, RSTART + RLENGTH)
-                job = one; sub(/^"/, "", job); sub(/".*/, "", job)
-                sub(/^[^[]*\[/, "", one); sub(/\]$/, "", one); gsub(/"/, "", one)
-                n = split(one, address, ",")
-                if (job == "chief") job = "worker"
-                for (i = 1; i <= n; i++)
-                    print "task " job ":" count[job]++ " " address[i] " device=CPU:0"
-            }
-        }'
-}
-
 # Tasks are dealt to the nodes of the allocation in turn, shards first.
 slurm_cluster() {
     port=${TF_PORT:-7000}
@@ -50,11 +32,10 @@ slurm_cluster() {
         }'
 }
 
+# What tf-ps does not read by itself.
 cluster_text() {
     if [ -n "$opt_cluster" ]; then
         cat "$opt_cluster"
-    elif [ -n "${TF_CONFIG:-}" ]; then
-        tf_config_cluster
     elif [ -n "${SLURM_JOB_NODELIST:-}" ]; then
         slurm_cluster
     else
@@ -72,9 +53,13 @@ check_key_file() {
 
 # Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
-    cluster_text >"$job/cluster.new" || leave 78
-    tf-ps init --job "$job" --cluster "$job/cluster.new" || leave $?
-    rm -f "$job/cluster.new"
+    if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
+        tf-ps init --job "$job" || leave $?
+    else
+        cluster_text >"$job/cluster.new" || leave 78
+        tf-ps init --job "$job" --cluster "$job/cluster.new" || leave $?
+        rm -f "$job/cluster.new"
+    fi
     if [ -n "$opt_key_file" ]; then
         cp "$opt_key_file" "$job/key" || leave 66
     fi

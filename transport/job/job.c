@@ -166,20 +166,26 @@ static int read_text(const char *path, struct str *text, struct error *err)
     return failed ? err->code : 0;
 }
 
-int job_begin(const char *folder, const char *cluster_path, struct error *err)
+int job_begin_text(const char *folder, const char *text, const char *name, struct error *err)
 {
     struct job job;
     struct cluster cluster = {0};
+    int code = cluster_parse(&cluster, text, name, err);
+    if (!code)
+        code = job_create(&job, folder, text, err);
+    if (!code)
+        job_close(&job);
+    cluster_release(&cluster);
+    return code;
+}
+
+int job_begin(const char *folder, const char *cluster_path, struct error *err)
+{
     struct str text = STR_INIT;
     int code = read_text(cluster_path, &text, err);
     if (!code)
-        code = cluster_parse(&cluster, str_text(&text), cluster_path, err);
-    if (!code)
-        code = job_create(&job, folder, str_text(&text), err);
-    if (!code)
-        job_close(&job);
+        code = job_begin_text(folder, str_text(&text), cluster_path, err);
     str_release(&text);
-    cluster_release(&cluster);
     return code;
 }
 

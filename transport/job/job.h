@@ -35,6 +35,8 @@ int job_create(struct job *job, const char *folder, const char *cluster, struct 
 
 /* The same with a cluster file, which is checked first. */
 int job_begin(const char *folder, const char *cluster_path, struct error *err);
+/* With the text of one, of that name in messages. */
+int job_begin_text(const char *folder, const char *text, const char *name, struct error *err);
 
 /* ERR_NOINPUT when there is none or no job runs in it (it has no cluster file), ERR_DENIED when it
  * is not ours or open to others. */

@@ -9,7 +9,7 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/time.h"
-#include "graph/cluster_config.h"
+#include "transport/job/cluster_config.h"
 
 static double timeout_of(const struct member *member)
 {

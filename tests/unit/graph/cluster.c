@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "graph/cluster.h"
 #include "lib/unit.h"
-
-#include "graph/cluster_config.h"
 
 static void test_tasks_and_links(void **state)
 {
@@ -108,53 +107,12 @@ static void test_files(void **state)
     unlink(name);
 }
 
-#define JOBS "\"cluster\": {\"ps\": [\"a:1\"], \"worker\": [\"b:2\", \"c:3\"]}"
-
-static void test_config(void **state)
-{
-    static const char *const good[] = {
-        "{" JOBS ", \"task\": {\"type\": \"worker\", \"index\": 1}}",
-        " {\"task\": {\"index\": \"1\", \"trial\": {\"a\": [1.5e-3, true, [], {}]}, \"type\": "
-        "\"worker\"}, \"environment\": \"cloud\",\n" JOBS "} "};
-    static const char *const bad[] = {"",
-                                      "{",
-                                      "[]",
-                                      "{" JOBS,
-                                      "{" JOBS "} x",
-                                      "{\"cluster\": {\"ps\": \"a:1\"}}",
-                                      "{\"cluster\": {\"ps\": [\"a:1 b\"]}}",
-                                      "{\"cluster\": {\"p s\": [\"a:1\"]}}",
-                                      "{\"cluster\": {\"ps\": [\"a\"]}}",
-                                      "{\"cluster\": {\"ps\": [\"a:1\", ]}}",
-                                      "{" JOBS ", \"task\": {\"index\": -1}}",
-                                      "{" JOBS ", \"x\": [[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}",
-                                      "{\"cluster\": {\"ps\": [\"\\u0061:1\"]}}"};
-    char task[TASK_TEXT_BYTES];
-    struct error err = ERROR_INIT;
-    (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        struct cluster c = {0};
-        assert_int_equal(cluster_from_config(&c, good[i], task, &err), 0);
-        assert_string_equal(task, "worker:1");
-        assert_int_equal(cluster_count(&c, "worker"), 2);
-        assert_string_equal(cluster_find(&c, "worker", 1)->address, "c:3");
-        cluster_release(&c);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct cluster c = {0};
-        assert_int_equal(cluster_from_config(&c, bad[i], task, &err), ERR_CONFIG);
-        assert_string_equal(task, "");
-        cluster_release(&c);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_and_links),
         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_files),
-        cmocka_unit_test(test_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

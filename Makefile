@@ -36,7 +36,7 @@ endif
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
 LIB_LIBS := -llua5.4 -lmsgpackc -lz -lm -ldl
 JOBS_LIBS := -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lisal -lz -lm
-# clang reads the pragmas and calls nothing: its own runtime would be a second pool of threads.
+# GCC's runtime with clang as well: OpenBLAS and oneDNN bring it (ops/math/team_cpu.c).
 OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 
 # The library of graphs, ops and executors, and the one of jobs: links, shards, checkpoints. Filters
@@ -163,13 +163,16 @@ $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
+# What it exports is found before what the libraries of kernels bring.
+$(BUILD)/tests/unit/ops/team: private BASE_LDFLAGS += -rdynamic
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 $(PROXY): tests/lib/proxy.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
-$(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o $(BUILD)/obj/cpu-base/ops/math/parallel_cpu.o $(TEAM)
+$(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o \
+	$(addprefix $(BUILD)/obj/cpu-base/ops/math/,parallel_cpu.o team_cpu.o) $(TEAM)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $^ -o $@
 $(BUILD)/tests/lib/faults.so: tests/lib/faults.c

@@ -4,15 +4,29 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/rows.h"
+#include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
 
 /* ---- Gather ---- */
 
 #define PARALLEL_BYTES (1 << 18)
 
-static void copy_rows(char *to, const char *from, const struct tensor *indices, int64_t first,
-                      int64_t last, size_t row)
+struct gathering {
+    char *to;
+    const char *from;
+    const struct tensor *indices;
+    int64_t n;
+    size_t row; /* bytes */
+};
+
+static void copy_rows(void *context, int part, int parts)
 {
+    const struct gathering *all = context;
+    const struct tensor *indices = all->indices;
+    int64_t first = all->n * part / parts, last = all->n * (part + 1) / parts;
+    char *to = all->to;
+    const char *from = all->from;
+    size_t row = all->row;
     const int32_t *i32 = indices->data;
     const int64_t *i64 = indices->data;
     bool wide = indices->type == INT64;
@@ -45,14 +59,11 @@ static int gather_run(struct kernel_call *call)
     size_t bytes = tensor_bytes(out), row = n ? bytes / (size_t)n : 0;
     if (!bytes)
         return KERNEL_DONE;
-    if (call->threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES)) {
-        copy_rows(out->data, params->data, indices, 0, n, row);
-        return KERNEL_DONE;
-    }
-    int threads = call->threads;
-#pragma omp parallel for num_threads(threads)
-    for (int t = 0; t < threads; t++)
-        copy_rows(out->data, params->data, indices, n * t / threads, n * (t + 1) / threads, row);
+    struct gathering all = {out->data, params->data, indices, n, row};
+    if (call->threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES))
+        copy_rows(&all, 0, 1);
+    else
+        team_run(call->threads, copy_rows, &all);
     return KERNEL_DONE;
 }
 

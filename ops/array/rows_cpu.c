@@ -11,6 +11,7 @@
 
 #include "ops/array/heavy_rows.h"
 #include "ops/math/accumulate.h"
+#include "ops/math/team_cpu.h"
 #include "ops/math/wide_sums.h"
 #include "ops/math/worth_cpu.h"
 
@@ -118,8 +119,9 @@ static inline void add_rows(const struct update *u, int64_t part, int64_t parts,
     }
 }
 
-static void do_part(const struct update *u, int64_t part, int64_t parts)
+static void do_part(void *context, int part, int parts)
 {
+    const struct update *u = context;
     if (u->row)
         update_rows(u, part, parts);
     else if (u->heavy.all)
@@ -152,9 +154,7 @@ int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
     if (threads == 1)
         do_part(&u, 0, 1);
     else
-#pragma omp parallel for num_threads(threads)
-        for (int t = 0; t < threads; t++)
-            do_part(&u, t, threads);
+        team_run(threads, do_part, &u);
     for (int64_t k = 0; k < u.heavy.n; k++)
         wide_sums_end(&u.sums, k, row_of(&u, u.heavy.all ? k : u.heavy.rows[k]));
     return 0;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
@@ -195,22 +196,35 @@ static void copy_block(const struct strided *s, bool matrix, char *to, const cha
     }
 }
 
+struct cut {
+    const struct strided *whole;
+    int dim;
+    bool matrix;
+    char *to;
+    const char *from;
+};
+
+static void copy_part(void *context, int number, int parts)
+{
+    const struct cut *cut = context;
+    const struct strided *s = cut->whole;
+    struct strided part = *s;
+    int d = cut->dim;
+    int64_t start = s->dims[d] * number / parts, end = s->dims[d] * (number + 1) / parts;
+    part.dims[d] = end - start;
+    if (end > start)
+        copy_block(&part, cut->matrix, cut->to + start * s->to[d], cut->from + start * s->from[d]);
+}
+
 /* Each thread takes a part of the longest dimension. */
 static void copy_parts(const struct strided *s, bool matrix, char *to, const char *from,
                        int threads)
 {
-    int d = 0;
+    struct cut cut = {.whole = s, .matrix = matrix, .to = to, .from = from};
     for (int i = 1; i < s->rank; i++)
-        if (s->dims[i] > s->dims[d])
-            d = i;
-#pragma omp parallel for num_threads(threads)
-    for (int t = 0; t < threads; t++) {
-        struct strided part = *s;
-        int64_t start = s->dims[d] * t / threads, end = s->dims[d] * (t + 1) / threads;
-        part.dims[d] = end - start;
-        if (end > start)
-            copy_block(&part, matrix, to + start * s->to[d], from + start * s->from[d]);
-    }
+        if (s->dims[i] > s->dims[cut.dim])
+            cut.dim = i;
+    team_run(threads, copy_part, &cut);
 }
 
 void strided_copy(struct strided *s, void *to, const void *from, int threads)

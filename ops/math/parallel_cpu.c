@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/parallel_cpu.h"
 
-#include <omp.h>
-
+#include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
 
 /* Long loops are cut at multiples of this, so that two threads never share a cache line. */
 #define PARALLEL_ALIGN 64
+
+struct loop {
+    parallel_body *body;
+    void *context;
+    int64_t n, chunk;
+    int chunks, flags;
+};
+
+static void run_chunks(void *context, int member, int members)
+{
+    struct loop *loop = context;
+    int flags = 0;
+    for (int i = member; i < loop->chunks; i += members) {
+        int64_t begin = i * loop->chunk, end = begin + loop->chunk;
+        if (begin < loop->n)
+            flags |= loop->body(loop->context, begin, end < loop->n ? end : loop->n);
+    }
+    if (flags)
+        __atomic_fetch_or(&loop->flags, flags, __ATOMIC_RELAXED);
+}
 
 int parallel_for(int threads, int64_t n, int64_t grain, parallel_body *body, void *context)
 {
@@ -18,12 +37,8 @@ int parallel_for(int threads, int64_t n, int64_t grain, parallel_body *body, voi
     int64_t chunk = (n + threads - 1) / threads;
     if (chunk > PARALLEL_ALIGN * 16)
         chunk = (chunk + PARALLEL_ALIGN - 1) / PARALLEL_ALIGN * PARALLEL_ALIGN;
-    int flags = 0;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) reduction(| : flags)
-    for (int i = 0; i < threads; i++) {
-        int64_t begin = i * chunk, end = begin + chunk < n ? begin + chunk : n;
-        if (begin < end)
-            flags |= body(context, begin, end);
-    }
-    return flags;
+    struct loop loop = {.body = body, .context = context, .n = n, .chunk = chunk};
+    loop.chunks = threads;
+    team_run(threads, run_chunks, &loop);
+    return loop.flags;
 }

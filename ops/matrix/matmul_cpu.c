@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/device/blas_cpu.h"
+#include "ops/math/team_cpu.h"
 
 /* Checks what shape inference could not see. */
 static int check_product(struct kernel_call *call, const struct shape *a, const struct shape *b,
@@ -105,18 +106,31 @@ static int run_one(const struct batch *batch, int64_t i, int threads, struct err
                     batch->c + i * batch->bytes_c, threads, err);
 }
 
+struct side_by_side {
+    const struct batch *batch;
+    int64_t n;
+    bool failed;
+};
+
+static void run_part(void *context, int part, int parts)
+{
+    struct side_by_side *all = context;
+    int64_t end = all->n * (part + 1) / parts;
+    for (int64_t i = all->n * part / parts; i < end; i++) {
+        struct error err = ERROR_INIT;
+        if (run_one(all->batch, i, 1, &err))
+            __atomic_store_n(&all->failed, true, __ATOMIC_RELAXED);
+    }
+}
+
 /* A thread for each product. False if there are too few of them, or one failed. */
 static bool run_side_by_side(const struct batch *batch, int64_t n, int threads)
 {
-    int failed = 0;
+    struct side_by_side all = {.batch = batch, .n = n};
     if (threads <= 1 || n < threads)
         return false;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(| : failed)
-    for (int64_t i = 0; i < n; i++) {
-        struct error err = ERROR_INIT;
-        failed |= run_one(batch, i, 1, &err) != 0;
-    }
-    return !failed;
+    team_run(threads, run_part, &all);
+    return !all.failed;
 }
 
 /* Many small products side by side. Few large ones, or where one failed, for its error: the team

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/device/blas_cpu.h"
+#include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
 #include "ops/nn/conv_cpu.h"
 
@@ -53,19 +54,29 @@ static struct unroll unroll_of(const struct conv *c)
 UNROLL_ROW(float)
 UNROLL_ROW(double)
 
+struct unrolling {
+    const struct unroll *unroll;
+    void *image, *matrix;
+    int64_t n; /* rows */
+};
+
+static void unroll_part(void *context, int part, int parts)
+{
+    const struct unrolling *all = context;
+    const struct unroll *u = all->unroll;
+    int64_t end = all->n * (part + 1) / parts;
+    for (int64_t i = all->n * part / parts; i < end; i++)
+        u->size == 4 ? unroll_float(u, i, all->image, all->matrix, false)
+                     : unroll_double(u, i, all->image, all->matrix, false);
+}
+
 static void unroll_range(const struct unroll *u, void *image, void *matrix, int threads)
 {
-    int64_t n = u->conv->window.y.out * u->conv->window.x.out;
-    if (threads > 1 && n * u->row > PARALLEL_WORTH(32768)) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (int64_t i = 0; i < n; i++)
-            u->size == 4 ? unroll_float(u, i, image, matrix, false)
-                         : unroll_double(u, i, image, matrix, false);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        u->size == 4 ? unroll_float(u, i, image, matrix, false)
-                     : unroll_double(u, i, image, matrix, false);
+    struct unrolling all = {u, image, matrix, u->conv->window.y.out * u->conv->window.x.out};
+    if (threads > 1 && all.n * u->row > PARALLEL_WORTH(32768))
+        team_run(threads, unroll_part, &all);
+    else
+        unroll_part(&all, 0, 1);
 }
 
 /* Windows overlap: one thread. */

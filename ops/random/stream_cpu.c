@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan.h"
+#include "ops/math/team_cpu.h"
 
 #define PARALLEL_COUNT 16384
 
@@ -39,19 +40,27 @@ int64_t random_offset(const struct kernel_call *call)
     return ((const struct seeds *)call->state)->offset;
 }
 
+struct drawing {
+    void (*draw)(void *context, int64_t first, int64_t last);
+    void *context;
+    int64_t n, grain;
+};
+
+static void draw_part(void *context, int part, int parts)
+{
+    const struct drawing *all = context;
+    int64_t grain = all->grain, grains = (all->n + grain - 1) / grain;
+    int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
+    if (first < all->n)
+        all->draw(all->context, first, last < all->n ? last : all->n);
+}
+
 void random_parallel(struct kernel_call *call, int64_t n, int64_t grain,
                      void (*draw)(void *context, int64_t first, int64_t last), void *context)
 {
-    int threads = call->threads;
-    if (threads == 1 || n < PARALLEL_COUNT) {
+    struct drawing all = {draw, context, n, grain};
+    if (call->threads == 1 || n < PARALLEL_COUNT)
         draw(context, 0, n);
-        return;
-    }
-    int64_t grains = (n + grain - 1) / grain;
-#pragma omp parallel for num_threads(threads)
-    for (int t = 0; t < threads; t++) {
-        int64_t first = grains * t / threads * grain, last = grains * (t + 1) / threads * grain;
-        if (first < n)
-            draw(context, first, last < n ? last : n);
-    }
+    else
+        team_run(call->threads, draw_part, &all);
 }

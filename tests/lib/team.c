@@ -4,9 +4,8 @@
  * does not see. A program that is linked with this (and exports it, -rdynamic) runs its own
  * parallel loops and those of the libraries that it loads here. Each parallel region starts its
  * members and joins them: what orders one member's work before another's is then in the program, or
- * nowhere. It has what GCC 12 makes of the loops in ops/ (regions cut by thread number), and what
- * OpenBLAS and oneDNN call; a region in a region has one member, and a thread's settings go with
- * it.
+ * nowhere. It has what ops/math/team_cpu.c, OpenBLAS and oneDNN call; a region in a region has one
+ * member, and a thread's settings go with it.
  */
 #include <pthread.h>
 #include <stdbool.h>

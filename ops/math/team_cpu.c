@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OpenBLAS and oneDNN bring GCC's runtime, so the team of our own loops is its, too: another one
+ * beside it would be a second pool of threads on the same cores. A compiler makes of a pragma calls
+ * of the runtime that it knows (clang: of LLVM's), so the region is started here by the call that
+ * GCC makes of `#pragma omp parallel`.
+ */
+#include "ops/math/team_cpu.h"
+
+#include <omp.h>
+
+void GOMP_parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags);
+
+struct region {
+    team_body *body;
+    void *context;
+};
+
+static void enter(void *data)
+{
+    const struct region *region = data;
+    region->body(region->context, omp_get_thread_num(), omp_get_num_threads());
+}
+
+void team_run(int threads, team_body *body, void *context)
+{
+    struct region region = {body, context};
+    GOMP_parallel(enter, &region, (unsigned)threads, 0);
+}

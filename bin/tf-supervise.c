@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ps/guard.h"
 #include "ps/supervise.h"
 
-static bool status, stop, temporary, detach;
+static bool status, stop, temporary, detach, count;
 static int64_t guarded;
 static const char *folder, *cleanup;
 
@@ -27,6 +28,7 @@ static const struct option_row rows[] = {
     {0, "cleanup", OPTION_TEXT, &cleanup, "LINE", "--guard: a shell's line for the end; $1 is DIR"},
     {0, "detach", OPTION_FLAG, &detach, NULL,
      "--guard: in the background; prints its pid and the folder"},
+    {0, "cores", OPTION_FLAG, &count, NULL, "print how many cores a process here may use"},
     TOOL_COMMON_ROWS,
     {0}};
 
@@ -105,6 +107,10 @@ static int run_guard(struct error *err)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
+    if (count) {
+        printf("%d\n", cores_usable());
+        return 0;
+    }
     if (guarded)
         return run_guard(err);
     if (status || stop)

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TEXT_BYTES 4096
-#define GROUP_FOLDER "/sys/fs/cgroup"
 #define CORES_MAX 8192 /* that an affinity mask may name */
 
 static int read_small(const char *path, char text[TEXT_BYTES])
@@ -36,42 +36,57 @@ static double least(double a, double b)
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* A group has what it and all those above it are allowed. */
-static double allowance_v2(char *group)
+/* What one file, or two of version 1, in the folder of a group say. */
+static double limit_of(const char *folder, bool second)
 {
-    char path[TEXT_BYTES + 64], text[TEXT_BYTES];
+    char path[2 * TEXT_BYTES], text[TEXT_BYTES], period[TEXT_BYTES];
+    snprintf(path, sizeof path, second ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", folder);
+    if (read_small(path, text))
+        return 0;
+    if (second)
+        return cores_of_cpu_max(text);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (read_small(path, period) || atof(text) <= 0 || atof(period) <= 0)
+        return 0;
+    return atof(text) / atof(period);
+}
+
+/* A group has what it and all those above it are allowed. Within a container the path may be one of
+ * the host: then the root of what is mounted, with which this ends, has the limits. */
+static double allowance(const char *mounted, const char *group, bool second)
+{
+    char folder[TEXT_BYTES + 64];
+    size_t root = strlen(mounted);
     double cores = 0;
+    if (snprintf(folder, sizeof folder, "%s%s", mounted, group) >= (int)sizeof folder)
+        return 0;
     for (;;) {
-        snprintf(path, sizeof path, GROUP_FOLDER "%s/cpu.max", group);
-        if (!read_small(path, text))
-            cores = least(cores, cores_of_cpu_max(text));
-        char *slash = strrchr(group, '/');
+        cores = least(cores, limit_of(folder, second));
+        char *slash = strrchr(folder + root, '/');
         if (!slash)
             return cores;
         *slash = '\0';
     }
 }
 
-static double allowance_v1(const char *group)
+static bool has_word(const char *list, const char *word)
 {
-    char path[TEXT_BYTES + 64], quota[TEXT_BYTES], period[TEXT_BYTES];
-    snprintf(path, sizeof path, GROUP_FOLDER "/cpu%s/cpu.cfs_quota_us", group);
-    if (read_small(path, quota))
-        return 0;
-    snprintf(path, sizeof path, GROUP_FOLDER "/cpu%s/cpu.cfs_period_us", group);
-    if (read_small(path, period) || atof(quota) <= 0 || atof(period) <= 0)
-        return 0;
-    return atof(quota) / atof(period);
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (!strncmp(at, word, length) && (!at[length] || at[length] == ','))
+            return true;
+    }
+    return false;
 }
 
-/* Lines "NUMBER:CONTROLLERS:PATH"; version 2 has "0::PATH". Within a container the path may be one
- * of the host: then the root of what is mounted has the limits. */
-static double allowance(void)
+/* A controller of version 1 has a folder by its own name, or by those that are mounted with it; the
+ * groups of version 2 are beside such folders in `unified`, or all that there is. */
+double cores_of_groups(const char *root, const char *groups)
 {
-    char text[TEXT_BYTES], root[] = "";
+    char text[TEXT_BYTES], mounted[TEXT_BYTES];
     double cores = 0;
-    if (read_small("/proc/self/cgroup", text))
-        return 0;
+    snprintf(text, sizeof text, "%s", groups);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         char *controllers = strchr(line, ':'),
              *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -79,12 +94,18 @@ static double allowance(void)
             continue;
         *group++ = '\0';
         controllers++;
-        if (!*controllers)
-            cores = least(cores, allowance_v2(group));
-        else if (!strcmp(controllers, "cpu") || !strncmp(controllers, "cpu,", 4))
-            cores = least(cores, allowance_v1(group));
+        bool second = !*controllers;
+        if (!second && !has_word(controllers, "cpu"))
+            continue;
+        cores = least(cores, second ? allowance(root, group, true) : 0);
+        snprintf(mounted, sizeof mounted, "%s/%s", root, second ? "unified" : "cpu");
+        cores = least(cores, allowance(mounted, group, second));
+        if (!second && strcmp(controllers, "cpu") != 0) {
+            snprintf(mounted, sizeof mounted, "%s/%s", root, controllers);
+            cores = least(cores, allowance(mounted, group, false));
+        }
     }
-    return least(cores, least(allowance_v2(root), allowance_v1(root)));
+    return cores;
 }
 
 static int affine(void)
@@ -100,7 +121,10 @@ static int usable;
 
 static void count(void)
 {
-    double allowed = ceil(allowance());
+    char groups[TEXT_BYTES];
+    double allowed = read_small("/proc/self/cgroup", groups)
+                         ? 0
+                         : ceil(cores_of_groups("/sys/fs/cgroup", groups));
     int cores = affine();
     usable = allowed >= 1 && allowed < cores ? (int)allowed : cores;
 }

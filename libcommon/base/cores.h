@@ -12,4 +12,9 @@ int cores_usable(void);
 /* The allowance of a version 2 file cpu.max, "max 100000" or "150000 100000", as cores; 0: none. */
 double cores_of_cpu_max(const char *text);
 
+/* The least that the control groups of a process are allowed, and all those above them, as cores;
+ * 0: no limit. `groups` is what /proc/PID/cgroup says, lines "NUMBER:CONTROLLERS:PATH" ("0::PATH"
+ * for version 2), and `root` the folder where groups are mounted, /sys/fs/cgroup. */
+double cores_of_groups(const char *root, const char *groups);
+
 #endif

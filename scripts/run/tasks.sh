@@ -4,13 +4,9 @@
 # The processes: what each is called with, and what the supervisor is told about it. Files of a task
 # are named after it: worker-0.err.
 
-cores() {
-    getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
-}
-
 # As many threads for each as there are cores for one, if all of them are here.
 worker_threads() {
-    share=$(($(cores) / n_workers))
+    share=$(($(tf-supervise --cores) / n_workers))
     [ "$share" -gt 0 ] || share=1
     echo "${opt_threads:-$share}"
 }

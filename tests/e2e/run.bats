@@ -257,6 +257,19 @@ nobody_has_the_job() {
     [[ $stderr == *nonsense* ]]
 }
 
+@test "a worker has the share of the cores that tf-run may use, of one at least" {
+    local core
+    core=$(taskset -cp $BASHPID | sed 's/.*: //; s/[-,].*//')
+    taskset -c "$core" tf-run --ps 1 --workers 1 --dry-run --job "$job" digits.tfg -- ./feed >commands
+    grep -q "'--threads' '1'" commands
+    [ "$(taskset -c "$core" tf-supervise --cores)" = 1 ]
+    [ "$(tf-supervise --cores)" -le "$(nproc)" ]
+    tf-run --ps 1 --workers 1 --dry-run --job "$job" digits.tfg -- ./feed >commands
+    grep -q "'--threads' '$(tf-supervise --cores)'" commands
+    tf-run --ps 1 --workers 1000 --dry-run --job "$job" digits.tfg -- ./feed >commands
+    grep -q "'--threads' '1'" commands
+}
+
 @test "--dry-run prints the commands, which work when they are typed" {
     train 1 1 1 --dry-run --job "$job" digits.tfg >commands
     grep -q "tf-ps.*serve.*ps:0" commands

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,76 @@ static void test_what_a_control_group_allows(void **state)
     assert_true(cores_of_cpu_max("") == 0);
     assert_true(cores_of_cpu_max("-1 100000") == 0);
     assert_true(cores_of_cpu_max("100000 0") == 0);
+}
+
+static void say(const char *root, const char *folder, const char *file, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", root, folder);
+    for (char *slash = path + strlen(root); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+    strcat(strcat(path, "/"), file);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fputs(text, to);
+    fclose(to);
+}
+
+static void remove_folder(const char *root)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    assert_int_equal(system(command), 0);
+}
+
+/* Version 2: the least of a group and those above it counts; one that is not to be seen, as within
+ * a container, leaves that of the root. */
+static void test_groups_of_version_2(void **state)
+{
+    char root[] = "/tmp/tf-cores-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_true(cores_of_groups(root, "0::/a/b\n") == 0);
+    say(root, "a/b", "cpu.max", "max 100000\n");
+    assert_true(cores_of_groups(root, "0::/a/b\n") == 0);
+    say(root, "a", "cpu.max", "300000 100000\n");
+    assert_true(cores_of_groups(root, "0::/a/b\n") == 3);
+    assert_true(cores_of_groups(root, "0::/a\n") == 3);
+    assert_true(cores_of_groups(root, "0::/\n") == 0);
+    say(root, "a/b", "cpu.max", "50000 100000\n");
+    assert_true(cores_of_groups(root, "0::/a/b\n") == 0.5);
+    say(root, ".", "cpu.max", "200000 100000\n");
+    assert_true(cores_of_groups(root, "0::/of/the/host\n") == 2);
+    remove_folder(root);
+}
+
+/* Version 1, with version 2 beside it for the controllers that are there. */
+static void test_groups_of_version_1(void **state)
+{
+    char root[] = "/tmp/tf-cores-XXXXXX";
+    const char *groups = "5:memory:/m\n4:cpuset,cpu,cpuacct:/a/b\n3:cpuacct:/c\n0::/u\n";
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_true(cores_of_groups(root, groups) == 0);
+    say(root, "cpu/a/b", "cpu.cfs_quota_us", "-1\n");
+    say(root, "cpu/a/b", "cpu.cfs_period_us", "100000\n");
+    assert_true(cores_of_groups(root, groups) == 0);
+    say(root, "cpu/a", "cpu.cfs_quota_us", "400000\n");
+    say(root, "cpu/a", "cpu.cfs_period_us", "100000\n");
+    assert_true(cores_of_groups(root, groups) == 4);
+    say(root, "cpu/c", "cpu.cfs_quota_us", "100000\n");
+    say(root, "cpu/c", "cpu.cfs_period_us", "100000\n");
+    assert_true(cores_of_groups(root, groups) == 4);
+    say(root, "cpuset,cpu,cpuacct/a/b", "cpu.cfs_quota_us", "30000\n");
+    say(root, "cpuset,cpu,cpuacct/a/b", "cpu.cfs_period_us", "10000\n");
+    assert_true(cores_of_groups(root, groups) == 3);
+    say(root, "unified/u", "cpu.max", "100000 50000\n");
+    assert_true(cores_of_groups(root, groups) == 2);
+    remove_folder(root);
 }
 
 /* In a process of its own: they are counted once. */
@@ -68,6 +139,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_control_group_allows),
+        cmocka_unit_test(test_groups_of_version_2),
+        cmocka_unit_test(test_groups_of_version_1),
         cmocka_unit_test(test_the_affinity_mask_counts),
         cmocka_unit_test(test_deadlines_are_whole_nanoseconds),
     };

@@ -26,9 +26,15 @@ struct operands {
 
 static dnnl_status_t gemm_float32(const struct gemm *g, const struct operands *o)
 {
-    return dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
-                      1.0f, (const float *)o->a, o->lda, (const float *)o->b, o->ldb,
-                      g->accumulate ? 1.0f : 0.0f, (float *)o->c, o->ldc);
+    const float *a = (const float *)o->a, *b = (const float *)o->b;
+    float beta = g->accumulate ? 1.0f : 0.0f;
+    if (CPU_DNNL_COMPUTES)
+        return dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
+                          1.0f, a, o->lda, b, o->ldb, beta, (float *)o->c, o->ldc);
+    cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0f,
+                a, (int)o->lda, b, (int)o->ldb, beta, (float *)o->c, (int)o->ldc);
+    return dnnl_success;
 }
 
 static void gemm_float64(const struct gemm *g, const struct operands *o)
@@ -139,8 +145,9 @@ static dnnl_status_t gemm_blocks(const struct gemm *g, const struct operands *o,
 
 static bool is_skinny(const struct gemm *g)
 {
-    return g->type == FLOAT32 && g->transpose_b && !g->transpose_a && !g->accumulate && g->m > 1 &&
-           g->m <= SKINNY_ROWS && g->n > g->m && g->n * g->k >= SKINNY_WORK;
+    return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_b && !g->transpose_a &&
+           !g->accumulate && g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m &&
+           g->n * g->k >= SKINNY_WORK;
 }
 
 size_t gemm_scratch_bytes(const struct gemm *g)

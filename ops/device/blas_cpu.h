@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products for all types, over oneDNN (float32), OpenBLAS (float64) and own loops
- * (integers).
+ * Matrix products for all types, over oneDNN (float32 on x86-64), OpenBLAS (floats otherwise) and
+ * own loops (integers).
  */
 #ifndef TF_OPS_DEVICE_BLAS_CPU_H
 #define TF_OPS_DEVICE_BLAS_CPU_H

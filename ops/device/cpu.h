@@ -13,6 +13,14 @@
 #include "base/memory.h"
 #include "exec/device/device.h"
 
+/* oneDNN computes products and convolutions of float32 by kernels made for x86-64. Elsewhere it has
+ * its reference code for them; OpenBLAS has kernels there. */
+#ifdef __x86_64__
+#define CPU_DNNL_COMPUTES true
+#else
+#define CPU_DNNL_COMPUTES false
+#endif
+
 struct cpu_context {
     struct device device;
     dnnl_engine_t engine;

@@ -103,7 +103,7 @@ static int open_dnnl(struct cpu_context *context, struct error *err)
 {
     /* A module that was asked for by name computes as on a machine that has no better one. */
     const char *wanted = getenv("TF_CPU_ISA");
-    if (wanted && !strcmp(wanted, ISA) && strcmp(ISA, "v4") != 0)
+    if (CPU_DNNL_COMPUTES && wanted && !strcmp(wanted, ISA) && strcmp(ISA, "v4") != 0)
         dnnl_set_max_cpu_isa(strcmp(ISA, "v3") ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2);
     if (cpu_dnnl_check(dnnl_engine_create(&context->engine, dnnl_cpu, 0), "engine", err))
         return err->code;

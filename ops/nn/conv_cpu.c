@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conv2D and its gradients: float32 with known shapes by oneDNN, everything else by matrix
- * products.
+ * Conv2D and its gradients: float32 with known shapes by oneDNN, where it has kernels for the
+ * machine, everything else by matrix products.
  */
 #include "ops/nn/conv_cpu.h"
 
@@ -84,7 +84,7 @@ static int prepare(struct kernel_setup *setup)
     struct state *state = mem_alloc(sizeof *state);
     state->direction = direction_of(setup->node);
     state->deterministic = setup->deterministic;
-    if (setup->shapes_known && node_type(setup->node, "T") == FLOAT32 &&
+    if (CPU_DNNL_COMPUTES && setup->shapes_known && node_type(setup->node, "T") == FLOAT32 &&
         prepare_chain(setup, state)) {
         release(state);
         setup->state = NULL;

@@ -260,7 +260,8 @@ nobody_has_the_job() {
 @test "a worker has the share of the cores that tf-run may use, of one at least" {
     local core
     core=$(taskset -cp $BASHPID | sed 's/.*: //; s/[-,].*//')
-    taskset -c "$core" tf-run --ps 1 --workers 1 --dry-run --job "$job" digits.tfg -- ./feed >commands
+    taskset -c "$core" tf-run --ps 1 --workers 1 --dry-run --job "$job" digits.tfg \
+        -- ./feed >commands
     grep -q "'--threads' '1'" commands
     [ "$(taskset -c "$core" tf-supervise --cores)" = 1 ]
     [ "$(tf-supervise --cores)" -le "$(nproc)" ]

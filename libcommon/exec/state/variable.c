@@ -124,9 +124,8 @@ static bool wait_until(struct blocked_thread *blocked, const struct timespec *en
     int failed = 0;
     pthread_mutex_lock(&blocked->lock);
     while (!blocked->done && !failed)
-        failed =
-            end ? pthread_cond_clockwait(&blocked->admitted, &blocked->lock, CLOCK_MONOTONIC, end)
-                : pthread_cond_wait(&blocked->admitted, &blocked->lock);
+        failed = end ? pthread_cond_timedwait(&blocked->admitted, &blocked->lock, end)
+                     : pthread_cond_wait(&blocked->admitted, &blocked->lock);
     bool done = blocked->done;
     pthread_mutex_unlock(&blocked->lock);
     return done;
@@ -134,11 +133,12 @@ static bool wait_until(struct blocked_thread *blocked, const struct timespec *en
 
 static bool hold_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct blocked_thread blocked = {.waiter.resume = wake,
-                                     .lock = PTHREAD_MUTEX_INITIALIZER,
-                                     .admitted = PTHREAD_COND_INITIALIZER};
-    if (variable_hold(variable, write, &blocked.waiter))
+    struct blocked_thread blocked = {.waiter.resume = wake, .lock = PTHREAD_MUTEX_INITIALIZER};
+    time_cond_init(&blocked.admitted);
+    if (variable_hold(variable, write, &blocked.waiter)) {
+        pthread_cond_destroy(&blocked.admitted);
         return true;
+    }
     deferred_catch_up(); /* the holder's work may be among it */
     bool taken = wait_until(&blocked, end);
     if (!taken && !give_up(variable, &blocked))

@@ -120,8 +120,9 @@ static double distance(double *x, double (*cdf)(double))
     double largest = 0;
     qsort(x, N, sizeof *x, by_value);
     for (int i = 0; i < N; i++) {
-        double p = cdf(x[i]);
-        largest = fmax(largest, fmax(p - (double)i / N, (double)(i + 1) / N - p));
+        double p = cdf(x[i]), above = p - (double)i / N, below = (double)(i + 1) / N - p;
+        double more = above > below ? above : below;
+        largest = more > largest ? more : largest;
     }
     return largest * sqrt(N);
 }

@@ -9,13 +9,24 @@
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 #     (install-files: the same of what is built already)
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
-CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+# FILTERS=1: the tools that rewrite graphs and data, alone; no kernels, links or checkpoints, and so
+# neither OpenBLAS, oneDNN, libevent, LMDB, isa-l nor OpenSSL.
+# For another machine: CROSS_COMPILE=aarch64-linux-gnu- SYSROOT=a root with its libraries, and, for
+# the programs that are run while building, EMULATOR (docs/portability.md).
+FILTERS ?=
+CROSS_COMPILE ?=
+SYSROOT ?=
+EMULATOR ?=
+CC := $(if $(filter default,$(origin CC)),$(CROSS_COMPILE)gcc,$(CC))
+AR := $(CROSS_COMPILE)ar
+NM := $(CROSS_COMPILE)nm
+HOST_CC ?= $(if $(CROSS_COMPILE),gcc,$(CC))
 PREFIX ?= /usr/local
 SANITIZE ?=
 comma := ,
 BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
 VERSION := $(shell sed -n 's/.*define TOOL_VERSION "\(.*\)"/\1/p' libcommon/base/version.h)
-MACHINE := $(shell uname -m)
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 FUZZ_SECONDS ?= 300
 IS_CLANG := $(findstring clang,$(CC))
 
@@ -28,12 +39,17 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fP
 # Nobody puts functions in the place of a library's own: calls within it are direct, those of others
 # without a stub. A step of a shard is hundreds of small calls (measured: 4 to 7 % of its time).
 BASE_CFLAGS += -fno-semantic-interposition -fno-plt
-BASE_LDFLAGS := -pthread -Wl$(comma)-Bsymbolic-functions
+BASE_LDFLAGS := -pthread -Wl$(comma)-Bsymbolic-functions $(LDFLAGS)
+ifneq ($(SYSROOT),)
+BASE_CFLAGS += --sysroot=$(SYSROOT)
+BASE_LDFLAGS += --sysroot=$(SYSROOT)
+endif
 ifneq ($(SANITIZE),)
 BASE_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 BASE_LDFLAGS += -fsanitize=$(SANITIZE)
 endif
-LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
+HOST_LUA := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
+LUA_CFLAGS := $(if $(SYSROOT),-I$(SYSROOT)/usr/include/lua5.4,$(HOST_LUA))
 LIB_LIBS := -llua5.4 -lmsgpackc -lz -lm -ldl
 JOBS_LIBS := -lmsgpackc -levent_core -llmdb -lcrypto -ljansson -lisal -lz -lm
 # GCC's runtime with clang as well: OpenBLAS and oneDNN bring it (ops/math/team_cpu.c).
@@ -50,38 +66,40 @@ PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 GRAPH_LIB := $(BUILD)/lib/tf-tools/libtf-graph.so
 JOBS_LIB := $(BUILD)/lib/tf-tools/libtf-jobs.so
-LIB := $(GRAPH_LIB) $(JOBS_LIB)
+LIB := $(GRAPH_LIB) $(if $(FILTERS),,$(JOBS_LIB))
 # What others link: the functions of the public headers and nothing else. Its number is that of the
 # interface. It loads the first of the libraries above when it is first called.
 PUBLIC_HEADERS := $(addprefix libcommon/api/,tf_types.h tf_tools.h tf_op.h tf_op_calls.h)
 PUBLIC_ABI := $(shell sed -n 's/.*define TF_TOOLS_ABI //p' libcommon/api/tf_tools.h)
 PUBLIC_LIB := $(BUILD)/lib/libtf-tools.so.$(PUBLIC_ABI)
 # Each program is linked with those of the two that it uses.
-LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed -ltf-jobs -ltf-graph
+LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed $(if $(FILTERS),,-ltf-jobs) -ltf-graph
 CPU_SRC := $(wildcard ops/*/*_cpu.c)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
 CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
 ISA_CFLAGS_base :=
 ISA_CFLAGS_v3 := -march=x86-64-v3
 ISA_CFLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512
-CPU_MODULES := $(CPU_ISAS:%=$(BUILD)/lib/tf-tools/cpu-%.so)
-BLAS_DIR := $(firstword $(wildcard /usr/lib/$(MACHINE)-linux-gnu/openblas-openmp /usr/lib/*/openblas-openmp))
-CPU_LIBS := $(if $(BLAS_DIR),-L$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas -ldnnl -lm
-CPU_CFLAGS := $(if $(BLAS_DIR),-I$(BLAS_DIR:/usr/lib/%=/usr/include/%))
+CPU_MODULES := $(if $(FILTERS),,$(CPU_ISAS:%=$(BUILD)/lib/tf-tools/cpu-%.so))
+BLAS_DIR := $(patsubst $(SYSROOT)%,%,$(firstword \
+	$(wildcard $(addprefix $(SYSROOT)/usr/lib/,$(MACHINE)-linux-gnu/openblas-openmp */openblas-openmp))))
+CPU_LIBS := $(if $(BLAS_DIR),-L$(SYSROOT)$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas -ldnnl -lm
+CPU_CFLAGS := $(if $(BLAS_DIR),-I$(SYSROOT)$(BLAS_DIR:/usr/lib/%=/usr/include/%))
 # TLS, for those who have a key: OpenSSL takes milliseconds to load.
-TLS_MODULE := $(BUILD)/lib/tf-tools/tls.so
+TLS_MODULE := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/tls.so)
 # The CUDA kernels, where there are any and a compiler for them.
 CUDA_SRC := $(wildcard ops/*/*.cu)
 NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 
-BINS := $(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run
+BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
+	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run)
 # What programs share, or have put into a file of its own: each takes what it calls.
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # tf-run is shell, and finds its parts here.
 RUN_PARTS := $(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh))
 # Programs of the build only: the manual pages come from the programs themselves.
-MANS := $(if $(SANITIZE),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
+MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/*.c)) $(BUILD)/tests/unit/ops/cases
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
@@ -118,7 +136,7 @@ $(BUILD)/obj/%.o: %.c
 # The prelude as C, compiled to bytecode: prelude_modules[] of ops/script/internal.h.
 $(BUILD)/gen/prelude_gen: ops/script/prelude_gen.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) $(BASE_LDFLAGS) $< -o $@ -llua5.4
+	$(HOST_CC) -std=c11 -D_GNU_SOURCE -O2 $(WARN) -Ilibcommon -I. $(HOST_LUA) $< -o $@ -llua5.4
 $(BUILD)/gen/prelude.c: $(PRELUDE) $(BUILD)/gen/prelude_gen
 	$(BUILD)/gen/prelude_gen $(PRELUDE) >$@
 $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
@@ -130,7 +148,7 @@ $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 CORE_NAMES := $(BUILD)/gen/core.defsym $(BUILD)/gen/core.wrap
 $(BUILD)/gen/core.defsym: $(LIB_OBJ)
 	@mkdir -p $(@D)
-	nm -g --defined-only $^ | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
+	$(NM) -g --defined-only $^ | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
 $(BUILD)/gen/core.wrap: $(BUILD)/gen/core.defsym
 	sed 's/.*=/--wrap=/' $< >$@
 shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
@@ -166,7 +184,7 @@ $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 # What it exports is found before what the libraries of kernels bring.
 $(BUILD)/tests/unit/ops/team: private BASE_LDFLAGS += -rdynamic
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lz -lcrypto -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
+	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 $(PROXY): tests/lib/proxy.c $(LIB)
@@ -179,7 +197,7 @@ $(BUILD)/tests/lib/faults.so: tests/lib/faults.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
 # Objects with ops, as users compile them: they need no library, and see nothing but public headers.
-own_ops = @mkdir -p $(@D); $(CC) -std=c11 -fPIC -shared $(WARN) $(CFLAGS) $(filter -fsanitize%,$(BASE_CFLAGS)) \
+own_ops = @mkdir -p $(@D); $(CC) -std=c11 -fPIC -shared $(WARN) $(CFLAGS) $(filter -fsanitize% --sysroot%,$(BASE_CFLAGS)) \
 	-Ilibcommon/api $(1) $< -o $@
 $(BUILD)/tests/lib/own_ops.so: tests/lib/own_ops.c $(PUBLIC_HEADERS)
 	$(call own_ops)
@@ -200,7 +218,7 @@ $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LI
 	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) -Wl$$(comma)@$$(BUILD)/gen/core.wrap $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
-$(TLS_MODULE): $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
+$(BUILD)/lib/tf-tools/tls.so: $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN'
 $(BUILD)/obj/cuda/%.o: %.cu
@@ -212,7 +230,7 @@ $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)
-	$< --man >$@
+	$(EMULATOR) $< --man >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 demo:

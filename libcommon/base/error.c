@@ -2,12 +2,18 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <execinfo.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#else /* a C library without: musl */
+#define backtrace(frames, n) ((void)(frames), 0)
+#define backtrace_symbols_fd(frames, n, fd) ((void)(n))
+#endif
 
 /* Marks a cut text, and keeps the message on one line whatever was quoted in it. */
 static void tidy(struct error *err, int wanted)

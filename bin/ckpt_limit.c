@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "checkpoint/command/text.h"
 #include "cli/output.h"
 
@@ -94,7 +95,7 @@ int ckpt_limit_start(const struct ckpt_limit *limit, struct error *err)
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all); /* signals are for the thread that works */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    watch.runs = !pthread_create(&watch.thread, NULL, wait_for_end, NULL);
+    watch.runs = !thread_start(&watch.thread, wait_for_end, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return watch.runs ? 0 : error_set(err, ERR_OS, "no thread for --max-runtime");
 }

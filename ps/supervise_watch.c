@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 #include "ps/supervise_private.h"
 
 #define OVERDUE_FACTOR 4 /* times the timeout: who takes another's place may read much first */
@@ -119,7 +121,7 @@ void watch_begin(struct supervisor *s)
     if (s->lease <= 0 || !s->folder)
         return;
     atomic_store(&s->watch_ends, false);
-    s->watching = !pthread_create(&s->watch, NULL, watch_thread, s);
+    s->watching = !thread_start(&s->watch, watch_thread, s);
     if (!s->watching)
         say(s, "nobody is watched: no thread is to be had");
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "checkpoint/store/maintain.h"
 #include "checkpoint/variables/cut.h"
@@ -258,7 +259,7 @@ static void start(struct autosave *a, int64_t step)
     sigset_t all, before; /* signals are for the thread that runs steps */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&a->thread, NULL, work, a->job);
+    int failed = thread_start(&a->thread, work, a->job);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
         return;

@@ -10,6 +10,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "checkpoint/store/digest_lanes.h"
 
 #define THREADS_MAX 4
@@ -132,7 +133,7 @@ struct digest_pool *digest_pool_new(struct digest_item *items, size_t n, int thr
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->progress, NULL);
     while (pool->n_threads < wanted && (size_t)pool->n_threads * DIGEST_GROUP < n &&
-           !pthread_create(&pool->threads[pool->n_threads], NULL, work, pool))
+           !thread_start(&pool->threads[pool->n_threads], work, pool))
         pool->n_threads++;
     return pool;
 }

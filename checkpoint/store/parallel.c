@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/store/parallel.h"
 #include "base/cores.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,7 +47,7 @@ int checkpoint_parallel(int threads, uint64_t n,
     int wanted = threads > 0 ? threads : cores_usable();
     int helpers = 0;
     while (helpers < THREADS_MAX - 1 && helpers < wanted - 1 && (uint64_t)helpers + 1 < n &&
-           !pthread_create(&others[helpers], NULL, run, &team))
+           !thread_start(&others[helpers], run, &team))
         helpers++;
     run(&team);
     for (int i = 0; i < helpers; i++)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 struct queued_work {
     void (*work)(void *argument);
@@ -52,7 +53,7 @@ struct serial_queue *serial_queue_new(void)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
-    if (pthread_create(&queue->thread, NULL, run, queue))
+    if (thread_start(&queue->thread, run, queue))
         mem_exhausted(0);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return queue;

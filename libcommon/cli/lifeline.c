@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 static int lifeline;
 static double seconds_left;
 static atomic_bool has_ended;
@@ -50,7 +52,7 @@ int lifeline_hold(int fd, double grace, struct error *err)
     seconds_left = grace;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&thread, NULL, watch, NULL);
+    int code = thread_start(&thread, watch, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (code)
         return error_set(err, ERR_OS, "cannot start a thread for the lifeline");

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 #include "cli/tool_private.h"
 
 enum { WATCHING, ENDED, EXPIRED };
@@ -45,7 +47,7 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
     atomic_store(&watch.state, WATCHING);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that works */
-    bool failed = pthread_create(&thread, NULL, watch_thread, NULL);
+    bool failed = thread_start(&thread, watch_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!failed)
         pthread_detach(thread); /* it may sleep on: it has nothing to say any more */

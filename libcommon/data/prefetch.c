@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "data/batches.h"
 
 struct prefetch {
@@ -126,7 +127,7 @@ int batches_prefetch(struct batches *batches, int depth, int (*wait)(void *, str
     }
     if (batches->stop_on)
         batches->stop_on(batches, p->stop_pipe[0]);
-    int status = pthread_create(&p->thread, NULL, produce, p);
+    int status = thread_start(&p->thread, produce, p);
     if (status) {
         destroy(p);
         return error_set(err, ERR_OS, "cannot start a thread");

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 
+#include "base/thread.h"
 #include "base/time.h"
 #include "resource/clock_private.h"
 
@@ -66,7 +67,7 @@ void clock_timer_start(struct clock *clock)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
-    clock->has_timer = !pthread_create(&clock->timer, NULL, look, clock);
+    clock->has_timer = !thread_start(&clock->timer, look, clock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 

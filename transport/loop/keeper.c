@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "transport/loop/loop_private.h"
 
@@ -48,7 +49,7 @@ static struct keeper *keeper_new(void)
     keeper->period = 1;
     sigfillset(&all); /* signals are for the program's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    keeper->started = !pthread_create(&keeper->thread, NULL, keep, keeper);
+    keeper->started = !thread_start(&keeper->thread, keep, keeper);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return keeper;
 }

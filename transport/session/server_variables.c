@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "exec/state/saver.h"
 #include "graph/device_name.h"
 #include "transport/session/server_private.h"
@@ -108,7 +109,7 @@ static void start_access(struct server *server, const struct query *query, bool 
         tensor_share(&access->value, &query->record->tensors[0].tensor);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (!code && pthread_create(&thread, NULL, run_access, access))
+    if (!code && thread_start(&thread, run_access, access))
         code = error_set(&err, ERR_OS, "cannot start a thread");
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!code) {

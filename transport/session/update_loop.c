@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "graph/graph_io.h"
 #include "transport/session/driver_session.h"
 
@@ -232,7 +233,7 @@ static int start(struct update_loop *update, struct error *err)
         return error_set(err, ERR_RETRY, "runs %d updates already", updates->n);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&update->thread, NULL, run_thread, update))
+    if (thread_start(&update->thread, run_thread, update))
         code = error_set(err, ERR_OS, "cannot start a thread");
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return code;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "base/thread.h"
 #include "base/vec.h"
 
 struct task {
@@ -44,7 +45,7 @@ static bool start_worker(void)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = !pthread_create(&thread, NULL, work, NULL);
+    bool started = !thread_start(&thread, work, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (started) {
         pthread_detach(thread);

@@ -1,6 +1,7 @@
 # tf-tools: one Makefile, no recursion. Programs are whatever bin/*.c holds; outputs go to $(BUILD).
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   all tests                             make lint    style, headers, shellcheck
+#   make check-portable    clang, arm64 in an emulator, musl: docs/portability.md
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
@@ -118,7 +119,7 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check chaos check-headers lint fuzz bench install install-files install-headers clean
+.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -244,6 +245,9 @@ check:
 	@$(MAKE) -s $(JOBS) SANITIZE=thread thread-tests
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/check
+check-portable:
+	@scripts/setup build check portable
+	@scripts/portable
 chaos:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/ps/backup

@@ -183,7 +183,7 @@ $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
 # What it exports is found before what the libraries of kernels bring.
-$(BUILD)/tests/unit/ops/team: private BASE_LDFLAGS += -rdynamic
+$(BUILD)/tests/unit/ops/team $(BUILD)/tests/unit/ops/products: private BASE_LDFLAGS += -rdynamic
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 
 #include "base/spawn.h"
 #include "ps/control.h"
+#include "ps/pidfd.h"
 
 #define LOCK_SECONDS 10 /* for a guard that is about to be done */
 #define GRACE_SECONDS 2 /* for what ends by its lifeline */
@@ -124,7 +124,7 @@ static void let_go(int lock, int owner)
 void guard_run(const struct guard_options *guard)
 {
     sigset_t all;
-    int owner = pidfd_open(guard->owner, 0);
+    int owner = pidfd_of(guard->owner);
     setsid();
     let_go(guard->lock, owner);
     sigemptyset(&all);

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/spawn.h"
 #include "base/str.h"
 #include "ps/guard.h"
+#include "ps/pidfd.h"
 
 #define RELEASE_MILLISECONDS 15000 /* for its work at the end */
 #define SUCCESSOR_SECONDS 2        /* in which a guard that was killed has another one */
@@ -68,7 +68,7 @@ int guard_start(const struct guard_options *guard, const char *program, struct e
     close(said);
     waitpid(child, &status, 0);
     if (n > 0)
-        return pidfd_open((pid_t)atol(text), 0);
+        return pidfd_of((pid_t)atol(text));
     err->code = WIFEXITED(status) ? WEXITSTATUS(status) : ERR_OS;
     return -1;
 }
@@ -76,7 +76,7 @@ int guard_start(const struct guard_options *guard, const char *program, struct e
 void guard_release(int pidfd)
 {
     struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-    if (pidfd >= 0 && !pidfd_send_signal(pidfd, SIGUSR1, NULL, 0))
+    if (pidfd >= 0 && !pidfd_kill(pidfd, SIGUSR1))
         poll(&wait, 1, RELEASE_MILLISECONDS);
 }
 
@@ -105,7 +105,7 @@ int guard_owner(const char *folder, pid_t *owner)
     for (int i = 0; i < SUCCESSOR_SECONDS * 20; i++) {
         pid_t first;
         is_held(folder, &first);
-        int fd = first ? pidfd_open(first, 0) : -1;
+        int fd = first ? pidfd_of(first) : -1;
         if (guard_has_ended(fd))
             i = SUCCESSOR_SECONDS * 20;
         else if (is_held(folder, owner) && *owner == first)

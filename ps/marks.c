@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "ps/guard.h"
+#include "ps/pidfd.h"
 
 /* The environment as it was when the program began; empty of a zombie, and of what is another
  * user's. */
@@ -47,11 +47,11 @@ int marks_kill(const char *prefix, int signal,
         if (!isdigit((unsigned char)*entry->d_name))
             continue;
         pid_t pid = (pid_t)atol(entry->d_name);
-        int fd = pidfd_open(pid, 0); /* first: from here on the number is nobody else's */
+        int fd = pidfd_of(pid); /* first: from here on the number is nobody else's */
         read_environment(entry->d_name, &environment);
         const char *mark = fd >= 0 ? find_mark(&environment, prefix) : NULL;
         if (mark && (!spares || !spares(context, pid, mark))) {
-            pidfd_send_signal(fd, signal, NULL, 0);
+            pidfd_kill(fd, signal);
             n++;
         }
         close_if_open(fd);

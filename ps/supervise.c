@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "ps/guard.h"
+#include "ps/pidfd.h"
 #include "ps/supervise_private.h"
 
 #define TICK_SECONDS 0.1
@@ -337,7 +337,7 @@ static int open_all(struct supervisor *s, struct error *err)
     if (s->signals < 0 || pipe2(s->lifeline, O_CLOEXEC) ||
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         return error_set_errno(err, ERR_OS, "the supervisor's lifeline");
-    s->guard = s->guard_pid ? pidfd_open(s->guard_pid, 0) : -1;
+    s->guard = s->guard_pid ? pidfd_of(s->guard_pid) : -1;
     look_at_guard(s, err);
     if (!err->code && control_open(&s->control, s->folder, &unheard))
         say(s, "nobody can ask for the state: %s", unheard.text);

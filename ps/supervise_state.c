@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "ps/guard.h"
+#include "ps/pidfd.h"
 #include "ps/supervise_private.h"
 
 #define STATE_NAME "run.json"
@@ -82,7 +82,7 @@ static bool read_state(const char *folder, struct str *state)
 static void stop_by_signal(int owner)
 {
     struct pollfd wait = {.fd = owner, .events = POLLIN};
-    if (!pidfd_send_signal(owner, SIGTERM, NULL, 0))
+    if (!pidfd_kill(owner, SIGTERM))
         poll(&wait, 1, -1);
 }
 

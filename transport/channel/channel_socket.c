@@ -11,8 +11,7 @@
 const char *errno_text(int number)
 {
     static _Thread_local char text[128];
-    const char *description = strerrordesc_np(number);
-    snprintf(text, sizeof text, "%s", description ? description : "unknown error");
+    snprintf(text, sizeof text, "%s", strerror(number));
     if (!isupper((unsigned char)text[1])) /* not "RPC ..." */
         text[0] = (char)tolower((unsigned char)text[0]);
     return text;

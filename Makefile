@@ -98,7 +98,7 @@ BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part r
 # What programs share, or have put into a file of its own: each takes what it calls.
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # tf-run is shell, and finds its parts here.
-RUN_PARTS := $(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh))
+RUN_PARTS := $(if $(FILTERS),,$(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh)))
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -300,7 +300,7 @@ install-files: install-headers
 		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools/run
-	install -m 644 $(RUN_PARTS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run
+	$(if $(RUN_PARTS),install -m 644 $(RUN_PARTS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run)
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude

@@ -95,7 +95,7 @@ EOF
     ./feed --rows 1-64 --batch 64 > "$work/feed.rec"
     tf-exec -g "$work/test.tfg" --run train --feed "$work/feed.rec" --dump-plan |
         tf-show > "$work/plan"
-    [ "$(grep -c copy_in "$work/plan")" -eq 2 ] # the feeds
+    [ "$(grep -cE 'copy_in .* (16384|256) ' "$work/plan")" -eq 2 ] # the feeds
     grep -qE '^[0-9]+ +- +copy_out' "$work/plan" # what the host needs is awaited: of no region
     run ! grep -q 'MatMul .*host+' "$work/plan"
 }

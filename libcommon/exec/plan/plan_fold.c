@@ -9,8 +9,8 @@
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
-/* What is made of a value that may be dead is to be dead with it, even where its shape is all that
- * matters. */
+/* In a dynamic plan what is made of a value that may be dead is to be dead with it, even where its
+ * shape is all that matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
     const struct node *node = item->node;
@@ -21,7 +21,7 @@ static bool foldable(const struct plan *plan, const struct item *item)
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
         bool only_shape =
-            !plan->has_branches && node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
+            plan->is_static && node_has(node, OP_SHAPE_ONLY) && shape_is_known(&value->shape);
         if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
             return false;
     }

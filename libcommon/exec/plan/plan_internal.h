@@ -96,7 +96,6 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
-    bool has_branches; /* a value may be dead, of a branch here or elsewhere that was not taken */
     bool is_cheap;     /* static: no kernel is worth a thread of its own */
     size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
     struct plan_item *dump;

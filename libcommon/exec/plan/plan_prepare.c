@@ -347,16 +347,6 @@ static bool can_be_static(const struct plan *plan)
     return !plan->options.dynamic;
 }
 
-static bool has_branches(const struct plan *plan)
-{
-    bool has = false;
-    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
-        const struct node *node = graph_node(plan->graph, (int)i);
-        has |= node_has(node, OP_CONTROL_FLOW) || node_is(node, "Recv");
-    }
-    return has;
-}
-
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)
 {
     size_t n = plan->graph->nodes.n;
@@ -366,7 +356,6 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     memset(plan->value_of, -1, n * sizeof *plan->value_of);
     memset(plan->item_of, -1, n * sizeof *plan->item_of);
     plan->is_static = can_be_static(plan);
-    plan->has_branches = has_branches(plan);
     int code = graph_order(plan->graph, order, err);
     for (size_t i = 0; !code && i < n; i++)
         code = add_node(plan, graph_node(plan->graph, order[i]), err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry and the kernel table, made from the two lists.
+ * The registry and the kernel table, made from the lists.
  */
 #include "ops/ops.h"
 
@@ -20,9 +20,9 @@ static const struct op_def *const ops[] = {
 };
 
 static const struct kernel_row builtin[] = {
-#define KERNEL(op, device, code, types, flags, host_inputs, host_outputs)                          \
-    {#op, #device, #code, types, flags, host_inputs, host_outputs, NULL},
-#include "ops/kernels.def"
+#define KERNEL(name, its_code, of, ...)                                                            \
+    {.op = #name, .device = "CPU", .code = #its_code, .types = of, __VA_ARGS__},
+#include "ops/kernels_cpu.def"
 #undef KERNEL
 };
 

@@ -61,24 +61,9 @@ static int find_attr(const struct parse *p, const char *name)
 /* One name of a set of types. */
 static bool type_class(const char *name, dtype_set *set)
 {
-    static const struct {
-        const char *name;
-        dtype_set set;
-    } classes[] = {{"floating", DTYPES_FLOATING}, {"integer", DTYPES_INTEGER},
-                   {"real", DTYPES_REAL},         {"numeric", DTYPES_NUMERIC},
-                   {"any", DTYPES_ANY},           {"type", DTYPES_ANY}};
-    enum dtype type;
-    if (dtype_parse(name, &type)) {
-        *set |= DTYPE_BIT(type);
-        return true;
-    }
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        if (!strcmp(classes[i].name, name)) {
-            *set |= classes[i].set;
-            return true;
-        }
-    }
-    return false;
+    dtype_set types = dtype_set_of(name, strlen(name));
+    *set |= types;
+    return types;
 }
 
 static int parse_strings(struct parse *p, struct op_attr *attr)

@@ -49,6 +49,23 @@ bool dtype_parse(const char *name, enum dtype *type)
     return false;
 }
 
+dtype_set dtype_set_of(const char *name, size_t n)
+{
+    static const struct {
+        const char *name;
+        dtype_set set;
+    } classes[] = {{"floating", DTYPES_FLOATING}, {"integer", DTYPES_INTEGER},
+                   {"real", DTYPES_REAL},         {"numeric", DTYPES_NUMERIC},
+                   {"any", DTYPES_ANY},           {"type", DTYPES_ANY}};
+    for (size_t i = 0; i < DTYPE_NUMBERS; i++)
+        if (rows[i].name && !strncmp(rows[i].name, name, n) && !rows[i].name[n])
+            return DTYPE_BIT(rows[i].type);
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (!strncmp(classes[i].name, name, n) && !classes[i].name[n])
+            return classes[i].set;
+    return 0;
+}
+
 static bool is_in(dtype_set set, enum dtype type)
 {
     return (unsigned)type < DTYPE_NUMBERS && (set & DTYPE_BIT(type));

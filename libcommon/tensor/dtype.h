@@ -56,6 +56,9 @@ const char *dtype_name(enum dtype type); /* "float32"; "invalid" for anything el
 size_t dtype_bytes(enum dtype type);     /* of one element; 0 for STRING */
 const char *dtype_npy(enum dtype type);  /* NULL when .npy has no such type */
 bool dtype_parse(const char *name, enum dtype *type);
+/* The types that a type or a class of types (floating, integer, real, numeric, any) stands for, by
+ * the first n characters of its name; 0: it is neither. */
+dtype_set dtype_set_of(const char *name, size_t n);
 bool dtype_is_floating(enum dtype type);
 bool dtype_is_integer(enum dtype type);
 

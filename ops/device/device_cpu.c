@@ -12,10 +12,8 @@
 #include "base/cores.h"
 #include "ops/device/cpu.h"
 
-#define KERNEL(op, device, code, types, flags, host_inputs, host_outputs) DECLARE_##device(code)
-#define DECLARE_CPU(code) extern const struct kernel_code kernel_##code;
-#define DECLARE_CUDA(code)
-#include "ops/kernels.def"
+#define KERNEL(op, code, types, ...) extern const struct kernel_code kernel_##code;
+#include "ops/kernels_cpu.def"
 #undef KERNEL
 
 struct code {
@@ -24,10 +22,8 @@ struct code {
 };
 
 static const struct code codes[] = {
-#define KERNEL(op, device, code, types, flags, host_inputs, host_outputs) LIST_##device(code)
-#define LIST_CPU(code) {#code, &kernel_##code},
-#define LIST_CUDA(code)
-#include "ops/kernels.def"
+#define KERNEL(op, code, types, ...) {#code, &kernel_##code},
+#include "ops/kernels_cpu.def"
 #undef KERNEL
     {NULL, NULL},
 };

@@ -8,7 +8,7 @@
 #include "exec/device/kernel.h"
 
 /* The entry for the node's op in an array whose elements begin with the op's name, a const char *.
- * NULL with the error set: the op has a row in kernels.def and no entry. */
+ * NULL with the error set: the op has a row in the list of kernels and no entry. */
 #define FORM_FIND(setup, forms)                                                                    \
     form_find(setup, forms, sizeof(forms) / sizeof *(forms), sizeof *(forms))
 const void *form_find(struct kernel_setup *setup, const void *forms, size_t n, size_t bytes);

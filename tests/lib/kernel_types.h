@@ -5,7 +5,6 @@
 #ifndef TF_TESTS_LIB_KERNEL_TYPES_H
 #define TF_TESTS_LIB_KERNEL_TYPES_H
 
-#include <stdio.h>
 #include <string.h>
 
 #include "exec/device/kernel.h"
@@ -26,12 +25,8 @@ static inline dtype_set row_types(const struct kernel_row *row, const struct op_
     if (!p)
         return attr->types;
     for (p += n + 1; *p && *p != ' ';) {
-        char name[32];
-        enum dtype type;
         size_t length = strcspn(p, "| ");
-        snprintf(name, sizeof name, "%.*s", (int)length, p);
-        if (dtype_parse(name, &type))
-            set |= DTYPE_BIT(type);
+        set |= dtype_set_of(p, length);
         p += length + (p[length] == '|');
     }
     return set & attr->types;

@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether `type` is among "float32|float64" (ended by a blank or the end). */
+/* Whether `type` is among "float32|integer" (ended by a blank or the end). */
 static bool type_listed(const char *list, enum dtype type)
 {
-    const char *name = dtype_name(type);
-    size_t n = strlen(name);
     for (;;) {
         size_t length = strcspn(list, "| ");
-        if (length == n && !memcmp(list, name, n))
+        if (dtype_set_of(list, length) & DTYPE_BIT(type))
             return true;
         if (list[length] != '|')
             return false;
@@ -78,14 +76,26 @@ static enum dtype argument_type(const struct node *node, const struct op_arg *ar
     return arg->type_attr < 0 ? arg->type : node_type(node, attrs[arg->type_attr].name);
 }
 
+/* Whether the name is among "begin size"; "*" has all. */
+static bool is_named(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t length; names && *names; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        if ((length == n && !memcmp(names, name, n)) || *names == '*')
+            return true;
+    }
+    return false;
+}
+
 /* Of the i-th tensor among those that the arguments stand for. */
-static bool on_host(uint32_t mask, const struct node *node, const struct op_arg *args, int i)
+static bool on_host(const char *names, const struct node *node, const struct op_arg *args, int i)
 {
     int at = node_argument(node, args, &i);
     enum dtype type = argument_type(node, &args[at], i);
     if (args[at].is_ref)
         return false;
-    return type == STRING || type == RESOURCE || (at < 32 && (mask >> at & 1));
+    return type == STRING || type == RESOURCE || is_named(names, args[at].name);
 }
 
 bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i)

@@ -34,16 +34,17 @@ enum kernel_flag {
     KERNEL_LAYOUT = 1 << 2, /* understands its device's layouts; others get row-major inputs */
 };
 
-/* That a kernel exists. `types` restricts type attributes: "T=float32|float64 Tidx=int32"; NULL:
- * any. host_inputs, host_outputs: bit i says that argument i of the declaration is in host memory
- * even if the device has memory of its own (shapes, axes, predicates). */
+/* That a kernel exists. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by types
+ * and classes of types as in declarations (graph/op.h); NULL: any. host_inputs, host_outputs: names
+ * of arguments of the declaration, "begin size", that are in host memory even if the device has
+ * memory of its own (shapes, axes, predicates); "*": all; NULL: none. */
 struct kernel_row {
     const char *op;
     const char *device; /* "CPU", "CUDA" */
     const char *code;   /* name of the struct kernel_code in the device's module */
     const char *types;
     unsigned flags;
-    uint32_t host_inputs, host_outputs;
+    const char *host_inputs, *host_outputs;
     const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
 

@@ -174,7 +174,7 @@ static void a_late_error_names_its_node(void **state)
 }
 
 /* A device like the TEST device but for the rows of one op. */
-static struct device with_row(const char *op, uint32_t host_outputs, struct kernel_table *table)
+static struct device with_row(const char *op, const char *host_outputs, struct kernel_table *table)
 {
     struct device device = *fixture_device();
     struct kernel_row *rows = mem_array(device.kernels->n, sizeof *rows);
@@ -192,7 +192,7 @@ static void an_alias_in_other_memory_is_refused(void **state)
 {
     struct fixture f;
     struct kernel_table table;
-    struct device odd = with_row("Identity", 1, &table);
+    struct device odd = with_row("Identity", "*", &table);
     (void)state;
     fixture_open(&f, shaped, false);
     session_free(f.session);

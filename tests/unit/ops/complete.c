@@ -92,6 +92,32 @@ static void find_missing_kernels(const struct op *op, struct str *missing)
     }
 }
 
+/* Arguments that rows name and the op does not have. */
+static void find_unknown(const struct op_arg *args, int n, const char *names, struct str *missing)
+{
+    for (size_t length; names && *names != '*' && *names;
+         names += length + (names[length] == ' ')) {
+        bool known = false;
+        length = strcspn(names, " ");
+        for (int i = 0; i < n; i++)
+            known |= strlen(args[i].name) == length && !memcmp(args[i].name, names, length);
+        if (!known)
+            str_printf(missing, " argument:%.*s", (int)length, names);
+    }
+}
+
+static void find_unknown_arguments(const struct op *op, const struct kernel_table *table,
+                                   struct str *missing)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const struct kernel_row *row = &table->rows[i];
+        if (strcmp(row->op, op->def->name) != 0)
+            continue;
+        find_unknown(op->inputs, op->n_inputs, row->host_inputs, missing);
+        find_unknown(op->outputs, op->n_outputs, row->host_outputs, missing);
+    }
+}
+
 static void find_missing(const struct op *op, const struct cases *cases, struct str *missing)
 {
     const struct op_def *def = op->def;
@@ -107,6 +133,7 @@ static void find_missing(const struct op *op, const struct cases *cases, struct 
     if (!map_get(&cases->ops, def->name, &ignored) && !(def->flags & OP_CONTROL_FLOW))
         str_append(missing, " case");
     find_missing_kernels(op, missing);
+    find_unknown_arguments(op, ops_kernels(), missing);
 }
 
 static void test_nothing_is_missing(void **state)
@@ -145,6 +172,21 @@ static void test_what_is_missing_is_named(void **state)
                         "kernel:T=int32 kernel:T=int64 kernel:T=bool");
     str_release(&missing);
     registry_free(registry);
+}
+
+static void test_unknown_arguments_are_named(void **state)
+{
+    (void)state;
+    const struct kernel_row rows[] = {
+        {.op = "Slice", .host_inputs = "begin sizes", .host_outputs = "out"},
+        {.op = "Pad", .host_inputs = "unheard"},
+        {.op = "Slice", .host_inputs = "*"},
+    };
+    struct str missing = STR_INIT;
+    find_unknown_arguments(registry_find(ops_registry(), "Slice"),
+                           &(struct kernel_table){rows, sizeof rows / sizeof *rows}, &missing);
+    assert_string_equal(str_text(&missing), " argument:sizes argument:out");
+    str_release(&missing);
 }
 
 /* How many inputs an op must have for what it says of them. */
@@ -200,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_missing),
         cmocka_unit_test(test_what_is_missing_is_named),
+        cmocka_unit_test(test_unknown_arguments_are_named),
         cmocka_unit_test(test_declarations_do_not_contradict_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

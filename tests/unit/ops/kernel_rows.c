@@ -28,9 +28,9 @@ static void check(const struct op_def *op, const char *code, const char *text, c
 {
     const struct op_def *ops[] = {op, registry_find(ops_registry(), "Const")->def,
                                   registry_find(ops_registry(), "Variable")->def};
-    const struct kernel_row rows[] = {{op->name, "CPU", code, NULL, 0, 0, 0, NULL},
-                                      {"Const", "CPU", "const", NULL, 0, 0, 0, NULL},
-                                      {"Variable", "CPU", "variable", NULL, 0, 0, 0, NULL}};
+    const struct kernel_row rows[] = {{.op = op->name, .device = "CPU", .code = code},
+                                      {.op = "Const", .device = "CPU", .code = "const"},
+                                      {.op = "Variable", .device = "CPU", .code = "variable"}};
     const struct kernel_table table = {rows, sizeof rows / sizeof *rows};
     struct registry *registry = registry_new();
     struct fixture f = {.err = ERROR_INIT};

@@ -22,8 +22,14 @@ static const struct op_def *const ops[] = {
 static const struct kernel_row builtin[] = {
 #define KERNEL(name, its_code, of, ...)                                                            \
     {.op = #name, .device = "CPU", .code = #its_code, .types = of, __VA_ARGS__},
+#define WIDENED(name, its_code, of, ...)                                                           \
+    {.op = #name, .device = "CPU", .code = "widened_" #its_code, .types = of, __VA_ARGS__},
+#define BOUNDED(name, its_code, of, ...)                                                           \
+    {.op = #name, .device = "CPU", .code = "bounded_" #its_code, .types = of, __VA_ARGS__},
 #include "ops/kernels_cpu.def"
 #undef KERNEL
+#undef WIDENED
+#undef BOUNDED
 };
 
 static struct registry *registry;

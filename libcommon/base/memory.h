@@ -13,6 +13,7 @@
 
 /* Tensor data is aligned to this many bytes: a cache line and an AVX-512 register. */
 #define MEM_ALIGNMENT 64
+#define ALIGN_UP(bytes) (((bytes) + MEM_ALIGNMENT - 1) & ~(size_t)(MEM_ALIGNMENT - 1))
 
 void *mem_alloc(size_t bytes);                    /* zeroed */
 void *mem_array(size_t count, size_t item_bytes); /* zeroed; overflow counts as no memory */

@@ -68,7 +68,7 @@ const struct op_def op_DynamicPartition = {
     .name = "DynamicPartition",
     .inputs = "data: T, partitions: int32",
     .outputs = "outputs: num_partitions*T",
-    .attrs = "T: any, num_partitions: int >= 1",
+    .attrs = "T: numeric|bool, num_partitions: int >= 1",
     .doc = "The rows of data distributed over tensors: row j goes to output partitions[j].",
     .detail = "Rows keep their order. A number outside [0, num_partitions) is an error.",
     .flags = OP_SHAPED_BY_DATA,
@@ -128,7 +128,7 @@ const struct op_def op_DynamicStitch = {
     .name = "DynamicStitch",
     .inputs = "indices: N*int32, data: N*T",
     .outputs = "merged: T",
-    .attrs = "T: any, N: int >= 1",
+    .attrs = "T: numeric|bool, N: int >= 1",
     .doc = "Rows from several tensors in one: row indices[i][j] is data[i][j].",
     .detail = "If an index occurs more than once, the last one counts. Rows that no index names "
               "are 0.",

@@ -72,7 +72,7 @@ const struct op_def op_Gather = {
     .name = "Gather",
     .inputs = "params: Tparams, indices: Tindices",
     .outputs = "output: Tparams",
-    .attrs = "Tparams: any, Tindices: int32|int64, validate_indices: bool = true",
+    .attrs = "Tparams: numeric|bool, Tindices: int32|int64, validate_indices: bool = true",
     .doc = "Rows of params (its slices along dimension 0), by their numbers.",
     .detail = "The result has the shape of indices, followed by that of a row. An index outside "
               "of params is an error.",
@@ -110,7 +110,7 @@ const struct op_def op_UnsortedSegmentSum = {
     .name = "UnsortedSegmentSum",
     .inputs = "data: T, segment_ids: Tindices, num_segments: int32",
     .outputs = "output: T",
-    .attrs = "T: numeric, Tindices: int32|int64",
+    .attrs = "T: real, Tindices: int32|int64",
     .doc = "Sums of the rows of data that have the same number.",
     .detail = "Row i of the result is the sum of data[j] over all j with segment_ids[j] = i, 0 if "
               "there is none. A number outside [0, num_segments) is an error.",

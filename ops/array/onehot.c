@@ -34,7 +34,7 @@ const struct op_def op_OneHot = {
     .name = "OneHot",
     .inputs = "indices: TI, depth: int32, on_value: T, off_value: T",
     .outputs = "output: T",
-    .attrs = "T: any, TI: uint8|int32|int64, axis: int = -1",
+    .attrs = "T: numeric|bool, TI: int8|uint8|int32|int64, axis: int = -1",
     .doc = "For each index a vector that is on there and off elsewhere.",
     .detail = "The vectors lie along a new dimension at axis, of length depth. An index outside "
               "[0, depth) gives a vector that is off everywhere.",

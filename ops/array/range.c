@@ -24,6 +24,14 @@ static int count_floats(double start, double limit, double delta, int64_t *n, st
     return 0;
 }
 
+static int set_count(uint64_t count, int64_t *n, struct error *err)
+{
+    if (count > (uint64_t)TENSOR_BYTES_MAX)
+        return error_set(err, ERR_DATA, "a range of %" PRIu64 " elements is too long", count);
+    *n = (int64_t)count;
+    return 0;
+}
+
 static int count_ints(int64_t start, int64_t limit, int64_t delta, int64_t *n, struct error *err)
 {
     if (delta == 0)
@@ -35,11 +43,19 @@ static int count_ints(int64_t start, int64_t limit, int64_t delta, int64_t *n, s
     uint64_t distance =
         delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta;
-    uint64_t count = distance / step + (distance % step != 0);
-    if (count > (uint64_t)TENSOR_BYTES_MAX)
-        return error_set(err, ERR_DATA, "a range of %" PRIu64 " elements is too long", count);
-    *n = (int64_t)count;
-    return 0;
+    return set_count(distance / step + (distance % step != 0), n, err);
+}
+
+static int count_unsigned(uint64_t start, uint64_t limit, uint64_t delta, int64_t *n,
+                          struct error *err)
+{
+    if (delta == 0)
+        return error_set(err, ERR_DATA, "delta is 0");
+    if (start > limit)
+        return error_set(err, ERR_DATA,
+                         "going from %" PRIu64 " by %" PRIu64 " leads away from %" PRIu64, start,
+                         delta, limit);
+    return set_count((limit - start) / delta + ((limit - start) % delta != 0), n, err);
 }
 
 int range_count(const struct tensor *start, const struct tensor *limit, const struct tensor *delta,
@@ -48,6 +64,10 @@ int range_count(const struct tensor *start, const struct tensor *limit, const st
     if (dtype_is_floating(start->type))
         return count_floats(tensor_get_float64(start, 0), tensor_get_float64(limit, 0),
                             tensor_get_float64(delta, 0), n, err);
+    if (start->type == UINT64)
+        return count_unsigned((uint64_t)tensor_get_int64(start, 0),
+                              (uint64_t)tensor_get_int64(limit, 0),
+                              (uint64_t)tensor_get_int64(delta, 0), n, err);
     return count_ints(tensor_get_int64(start, 0), tensor_get_int64(limit, 0),
                       tensor_get_int64(delta, 0), n, err);
 }
@@ -72,7 +92,7 @@ const struct op_def op_Range = {
     .name = "Range",
     .inputs = "start: Tidx, limit: Tidx, delta: Tidx",
     .outputs = "output: Tidx",
-    .attrs = "Tidx: float32|float64|int32|int64 = int32",
+    .attrs = "Tidx: floating|int8|int16|int32|int64|uint16|uint32|uint64 = int32",
     .doc = "The numbers start, start + delta, ... up to but without limit.",
     .flags = OP_NO_GRADIENT,
     .cost = cost_made,

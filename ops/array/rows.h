@@ -18,9 +18,9 @@ enum rows_op {
 };
 
 /* table[indices[i]] op= values[i] in the order of i, whatever the number of threads. Indices were
- * checked; neither they nor the values are the table's memory. ADD and SUB: float32, of which many
- * values for one row are summed without losing digits, float64, int32, int64, which wrap around;
- * SET: any fixed size. ERR_OS: no memory, and nothing is changed. */
+ * checked; neither they nor the values are the table's memory. ADD and SUB: floats, where many
+ * float32 for one row are summed without losing digits, and integers, which wrap around; SET: any
+ * fixed size. ERR_OS: no memory, and nothing is changed. */
 int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
                 const struct tensor *indices, const struct tensor *values);
 

@@ -244,7 +244,7 @@ const struct op_def op_StridedSlice = {
     .name = "StridedSlice",
     .inputs = "input: T, begin: Index, end: Index, strides: Index",
     .outputs = "output: T",
-    .attrs = "T: any, Index: int32|int64, " MASKS,
+    .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
     .doc = "Part of a tensor, as Python's x[a:b:c, ..., newaxis, i].",
     .detail = "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
               "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
@@ -275,7 +275,7 @@ const struct op_def op_StridedSliceGrad = {
     .name = "StridedSliceGrad",
     .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",
     .outputs = "output: T",
-    .attrs = "T: any, Index: int32|int64, " MASKS,
+    .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
     .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
     .cost = cost_elements,
     .shape = strided_grad_shape,

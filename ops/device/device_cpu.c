@@ -11,10 +11,15 @@
 
 #include "base/cores.h"
 #include "ops/device/cpu.h"
+#include "ops/device/widened_cpu.h"
 
 #define KERNEL(op, code, types, ...) extern const struct kernel_code kernel_##code;
+#define WIDENED(op, code, types, ...)
+#define BOUNDED(op, code, types, ...)
 #include "ops/kernels_cpu.def"
 #undef KERNEL
+#undef WIDENED
+#undef BOUNDED
 
 struct code {
     const char *name;
@@ -23,8 +28,12 @@ struct code {
 
 static const struct code codes[] = {
 #define KERNEL(op, code, types, ...) {#code, &kernel_##code},
+#define WIDENED(op, code, types, ...)
+#define BOUNDED(op, code, types, ...)
 #include "ops/kernels_cpu.def"
 #undef KERNEL
+#undef WIDENED
+#undef BOUNDED
     {NULL, NULL},
 };
 
@@ -54,6 +63,10 @@ static int copy(struct device *device, void *to, const void *from, size_t bytes,
 static const struct kernel_code *find_code(struct device *device, const char *name)
 {
     int64_t index;
+    if (!strncmp(name, CPU_WIDENED, strlen(CPU_WIDENED)))
+        return find_code(device, name + strlen(CPU_WIDENED)) ? &kernel_widened : NULL;
+    if (!strncmp(name, CPU_BOUNDED, strlen(CPU_BOUNDED)))
+        return find_code(device, name + strlen(CPU_BOUNDED)) ? &kernel_bounded : NULL;
     return map_get(&cpu_context(device)->codes, name, &index) ? codes[index].code : NULL;
 }
 

@@ -13,7 +13,7 @@
 /* to[i] += from[i], or -=, for n elements; `to` is `from` or overlaps it nowhere. */
 typedef void accumulate_loop(void *to, const void *from, int64_t n);
 
-/* For float32, float64, int32 and int64, which wrap around; NULL for other types. */
+/* For floats, and integers, which wrap around; NULL for other types. */
 accumulate_loop *accumulate_add(enum dtype type);
 accumulate_loop *accumulate_subtract(enum dtype type);
 

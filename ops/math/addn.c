@@ -26,7 +26,7 @@ const struct op_def op_AddN = {
     .name = "AddN",
     .inputs = "inputs: N*T",
     .outputs = "sum: T",
-    .attrs = "N: int >= 1, T: numeric",
+    .attrs = "N: int >= 1, T: real",
     .rows = ROWS_ALIKE,
     .identity = {.when = SAME_ALONE, .says = "sums one tensor"},
     .cost = cost_elements,

@@ -46,6 +46,13 @@
 INTEGER_DIVISION(int32_t, int32, INT32_MIN)
 INTEGER_DIVISION(int64_t, int64, INT64_MIN)
 
+/* What uint64 has of its own: all else has the bits that int64 has. */
+static inline uint64_t divide_uint64(uint64_t x, uint64_t y, int *flags)
+{
+    *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;
+    return y ? x / y : 0;
+}
+
 #define INTEGER_POWER(T, U, name)                                                                  \
     static inline T power_##name(T x, T y, int *flags)                                             \
     {                                                                                              \
@@ -103,12 +110,22 @@ BINARY_LOOP(pow_float32, float, float, power_float32(x, y))
 BINARY_LOOP(pow_float64, double, double, power_float64(x, y))
 INT_LOOPS(pow, POWER)
 
+BINARY_LOOP(div_uint64, uint64_t, uint64_t, divide_uint64(x, y, &flags))
+BINARY_LOOP(maximum_uint64, uint64_t, uint64_t, MAXIMUM(, , ))
+BINARY_LOOP(minimum_uint64, uint64_t, uint64_t, MINIMUM(, , ))
+
 #define ROWS(op, loop, grain)                                                                      \
     {#op, FLOAT32, loop##_float32, #loop "_float32", grain},                                       \
         {#op, FLOAT64, loop##_float64, #loop "_float64", grain},                                   \
         {#op, INT32, loop##_int32, #loop "_int32", grain},                                         \
     {                                                                                              \
 #op, INT64, loop##_int64, #loop "_int64", grain                                            \
+    }
+
+/* By the loop of int64, or by one of its own. */
+#define UINT64_ROW(op, loop, grain)                                                                \
+    {                                                                                              \
+#op, UINT64, loop, #loop, grain                                                            \
     }
 
 const struct binary_row binary_arithmetic[] = {
@@ -122,5 +139,12 @@ const struct binary_row binary_arithmetic[] = {
     ROWS(Minimum, minimum, PARALLEL_GRAIN_MOVE),
     ROWS(Pow, pow, PARALLEL_GRAIN_COMPUTE),
     ROWS(SquaredDifference, squared_difference, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Add, add_int64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Sub, sub_int64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Mul, mul_int64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Div, div_uint64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(FloorDiv, div_uint64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Maximum, maximum_uint64, PARALLEL_GRAIN_MOVE),
+    UINT64_ROW(Minimum, minimum_uint64, PARALLEL_GRAIN_MOVE),
     {0},
 };

@@ -5,8 +5,8 @@
 #include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
-#define BINARY_NUMERIC                                                                             \
-    .inputs = "x: T, y: T", .outputs = "z: T", .attrs = "T: numeric", .shape = infer_broadcast
+#define BINARY(types)                                                                              \
+    .inputs = "x: T, y: T", .outputs = "z: T", .attrs = "T: " types, .shape = infer_broadcast
 
 /* ---- what is known of a result: whole numbers of 0 or more ---- */
 
@@ -144,7 +144,7 @@ static int squared_difference_gradient(struct grad *g)
 
 const struct op_def op_Add = {
     .name = "Add",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .flags = OP_COMMUTATIVE,
     .doc = "x + y, with broadcasting.",
     .rows = ROWS_ALIKE,
@@ -156,7 +156,7 @@ const struct op_def op_Add = {
 
 const struct op_def op_Sub = {
     .name = "Sub",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .doc = "x - y, with broadcasting.",
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"},
@@ -167,7 +167,7 @@ const struct op_def op_Sub = {
 
 const struct op_def op_Mul = {
     .name = "Mul",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .flags = OP_COMMUTATIVE,
     .doc = "x * y element by element, with broadcasting.",
     .rows = ROWS_ALIKE,
@@ -179,7 +179,7 @@ const struct op_def op_Mul = {
 
 const struct op_def op_Div = {
     .name = "Div",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .doc = "x / y, with broadcasting; of integers, cut toward zero.",
     .detail = "An integer divided by zero is an error.",
     .rows = ROWS_ALIKE,
@@ -192,7 +192,7 @@ const struct op_def op_Div = {
 
 const struct op_def op_FloorDiv = {
     .name = "FloorDiv",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "The largest whole number that is not above x / y, with broadcasting.",
     .detail = "An integer divided by zero is an error.",
@@ -205,7 +205,7 @@ const struct op_def op_FloorDiv = {
 
 const struct op_def op_Mod = {
     .name = "Mod",
-    BINARY_NUMERIC,
+    BINARY("floating|int32|int64"),
     .doc = "The remainder of x / y cut toward zero, with the sign of x; with broadcasting.",
     .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
     .rows = ROWS_ALIKE,
@@ -216,7 +216,7 @@ const struct op_def op_Mod = {
 /* Not commutative: of 0 and -0 the second is taken. */
 const struct op_def op_Maximum = {
     .name = "Maximum",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .doc = "The larger of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
     .rows = ROWS_ALIKE,
@@ -226,7 +226,7 @@ const struct op_def op_Maximum = {
 
 const struct op_def op_Minimum = {
     .name = "Minimum",
-    BINARY_NUMERIC,
+    BINARY("real"),
     .doc = "The smaller of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
     .rows = ROWS_ALIKE,
@@ -236,7 +236,7 @@ const struct op_def op_Minimum = {
 
 const struct op_def op_Pow = {
     .name = "Pow",
-    BINARY_NUMERIC,
+    BINARY("floating|int8|int16|int32|int64"),
     .doc = "x to the power of y, with broadcasting.",
     .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0.",
     .rows = ROWS_ALIKE,
@@ -246,7 +246,7 @@ const struct op_def op_Pow = {
 
 const struct op_def op_SquaredDifference = {
     .name = "SquaredDifference",
-    BINARY_NUMERIC,
+    BINARY("floating|int32|int64"),
     .flags = OP_COMMUTATIVE,
     .doc = "(x - y) * (x - y), with broadcasting.",
     .rows = ROWS_ALIKE,

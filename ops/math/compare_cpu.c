@@ -2,6 +2,8 @@
  *
  * Loops of comparisons and of the logic of booleans.
  */
+#include <complex.h>
+
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
@@ -15,8 +17,14 @@ COMPARE_LOOPS(less, x < y)
 COMPARE_LOOPS(less_equal, x <= y)
 COMPARE_LOOPS(greater, x > y)
 COMPARE_LOOPS(greater_equal, x >= y)
+BINARY_LOOP(less_uint64, uint64_t, uint8_t, x < y)
+BINARY_LOOP(less_equal_uint64, uint64_t, uint8_t, x <= y)
+BINARY_LOOP(greater_uint64, uint64_t, uint8_t, x > y)
+BINARY_LOOP(greater_equal_uint64, uint64_t, uint8_t, x >= y)
 COMPARE_LOOPS(equal, x == y)
 COMPARE_LOOPS(not_equal, x != y)
+BINARY_LOOP(equal_complex64, float complex, uint8_t, x == y)
+BINARY_LOOP(not_equal_complex64, float complex, uint8_t, x != y)
 BINARY_LOOP(equal_bool, uint8_t, uint8_t, x == y)
 BINARY_LOOP(not_equal_bool, uint8_t, uint8_t, x != y)
 BINARY_LOOP(logical_and, uint8_t, uint8_t, x &y)
@@ -37,6 +45,14 @@ const struct binary_row binary_compare[] = {
     ROWS(GreaterEqual, greater_equal),
     ROWS(Equal, equal),
     ROWS(NotEqual, not_equal),
+    {"Less", UINT64, less_uint64, "less_uint64", PARALLEL_GRAIN_MOVE},
+    {"LessEqual", UINT64, less_equal_uint64, "less_equal_uint64", PARALLEL_GRAIN_MOVE},
+    {"Greater", UINT64, greater_uint64, "greater_uint64", PARALLEL_GRAIN_MOVE},
+    {"GreaterEqual", UINT64, greater_equal_uint64, "greater_equal_uint64", PARALLEL_GRAIN_MOVE},
+    {"Equal", UINT64, equal_int64, "equal_int64", PARALLEL_GRAIN_MOVE},
+    {"NotEqual", UINT64, not_equal_int64, "not_equal_int64", PARALLEL_GRAIN_MOVE},
+    {"Equal", COMPLEX64, equal_complex64, "equal_complex64", PARALLEL_GRAIN_MOVE},
+    {"NotEqual", COMPLEX64, not_equal_complex64, "not_equal_complex64", PARALLEL_GRAIN_MOVE},
     {"Equal", BOOL, equal_bool, "equal_bool", PARALLEL_GRAIN_MOVE},
     {"NotEqual", BOOL, not_equal_bool, "not_equal_bool", PARALLEL_GRAIN_MOVE},
     {"LogicalAnd", BOOL, logical_and, "logical_and", PARALLEL_GRAIN_MOVE},

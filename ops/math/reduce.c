@@ -61,7 +61,7 @@ static int reduction_shape(struct infer *infer)
 
 #define REDUCTION                                                                                  \
     .inputs = "input: T, reduction_indices: Tidx", .outputs = "output: T",                         \
-    .attrs = "keep_dims: bool = false, T: numeric, Tidx: int32|int64 = int32",                     \
+    .attrs = "keep_dims: bool = false, T: real, Tidx: int32|int64 = int32",                        \
     .shape = reduction_shape
 #define LOGICAL_REDUCTION                                                                          \
     .inputs = "input: bool, reduction_indices: Tidx", .outputs = "output: bool",                   \

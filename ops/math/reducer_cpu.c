@@ -92,12 +92,15 @@ PLAIN(min_float32, float, float, float, INFINITY, SMALLER)
 PLAIN(min_float64, double, double, double, INFINITY, SMALLER)
 PLAIN(min_int32, int32_t, int32_t, int32_t, INT32_MAX, SMALLER_INT)
 PLAIN(min_int64, int64_t, int64_t, int64_t, INT64_MAX, SMALLER_INT)
+PLAIN(max_uint64, uint64_t, uint64_t, uint64_t, 0, LARGER_INT)
+PLAIN(min_uint64, uint64_t, uint64_t, uint64_t, UINT64_MAX, SMALLER_INT)
 PLAIN(all, uint8_t, uint8_t, uint8_t, 1, AND)
 PLAIN(any, uint8_t, uint8_t, uint8_t, 0, OR)
 
 REDUCER(mean_int32, int32_t, int64_t, int64_t, 0, PLUS)
 FINISH(mean_int32, int32_t, int64_t, (int32_t)(acc[i] / count))
 FINISH(mean_int64, int64_t, uint64_t, (int64_t)acc[i] / count)
+FINISH(mean_uint64, uint64_t, uint64_t, acc[i] / (uint64_t)count)
 FINISH(mean_float32, float, double, (float)(acc[i] / (double)count))
 FINISH(mean_float64, double, double, acc[i] / (double)count)
 
@@ -121,6 +124,11 @@ static const struct reducer reducers[] = {
     ROW(Mean, FLOAT64, mean_float64, sum_float64, double, false),
     ROW(Mean, INT32, mean_int32, mean_int32, int64_t, true),
     ROW(Mean, INT64, mean_int64, sum_int64, uint64_t, true),
+    ROW(Sum, UINT64, sum_int64, sum_int64, uint64_t, false), /* the same bits */
+    ROW(Prod, UINT64, prod_int64, prod_int64, uint64_t, false),
+    ROW(Max, UINT64, max_uint64, max_uint64, uint64_t, false),
+    ROW(Min, UINT64, min_uint64, min_uint64, uint64_t, false),
+    ROW(Mean, UINT64, mean_uint64, sum_int64, uint64_t, true),
     ROW(All, BOOL, all, all, uint8_t, false),
     ROW(Any, BOOL, any, any, uint8_t, false),
 };

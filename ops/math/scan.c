@@ -44,7 +44,7 @@ static int cumprod_gradient(struct grad *g)
 
 #define SCAN                                                                                       \
     .inputs = "x: T, axis: Tidx", .outputs = "out: T",                                             \
-    .attrs = "exclusive: bool = false, reverse: bool = false, T: numeric, "                        \
+    .attrs = "exclusive: bool = false, reverse: bool = false, T: real, "                           \
              "Tidx: int32|int64 = int32",                                                          \
     .shape = scan_shape
 

@@ -62,6 +62,7 @@ const struct unary_row unary_simple[] = {
     FLOAT_ROWS(Floor, floor),
     FLOAT_ROWS(Ceil, ceil),
     FLOAT_ROWS(IsNan, is_nan),
+    {"Square", UINT64, square_int64, "square_int64", PARALLEL_GRAIN_MOVE}, /* the same bits */
     {"LogicalNot", BOOL, logical_not, "logical_not", PARALLEL_GRAIN_MOVE},
     {0},
 };

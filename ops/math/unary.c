@@ -7,6 +7,8 @@
 
 #define NO_GRADIENT "its result changes in steps"
 
+#define SIGNED "floating|int8|int16|int32|int64"
+
 #define UNARY(types)                                                                               \
     .inputs = "x: T", .outputs = "y: T", .attrs = "T: " types, .shape = infer_unchanged
 
@@ -55,7 +57,7 @@ static int reciprocal_gradient(struct grad *g)
 
 const struct op_def op_Neg = {
     .name = "Neg",
-    UNARY("numeric"),
+    UNARY(SIGNED),
     .doc = "-x.",
     .flags = OP_INVOLUTION,
     .rows = ROWS_ALIKE,
@@ -65,7 +67,7 @@ const struct op_def op_Neg = {
 
 const struct op_def op_Abs = {
     .name = "Abs",
-    UNARY("real"),
+    UNARY(SIGNED),
     .doc = "The absolute value of x.",
     .detail = "The most negative integer has none and stays as it is.",
     .flags = OP_IDEMPOTENT,
@@ -76,7 +78,7 @@ const struct op_def op_Abs = {
 
 const struct op_def op_Square = {
     .name = "Square",
-    UNARY("numeric"),
+    UNARY("real"),
     .doc = "x * x.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
@@ -85,7 +87,7 @@ const struct op_def op_Square = {
 
 const struct op_def op_Sign = {
     .name = "Sign",
-    UNARY("numeric"),
+    UNARY(SIGNED),
     .doc = "1 where x > 0, -1 where x < 0, else x.",
     .flags = OP_IDEMPOTENT,
     .rows = ROWS_ALIKE,
@@ -142,7 +144,7 @@ const struct op_def op_Ceil = {
 
 const struct op_def op_Round = {
     .name = "Round",
-    UNARY("real"),
+    UNARY(SIGNED),
     .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The nearest whole number; halves go to the even one.",
     .rows = ROWS_ALIKE,

@@ -123,7 +123,8 @@ const struct op_def op_MatMul = {
     .name = "MatMul",
     .inputs = "a: T, b: T",
     .outputs = "product: T",
-    .attrs = "transpose_a: bool = false, transpose_b: bool = false, T: floating|int32|int64",
+    .attrs = "transpose_a: bool = false, transpose_b: bool = false, "
+             "T: floating|int32|int64|uint8|uint16|uint32|uint64",
     .doc = "Product of two matrices, each transposed first if asked for.",
     .detail = "Integers wrap on overflow.",
     .cost = matmul_cost,

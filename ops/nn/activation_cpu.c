@@ -37,6 +37,10 @@ LOOPS(float)
 LOOPS(double)
 LOOPS(int32_t)
 LOOPS(int64_t)
+LOOP(relu_uint64_t, uint64_t, x)
+LOOP(relu6_uint64_t, uint64_t, x > 6 ? 6 : x)
+LOOP(relu_grad_uint64_t, uint64_t, ys[i] > 0 ? x : 0)
+LOOP(relu6_grad_uint64_t, uint64_t, ys[i] > 0 && ys[i] < 6 ? x : 0)
 
 /* exp(x) - 1 near 0 from tanh(x/2), which is exact there: e - 1 = t (e + 1). */
 static inline float expm1_float(float x)
@@ -60,8 +64,8 @@ LOOP(elu_float, float, x < 0.0f ? expm1_float(x) : x)
 LOOP(elu_double, double, x < 0 ? expm1(x) : x)
 LOOP(elu_grad_float, float, ys[i] < 0.0f ? x * (ys[i] + 1.0f) : x)
 LOOP(elu_grad_double, double, ys[i] < 0 ? x * (ys[i] + 1) : x)
-LOOP(softplus_float_loop, float, softplus_float(x))
-LOOP(softplus_double_loop, double, softplus_double(x))
+LOOP(softplus_loop_float, float, softplus_float(x))
+LOOP(softplus_loop_double, double, softplus_double(x))
 LOOP(softplus_grad_float, float, x *vmath_sigmoid(ys[i]))
 LOOP(softplus_grad_double, double, x / (1 + exp(-ys[i])))
 
@@ -69,22 +73,22 @@ struct activation {
     const char *op;
     bool layouts;
     int64_t grain;
-    activation_loop *float32, *float64, *int32, *int64;
+    activation_loop *float32, *float64, *int32, *int64, *uint64;
 };
 
-#define ALL(name) name##_float, name##_double, name##_int32_t, name##_int64_t
+#define ALL(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
+
+#define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
 
 static const struct activation activations[] = {
     {"Relu", true, PARALLEL_GRAIN_MOVE, ALL(relu)},
     {"ReluGrad", true, PARALLEL_GRAIN_MOVE, ALL(relu_grad)},
     {"Relu6", true, PARALLEL_GRAIN_MOVE, ALL(relu6)},
     {"Relu6Grad", true, PARALLEL_GRAIN_MOVE, ALL(relu6_grad)},
-    {"Elu", false, PARALLEL_GRAIN_COMPUTE, elu_float, elu_double, NULL, NULL},
-    {"EluGrad", false, PARALLEL_GRAIN_MOVE, elu_grad_float, elu_grad_double, NULL, NULL},
-    {"Softplus", false, PARALLEL_GRAIN_COMPUTE, softplus_float_loop, softplus_double_loop, NULL,
-     NULL},
-    {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, softplus_grad_float, softplus_grad_double, NULL,
-     NULL},
+    {"Elu", false, PARALLEL_GRAIN_COMPUTE, FLOATS(elu)},
+    {"EluGrad", false, PARALLEL_GRAIN_MOVE, FLOATS(elu_grad)},
+    {"Softplus", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_loop)},
+    {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_grad)},
 };
 
 struct state {
@@ -104,6 +108,8 @@ static activation_loop *find_loop(const struct activation *row, enum dtype type)
         return row->float64;
     case INT32:
         return row->int32;
+    case UINT64:
+        return row->uint64;
     default:
         return row->int64;
     }

@@ -127,7 +127,8 @@ const struct op_def op_MaxPool = {
     .name = "MaxPool",
     .inputs = "input: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .attrs = POOL_ATTRS(
+        WINDOW_PADDING_ATTR) ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
     .doc = "The largest value of each window.",
     .detail = "Padding takes no part. A NaN in a window is its result.",
     .cost = cost_elements,
@@ -139,7 +140,7 @@ const struct op_def op_MaxPoolGrad = {
     .name = "MaxPoolGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: real = float32",
     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
     .detail = "Among equals the first one in row-major order gets it all.",
     .cost = cost_elements,
@@ -151,7 +152,7 @@ const struct op_def op_MaxPoolGradGrad = {
     .name = "MaxPoolGradGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: floating = float32",
+    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: real = float32",
     .doc = "What flows back through MaxPoolGrad: of each window, grad where its largest value is.",
     .detail =
         "grad is like orig_input, the output like orig_output. Among equals the first one in\n"

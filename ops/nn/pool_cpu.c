@@ -55,7 +55,7 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
         for (int64_t kx = kx0; kx < kx1; kx++)
 #define CELL_AT (((y0 + ky) * ax->in + x0 + kx) * block + from)
 
-#define POOL_LOOPS(type)                                                                           \
+#define MAX_LOOPS(type, low)                                                                       \
     static void max_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
         EACH_WINDOW(p)                                                                             \
@@ -63,7 +63,7 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
             type *out = (type *)plane->result + OUTPUT_AT;                                         \
             int64_t n = SLICE_END;                                                                 \
             for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] = -INFINITY;                                                                \
+                out[i] = low;                                                                      \
             EACH_CELL                                                                              \
             {                                                                                      \
                 const type *x = (const type *)plane->image + CELL_AT;                              \
@@ -120,7 +120,9 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
+    }
+
+#define AVG_LOOPS(type)                                                                            \
     static void avg_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
         EACH_WINDOW(p)                                                                             \
@@ -158,23 +160,31 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
         }                                                                                          \
     }
 
-POOL_LOOPS(float)
-POOL_LOOPS(double)
+MAX_LOOPS(float, -INFINITY)
+MAX_LOOPS(double, -INFINITY)
+MAX_LOOPS(int32_t, INT32_MIN)
+MAX_LOOPS(int64_t, INT64_MIN)
+MAX_LOOPS(uint64_t, 0)
+AVG_LOOPS(float)
+AVG_LOOPS(double)
 
 struct form {
     const char *op;
     int n_images;  /* inputs that are images: the last ones */
     bool to_image; /* the result is one as large as the input, else as the output */
     bool of_image; /* so is what flows back */
-    plane_loop *float32, *float64;
+    plane_loop *float32, *float64, *int32, *int64, *uint64;
 };
 
+#define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
+#define REALS(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
+
 static const struct form forms[] = {
-    {"MaxPool", 1, false, false, max_float, max_double},
-    {"MaxPoolGrad", 3, true, false, max_grad_float, max_grad_double},
-    {"MaxPoolGradGrad", 3, false, true, max_grad_grad_float, max_grad_grad_double},
-    {"AvgPool", 1, false, false, avg_float, avg_double},
-    {"AvgPoolGrad", 1, true, false, avg_grad_float, avg_grad_double},
+    {"MaxPool", 1, false, false, REALS(max)},
+    {"MaxPoolGrad", 3, true, false, REALS(max_grad)},
+    {"MaxPoolGradGrad", 3, false, true, REALS(max_grad_grad)},
+    {"AvgPool", 1, false, false, FLOATS(avg)},
+    {"AvgPoolGrad", 1, true, false, FLOATS(avg_grad)},
 };
 
 struct pool {
@@ -208,6 +218,22 @@ static int prepare_layouts(struct kernel_setup *setup, struct pool *state)
     return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
+static plane_loop *find_loop(const struct form *form, enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return form->float32;
+    case FLOAT64:
+        return form->float64;
+    case INT32:
+        return form->int32;
+    case UINT64:
+        return form->uint64;
+    default:
+        return form->int64;
+    }
+}
+
 static int prepare(struct kernel_setup *setup)
 {
     const struct form *form = FORM_FIND(setup, forms);
@@ -215,7 +241,7 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     struct pool *state = mem_alloc(sizeof *state);
     state->form = form;
-    state->loop = node_type(setup->node, "T") == FLOAT32 ? form->float32 : form->float64;
+    state->loop = find_loop(form, node_type(setup->node, "T"));
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err) ||
         prepare_layouts(setup, state)) {
@@ -288,7 +314,7 @@ static int image_shape(struct kernel_call *call, struct shape *image)
     return 0;
 }
 
-static void set_planes(struct work *work, const struct shape *image)
+static void set_planes(struct work *work, const struct shape *image, size_t size)
 {
     const struct pool *state = work->state;
     struct planes *p = &work->planes;
@@ -300,7 +326,6 @@ static void set_planes(struct work *work, const struct shape *image)
         p->block = c->block;
         p->n = image->dims[0] * c->blocks;
     }
-    size_t size = state->loop == state->form->float32 ? sizeof(float) : sizeof(double);
     work->image_bytes = (size_t)(p->window.y.in * p->window.x.in * p->block) * size;
     work->output_bytes = (size_t)(p->window.y.out * p->window.x.out * p->block) * size;
 }
@@ -320,7 +345,7 @@ static int run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, state->form->to_image ? &image : &output);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    set_planes(&work, &image);
+    set_planes(&work, &image, dtype_bytes(out->type));
     work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,

@@ -67,6 +67,7 @@ TOP_K(float)
 TOP_K(double)
 TOP_K(int32_t)
 TOP_K(int64_t)
+TOP_K(uint64_t)
 
 struct part {
     const struct work *work;
@@ -90,6 +91,8 @@ static row_loop *loop_of(enum dtype type)
         return row_double;
     case INT32:
         return row_int32_t;
+    case UINT64:
+        return row_uint64_t;
     default:
         return row_int64_t;
     }

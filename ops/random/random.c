@@ -106,7 +106,7 @@ const struct op_def op_RandomShuffle = {
     .name = "RandomShuffle",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "seed: int = 0, seed2: int = 0, T: any",
+    .attrs = "seed: int = 0, seed2: int = 0, T: numeric|bool",
     .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
     .detail = "All orders are equally likely. " RANDOM_DETAIL,
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,

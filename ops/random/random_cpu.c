@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "exec/device/narrow.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
 #include "ops/random/distribution.h"
@@ -15,6 +16,7 @@ struct draw {
     int64_t offset; /* number of the first element */
     int64_t low;    /* integers: the first */
     uint64_t size;  /* and how many there are */
+    enum dtype type;
 };
 
 /* Writes elements [first, last); `n` come from PHILOX_LANES blocks. CONVERT(words, k) is element k
@@ -40,6 +42,16 @@ static inline void uniform32(const struct draw *d, const uint32_t *words, float 
     (void)d;
     for (int k = 0; k < PHILOX_WORDS; k++)
         values[k] = uniform_float32(words[k]);
+}
+
+/* As many bits as a number below 1 has; each value is as likely as any other. */
+static inline void uniform_half(const struct draw *d, const uint32_t *words, uint16_t *values)
+{
+    int bits = d->type == FLOAT16 ? 11 : 8;
+    float wide[PHILOX_WORDS];
+    for (int k = 0; k < PHILOX_WORDS; k++)
+        wide[k] = (float)(words[k] >> (32 - bits)) / (float)(1 << bits);
+    narrow_floats(d->type, wide, values, PHILOX_WORDS);
 }
 
 static inline void uniform64(const struct draw *d, const uint32_t *words, double *values)
@@ -76,6 +88,7 @@ static inline void integer64(const struct draw *d, const uint32_t *words, int64_
 }
 
 DRAW(draw_uniform32, float, PHILOX_WORDS, uniform32)
+DRAW(draw_uniform_half, uint16_t, PHILOX_WORDS, uniform_half)
 DRAW(draw_uniform64, double, PHILOX_WORDS / 2, uniform64)
 DRAW(draw_normal32, float, PHILOX_WORDS, normal32)
 DRAW(draw_normal64, double, PHILOX_WORDS / 2, normal64)
@@ -142,6 +155,7 @@ static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct
         return call->err->code;
     draw->stream = random_stream(call);
     draw->out = out->data;
+    draw->type = out->type;
     random_parallel(call, tensor_count(out), PHILOX_WORDS,
                     dtype_bytes(out->type) == 4 ? single : twice, draw);
     return KERNEL_DONE;
@@ -149,7 +163,9 @@ static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct
 
 static int uniform_run(struct kernel_call *call)
 {
-    return run(call, draw_uniform32, draw_uniform64, &(struct draw){.offset = random_offset(call)});
+    bool half = dtype_bytes(node_type(call->node, "dtype")) == 2;
+    return run(call, draw_uniform32, half ? draw_uniform_half : draw_uniform64,
+               &(struct draw){.offset = random_offset(call)});
 }
 
 static int normal_run(struct kernel_call *call)

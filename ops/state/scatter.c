@@ -38,7 +38,7 @@ const struct op_def op_ScatterAdd = {
     .name = "ScatterAdd",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",
-    .attrs = "T: numeric, Tindices: int32|int64, use_locking: bool = false",
+    .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
     .doc = "Adds rows to the rows of a variable with these numbers.",
     .detail = "Numbers may repeat: all their rows are added, in order. One outside of the variable "
               "is an error, and the variable stays as it is.",
@@ -53,7 +53,7 @@ const struct op_def op_ScatterSub = {
     .name = "ScatterSub",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",
-    .attrs = "T: numeric, Tindices: int32|int64, use_locking: bool = false",
+    .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
     .doc = "Subtracts rows from the rows of a variable with these numbers.",
     .detail = "As ScatterAdd.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
@@ -67,7 +67,7 @@ const struct op_def op_ScatterUpdate = {
     .name = "ScatterUpdate",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",
-    .attrs = "T: any, Tindices: int32|int64, use_locking: bool = true",
+    .attrs = "T: numeric|bool, Tindices: int32|int64, use_locking: bool = true",
     .doc = "Replaces the rows of a variable with these numbers.",
     .detail = "If a number repeats, its last row counts. One outside of the variable is an error, "
               "and the variable stays as it is.",

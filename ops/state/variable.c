@@ -14,7 +14,8 @@ static int variable_shape(struct infer *infer)
 const struct op_def op_Variable = {
     .name = "Variable",
     .outputs = "ref: Ref(dtype)",
-    .attrs = "shape: shape, dtype: any, container: string = \"\", shared_name: string = \"\"",
+    .attrs =
+        "shape: shape, dtype: numeric|bool, container: string = \"\", shared_name: string = \"\"",
     .doc = "A tensor that keeps its value from step to step.",
     .detail = "Variables of the same container and shared_name (the node's name if that is empty) "
               "are the same.\nWithin a step, reads come before writes unless an edge orders them "

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One loop per rule and type over the variable, its slots and the gradient. A rule sees scalars as
- * double and computes in the variable's type.
+ * double and computes in the variable's type, of 16 bits in float32.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/narrow_private.h"
 #include "exec/state/variable.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
@@ -104,7 +105,7 @@ static int prepare(struct kernel_setup *setup)
     if (!rule || check_arguments(setup))
         return setup->err->code;
     struct apply *state = mem_alloc(sizeof *state);
-    state->loop = setup->in_types[0].type == FLOAT32 ? rule->float32 : rule->float64;
+    state->loop = setup->in_types[0].type == FLOAT64 ? rule->float64 : rule->float32;
     state->nesterov =
         node_is(setup->node, "ApplyMomentum") && node_bool(setup->node, "use_nesterov");
     setup->state = state;
@@ -156,6 +157,7 @@ static int collect(struct kernel_call *call, struct update *u)
 struct part {
     const struct update *update;
     update_loop *loop;
+    enum dtype type;
 };
 
 static int run_part(void *context, int64_t begin, int64_t end)
@@ -165,14 +167,44 @@ static int run_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+/* Of 16 bits: a block of the variable, its slots and the gradient is widened, updated by the loop
+ * of float32, and goes back to where it lies. */
+#define HALF_BLOCK 256
+
+static int run_half_part(void *context, int64_t begin, int64_t end)
+{
+    const struct part *part = context;
+    const struct update *u = part->update;
+    uint16_t *stored[1 + SLOTS_MAX] = {(uint16_t *)(void *)u->w, (uint16_t *)(void *)u->slot[0],
+                                       (uint16_t *)(void *)u->slot[1]};
+    const uint16_t *gradient = (const uint16_t *)(const void *)u->g;
+    float wide[1 + SLOTS_MAX][HALF_BLOCK], g[HALF_BLOCK];
+    struct update block = *u;
+    block.w = (char *)wide[0];
+    for (int k = 0; k < SLOTS_MAX; k++)
+        block.slot[k] = u->slot[k] ? (char *)wide[1 + k] : NULL;
+    block.g = (const char *)g;
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at < HALF_BLOCK ? end - at : HALF_BLOCK;
+        widen_array(part->type, gradient + at, g, n);
+        for (int k = 0; k <= SLOTS_MAX && stored[k]; k++)
+            widen_array(part->type, stored[k] + at, wide[k], n);
+        part->loop(&block, 0, n);
+        for (int k = 0; k <= SLOTS_MAX && stored[k]; k++)
+            narrow_array(part->type, wide[k], stored[k] + at, n);
+    }
+    return 0;
+}
+
 static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
     struct update update = {.nesterov = state->nesterov};
     if (collect(call, &update))
         return call->err->code;
-    struct part part = {&update, state->loop};
-    parallel_for(call->threads, tensor_count(call->in[0]), PARALLEL_GRAIN_MOVE, run_part, &part);
+    struct part part = {&update, state->loop, call->in[0]->type};
+    parallel_for(call->threads, tensor_count(call->in[0]), PARALLEL_GRAIN_MOVE,
+                 dtype_bytes(part.type) == 2 ? run_half_part : run_part, &part);
     for (int i = 0; i < call->n_in; i++)
         if (call->refs[i])
             variable_written(call->refs[i]);

@@ -9,10 +9,8 @@
 
 #include "exec/device/kernel.h"
 
-/* Types that the toolkit computes in. Others are stored, moved, converted and exchanged. */
-#define COMPUTED_TYPES                                                                             \
-    (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) |               \
-     DTYPE_BIT(BOOL))
+/* Types that are computed in; others are handed on. */
+#define COMPUTED_TYPES (DTYPES_ANY & ~(DTYPE_BIT(STRING) | DTYPE_BIT(RESOURCE)))
 
 /* The types that a kernel row allows for an attribute: "T=float32|float64 Tidx=int32". */
 static inline dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)

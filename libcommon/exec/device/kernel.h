@@ -109,6 +109,15 @@ struct kernel_setup {
     struct error *err;
 };
 
+struct kernel_call;
+
+/* Makes the outputs of a call in place of the executor: as kernel_alloc_output and
+ * kernel_alias_output. */
+struct kernel_outputs {
+    struct tensor *(*alloc)(struct kernel_call *call, int i, const struct shape *shape);
+    struct tensor *(*alias)(struct kernel_call *call, int i, int from, const struct shape *shape);
+};
+
 /* What run sees. */
 struct kernel_call {
     const struct node *node;
@@ -124,8 +133,9 @@ struct kernel_call {
     struct step *step;
     uint64_t iteration; /* 0 outside loops; else a hash of all enclosing iterations */
     int threads;
-    struct error *err; /* without the node's name: the executor adds it */
-    void *executor;    /* the executor's own */
+    struct error *err;                    /* without the node's name: the executor adds it */
+    void *executor;                       /* the executor's own */
+    const struct kernel_outputs *outputs; /* NULL: the executor makes them */
 };
 
 struct kernel_code {

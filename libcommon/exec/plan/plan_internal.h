@@ -15,8 +15,6 @@
 #include "exec/plan/plan.h"
 #include "exec/step/step.h"
 
-#define ALIGN_UP(bytes) (((bytes) + MEM_ALIGNMENT - 1) & ~(size_t)(MEM_ALIGNMENT - 1))
-
 enum value_kind {
     VALUE_COMPUTED, /* by an item, in every step */
     VALUE_CONSTANT, /* known when the plan was made: `constant` */

@@ -33,6 +33,8 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
 {
     struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
+    if (call->outputs)
+        return call->outputs->alloc(call, i, shape);
     if (host->planned)
         return shape_equal(&out->shape, shape) ? out : fail_shape(call, i, &out->shape, shape);
     int v = host->item->out[i];
@@ -100,6 +102,8 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
     const struct tensor *in = call->in[from];
+    if (call->outputs)
+        return call->outputs->alias(call, i, from, shape);
     if (call->node && call->node->outputs[i].is_ref) {
         if (host->out_refs)
             host->out_refs[i] = call->refs[from];
@@ -131,7 +135,7 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     const struct call_host *host = call->executor;
     const struct value *planned = &host->plan->values.items[host->item->out[i]];
     struct tensor *out = call->out[i];
-    if (!host->planned && planned->offset < 0) {
+    if (!call->outputs && !host->planned && planned->offset < 0) {
         tensor_share(out, value);
         return out;
     }

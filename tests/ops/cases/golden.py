@@ -27,7 +27,8 @@ def element(x):
     if isinstance(x, (int, np.integer)):
         return str(int(x))
     if isinstance(x, (complex, np.complexfloating)):
-        return f"{element(np.float32(x.real))}+{element(np.float32(x.imag))}j"
+        sign = "" if np.signbit(x.imag) else "+"
+        return f"{element(np.float32(x.real))}{sign}{element(np.float32(x.imag))}j"
     if np.isnan(x):
         return "nan"
     if np.isinf(x):
@@ -36,6 +37,20 @@ def element(x):
     if isinstance(x, np.float32) and not 1e-3 <= abs(x) < 1e6:
         text = np.format_float_scientific(x, trim="-")
     return text
+
+
+def bfloat16(values):
+    """Rounded to nearest even, as float32: NumPy lacks the type."""
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def typed(dtype, values):
+    """For Golden: values in a type, by its name."""
+    if dtype == "bfloat16":
+        return dtype, bfloat16(values)
+    return np.asarray(values).astype(dtype)
 
 
 def literal(a):

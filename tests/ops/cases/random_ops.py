@@ -3,7 +3,7 @@
 here with Python's whole numbers and NumPy's logarithm, sine and cosine in float64."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, typed
 
 M32 = 0xFFFFFFFF
 
@@ -46,7 +46,7 @@ def box_muller(u1, u2):
 
 
 def normals(words, t):
-    if t == "float32":
+    if t != "float64":
         pairs = [box_muller((words[k] + 1) / 2**32, words[k + 1] / 2**32) for k in (0, 2)]
         return pairs[0] + pairs[1]
     u = [(words[k] | words[k + 1] << 32) >> 11 for k in (0, 2)]
@@ -54,13 +54,14 @@ def normals(words, t):
 
 
 def uniform(s, n, t):
-    if t == "float32":
-        return [(s.word(i) >> 8) / 2**24 for i in range(n)]
+    if t != "float64":
+        bits = {"float32": 24, "float16": 11, "bfloat16": 8}[t]
+        return [(s.word(i) >> (32 - bits)) / 2**bits for i in range(n)]
     return [(s.bits64(i) >> 11) / 2**53 for i in range(n)]
 
 
 def normal(s, n, t):
-    per = 4 if t == "float32" else 2
+    per = 2 if t == "float64" else 4
     return [normals(s.block(i // per), t)[i % per] for i in range(n)]
 
 
@@ -110,6 +111,14 @@ def text_of(shape):
 def tensors(g):
     for op, f in (("RandomUniform", uniform), ("RandomStandardNormal", normal),
                   ("TruncatedNormal", truncated)):
+        for t in ("float16", "bfloat16"):  # computed in float32 but for uniform numbers
+            text = const("shape", "int32", "[3,50]") + f"y = {op}(shape) {{dtype={t}, seed=7}}\n"
+            y = np.reshape(f(Stream(7, 0, 1), 150, t), (3, 50))
+            g.graph(f"{op.lower()}/{t}", text, [("", {}, {"y": typed(t, y)})], ops=op)
+            text = const("shape", "int32", "[9]") + \
+                f"y = {op}(shape) {{dtype={t}, seed=7, offset=66}}\n"
+            y = np.array(f(Stream(7, 0, 1), 75, t)[66:])
+            g.graph(f"{op.lower()}/{t}/offset", text, [("", {}, {"y": typed(t, y)})], ops=op)
         for t in ("float32", "float64"):
             for shape, (seed, seed2) in zip(((), (0,), (3, 50), (1,) * 7 + (3,), (101,)),
                                             SEEDS + SEEDS):
@@ -167,6 +176,11 @@ def choices(g):
                 ops="RandomShuffle")
     text = "x = Placeholder() {dtype=%s}\nn = Placeholder() {dtype=int32}\n" \
         "y = Multinomial(x, n) {seed=4}\n"
+    for t in ("float16", "bfloat16", "int8", "int16", "uint8", "uint16", "uint32", "uint64"):
+        x = np.array([[0, 1, 2], [3, 0, 0]])
+        y = multinomial(Stream(4, 0, 1), x, 20)
+        g.graph(f"multinomial/{t}", text % t, [("", {"x": typed(t, x), "n": np.int32(20)}, {"y": y})],
+                ops="Multinomial")
     for t in ("float32", "float64", "int32", "int64"):
         for logits, n in (([[0, 1, 2], [3, 0, 0]], 20), ([[5]], 3), (np.zeros((0, 4)), 2),
                           ([[1, 1]], 0), ([[-30, 0, -30]], 9)):

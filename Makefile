@@ -309,7 +309,7 @@ install-headers:
 	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/tf-tools
 
 docs: $(BUILD)/bin/tf-op
-	$< list --markdown >docs/ops.md
+	{ $< list --markdown; $< list --types | scripts/ops-types; } >docs/ops.md
 
 golden:
 	cd tests/ops/cases && for script in $(GOLDEN); do $(PYTHON) -W ignore $$script.py || exit 1; done

@@ -12,12 +12,14 @@
 #include "ops/reference.h"
 #include "wire/npy.h"
 
-static bool json, markdown;
+static bool json, markdown, types;
 static int64_t threads;
 
 static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "list and show: an object a line"},
     {0, "markdown", OPTION_FLAG, &markdown, NULL, "list: the reference of all ops, docs/ops.md"},
+    {0, "types", OPTION_FLAG, &types, NULL,
+     "list: the types that each op computes in, a line an attribute"},
     {0, "threads", OPTION_INT, &threads, "N", "size of the compute team (as many as cores)"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
@@ -206,6 +208,8 @@ static int list(struct tool *tool, struct error *err)
     struct str text = STR_INIT;
     if (markdown)
         reference_markdown(&text);
+    else if (types)
+        reference_types(&text);
     else if (!json)
         reference_list(&text);
     for (size_t i = 0; json && i < registry_count(ops_registry()); i++)

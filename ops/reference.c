@@ -130,9 +130,16 @@ static void append_text(struct str *out, const char *text)
     str_append(out, "\n");
 }
 
+/* Rows that ops/kernels_cpu.def lists as WIDENED or BOUNDED. */
+static bool is_widened(const struct kernel_row *row)
+{
+    return !strncmp(row->code, "widened_", 8) || !strncmp(row->code, "bounded_", 8);
+}
+
 static void show_kernel(struct str *out, const struct kernel_row *row)
 {
-    str_printf(out, "%-12s%s %s\n", "kernel", row->device, row->types ? row->types : "any type");
+    str_printf(out, "%-12s%s %s%s\n", "kernel", row->device, row->types ? row->types : "any type",
+               is_widened(row) ? ", by a wider type" : "");
 }
 
 void reference_show(struct str *out, const struct op *op)
@@ -215,6 +222,28 @@ void reference_json(struct str *out, const struct op *op)
     str_append(out, "]}\n");
 }
 
+/* ---- types ---- */
+
+static void types_of(struct str *out, const struct op *op, const struct op_attr *attr)
+{
+    dtype_set types = kernel_types(ops_kernels(), op, attr, "CPU");
+    str_printf(out, "%s %s", op->def->name, attr->name);
+    for (int type = 1; type < 32; type++)
+        if (types & DTYPE_BIT(type))
+            str_printf(out, " %s", dtype_name((enum dtype)type));
+    str_append(out, "\n");
+}
+
+void reference_types(struct str *out)
+{
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        const struct op *op = registry_at(ops_registry(), i);
+        for (int k = 0; k < op->n_attrs; k++)
+            if (op->attrs[k].kind == ATTR_TYPE)
+                types_of(out, op, &op->attrs[k]);
+    }
+}
+
 /* ---- docs/ops.md ---- */
 
 static void markdown_items(struct str *out, const char *title, const char *list)
@@ -233,8 +262,9 @@ static void markdown_items(struct str *out, const char *title, const char *list)
 
 static void markdown_kernel(struct str *out, const struct kernel_row *row)
 {
-    str_printf(out, "- kernel: %s%s%s%s\n", row->device, row->types ? " `" : ", any type",
-               row->types ? row->types : "", row->types ? "`" : "");
+    str_printf(out, "- kernel: %s%s%s%s%s\n", row->device, row->types ? " `" : ", any type",
+               row->types ? row->types : "", row->types ? "`" : "",
+               is_widened(row) ? ", by a wider type" : "");
 }
 
 static void markdown_op(struct str *out, const struct op *op)

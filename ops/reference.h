@@ -17,7 +17,11 @@ void reference_show(struct str *out, const struct op *op);
 /* One object in one line. */
 void reference_json(struct str *out, const struct op *op);
 
-/* docs/ops.md as a whole. */
+/* A line for each type attribute that is not a list: "MatMul T float32 float64 ...", the types that
+ * the CPU computes in. */
+void reference_types(struct str *out);
+
+/* docs/ops.md but for its table of types (scripts/ops-types). */
 void reference_markdown(struct str *out);
 
 #endif

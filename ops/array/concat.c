@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 /* ---- Concat ---- */
 
@@ -135,7 +136,8 @@ const struct op_def op_Concat = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, N: int >= 2",
     .doc = "Tensors joined along a dimension.",
-    .detail = "They agree in all other dimensions.",
+    .detail = "They agree in all other dimensions."
+              "\n" NO_STRINGS,
     .value = concat_value,
     .cost = cost_elements,
     .shape = concat_shape,
@@ -205,6 +207,7 @@ const struct op_def op_Split = {
     .outputs = "output: num_split*T",
     .attrs = "T: numeric|bool, num_split: int >= 1",
     .doc = "A tensor cut into equal parts along a dimension.",
+    .detail = NO_STRINGS,
     .cost = cost_elements,
     .shape = split_shape,
     .gradient = split_gradient,

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 /* [first] and the dimensions of s from `from` on. */
 static struct shape rows_of(int64_t first, const struct shape *s, int from)
@@ -70,7 +71,8 @@ const struct op_def op_DynamicPartition = {
     .outputs = "outputs: num_partitions*T",
     .attrs = "T: numeric|bool, num_partitions: int >= 1",
     .doc = "The rows of data distributed over tensors: row j goes to output partitions[j].",
-    .detail = "Rows keep their order. A number outside [0, num_partitions) is an error.",
+    .detail = "Rows keep their order. A number outside [0, num_partitions) is an error."
+              "\n" NO_STRINGS,
     .flags = OP_SHAPED_BY_DATA,
     .cost = cost_elements,
     .shape = partition_shape,
@@ -131,7 +133,8 @@ const struct op_def op_DynamicStitch = {
     .attrs = "T: numeric|bool, N: int >= 1",
     .doc = "Rows from several tensors in one: row indices[i][j] is data[i][j].",
     .detail = "If an index occurs more than once, the last one counts. Rows that no index names "
-              "are 0.",
+              "are 0."
+              "\n" NO_STRINGS,
     .flags = OP_SHAPED_BY_DATA,
     .cost = cost_elements,
     .shape = stitch_shape,

@@ -4,6 +4,7 @@
  */
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 /* ---- Fill, ZerosLike, OnesLike ---- */
 
@@ -36,6 +37,7 @@ const struct op_def op_Fill = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, index_type: int32|int64 = int32",
     .doc = "A tensor of a given shape whose elements all are the value.",
+    .detail = NO_STRINGS,
     .rows = ROWS_MADE,
     .cost = cost_made,
     .shape = fill_shape,
@@ -48,6 +50,7 @@ const struct op_def op_ZerosLike = {
     .outputs = "y: T",
     .attrs = "T: numeric|bool",
     .doc = "Zeros (false) with the shape and type of x.",
+    .detail = NO_STRINGS,
     .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
     .rows = ROWS_ALIKE,
     .cost = cost_made,

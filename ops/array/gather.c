@@ -6,6 +6,7 @@
 
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 /* head's dimensions, then tail's from dimension `from` on. */
 static int join_shapes(struct infer *infer, const struct shape *head, const struct shape *tail,
@@ -75,7 +76,8 @@ const struct op_def op_Gather = {
     .attrs = "Tparams: numeric|bool, Tindices: int32|int64, validate_indices: bool = true",
     .doc = "Rows of params (its slices along dimension 0), by their numbers.",
     .detail = "The result has the shape of indices, followed by that of a row. An index outside "
-              "of params is an error.",
+              "of params is an error."
+              "\n" NO_STRINGS,
     .rows = ROWS_LOOKUP,
     .cost = cost_picked,
     .shape = gather_shape,
@@ -113,7 +115,8 @@ const struct op_def op_UnsortedSegmentSum = {
     .attrs = "T: real, Tindices: int32|int64",
     .doc = "Sums of the rows of data that have the same number.",
     .detail = "Row i of the result is the sum of data[j] over all j with segment_ids[j] = i, 0 if "
-              "there is none. A number outside [0, num_segments) is an error.",
+              "there is none. A number outside [0, num_segments) is an error."
+              "\n" NO_COMPLEX " Indices are not of int16.",
     .rows = ROWS_SUM,
     .cost = cost_elements,
     .shape = segment_shape,

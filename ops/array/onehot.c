@@ -3,6 +3,7 @@
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 static int onehot_shape(struct infer *infer)
 {
@@ -37,7 +38,8 @@ const struct op_def op_OneHot = {
     .attrs = "T: numeric|bool, TI: int8|uint8|int32|int64, axis: int = -1",
     .doc = "For each index a vector that is on there and off elsewhere.",
     .detail = "The vectors lie along a new dimension at axis, of length depth. An index outside "
-              "[0, depth) gives a vector that is off everywhere.",
+              "[0, depth) gives a vector that is off everywhere."
+              "\n" NO_STRINGS,
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = onehot_shape,

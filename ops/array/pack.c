@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 static int pack_shape(struct infer *infer)
 {
@@ -53,7 +54,8 @@ const struct op_def op_Pack = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, N: int >= 1, axis: int = 0",
     .doc = "Tensors of one shape stacked along a new dimension.",
-    .detail = "axis says where the new dimension is; from the end if negative.",
+    .detail = "axis says where the new dimension is; from the end if negative."
+              "\n" NO_STRINGS,
     .value = pack_value,
     .cost = cost_elements,
     .shape = pack_shape,
@@ -99,6 +101,7 @@ const struct op_def op_Unpack = {
     .outputs = "output: num*T",
     .attrs = "T: numeric|bool, num: int >= 0, axis: int = 0",
     .doc = "A tensor cut along a dimension into parts without it.",
+    .detail = NO_STRINGS,
     .cost = cost_elements,
     .shape = unpack_shape,
     .gradient = unpack_gradient,

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
                   struct shape *out, struct error *err)
@@ -123,7 +124,8 @@ const struct op_def op_Slice = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, Index: int32|int64",
     .doc = "A block of a tensor, by where it begins and its size.",
-    .detail = "A size of -1 reaches to the end of the dimension.",
+    .detail = "A size of -1 reaches to the end of the dimension."
+              "\n" NO_STRINGS,
     .cost = cost_picked,
     .shape = slice_shape,
     .gradient = slice_gradient,
@@ -193,7 +195,8 @@ const struct op_def op_Pad = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, Tpaddings: int32|int64 = int32",
     .doc = "A tensor with zeros added around it.",
-    .detail = "Row i of paddings says how many come before and after it in dimension i.",
+    .detail = "Row i of paddings says how many come before and after it in dimension i."
+              "\n" NO_STRINGS,
     .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
     .cost = cost_elements,
     .shape = pad_shape,

@@ -7,6 +7,7 @@
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
 #include "ops/array/slice.h"
+#include "ops/lacking.h"
 
 #define MASKS_MAX 32 /* bits that can be used */
 
@@ -248,7 +249,8 @@ const struct op_def op_StridedSlice = {
     .doc = "Part of a tensor, as Python's x[a:b:c, ..., newaxis, i].",
     .detail = "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
               "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
-              "a dimension of 1, shrink_axis_mask takes the one element at begin.",
+              "a dimension of 1, shrink_axis_mask takes the one element at begin."
+              "\n" NO_STRINGS " Indices are not of int16.",
     .value = strided_value,
     .cost = cost_picked,
     .shape = strided_slice_shape,
@@ -277,6 +279,7 @@ const struct op_def op_StridedSliceGrad = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
     .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
+    .detail = NO_STRINGS,
     .cost = cost_elements,
     .shape = strided_grad_shape,
     .gradient = strided_grad_gradient,

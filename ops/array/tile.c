@@ -6,6 +6,7 @@
 
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 /* ---- Tile ---- */
 
@@ -84,6 +85,7 @@ const struct op_def op_Tile = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool, Tmultiples: int32|int64 = int32",
     .doc = "A tensor repeated: multiples[i] times in dimension i.",
+    .detail = NO_STRINGS,
     .identity = {SAME_ARGUMENT, 1.0, 0, "changes nothing"},
     .cost = cost_elements,
     .shape = tile_shape,
@@ -109,6 +111,7 @@ const struct op_def op_TileGrad = {
     .outputs = "output: T",
     .attrs = "T: real, Tmultiples: int32|int64 = int32",
     .doc = "The sum of the repetitions that Tile made of a tensor of that shape.",
+    .detail = "Not of booleans, which have no sum, nor of complex numbers, strings or resources.",
     .cost = cost_elements,
     .shape = tile_grad_shape,
     .gradient = tile_grad_gradient,

@@ -4,6 +4,7 @@
  */
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/lacking.h"
 
 #include <inttypes.h>
 
@@ -64,7 +65,8 @@ const struct op_def op_Transpose = {
     .outputs = "y: T",
     .attrs = "T: numeric|bool, Tperm: int32|int64 = int32",
     .doc = "A tensor with its dimensions in another order.",
-    .detail = "Dimension i of the result is dimension perm[i] of the input.",
+    .detail = "Dimension i of the result is dimension perm[i] of the input."
+              "\n" NO_STRINGS,
     .flags = OP_PERMUTES,
     .cost = cost_elements,
     .shape = transpose_shape,
@@ -116,6 +118,7 @@ const struct op_def op_Reverse = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool",
     .doc = "A tensor with the dimensions backwards for which dims is true.",
+    .detail = NO_STRINGS,
     .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
     .cost = cost_elements,
     .shape = reverse_shape,

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 static int where_shape(struct infer *infer)
 {
@@ -38,7 +39,8 @@ const struct op_def op_Unique = {
     .outputs = "y: T, idx: out_idx",
     .attrs = "T: real|bool, out_idx: int32|int64 = int32",
     .doc = "The different elements of a vector, in the order of their first occurrence.",
-    .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own.",
+    .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own."
+              "\n" NO_COMPLEX_OR_STRINGS,
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .rows = ROWS_DISTINCT,
     .cost = cost_elements,

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 const struct op_def op_Stack = {
     .name = "Stack",
@@ -28,6 +29,7 @@ const struct op_def op_StackPush = {
     .outputs = "output: T",
     .attrs = "T: numeric|bool|resource, swap_memory: bool = false",
     .doc = "Pushes a tensor onto a stack, and passes it through.",
+    .detail = NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .keeps = 1 << 1,
     .cost = cost_view,
@@ -47,7 +49,8 @@ const struct op_def op_StackPop = {
     .outputs = "elem: elem_type",
     .attrs = "elem_type: numeric|bool|resource, shape: shape = ?",
     .doc = "Takes the tensor that was pushed last from a stack.",
-    .detail = "shape is what is known of all elements. Popping an empty stack is an error.",
+    .detail = "shape is what is known of all elements. Popping an empty stack is an error."
+              "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .cost = cost_view,
     .shape = pop_shape,

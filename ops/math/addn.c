@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
 static int addn_shape(struct infer *infer)
@@ -32,5 +33,6 @@ const struct op_def op_AddN = {
     .cost = cost_elements,
     .shape = addn_shape,
     .doc = "The sum of tensors of one shape, added in their order.",
+    .detail = NO_COMPLEX,
     .gradient = addn_gradient,
 };

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 static int arg_shape(struct infer *infer)
 {
@@ -38,7 +39,10 @@ const struct op_def op_ArgMax = {
     .doc = "The position of the largest element along a dimension.",
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
-        "is an error.",
+        "is an error."
+        "\n"
+        "Not of booleans; dimension and output are of integers of at least 32 bits, not of int16 "
+        "or uint16.",
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
 };
@@ -49,7 +53,9 @@ const struct op_def op_ArgMin = {
     .doc = "The position of the smallest element along a dimension.",
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
-        "is an error.",
+        "is an error."
+        "\n"
+        "Not of booleans.",
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
 };

@@ -3,6 +3,7 @@
  * Arithmetic of two tensors, element by element with broadcasting.
  */
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 #define BINARY(types)                                                                              \
@@ -147,6 +148,7 @@ const struct op_def op_Add = {
     BINARY("real"),
     .flags = OP_COMMUTATIVE,
     .doc = "x + y, with broadcasting.",
+    .detail = NO_COMPLEX " Strings are not joined.",
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, -0.0, DTYPES_REAL, "adds nothing"},
     .value = add_value,
@@ -158,6 +160,7 @@ const struct op_def op_Sub = {
     .name = "Sub",
     BINARY("real"),
     .doc = "x - y, with broadcasting.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"},
     .value = sub_value,
@@ -170,6 +173,7 @@ const struct op_def op_Mul = {
     BINARY("real"),
     .flags = OP_COMMUTATIVE,
     .doc = "x * y element by element, with broadcasting.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "multiplies by 1"},
     .value = mul_value,
@@ -181,7 +185,8 @@ const struct op_def op_Div = {
     .name = "Div",
     BINARY("real"),
     .doc = "x / y, with broadcasting; of integers, cut toward zero.",
-    .detail = "An integer divided by zero is an error.",
+    .detail = "An integer divided by zero is an error."
+              "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "divides by 1"},
     .by_reciprocal = "Mul",
@@ -195,7 +200,8 @@ const struct op_def op_FloorDiv = {
     BINARY("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "The largest whole number that is not above x / y, with broadcasting.",
-    .detail = "An integer divided by zero is an error.",
+    .detail = "An integer divided by zero is an error."
+              "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
     .value = div_value,
@@ -238,7 +244,8 @@ const struct op_def op_Pow = {
     .name = "Pow",
     BINARY("floating|int8|int16|int32|int64"),
     .doc = "x to the power of y, with broadcasting.",
-    .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0.",
+    .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0."
+              "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = pow_gradient,
@@ -249,6 +256,7 @@ const struct op_def op_SquaredDifference = {
     BINARY("floating|int32|int64"),
     .flags = OP_COMMUTATIVE,
     .doc = "(x - y) * (x - y), with broadcasting.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = squared_difference_gradient,

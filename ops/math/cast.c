@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
 /* Between floating types only; whole numbers and booleans have no gradient. */
@@ -27,6 +28,7 @@ const struct op_def op_Cast = {
     .detail =
         "Floats are cut toward zero to integers; what an integer type cannot hold becomes its "
         "nearest value, and NaN 0. Integers that do not fit a smaller type lose their upper "
-        "bits. To bool: whether x is not 0. Between floats: to nearest, ties to even.",
+        "bits. To bool: whether x is not 0. Between floats: to nearest, ties to even."
+        "\n" NO_COMPLEX_OR_STRINGS,
     .gradient = cast_gradient,
 };

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 #define NO_GRADIENT "its result changes in steps"
 
@@ -56,7 +57,8 @@ const struct op_def op_Equal = {
     COMPARISON("numeric|bool"),
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether x = y, with broadcasting.",
-    .detail = "A NaN equals nothing.",
+    .detail = "A NaN equals nothing."
+              "\n" NO_STRINGS,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
@@ -67,7 +69,8 @@ const struct op_def op_NotEqual = {
     COMPARISON("numeric|bool"),
     .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
     .doc = "Whether x and y differ, with broadcasting.",
-    .detail = "A NaN differs from everything.",
+    .detail = "A NaN differs from everything."
+              "\n" NO_STRINGS,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,

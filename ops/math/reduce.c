@@ -5,6 +5,7 @@
 #include "ops/math/reduce.h"
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/reduce_grad.h"
 
 int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err)
@@ -79,7 +80,8 @@ const struct op_def op_Sum = {
     .name = "Sum",
     REDUCTION,
     .doc = "The sum of the elements along axes.",
-    .detail = AXES " The sum of no elements is 0.",
+    .detail = AXES " The sum of no elements is 0."
+                   "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
     .cost = cost_elements,
     .gradient = reduce_sum_gradient,
@@ -90,7 +92,8 @@ const struct op_def op_Mean = {
     REDUCTION,
     .doc = "The mean of the elements along axes.",
     .detail = AXES " The mean of no elements is NaN, of integers an error; a mean of integers is "
-                   "cut toward zero.",
+                   "cut toward zero."
+                   "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
     .cost = cost_elements,
     .gradient = reduce_mean_gradient,
@@ -100,7 +103,8 @@ const struct op_def op_Prod = {
     .name = "Prod",
     REDUCTION,
     .doc = "The product of the elements along axes.",
-    .detail = AXES " The product of no elements is 1.",
+    .detail = AXES " The product of no elements is 1."
+                   "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
     .cost = cost_elements,
     .gradient = reduce_prod_gradient,

@@ -3,6 +3,7 @@
  * Cumulative sums and products.
  */
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 static int scan_shape(struct infer *infer)
@@ -52,7 +53,8 @@ const struct op_def op_Cumsum = {
     .name = "Cumsum",
     SCAN,
     .doc = "The sums of the elements up to each along an axis.",
-    .detail = "With exclusive each element itself is left out; with reverse sums run from the end.",
+    .detail = "With exclusive each element itself is left out; with reverse sums run from the end."
+              "\n" NO_COMPLEX,
     .cost = cost_elements,
     .gradient = cumsum_gradient,
 };
@@ -62,7 +64,8 @@ const struct op_def op_Cumprod = {
     SCAN,
     .doc = "The products of the elements up to each along an axis.",
     .detail = "With exclusive each element itself is left out; with reverse products run from the "
-              "end. The gradient is NaN where an element is 0.",
+              "end. The gradient is NaN where an element is 0."
+              "\n" NO_COMPLEX,
     .cost = cost_elements,
     .gradient = cumprod_gradient,
 };

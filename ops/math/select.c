@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/select.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values)
@@ -72,6 +73,7 @@ const struct op_def op_Select = {
     .doc = "t where the condition is true, else e, with broadcasting.",
     .detail =
         "A condition that is a vector as long as the values' first dimension chooses whole rows "
-        "of values with more dimensions; otherwise all three are broadcast.",
+        "of values with more dimensions; otherwise all three are broadcast."
+        "\n" NO_STRINGS,
     .gradient = select_gradient,
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 #define UNARY .inputs = "x: T", .outputs = "y: T", .attrs = "T: floating", .shape = infer_unchanged
@@ -66,6 +67,7 @@ const struct op_def op_Exp = {
     .name = "Exp",
     UNARY,
     .doc = "e to the power of x.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = exp_gradient,
@@ -75,6 +77,7 @@ const struct op_def op_Log = {
     .name = "Log",
     UNARY,
     .doc = "The natural logarithm of x; NaN where x < 0.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = log_gradient,
@@ -84,6 +87,7 @@ const struct op_def op_Log1p = {
     .name = "Log1p",
     UNARY,
     .doc = "The natural logarithm of 1 + x, exact also for small x.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = log1p_gradient,
@@ -93,6 +97,7 @@ const struct op_def op_Tanh = {
     .name = "Tanh",
     UNARY,
     .doc = "The hyperbolic tangent of x.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = tanh_gradient,
@@ -102,6 +107,7 @@ const struct op_def op_Sigmoid = {
     .name = "Sigmoid",
     UNARY,
     .doc = "1 / (1 + e^-x).",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = sigmoid_gradient,
@@ -111,6 +117,7 @@ const struct op_def op_Sin = {
     .name = "Sin",
     UNARY,
     .doc = "The sine of x, in radians.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = sin_gradient,
@@ -120,6 +127,7 @@ const struct op_def op_Cos = {
     .name = "Cos",
     UNARY,
     .doc = "The cosine of x, in radians.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_functions,
     .gradient = cos_gradient,

@@ -3,6 +3,7 @@
  * Arithmetic of one tensor, element by element.
  */
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 #define NO_GRADIENT "its result changes in steps"
@@ -59,6 +60,7 @@ const struct op_def op_Neg = {
     .name = "Neg",
     UNARY(SIGNED),
     .doc = "-x.",
+    .detail = NO_COMPLEX,
     .flags = OP_INVOLUTION,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
@@ -80,6 +82,7 @@ const struct op_def op_Square = {
     .name = "Square",
     UNARY("real"),
     .doc = "x * x.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = square_gradient,
@@ -89,6 +92,7 @@ const struct op_def op_Sign = {
     .name = "Sign",
     UNARY(SIGNED),
     .doc = "1 where x > 0, -1 where x < 0, else x.",
+    .detail = NO_COMPLEX,
     .flags = OP_IDEMPOTENT,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
@@ -99,6 +103,7 @@ const struct op_def op_Sqrt = {
     .name = "Sqrt",
     UNARY("floating"),
     .doc = "The square root of x; NaN where x < 0.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = sqrt_gradient,
@@ -108,6 +113,7 @@ const struct op_def op_Rsqrt = {
     .name = "Rsqrt",
     UNARY("floating"),
     .doc = "One over the square root of x.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = rsqrt_gradient,
@@ -117,6 +123,7 @@ const struct op_def op_Reciprocal = {
     .name = "Reciprocal",
     UNARY("floating"),
     .doc = "1 / x.",
+    .detail = "Not of integers, whose reciprocals are none, nor of complex numbers.",
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = reciprocal_gradient,
@@ -147,6 +154,7 @@ const struct op_def op_Round = {
     UNARY(SIGNED),
     .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The nearest whole number; halves go to the even one.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,

@@ -4,6 +4,7 @@
  * one go. Below, d is what flows back through the gradient op itself.
  */
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
 static int fused_shape(struct infer *infer)
@@ -65,6 +66,7 @@ const struct op_def op_TanhGrad = {
     .name = "TanhGrad",
     FUSED,
     .doc = "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = tanh_grad_gradient,
@@ -74,6 +76,7 @@ const struct op_def op_SigmoidGrad = {
     .name = "SigmoidGrad",
     FUSED,
     .doc = "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = sigmoid_grad_gradient,
@@ -83,6 +86,7 @@ const struct op_def op_SqrtGrad = {
     .name = "SqrtGrad",
     FUSED,
     .doc = "The gradient of Sqrt, dy / (2 * y), where y is its result.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = sqrt_grad_gradient,
@@ -92,6 +96,7 @@ const struct op_def op_RsqrtGrad = {
     .name = "RsqrtGrad",
     FUSED,
     .doc = "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = rsqrt_grad_gradient,
@@ -101,6 +106,7 @@ const struct op_def op_ReciprocalGrad = {
     .name = "ReciprocalGrad",
     FUSED,
     .doc = "The gradient of Reciprocal, -dy * y * y, where y is its result.",
+    .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .cost = cost_elements,
     .gradient = reciprocal_grad_gradient,

@@ -6,6 +6,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
 /* Input `i` holds square matrices; `merged`: its shape with the two dimensions made equal. */
@@ -210,7 +211,8 @@ const struct op_def op_MatrixInverse = {
     .outputs = "output: T",
     .attrs = "adjoint: bool = false, T: float16|float32|float64",
     .doc = "Inverse of each square matrix, transposed if adjoint.",
-    .detail = "A singular matrix is an error.",
+    .detail = "A singular matrix is an error."
+              "\n" NO_COMPLEX,
     .cost = elimination_cost,
     .shape = square_shape,
     .gradient = inverse_gradient,
@@ -222,7 +224,8 @@ const struct op_def op_MatrixDeterminant = {
     .outputs = "output: T",
     .attrs = "T: float16|float32|float64",
     .doc = "Determinant of each square matrix.",
-    .detail = "Its gradient needs the inverse, so that of a singular matrix is an error.",
+    .detail = "Its gradient needs the inverse, so that of a singular matrix is an error."
+              "\n" NO_COMPLEX,
     .cost = elimination_cost,
     .shape = determinant_shape,
     .gradient = determinant_gradient,
@@ -237,7 +240,8 @@ const struct op_def op_Cholesky = {
         "The lower triangular L with L L^T = input, for each symmetric positive definite matrix.",
     .detail =
         "Only the lower triangle of the input is read. A matrix that is not positive definite\n"
-        "is an error. The gradient is that of a symmetric input.",
+        "is an error. The gradient is that of a symmetric input."
+        "\n" NO_COMPLEX,
     .cost = elimination_cost,
     .shape = square_shape,
     .gradient = cholesky_gradient,
@@ -261,7 +265,8 @@ const struct op_def op_MatrixSolve = {
     .outputs = "output: T",
     .attrs = "adjoint: bool = false, T: float16|float32|float64",
     .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
-    .detail = "A singular matrix is an error.",
+    .detail = "A singular matrix is an error."
+              "\n" NO_COMPLEX,
     .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = solve_gradient,
@@ -275,7 +280,8 @@ const struct op_def op_MatrixTriangularSolve = {
     .doc = "The X with matrix X = rhs, where matrix is triangular.",
     .detail =
         "Only the lower (or upper) triangle is read. adjoint: matrix^T X = rhs. A zero on the\n"
-        "diagonal is an error.",
+        "diagonal is an error."
+        "\n" NO_COMPLEX,
     .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = triangular_solve_gradient,
@@ -287,7 +293,8 @@ const struct op_def op_MatrixBandPart = {
     .outputs = "band: T",
     .attrs = "T: numeric|bool",
     .doc = "Each matrix with zeros outside a band around its diagonal.",
-    .detail = "num_lower and num_upper diagonals are kept below and above; negative: all of them.",
+    .detail = "num_lower and num_upper diagonals are kept below and above; negative: all of them."
+              "\n" NO_STRINGS,
     .cost = cost_elements,
     .shape = band_shape,
     .gradient = band_gradient,

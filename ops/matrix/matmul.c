@@ -5,6 +5,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
 /* The product's last two dimensions from the operands'. */
@@ -126,7 +127,8 @@ const struct op_def op_MatMul = {
     .attrs = "transpose_a: bool = false, transpose_b: bool = false, "
              "T: floating|int32|int64|uint8|uint16|uint32|uint64",
     .doc = "Product of two matrices, each transposed first if asked for.",
-    .detail = "Integers wrap on overflow.",
+    .detail = "Integers wrap on overflow."
+              "\n" NO_COMPLEX,
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,
@@ -138,7 +140,8 @@ const struct op_def op_BatchMatMul = {
     .outputs = "output: T",
     .attrs = "adj_x: bool = false, adj_y: bool = false, T: floating|int32|int64",
     .doc = "Products of the matrices in the last two dimensions, one per index of the others.",
-    .detail = "The other dimensions must be equal: they do not broadcast.",
+    .detail = "The other dimensions must be equal: they do not broadcast."
+              "\n" NO_COMPLEX,
     .cost = batch_matmul_cost,
     .shape = batch_matmul_shape,
     .gradient = batch_matmul_gradient,

@@ -5,6 +5,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/nn/format.h"
 #include "pass/gradient/grad.h"
 
@@ -65,7 +66,8 @@ const struct op_def op_BiasAdd = {
     .outputs = "output: T",
     .attrs = FORMAT_ATTR ", T: real",
     .doc = "Adds a value per channel.",
-    .detail = "Channels are the last axis, with data_format NCHW axis 1.",
+    .detail = "Channels are the last axis, with data_format NCHW axis 1."
+              "\n" NO_COMPLEX,
     .cost = cost_elements,
     .shape = bias_shape,
     .gradient = bias_gradient,
@@ -77,6 +79,7 @@ const struct op_def op_BiasAddGrad = {
     .outputs = "output: T",
     .attrs = FORMAT_ATTR ", T: real",
     .doc = "Sum over all axes but that of the channels: the gradient of BiasAdd's bias.",
+    .detail = NO_COMPLEX,
     .cost = cost_elements,
     .shape = bias_grad_shape,
     .gradient = bias_grad_gradient,

@@ -5,6 +5,7 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 #include "ops/nn/format.h"
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
@@ -175,7 +176,9 @@ const struct op_def op_Conv2D = {
         "are, which then spans (size - 1) * dilation + 1. Without padding there are\n"
         "(in - span + stride) / stride outputs, cut toward zero: none for a window somewhat\n"
         "larger than the image, and an error if they were negative. use_cudnn_on_gpu is\n"
-        "accepted and ignored.",
+        "accepted and ignored."
+        "\n"
+        "Not of integers.",
     .cost = conv_cost,
     .shape = conv_shape,
     .gradient = conv_gradient,
@@ -187,7 +190,9 @@ const struct op_def op_Conv2DBackpropInput = {
     .outputs = "output: T",
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
-    .detail = "Also known as transposed convolution.",
+    .detail = "Also known as transposed convolution."
+              "\n"
+              "Not of integers.",
     .cost = backprop_input_cost,
     .shape = backprop_input_shape,
     .gradient = backprop_input_gradient,

@@ -7,6 +7,7 @@
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 #define NO_GRADIENT "what it draws depends on no value"
 
@@ -108,7 +109,7 @@ const struct op_def op_RandomShuffle = {
     .outputs = "output: T",
     .attrs = "seed: int = 0, seed2: int = 0, T: numeric|bool",
     .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
-    .detail = "All orders are equally likely. " RANDOM_DETAIL,
+    .detail = "All orders are equally likely. " RANDOM_DETAIL "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
     .cost = cost_elements,
     .shape = infer_unchanged,

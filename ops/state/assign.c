@@ -5,6 +5,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 #define NO_GRADIENT "it changes a variable"
 
@@ -23,7 +24,8 @@ const struct op_def op_Assign = {
     .outputs = "output_ref: Ref(T)",
     .attrs = "T: numeric|bool, validate_shape: bool = true, use_locking: bool = true",
     .doc = "Gives a variable a value.",
-    .detail = "The shapes must agree, unless validate_shape is false.",
+    .detail = "The shapes must agree, unless validate_shape is false."
+              "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT | OP_OVERWRITES,
     .rows = ROWS_UPDATE,
     .cost = cost_elements,
@@ -42,6 +44,7 @@ const struct op_def op_AssignAdd = {
     .outputs = "output_ref: Ref(T)",
     .attrs = "T: real, use_locking: bool = false",
     .doc = "Adds a value of the same shape to a variable.",
+    .detail = NO_COMPLEX,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .rows = ROWS_UPDATE,
     .cost = cost_elements,
@@ -55,6 +58,7 @@ const struct op_def op_AssignSub = {
     .outputs = "output_ref: Ref(T)",
     .attrs = "T: real, use_locking: bool = false",
     .doc = "Subtracts a value of the same shape from a variable.",
+    .detail = NO_COMPLEX,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .rows = ROWS_UPDATE,
     .cost = cost_elements,

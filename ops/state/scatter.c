@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 #define NO_GRADIENT "it changes a variable"
 
@@ -41,7 +42,8 @@ const struct op_def op_ScatterAdd = {
     .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
     .doc = "Adds rows to the rows of a variable with these numbers.",
     .detail = "Numbers may repeat: all their rows are added, in order. One outside of the variable "
-              "is an error, and the variable stays as it is.",
+              "is an error, and the variable stays as it is."
+              "\n" NO_COMPLEX,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,
@@ -55,7 +57,8 @@ const struct op_def op_ScatterSub = {
     .outputs = "output_ref: Ref(T)",
     .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
     .doc = "Subtracts rows from the rows of a variable with these numbers.",
-    .detail = "As ScatterAdd.",
+    .detail = "As ScatterAdd."
+              "\n" NO_COMPLEX,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,
@@ -70,7 +73,8 @@ const struct op_def op_ScatterUpdate = {
     .attrs = "T: numeric|bool, Tindices: int32|int64, use_locking: bool = true",
     .doc = "Replaces the rows of a variable with these numbers.",
     .detail = "If a number repeats, its last row counts. One outside of the variable is an error, "
-              "and the variable stays as it is.",
+              "and the variable stays as it is."
+              "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .rows = ROWS_SCATTER,
     .cost = scatter_cost,

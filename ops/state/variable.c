@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/lacking.h"
 
 static int variable_shape(struct infer *infer)
 {
@@ -19,7 +20,8 @@ const struct op_def op_Variable = {
     .doc = "A tensor that keeps its value from step to step.",
     .detail = "Variables of the same container and shared_name (the node's name if that is empty) "
               "are the same.\nWithin a step, reads come before writes unless an edge orders them "
-              "otherwise.",
+              "otherwise."
+              "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_nothing,
     .shape = variable_shape,

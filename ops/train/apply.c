@@ -6,6 +6,9 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 
+#define NO_INTEGERS                                                                                \
+    "Not of integers, whose steps would be rounded to nothing, nor of complex numbers."
+
 #define NO_GRADIENT "it changes a variable"
 
 /* The references and the gradient have one shape; everything else is a scalar. */
@@ -38,6 +41,7 @@ const struct op_def op_ApplyGradientDescent = {
     .outputs = "out: Ref(T)",
     .attrs = LOCKING,
     .doc = "Gradient descent: var -= alpha * delta.",
+    .detail = NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 2, .rate = 1, .is_plain = true},
@@ -53,7 +57,8 @@ const struct op_def op_ApplyMomentum = {
     .attrs = "use_nesterov: bool = false, " LOCKING,
     .doc = "Gradient descent with momentum.",
     .detail = "accum = momentum * accum + grad; var -= lr * accum, and with use_nesterov\n"
-              "var -= lr * grad + lr * momentum * accum.",
+              "var -= lr * grad + lr * momentum * accum."
+              "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 3, .rate = 2},
@@ -68,7 +73,8 @@ const struct op_def op_ApplyAdagrad = {
     .outputs = "out: Ref(T)",
     .attrs = LOCKING,
     .doc = "Adagrad: steps shrink with the sum of squares of past gradients.",
-    .detail = "accum += grad^2; var -= lr * grad / sqrt(accum).",
+    .detail = "accum += grad^2; var -= lr * grad / sqrt(accum)."
+              "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 3, .rate = 2},
@@ -86,7 +92,8 @@ const struct op_def op_ApplyAdadelta = {
     .doc = "Adadelta: steps in the ratio of past steps to past gradients.",
     .detail = "accum = rho * accum + (1 - rho) * grad^2;\n"
               "d = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad;\n"
-              "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d.",
+              "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d."
+              "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 6, .rate = 3},
@@ -103,7 +110,8 @@ const struct op_def op_ApplyRMSProp = {
     .attrs = LOCKING,
     .doc = "RMSProp: steps divided by a running root mean square of the gradient.",
     .detail = "ms += (1 - rho) * (grad^2 - ms);\n"
-              "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
+              "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom."
+              "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 7, .rate = 3},
@@ -121,7 +129,8 @@ const struct op_def op_ApplyAdam = {
     .doc =
         "Adam: momentum and a running square of the gradient, corrected for their start at zero.",
     .detail = "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
-              "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).",
+              "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon)."
+              "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 9, .rate = 5},
@@ -140,7 +149,8 @@ const struct op_def op_ApplyFtrl = {
     .detail =
         "n = accum + grad^2; linear += grad - (n^-lr_power - accum^-lr_power) / lr * var;\n"
         "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (n^-lr_power / lr + 2 * l2) : 0;\n"
-        "accum = n. lr_power is not positive; -0.5 is usual.",
+        "accum = n. lr_power is not positive; -0.5 is usual."
+        "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 3, .rate = 4},

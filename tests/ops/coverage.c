@@ -99,7 +99,7 @@ void coverage_missing(const struct coverage *coverage, size_t index, const char 
     const struct op *op = registry_at(ops_registry(), index);
     const struct op_coverage *seen = &coverage->ops[index];
     const struct op_attr *attr = first_type(op);
-    dtype_set types = attr ? kernel_types(ops_kernels(), op, attr, device) : 0;
+    dtype_set types = attr ? computed_types(ops_kernels(), op, attr, device) : 0;
     if (!op->def->doc || !*op->def->doc)
         str_append(missing, " doc");
     if (!seen->values)

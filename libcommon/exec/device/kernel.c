@@ -58,6 +58,34 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
     return NULL;
 }
 
+/* Those that a row takes: all that are declared unless it names some. */
+static dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
+{
+    dtype_set set = 0;
+    size_t n = strlen(attr->name);
+    const char *p = row->types;
+    while (p && (strncmp(p, attr->name, n) || p[n] != '='))
+        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+    if (!p)
+        return attr->types;
+    for (p += n + 1; *p && *p != ' ';) {
+        size_t length = strcspn(p, "| ");
+        set |= dtype_set_of(p, length);
+        p += length + (p[length] == '|');
+    }
+    return set & attr->types;
+}
+
+dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
+                       const struct op_attr *attr, const char *device)
+{
+    dtype_set set = 0;
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].op, op->def->name) && !strcmp(table->rows[i].device, device))
+            set |= row_types(&table->rows[i], attr);
+    return set;
+}
+
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device)
 {
     for (size_t i = 0; i < table->n; i++)

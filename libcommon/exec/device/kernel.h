@@ -57,6 +57,10 @@ struct kernel_table {
 const struct kernel_row *kernel_find(const struct kernel_table *table, const struct node *node,
                                      const char *device);
 
+/* The types of an op's type attribute that some row of the device type takes. */
+dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
+                       const struct op_attr *attr, const char *device);
+
 /* Whether some row has the op at all on that device type, whatever the types. */
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
 

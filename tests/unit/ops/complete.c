@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/unit.h"
 
@@ -98,9 +99,10 @@ static bool next_types(const struct op *op, struct attr *attrs)
 static void find_missing_types(const struct op *op, const struct kernel_table *table,
                                struct str *missing)
 {
-    struct attr attrs[32] = {{NULL}};
+    struct attr attrs[32];
     struct node node = {.op = op, .attrs = attrs, .n_attrs = op->n_attrs};
     assert_true(op->n_attrs <= 32);
+    memset(attrs, 0, sizeof attrs);
     for (int i = 0; i < op->n_attrs; i++) {
         bool is_type = op->attrs[i].kind == ATTR_TYPE;
         attrs[i].name = op->attrs[i].name;

@@ -225,7 +225,7 @@ static int each_type(const struct op *op, int (*check)(const struct trial *trial
     const struct op_arg *first = &op->inputs[0];
     dtype_set types = first->type_attr < 0
                           ? DTYPE_BIT(first->type)
-                          : kernel_types(ops_kernels(), op, &op->attrs[first->type_attr], "CPU");
+                          : computed_types(ops_kernels(), op, &op->attrs[first->type_attr], "CPU");
     int n = 0;
     for (int type = 1; type < 32; type++)
         if (types & DTYPE_BIT(type))

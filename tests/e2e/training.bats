@@ -88,3 +88,18 @@ EOF
     tf-show --json "$BATS_TEST_TMPDIR/b.ckpt" > "$BATS_TEST_TMPDIR/b"
     run ! cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
 }
+
+@test "a net trains in floats of 16 bits, its variables included" {
+    local work=$BATS_TEST_TMPDIR type
+    for type in bfloat16 float16; do
+        sed "s/^local image.*/local image = Reshape(Cast(x, {DstT = $type}) \/ 16, {-1, 8, 8, 1})/
+            s/optim.adam{.*}/optim.momentum{rate = 0.05}/" digits_cnn.lua > "$work/net.lua"
+        tf-graph "$work/net.lua" | tf-opt | tf-place > "$work/g"
+        ./feed --rows 1-1437 --shuffle --batch 64 --epochs 4 |
+            tf-exec -g "$work/g" --run train --save "$work/$type.ckpt" > /dev/null
+        tf-show "$work/$type.ckpt" | grep "^conv1/W  $type\[" > /dev/null
+        ./feed --rows 1438- --batch 360 |
+            tf-exec -g "$work/g" --run eval --restore "$work/$type.ckpt" |
+            tf-show --json | jq -e '.accuracy > 0.9'
+    done
+}

@@ -38,6 +38,9 @@ bool check_message(const char *wanted, const char *message);
 int check_op(const struct checker *checker, const struct test_case *test, enum check_mode mode,
              struct error *err);
 
+/* Holds a case of one op in a wide type against the same in each narrow one that the op has. */
+int check_narrow(const struct checker *checker, const struct test_case *test, struct error *err);
+
 /* Runs the graph of the case, step by step. */
 int check_graph(const struct checker *checker, const struct test_case *test, bool dynamic,
                 struct error *err);

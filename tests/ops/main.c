@@ -41,6 +41,8 @@ static int run_modes(const struct checker *checker, const struct test_case *test
     for (int mode = 0; mode < CHECK_MODES; mode++)
         if (check_op(checker, test, (enum check_mode)mode, err))
             return error_prefix(err, "%s:%d: %s: ", test->file, test->line, mode_name(mode));
+    if (check_narrow(checker, test, err))
+        return error_prefix(err, "%s:%d: ", test->file, test->line);
     if (!getenv("TF_TEST_VALUES") && check_gradient(checker, test, &checked, err))
         return error_prefix(err, "%s:%d: ", test->file, test->line);
     return 0;

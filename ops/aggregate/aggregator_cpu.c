@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan.h"
+#include "exec/step/collective.h"
 #include "ops/aggregate/ids_cpu.h"
 #include "resource/aggregator.h"
 
@@ -68,8 +69,6 @@ const struct kernel_code kernel_aggregator_push = {.prepare = push_prepare, .run
     }
 DEFINE_SUM(float)
 DEFINE_SUM(double)
-DEFINE_SUM(int32_t)
-DEFINE_SUM(int64_t)
 #undef DEFINE_SUM
 
 /* Narrow floats are added wide and rounded once. */
@@ -106,10 +105,9 @@ static int add_up(const struct take *t, int value, bool mean)
         sum_float(out->data, (const float *const *)data, t->n, count, (float)divisor);
     else if (first->type == FLOAT64)
         sum_double(out->data, (const double *const *)data, t->n, count, divisor);
-    else if (first->type == INT32)
-        sum_int32_t(out->data, (const int32_t *const *)data, t->n, count, 1);
-    else if (first->type == INT64)
-        sum_int64_t(out->data, (const int64_t *const *)data, t->n, count, 1);
+    else if (dtype_is_integer(first->type)) /* a mean of them is refused */
+        collective_sum(&(struct collective_terms){first->type, data, t->n, false}, out->data, NULL,
+                       count);
     else
         sum_narrow(out, t->staged, t->n, value, divisor);
     mem_free(data);
@@ -171,14 +169,20 @@ struct take_state {
     const char *const *reductions; /* the node's */
 };
 
+static bool can_reduce(const char *reduction, enum dtype type)
+{
+    if (!strncmp(reduction, "mean", 4))
+        return collective_can_add(COLLECTIVE_MEAN, type);
+    return strcmp(reduction, "sum") != 0 || collective_can_add(COLLECTIVE_SUM, type);
+}
+
 static int take_prepare(struct kernel_setup *setup)
 {
     struct take_state *state = setup->state = mem_alloc(sizeof *state);
     state->reductions = node_attr(setup->node, "reductions")->strings;
     for (int i = 0; i < setup->n_out; i++)
-        if (!strncmp(state->reductions[i], "mean", 4) &&
-            !dtype_is_floating(setup->out_types[i].type))
-            return kernel_setup_fail(setup, "there is no mean of %s",
+        if (!can_reduce(state->reductions[i], setup->out_types[i].type))
+            return kernel_setup_fail(setup, "there is no %.4s of %s", state->reductions[i],
                                      dtype_name(setup->out_types[i].type));
     return find_aggregator(setup, &state->aggregator);
 }

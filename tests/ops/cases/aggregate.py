@@ -3,7 +3,7 @@
 incarnation 0. What needs several is in tests/unit/resource/clock.c and tests/unit/pass/replicas.c."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, typed
 
 WORKER = """
     join = ClockJoin() {{clock="c", policy="{policy}"}}
@@ -69,6 +69,28 @@ def aggregate(g):
             [("take", {"m": none, "d": none}, "without members")], ops="AggregatorTake")
     g.graph("aggregate/no_mean", ids + take.format(t="int32", r="mean"),
             [("take", {"m": i64([[0, 0, 1]]), "d": none}, "no mean of int32")], ops="AggregatorTake")
+    for t in ("complex64", "bool"):
+        g.graph(f"aggregate/no_sum/{t}", ids + take.format(t=t, r="sum"),
+                [("take", {"m": i64([[0, 0, 1]]), "d": none}, f"no sum of {t}")],
+                ops="AggregatorTake")
+    # two members: what the same worker staged in two steps
+    push = 'x = Placeholder() {{dtype={t}, shape=[2]}}\npush = AggregatorPush(x) ' \
+        '{{aggregator="a"}}\n'
+    members = i64([[0, 0, 1], [0, 0, 2]])
+    for t in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        ends = np.iinfo(t)
+        x, y = np.array([ends.max, 3], t), np.array([ends.max, 4], t)
+        g.graph(f"aggregate/sum/{t}", ids + (push + take).format(t=t, r="sum"),
+                [("push", {"x": x}, {}), ("push", {"x": y}, {}),
+                 ("", {"m": members, "d": none}, {"take": x + y})],
+                ops="AggregatorPush AggregatorTake")
+    for t in ("float16", "bfloat16", "float32", "float64"):
+        x, y = np.array([1, 256.0]), np.array([2.5, 1])
+        for r, out in (("sum", x + y), ("mean", (x + y) / 2)):
+            g.graph(f"aggregate/{r}/{t}", ids + (push + take).format(t=t, r=r),
+                    [("push", {"x": typed(t, x)}, {}), ("push", {"x": typed(t, y)}, {}),
+                     ("", {"m": members, "d": none}, {"take": typed(t, out)})],
+                    ops="AggregatorPush AggregatorTake", tol=0)
     g.graph("aggregate/no_reduction", ids + take.format(t="int32", r="median"), [],
             ops="AggregatorTake", error="none of mean")
     g.graph("aggregate/push_nothing", 'a = AggregatorPush() {T=[], aggregator="a"}\n', [],

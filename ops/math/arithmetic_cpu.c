@@ -4,21 +4,10 @@
  * signed types, hence the unsigned steps.
  */
 #include <limits.h>
-#include <math.h>
+#include <tgmath.h>
 
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-
-#define FLOAT_LOOPS(op, ...)                                                                       \
-    BINARY_LOOP(op##_float32, float, float, __VA_ARGS__)                                           \
-    BINARY_LOOP(op##_float64, double, double, __VA_ARGS__)
-
-/* T is the type of x and y, U its unsigned twin; TYPE tells functions apart. */
-#define INT32_LOOP(op, expression)                                                                 \
-    BINARY_LOOP(op##_int32, int32_t, int32_t, expression(int32_t, uint32_t, int32))
-#define INT64_LOOP(op, expression)                                                                 \
-    BINARY_LOOP(op##_int64, int64_t, int64_t, expression(int64_t, uint64_t, int64))
-#define INT_LOOPS(op, expression) INT32_LOOP(op, expression) INT64_LOOP(op, expression)
 
 #define INTEGER_DIVISION(T, name, minimum)                                                         \
     /* Toward zero. The one quotient that does not fit wraps around. */                            \
@@ -74,77 +63,40 @@ INTEGER_POWER(int64_t, uint64_t, int64)
 static float (*volatile power_float32)(float, float) = powf;
 static double (*volatile power_float64)(double, double) = pow;
 
-#define ADD(T, U, name) (T)((U)x + (U)y)
-#define SUBTRACT(T, U, name) (T)((U)x - (U)y)
-#define MULTIPLY(T, U, name) (T)((U)x * (U)y)
-#define SQUARED_DIFFERENCE(T, U, name) (T)(((U)x - (U)y) * ((U)x - (U)y))
-#define MAXIMUM(T, U, name) (x > y ? x : y)
-#define MINIMUM(T, U, name) (x < y ? x : y)
-#define DIVIDE(T, U, name) divide_##name(x, y, &flags)
-#define FLOOR_DIVIDE(T, U, name) floor_divide_##name(x, y, &flags)
-#define REMAINDER(T, U, name) remainder_##name(x, y, &flags)
-#define POWER(T, U, name) power_##name(x, y, &flags)
+#define BY_TYPE(function) _Generic(x, int32_t : function##_int32, int64_t : function##_int64)
+#define POWER _Generic(x, float : power_float32, double : power_float64)
 
-FLOAT_LOOPS(add, x + y)
-INT_LOOPS(add, ADD)
-FLOAT_LOOPS(sub, x - y)
-INT_LOOPS(sub, SUBTRACT)
-FLOAT_LOOPS(mul, x *y)
-INT_LOOPS(mul, MULTIPLY)
-FLOAT_LOOPS(div, x / y)
-INT_LOOPS(div, DIVIDE)
-FLOAT_LOOPS(squared_difference, (x - y) * (x - y))
-INT_LOOPS(squared_difference, SQUARED_DIFFERENCE)
-/* A NaN on either side comes through: x if it is one, else y, since y is then not less. */
-FLOAT_LOOPS(maximum, x > y || x != x ? x : y)
-INT_LOOPS(maximum, MAXIMUM)
-FLOAT_LOOPS(minimum, x < y || x != x ? x : y)
-INT_LOOPS(minimum, MINIMUM)
-BINARY_LOOP(floor_div_float32, float, float, floorf(x / y))
-BINARY_LOOP(floor_div_float64, double, double, floor(x / y))
-INT_LOOPS(floor_div, FLOOR_DIVIDE)
-BINARY_LOOP(mod_float32, float, float, fmodf(x, y))
-BINARY_LOOP(mod_float64, double, double, fmod(x, y))
-INT_LOOPS(mod, REMAINDER)
-BINARY_LOOP(pow_float32, float, float, power_float32(x, y))
-BINARY_LOOP(pow_float64, double, double, power_float64(x, y))
-INT_LOOPS(pow, POWER)
+/* clang-format off */
+#define REAL_OPS(X)                                                                                \
+    X(Add, add, MOVE, x + y, (T)((U)x + (U)y))                                                     \
+    X(Sub, sub, MOVE, x - y, (T)((U)x - (U)y))                                                     \
+    X(Mul, mul, MOVE, x * y, (T)((U)x * (U)y))                                                     \
+    X(Div, div, MOVE, x / y, BY_TYPE(divide)(x, y, &flags))                                        \
+    X(FloorDiv, floor_div, MOVE, floor(x / y), BY_TYPE(floor_divide)(x, y, &flags))                \
+    X(Mod, mod, COMPUTE, fmod(x, y), BY_TYPE(remainder)(x, y, &flags))                             \
+    /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
+    X(Maximum, maximum, MOVE, x > y || x != x ? x : y, x > y ? x : y)                              \
+    X(Minimum, minimum, MOVE, x < y || x != x ? x : y, x < y ? x : y)                              \
+    X(Pow, pow, COMPUTE, POWER(x, y), BY_TYPE(power)(x, y, &flags))                                \
+    X(SquaredDifference, squared_difference, MOVE, (x - y) * (x - y),                              \
+      (T)(((U)x - (U)y) * ((U)x - (U)y)))
+/* clang-format on */
 
+REAL_OPS(BINARY_REAL_LOOPS)
 BINARY_LOOP(div_uint64, uint64_t, uint64_t, divide_uint64(x, y, &flags))
-BINARY_LOOP(maximum_uint64, uint64_t, uint64_t, MAXIMUM(, , ))
-BINARY_LOOP(minimum_uint64, uint64_t, uint64_t, MINIMUM(, , ))
+BINARY_LOOP(maximum_uint64, uint64_t, uint64_t, x > y ? x : y)
+BINARY_LOOP(minimum_uint64, uint64_t, uint64_t, x < y ? x : y)
 
-#define ROWS(op, loop, grain)                                                                      \
-    {#op, FLOAT32, loop##_float32, #loop "_float32", grain},                                       \
-        {#op, FLOAT64, loop##_float64, #loop "_float64", grain},                                   \
-        {#op, INT32, loop##_int32, #loop "_int32", grain},                                         \
-    {                                                                                              \
-#op, INT64, loop##_int64, #loop "_int64", grain                                            \
-    }
-
-/* By the loop of int64, or by one of its own. */
-#define UINT64_ROW(op, loop, grain)                                                                \
-    {                                                                                              \
-#op, UINT64, loop, #loop, grain                                                            \
-    }
-
+/* clang-format off */
 const struct binary_row binary_arithmetic[] = {
-    ROWS(Add, add, PARALLEL_GRAIN_MOVE),
-    ROWS(Sub, sub, PARALLEL_GRAIN_MOVE),
-    ROWS(Mul, mul, PARALLEL_GRAIN_MOVE),
-    ROWS(Div, div, PARALLEL_GRAIN_MOVE),
-    ROWS(FloorDiv, floor_div, PARALLEL_GRAIN_MOVE),
-    ROWS(Mod, mod, PARALLEL_GRAIN_COMPUTE),
-    ROWS(Maximum, maximum, PARALLEL_GRAIN_MOVE),
-    ROWS(Minimum, minimum, PARALLEL_GRAIN_MOVE),
-    ROWS(Pow, pow, PARALLEL_GRAIN_COMPUTE),
-    ROWS(SquaredDifference, squared_difference, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Add, add_int64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Sub, sub_int64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Mul, mul_int64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Div, div_uint64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(FloorDiv, div_uint64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Maximum, maximum_uint64, PARALLEL_GRAIN_MOVE),
-    UINT64_ROW(Minimum, minimum_uint64, PARALLEL_GRAIN_MOVE),
+    REAL_OPS(REAL_ROWS)
+    ELEMENT_ROW(Add, UINT64, add_int64, MOVE) /* the same bits */
+    ELEMENT_ROW(Sub, UINT64, sub_int64, MOVE)
+    ELEMENT_ROW(Mul, UINT64, mul_int64, MOVE)
+    ELEMENT_ROW(Div, UINT64, div_uint64, MOVE)
+    ELEMENT_ROW(FloorDiv, UINT64, div_uint64, MOVE)
+    ELEMENT_ROW(Maximum, UINT64, maximum_uint64, MOVE)
+    ELEMENT_ROW(Minimum, UINT64, minimum_uint64, MOVE)
     {0},
 };
+/* clang-format on */

@@ -7,22 +7,24 @@
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
-#define COMPARE_LOOPS(op, ...)                                                                     \
-    BINARY_LOOP(op##_float32, float, uint8_t, __VA_ARGS__)                                         \
-    BINARY_LOOP(op##_float64, double, uint8_t, __VA_ARGS__)                                        \
-    BINARY_LOOP(op##_int32, int32_t, uint8_t, __VA_ARGS__)                                         \
-    BINARY_LOOP(op##_int64, int64_t, uint8_t, __VA_ARGS__)
+/* X(op, loop, element) */
+#define COMPARE_OPS(X)                                                                             \
+    X(Less, less, x < y)                                                                           \
+    X(LessEqual, less_equal, x <= y)                                                               \
+    X(Greater, greater, x > y)                                                                     \
+    X(GreaterEqual, greater_equal, x >= y)                                                         \
+    X(Equal, equal, x == y)                                                                        \
+    X(NotEqual, not_equal, x != y)
 
-COMPARE_LOOPS(less, x < y)
-COMPARE_LOOPS(less_equal, x <= y)
-COMPARE_LOOPS(greater, x > y)
-COMPARE_LOOPS(greater_equal, x >= y)
-BINARY_LOOP(less_uint64, uint64_t, uint8_t, x < y)
-BINARY_LOOP(less_equal_uint64, uint64_t, uint8_t, x <= y)
-BINARY_LOOP(greater_uint64, uint64_t, uint8_t, x > y)
-BINARY_LOOP(greater_equal_uint64, uint64_t, uint8_t, x >= y)
-COMPARE_LOOPS(equal, x == y)
-COMPARE_LOOPS(not_equal, x != y)
+#define LOOPS(op, name, ...)                                                                       \
+    BINARY_LOOP(name##_float32, float, uint8_t, __VA_ARGS__)                                       \
+    BINARY_LOOP(name##_float64, double, uint8_t, __VA_ARGS__)                                      \
+    BINARY_LOOP(name##_int32, int32_t, uint8_t, __VA_ARGS__)                                       \
+    BINARY_LOOP(name##_int64, int64_t, uint8_t, __VA_ARGS__)                                       \
+    BINARY_LOOP(name##_uint64, uint64_t, uint8_t, __VA_ARGS__)
+#define ROWS(op, name, ...) REAL_ROWS(op, name, MOVE) ELEMENT_ROW(op, UINT64, name##_uint64, MOVE)
+
+COMPARE_OPS(LOOPS)
 BINARY_LOOP(equal_complex64, float complex, uint8_t, x == y)
 BINARY_LOOP(not_equal_complex64, float complex, uint8_t, x != y)
 BINARY_LOOP(equal_bool, uint8_t, uint8_t, x == y)
@@ -30,32 +32,15 @@ BINARY_LOOP(not_equal_bool, uint8_t, uint8_t, x != y)
 BINARY_LOOP(logical_and, uint8_t, uint8_t, x &y)
 BINARY_LOOP(logical_or, uint8_t, uint8_t, x | y)
 
-#define ROWS(op, loop)                                                                             \
-    {#op, FLOAT32, loop##_float32, #loop "_float32", PARALLEL_GRAIN_MOVE},                         \
-        {#op, FLOAT64, loop##_float64, #loop "_float64", PARALLEL_GRAIN_MOVE},                     \
-        {#op, INT32, loop##_int32, #loop "_int32", PARALLEL_GRAIN_MOVE},                           \
-    {                                                                                              \
-#op, INT64, loop##_int64, #loop "_int64", PARALLEL_GRAIN_MOVE                              \
-    }
-
+/* clang-format off */
 const struct binary_row binary_compare[] = {
-    ROWS(Less, less),
-    ROWS(LessEqual, less_equal),
-    ROWS(Greater, greater),
-    ROWS(GreaterEqual, greater_equal),
-    ROWS(Equal, equal),
-    ROWS(NotEqual, not_equal),
-    {"Less", UINT64, less_uint64, "less_uint64", PARALLEL_GRAIN_MOVE},
-    {"LessEqual", UINT64, less_equal_uint64, "less_equal_uint64", PARALLEL_GRAIN_MOVE},
-    {"Greater", UINT64, greater_uint64, "greater_uint64", PARALLEL_GRAIN_MOVE},
-    {"GreaterEqual", UINT64, greater_equal_uint64, "greater_equal_uint64", PARALLEL_GRAIN_MOVE},
-    {"Equal", UINT64, equal_int64, "equal_int64", PARALLEL_GRAIN_MOVE},
-    {"NotEqual", UINT64, not_equal_int64, "not_equal_int64", PARALLEL_GRAIN_MOVE},
-    {"Equal", COMPLEX64, equal_complex64, "equal_complex64", PARALLEL_GRAIN_MOVE},
-    {"NotEqual", COMPLEX64, not_equal_complex64, "not_equal_complex64", PARALLEL_GRAIN_MOVE},
-    {"Equal", BOOL, equal_bool, "equal_bool", PARALLEL_GRAIN_MOVE},
-    {"NotEqual", BOOL, not_equal_bool, "not_equal_bool", PARALLEL_GRAIN_MOVE},
-    {"LogicalAnd", BOOL, logical_and, "logical_and", PARALLEL_GRAIN_MOVE},
-    {"LogicalOr", BOOL, logical_or, "logical_or", PARALLEL_GRAIN_MOVE},
+    COMPARE_OPS(ROWS)
+    ELEMENT_ROW(Equal, COMPLEX64, equal_complex64, MOVE)
+    ELEMENT_ROW(NotEqual, COMPLEX64, not_equal_complex64, MOVE)
+    ELEMENT_ROW(Equal, BOOL, equal_bool, MOVE)
+    ELEMENT_ROW(NotEqual, BOOL, not_equal_bool, MOVE)
+    ELEMENT_ROW(LogicalAnd, BOOL, logical_and, MOVE)
+    ELEMENT_ROW(LogicalOr, BOOL, logical_or, MOVE)
     {0},
 };
+/* clang-format on */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Element-wise kernels: one kernel per form (x, or x and y), and a table of loops per op and type.
- * To add an op: its loops and their rows in one of the tables.
+ * To add an op: a line in one of the lists, which are made loops and tables of them.
  */
 #ifndef TF_OPS_MATH_ELEMENTWISE_CPU_H
 #define TF_OPS_MATH_ELEMENTWISE_CPU_H
@@ -44,9 +44,17 @@ struct binary_row {
 extern const struct binary_row binary_arithmetic[], binary_compare[], binary_gradients[];
 extern const struct unary_row unary_simple[], unary_transcendental[];
 
+/* A loop is written as what becomes of an element x, or of x and y; `flags |=` says what was met.
+ * In it T is the type of x, and U its unsigned twin: in these integers wrap around. */
+#define ELEMENT_TYPES(input, twin)                                                                 \
+    typedef input T __attribute__((unused));                                                       \
+    typedef twin U __attribute__((unused));
 #define BINARY_LOOP(name, input, output, ...)                                                      \
+    BINARY_LOOP_AS(name, input, input, output, __VA_ARGS__)
+#define BINARY_LOOP_AS(name, input, twin, output, ...)                                             \
     static int name(int64_t n, const void *px, const void *py, void *po, enum binary_mode mode)    \
     {                                                                                              \
+        ELEMENT_TYPES(input, twin)                                                                 \
         const input *xs = px, *ys = py;                                                            \
         output *out = po;                                                                          \
         int flags = 0;                                                                             \
@@ -74,9 +82,11 @@ extern const struct unary_row unary_simple[], unary_transcendental[];
         return flags;                                                                              \
     }
 
-#define UNARY_LOOP(name, input, output, ...)                                                       \
+#define UNARY_LOOP(name, input, output, ...) UNARY_LOOP_AS(name, input, input, output, __VA_ARGS__)
+#define UNARY_LOOP_AS(name, input, twin, output, ...)                                              \
     static int name(int64_t n, const void *px, void *po)                                           \
     {                                                                                              \
+        ELEMENT_TYPES(input, twin)                                                                 \
         const input *xs = px;                                                                      \
         output *out = po;                                                                          \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                        \
@@ -86,5 +96,31 @@ extern const struct unary_row unary_simple[], unary_transcendental[];
         }                                                                                          \
         return 0;                                                                                  \
     }
+
+/* Ops in lists, each a line X(op, loop, grain, floats, integers) with the element of either, are
+ * made loops (LOOPS) and rows of a table (ROWS) by these. <tgmath.h> has one name for float and
+ * double. */
+#define UNARY_FLOAT_LOOPS(op, name, grain, ...)                                                    \
+    UNARY_LOOP(name##_float32, float, float, __VA_ARGS__)                                          \
+    UNARY_LOOP(name##_float64, double, double, __VA_ARGS__)
+#define UNARY_REAL_LOOPS(op, name, grain, floats, integers)                                        \
+    UNARY_FLOAT_LOOPS(op, name, grain, floats)                                                     \
+    UNARY_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, integers)                              \
+    UNARY_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, integers)
+#define BINARY_FLOAT_LOOPS(op, name, grain, ...)                                                   \
+    BINARY_LOOP(name##_float32, float, float, __VA_ARGS__)                                         \
+    BINARY_LOOP(name##_float64, double, double, __VA_ARGS__)
+#define BINARY_REAL_LOOPS(op, name, grain, floats, integers)                                       \
+    BINARY_FLOAT_LOOPS(op, name, grain, floats)                                                    \
+    BINARY_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, integers)                             \
+    BINARY_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, integers)
+#define ELEMENT_ROW(op, type, loop, grain) {#op, type, loop, #loop, PARALLEL_GRAIN_##grain},
+#define FLOAT_ROWS(op, name, grain, ...)                                                           \
+    ELEMENT_ROW(op, FLOAT32, name##_float32, grain)                                                \
+    ELEMENT_ROW(op, FLOAT64, name##_float64, grain)
+#define REAL_ROWS(op, name, grain, ...)                                                            \
+    FLOAT_ROWS(op, name, grain)                                                                    \
+    ELEMENT_ROW(op, INT32, name##_int32, grain)                                                    \
+    ELEMENT_ROW(op, INT64, name##_int64, grain)
 
 #endif

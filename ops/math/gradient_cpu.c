@@ -5,23 +5,15 @@
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
-#define FLOAT_LOOPS(op, ...)                                                                       \
-    BINARY_LOOP(op##_float32, float, float, __VA_ARGS__)                                           \
-    BINARY_LOOP(op##_float64, double, double, __VA_ARGS__)
+/* clang-format off */
+#define FLOAT_OPS(X)                                                                               \
+    X(TanhGrad, tanh_grad, MOVE, y * (1 - x * x))                                                  \
+    X(SigmoidGrad, sigmoid_grad, MOVE, y * x * (1 - x))                                            \
+    X(SqrtGrad, sqrt_grad, MOVE, y * (1 / (x + x)))                                                \
+    X(RsqrtGrad, rsqrt_grad, MOVE, y * x * (x * x) / -2)                                           \
+    X(ReciprocalGrad, reciprocal_grad, MOVE, -y * x * x)
+/* clang-format on */
 
-FLOAT_LOOPS(tanh_grad, y *(1 - x * x))
-FLOAT_LOOPS(sigmoid_grad, y *x *(1 - x))
-FLOAT_LOOPS(sqrt_grad, y *(1 / (x + x)))
-FLOAT_LOOPS(rsqrt_grad, y *x *(x *x) / -2)
-FLOAT_LOOPS(reciprocal_grad, -y *x *x)
+FLOAT_OPS(BINARY_FLOAT_LOOPS)
 
-#define ROWS(op, loop)                                                                             \
-    {#op, FLOAT32, loop##_float32, #loop "_float32", PARALLEL_GRAIN_MOVE},                         \
-    {                                                                                              \
-#op, FLOAT64, loop##_float64, #loop "_float64", PARALLEL_GRAIN_MOVE                        \
-    }
-
-const struct binary_row binary_gradients[] = {
-    ROWS(TanhGrad, tanh_grad),   ROWS(SigmoidGrad, sigmoid_grad),       ROWS(SqrtGrad, sqrt_grad),
-    ROWS(RsqrtGrad, rsqrt_grad), ROWS(ReciprocalGrad, reciprocal_grad), {0},
-};
+const struct binary_row binary_gradients[] = {FLOAT_OPS(FLOAT_ROWS){0}};

@@ -6,12 +6,17 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 
-UNARY_LOOP(exp_float32, float, float, vmath_exp(x))
-UNARY_LOOP(log_float32, float, float, vmath_log(x))
-UNARY_LOOP(log1p_float32, float, float, vmath_log1p(x))
-UNARY_LOOP(tanh_float32, float, float, vmath_tanh(x))
-UNARY_LOOP(sigmoid_float32, float, float, vmath_sigmoid(x))
-UNARY_LOOP(erf_float32, float, float, vmath_erf(x))
+/* X(op, function): vmath_FUNCTION of float32, FUNCTION of float64 */
+#define VECTOR_OPS(X)                                                                              \
+    X(Exp, exp)                                                                                    \
+    X(Log, log)                                                                                    \
+    X(Log1p, log1p)                                                                                \
+    X(Tanh, tanh)                                                                                  \
+    X(Sigmoid, sigmoid)                                                                            \
+    X(Erf, erf)
+
+#define VECTOR_LOOP(op, name) UNARY_LOOP(name##_float32, float, float, vmath_##name(x))
+VECTOR_OPS(VECTOR_LOOP)
 
 #define ANGLE_BLOCK 256
 
@@ -55,8 +60,8 @@ static int map(int64_t n, const double *x, double *out, double (*function)(doubl
     return 0;
 }
 
-#define MAP(name, function)                                                                        \
-    static int name##_float64(int64_t n, const void *x, void *out)                                 \
+#define MAP(op, function)                                                                          \
+    static int function##_float64(int64_t n, const void *x, void *out)                             \
     {                                                                                              \
         return map(n, x, out, function);                                                           \
     }
@@ -67,23 +72,16 @@ static double sigmoid(double x)
     return (x >= 0 ? 1 : e) / (1 + e);
 }
 
-MAP(exp, exp)
-MAP(log, log)
-MAP(log1p, log1p)
-MAP(tanh, tanh)
-MAP(sigmoid, sigmoid)
-MAP(sin, sin)
-MAP(cos, cos)
-MAP(erf, erf)
+VECTOR_OPS(MAP)
+MAP(Sin, sin)
+MAP(Cos, cos)
 
-#define ROWS(op, loop)                                                                             \
-    {#op, FLOAT32, loop##_float32, #loop "_float32", PARALLEL_GRAIN_COMPUTE},                      \
-    {                                                                                              \
-#op, FLOAT64, loop##_float64, #loop "_float64", PARALLEL_GRAIN_COMPUTE                     \
-    }
-
+/* clang-format off */
+#define ROWS(op, function) FLOAT_ROWS(op, function, COMPUTE)
 const struct unary_row unary_transcendental[] = {
-    ROWS(Exp, exp),   ROWS(Log, log),         ROWS(Log1p, log1p),
-    ROWS(Tanh, tanh), ROWS(Sigmoid, sigmoid), ROWS(Sin, sin),
-    ROWS(Cos, cos),   ROWS(Erf, erf),         {0},
+    VECTOR_OPS(ROWS)
+    ROWS(Sin, sin)
+    ROWS(Cos, cos)
+    {0},
 };
+/* clang-format on */

@@ -128,11 +128,12 @@ const struct op_def op_ApplyAdam = {
     .attrs = LOCKING,
     .doc =
         "Adam: momentum and a running square of the gradient, corrected for their start at zero.",
-    .detail = "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
-              "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).\n"
-              "Scalars are of T, too: a beta2 of 0.999 is 1 in bfloat16, an epsilon of 1e-8 is 0 in "
-              "float16."
-              "\n" NO_INTEGERS,
+    .detail =
+        "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
+        "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).\n"
+        "Scalars are of T, too: a beta2 of 0.999 is 1 in bfloat16, an epsilon of 1e-8 is 0 in "
+        "float16."
+        "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 9, .rate = 5},

@@ -4,6 +4,7 @@
  * of float32, integers of 8 and 16 bits by way of int32, uint32 by way of int64. The kernel sees a
  * node of the wide type, its inputs widened, and memory of its own for outputs, which are narrowed
  * when it is done. What is in no narrow type (axes, sizes, booleans) is handed on as it is.
+ * Element-wise kernels do without copies of whole tensors: they go through them a block at a time.
  *
  * Integers are narrowed by leaving off their upper bits, which is what a sum, a difference or a
  * product that wraps around has; `bounded` ones become the nearest value of their type (the largest
@@ -20,7 +21,7 @@
 #include "ops/device/cpu.h"
 #include "ops/math/parallel_cpu.h"
 
-static enum dtype wide_type(enum dtype type)
+enum dtype widened_type(enum dtype type)
 {
     switch (type) {
     case FLOAT16:
@@ -40,12 +41,10 @@ static enum dtype wide_type(enum dtype type)
 
 static bool is_narrow(enum dtype type)
 {
-    return wide_type(type) != type;
+    return widened_type(type) != type;
 }
 
 /* ---- converting ---- */
-
-typedef void convert_loop(const void *from, void *to, int64_t n);
 
 #define CONVERT(name, from, to, ...)                                                               \
     static void name(const void *px, void *py, int64_t n)                                          \
@@ -81,7 +80,7 @@ INTEGER(UINT32, uint32_t, int64_t, 0, UINT32_MAX)
 
 static const struct conversion {
     enum dtype type;
-    convert_loop *widen, *narrow, *bound;
+    widened_loop *widen, *narrow, *bound;
 } conversions[] = {
     {FLOAT16, widen_FLOAT16, narrow_FLOAT16, narrow_FLOAT16},
     {BFLOAT16, widen_BFLOAT16, narrow_BFLOAT16, narrow_BFLOAT16},
@@ -94,14 +93,26 @@ static const struct conversion {
 
 static const struct conversion *conversion_of(enum dtype type)
 {
-    const struct conversion *c = conversions;
-    while (c->type != type)
-        c++;
-    return c;
+    for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
+        if (conversions[i].type == type)
+            return &conversions[i];
+    return NULL;
+}
+
+widened_loop *widened_widen(enum dtype type)
+{
+    const struct conversion *c = conversion_of(type);
+    return c ? c->widen : NULL;
+}
+
+widened_loop *widened_narrow(enum dtype type)
+{
+    const struct conversion *c = conversion_of(type);
+    return c ? c->narrow : NULL;
 }
 
 struct part {
-    convert_loop *loop;
+    widened_loop *loop;
     const char *from;
     char *to;
     size_t from_bytes, to_bytes; /* of an element */
@@ -115,7 +126,7 @@ static int convert_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static void convert(convert_loop *loop, const struct tensor *from, const struct tensor *to,
+static void convert(widened_loop *loop, const struct tensor *from, const struct tensor *to,
                     int threads)
 {
     struct part part = {loop, from->data, to->data, dtype_bytes(from->type), dtype_bytes(to->type)};
@@ -149,7 +160,7 @@ static void widen_types(struct node_output *to, const struct node_output *from, 
 {
     for (int i = 0; i < n; i++) {
         to[i] = from[i];
-        to[i].type = wide_type(from[i].type);
+        to[i].type = widened_type(from[i].type);
     }
 }
 
@@ -162,7 +173,7 @@ static void widen_node(struct node *to, const struct node *from)
     for (int i = 0; i < from->n_attrs; i++) {
         to->attrs[i] = from->attrs[i];
         if (from->attrs[i].value.kind == ATTR_TYPE)
-            to->attrs[i].value = attr_type(wide_type(from->attrs[i].value.type));
+            to->attrs[i].value = attr_type(widened_type(from->attrs[i].value.type));
     }
 }
 
@@ -171,7 +182,7 @@ static size_t wide_bytes(const struct node_output *types, int n)
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
         if (is_narrow(types[i].type))
-            bytes += ALIGN_UP((size_t)shape_bytes(&types[i].shape, wide_type(types[i].type)));
+            bytes += ALIGN_UP((size_t)shape_bytes(&types[i].shape, widened_type(types[i].type)));
     return bytes;
 }
 
@@ -260,9 +271,9 @@ struct wide_call {
 static int make_wide(struct wide_call *wide, struct tensor *t, enum dtype narrow,
                      const struct shape *shape)
 {
-    *t = tensor_borrow(wide_type(narrow), shape, wide->next);
+    *t = tensor_borrow(widened_type(narrow), shape, wide->next);
     if (!wide->w->planned)
-        return tensor_alloc(t, wide_type(narrow), shape, wide->call.err);
+        return tensor_alloc(t, widened_type(narrow), shape, wide->call.err);
     wide->next += ALIGN_UP(tensor_bytes(t));
     return 0;
 }

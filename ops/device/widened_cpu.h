@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel of a wide type for narrow ones: `widened_CODE` and `bounded_CODE` are names of rows.
+ * Narrow types: a kernel of a wide type for them, `widened_CODE` and `bounded_CODE` as names
+ * of rows, and its loops.
  */
 #ifndef TF_OPS_DEVICE_WIDENED_CPU_H
 #define TF_OPS_DEVICE_WIDENED_CPU_H
@@ -11,5 +12,16 @@
 #define CPU_BOUNDED "bounded_" /* integers are bounded by what their type holds */
 
 extern const struct kernel_code kernel_widened, kernel_bounded;
+
+/* For kernels that do better, a block at a time. The type in which a type is computed: itself, if
+ * it is no narrow one. */
+enum dtype widened_type(enum dtype type);
+
+/* n elements of a narrow type to its wide one and back, where integers wrap around; NULL for
+ * others.
+ */
+typedef void widened_loop(const void *from, void *to, int64_t n);
+widened_loop *widened_widen(enum dtype type);
+widened_loop *widened_narrow(enum dtype type);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/device/widened_cpu.h"
 #include "ops/math/broadcast_cpu.h"
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
@@ -54,7 +55,7 @@ static void offer_reuse(struct kernel_setup *setup)
 static int binary_prepare(struct kernel_setup *setup)
 {
     const char *op = setup->node->op->def->name;
-    const struct binary_row *row = find_row(op, setup->in_types[0].type);
+    const struct binary_row *row = find_row(op, widened_type(setup->in_types[0].type));
     if (!row)
         return kernel_setup_fail(setup, "no loop for %s of %s", op,
                                  dtype_name(setup->in_types[0].type));
@@ -75,7 +76,32 @@ struct binary_work {
     const char *x, *y;
     char *out;
     size_t in_bytes, out_bytes;
+    widened_loop *widen, *narrow; /* of narrow types; NULL: of others */
 };
+
+/* A row of a narrow type. An operand that stands still is widened once. */
+static int narrow_row(const struct binary_work *work, int64_t length, const char *x, const char *y,
+                      char *out, enum binary_mode mode)
+{
+    ELEMENT_BLOCK(wide_x);
+    ELEMENT_BLOCK(wide_y);
+    ELEMENT_BLOCK(wide_out);
+    size_t x_step = mode == BINARY_SCALAR_X ? 0 : work->in_bytes;
+    size_t y_step = mode == BINARY_SCALAR_Y ? 0 : work->in_bytes;
+    int flags = 0;
+    for (int64_t at = 0, n; at < length; at += n) {
+        n = length - at < ELEMENT_BLOCK_LENGTH ? length - at : ELEMENT_BLOCK_LENGTH;
+        if (x_step || !at)
+            work->widen(x + (size_t)at * x_step, wide_x, x_step ? n : 1);
+        if (y_step || !at)
+            work->widen(y + (size_t)at * y_step, wide_y, y_step ? n : 1);
+        char *to = out + (size_t)at * work->out_bytes;
+        flags |= work->row->loop(n, wide_x, wide_y, work->narrow ? wide_out : to, mode);
+        if (work->narrow)
+            work->narrow(wide_out, to, n);
+    }
+    return flags;
+}
 
 static int binary_body(void *context, int64_t begin, int64_t end)
 {
@@ -87,10 +113,13 @@ static int binary_body(void *context, int64_t begin, int64_t end)
     struct broadcast_row row;
     int flags = 0;
     broadcast_start(&walk, work->broadcast, begin, end);
-    while (broadcast_next(&walk, &row))
-        flags |= work->row->loop(row.n, work->x + row.in[0] * (int64_t)work->in_bytes,
-                                 work->y + row.in[1] * (int64_t)work->in_bytes,
-                                 work->out + row.out * (int64_t)work->out_bytes, mode);
+    while (broadcast_next(&walk, &row)) {
+        const char *x = work->x + row.in[0] * (int64_t)work->in_bytes;
+        const char *y = work->y + row.in[1] * (int64_t)work->in_bytes;
+        char *out = work->out + row.out * (int64_t)work->out_bytes;
+        flags |= work->widen ? narrow_row(work, row.n, x, y, out, mode)
+                             : work->row->loop(row.n, x, y, out, mode);
+    }
     return flags;
 }
 
@@ -111,6 +140,8 @@ static int binary_run(struct kernel_call *call)
                                .x = x->data,
                                .y = y->data,
                                .out = out->data,
+                               .widen = widened_widen(x->type),
+                               .narrow = widened_narrow(out->type),
                                .in_bytes = dtype_bytes(x->type),
                                .out_bytes = dtype_bytes(out->type)};
     int flags =

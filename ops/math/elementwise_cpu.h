@@ -24,9 +24,13 @@ enum loop_flag { /* what a loop met */
                  LOOP_NEGATIVE_POWER = 2,
 };
 
+/* Elements of a narrow type are computed in a wide one, so many at a time. */
+#define ELEMENT_BLOCK_LENGTH 512
+#define ELEMENT_BLOCK(name) _Alignas(64) char name[ELEMENT_BLOCK_LENGTH * sizeof(int64_t)]
+
 struct unary_row {
     const char *op;
-    enum dtype type; /* of the input */
+    enum dtype type; /* of the input, or that it is widened to */
     unary_loop *loop;
     const char *name; /* in plans */
     int64_t grain;

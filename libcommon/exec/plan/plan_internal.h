@@ -94,7 +94,7 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
-    bool is_cheap;     /* static: no kernel is worth a thread of its own */
+    bool is_cheap;         /* static: no kernel is worth a thread of its own */
     size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
     pthread_mutex_t lock;    /* guards idle */

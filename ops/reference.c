@@ -285,11 +285,43 @@ static void markdown_op(struct str *out, const struct op *op)
     each_kernel(op, markdown_kernel, out);
 }
 
+/* Up to a blank outside of backquotes. */
+static size_t word_length(const char *text)
+{
+    bool quoted = false;
+    size_t n = 0;
+    for (; text[n] && (quoted || text[n] != ' '); n++)
+        quoted ^= text[n] == '`';
+    return n;
+}
+
+/* Wrapped at 100 columns; what is listed stays indented. */
+static void append_wrapped(struct str *out, const char *line)
+{
+    size_t indent = str_starts(line, "- ") ? 2 : 0, column = 0;
+    while (*line) {
+        size_t n = word_length(line);
+        bool wraps = column > indent && column + 1 + n > 100;
+        if (wraps)
+            str_printf(out, "\n%*s", (int)indent, "");
+        else if (column)
+            str_append(out, " ");
+        column = wraps ? indent + n : column + (column > 0) + n;
+        str_append_bytes(out, line, n);
+        line += n + strspn(line + n, " ");
+    }
+    str_append(out, "\n");
+}
+
 void reference_markdown(struct str *out)
 {
+    struct str text = STR_INIT;
     str_append(out, "# Ops\n\nWritten by `make docs` from the declarations in `ops/`; "
                     "`tf-op show NAME` prints the same of one op.\n"
                     "How to read types and attributes: `libcommon/graph/op.h`.\n");
     for (size_t i = 0; i < registry_count(ops_registry()); i++)
-        markdown_op(out, registry_at(ops_registry(), i));
+        markdown_op(&text, registry_at(ops_registry(), i));
+    for (char *rest = text.data, *line; *rest && (line = strsep(&rest, "\n")) && rest;)
+        append_wrapped(out, line);
+    str_release(&text);
 }

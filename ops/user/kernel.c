@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "exec/plan/plan.h"
-#include "ops/ops.h"
 #include "ops/user/internal.h"
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct kernel_row *row = kernel_find(ops_kernels(), setup->node, "CPU");
-    const struct kernel_code *code = row->own;
+    const struct kernel_code *code = setup->row->own;
     setup->state = (void *)(uintptr_t)CONTAINER_OF(code, struct user_code, code)->kernel;
     return 0;
 }

@@ -27,12 +27,10 @@ static bool moves_only(const struct node *node)
 
 static void find_places(struct wrapped *w, const struct kernel_setup *setup)
 {
-    const struct kernel_row *row =
-        kernel_find(setup->device->kernels, setup->node, setup->device->type);
     for (int i = 0; i < setup->n_in; i++)
-        w->host_in[i] = kernel_input_on_host(row, setup->node, i);
+        w->host_in[i] = kernel_input_on_host(setup->row, setup->node, i);
     for (int i = 0; i < setup->n_out; i++)
-        w->host_out[i] = kernel_output_on_host(row, setup->node, i);
+        w->host_out[i] = kernel_output_on_host(setup->row, setup->node, i);
     w->moves_only = moves_only(setup->node);
 }
 

@@ -92,7 +92,8 @@ struct kernel_output {
 
 /* What prepare sees and sets. Valid during the call only. */
 struct kernel_setup {
-    const struct node *node; /* NULL for a device's relayout kernel */
+    const struct node *node;      /* NULL for a device's relayout kernel, as `row` */
+    const struct kernel_row *row; /* by which it was found */
     struct device *device;
     struct variable_store *variables; /* and other resources (exec/state/resource.h); NULL: none */
     int n_in, n_out;

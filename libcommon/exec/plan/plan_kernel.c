@@ -91,6 +91,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
     for (int i = 0; i < item->n_out; i++)
         known = known && shape_is_known(&node->outputs[i].shape);
     struct kernel_setup setup = {.node = node,
+                                 .row = item->row,
                                  .device = plan->options.device,
                                  .variables = plan->options.variables,
                                  .n_in = item->n_in,

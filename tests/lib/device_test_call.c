@@ -131,8 +131,7 @@ void plain_free(struct plain *p)
     for (int i = 0; p->wrapped->enqueued && i < p->call.n_in; i++)
         if (p->wrapped->host_in[i])
             tensor_release(&p->tensors[i]);
-    for (size_t i = 0; i < p->temporaries.n; i++)
-        mem_free(p->temporaries.items[i]);
+    temporaries_free(&p->temporaries);
     vec_release(&p->temporaries);
     vec_release(&p->accesses);
     mem_free(p->variables);

@@ -26,7 +26,7 @@ struct plain {
     const struct wrapped *wrapped;
     struct tensor *tensors; /* inputs, outputs */
     struct tensor **pointers;
-    VEC(void *) temporaries;            /* of what is enqueued, as the next three */
+    temporary_vec temporaries;          /* of what is enqueued, as the next three */
     struct variable *variables, **refs; /* by input */
     struct variable **out_refs;
     VEC(struct test_access) accesses; /* of the device's memory */

@@ -261,7 +261,7 @@ static int enqueue(struct kernel_call *call)
     }
     p->job = (struct test_job){.run = run_job, .free = free_job};
     p->host.planned = true; /* its outputs are there */
-    p->host.temporaries = (void *)&p->temporaries;
+    p->host.temporaries = &p->temporaries;
     p->call.err = &p->err;
     atomic_fetch_add(&context->enqueued, 1);
     count_updates(context, call);

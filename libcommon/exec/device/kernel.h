@@ -173,8 +173,8 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
  * holder then may write to it. */
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
 
-/* Host memory for the duration of the step whose size was not known in prepare. NULL with call->err
- * set. */
+/* Host memory for the duration of the call, whose size was not known in prepare. NULL with
+ * call->err set. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */

@@ -40,7 +40,7 @@ struct fold {
     struct step step;
     struct tensor *tensors; /* inputs, then outputs */
     struct tensor **pointers;
-    VEC(void *) temporaries;
+    temporary_vec temporaries;
 };
 
 static struct device *device_of(const struct fold *f)
@@ -151,7 +151,7 @@ void plan_fold(struct plan *plan, struct item *item)
     struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
                      .tensors = mem_array(n, sizeof *f.tensors),
                      .pointers = mem_array(n, sizeof *f.pointers)};
-    f.host.temporaries = (void *)&f.temporaries;
+    f.host.temporaries = &f.temporaries;
     f.call = (struct kernel_call){.node = item->node,
                                   .state = item->state,
                                   .n_in = item->n_in,
@@ -168,8 +168,7 @@ void plan_fold(struct plan *plan, struct item *item)
     else
         for (int i = 0; i < item->n_out; i++)
             tensor_release(&f.tensors[item->n_in + i]);
-    for (size_t i = 0; i < f.temporaries.n; i++)
-        mem_free(f.temporaries.items[i]);
+    temporaries_free(&f.temporaries);
     vec_release(&f.temporaries);
     mem_free(f.tensors);
     mem_free(f.pointers);

@@ -240,6 +240,9 @@ void dynamic_free(struct plan *plan);
 int dynamic_run(struct plan *plan, struct execution *execution, struct error *err);
 void dynamic_start(struct plan *plan, const struct execution *execution);
 
+/* Host memory that kernels have asked for (kernel_temporary). */
+typedef VEC(void *) temporary_vec;
+
 /* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */
 struct call_host {
@@ -251,7 +254,7 @@ struct call_host {
     struct pool *pool;          /* dynamic: where outputs come from */
     struct pool *host_pool;     /* and those in host memory, if that is not the device's */
     bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
-    VEC(void *) * temporaries; /* freed after the call or, at the latest, after the step */
+    temporary_vec *temporaries; /* freed after the call */
     void (*done)(struct call_host *host, int result);
 };
 
@@ -261,6 +264,8 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 /* Whether it takes less than handing it to another thread: its kernel always does, or what
  * it is known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* What is left is empty, and can be used again. */
+void temporaries_free(temporary_vec *temporaries);
 /* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
 /* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was

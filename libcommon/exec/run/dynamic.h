@@ -183,7 +183,7 @@ struct launch {
     struct call_host host; /* first: what call->executor points to */
     struct kernel_call call;
     struct activation *activation;
-    VEC(void *) temporaries;
+    temporary_vec temporaries;
     struct buffer *scratch;
     int64_t start; /* for the trace */
     int result;    /* of an asynchronous kernel */
@@ -282,7 +282,6 @@ struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int it
 /* Sets what is of this step, iteration and launch. */
 void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
                  struct call_host *host, struct kernel_call *call);
-void kernel_free_temporaries(struct launch *launch);
 /* What it is run with: `own` of the thread, or the activation's. */
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */

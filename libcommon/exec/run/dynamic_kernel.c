@@ -143,7 +143,7 @@ void kernel_bind(struct run *run, struct launch *launch, const struct iteration 
                  struct call_host *host, struct kernel_call *call)
 {
     host->fetches = run->fetches;
-    host->temporaries = (void *)&launch->temporaries;
+    host->temporaries = &launch->temporaries;
     call->step = run->step;
     call->iteration = it->tag;
     call->err = &launch->err;
@@ -193,13 +193,6 @@ int kernel_finish(struct run *run, struct launch *launch, int result)
     return item_over(run->plan, item, &launch->call, launch->start, result);
 }
 
-void kernel_free_temporaries(struct launch *launch)
-{
-    for (size_t i = 0; i < launch->temporaries.n; i++)
-        mem_free(launch->temporaries.items[i]);
-    launch->temporaries.n = 0;
-}
-
 void kernel_release_inputs(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
@@ -212,7 +205,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
         input->is_live = false;
     }
     kernel_give_holds(a, di);
-    kernel_free_temporaries(launch);
+    temporaries_free(&launch->temporaries);
     if (launch->scratch)
         launch->scratch->free(launch->scratch);
     launch->scratch = NULL;

@@ -90,7 +90,7 @@ int region_run(struct run *run, struct launch *launch,
             let_go_of_inputs(run->plan, at, it);
         if (di->n_holds)
             kernel_give_holds(a, di);
-        kernel_free_temporaries(launch);
+        temporaries_free(&launch->temporaries);
         if (!code)
             code = step_stopped(run->step, &launch->err);
         if (code)

@@ -232,6 +232,13 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes)
     return memory;
 }
 
+void temporaries_free(temporary_vec *temporaries)
+{
+    for (size_t i = 0; i < temporaries->n; i++)
+        mem_free(temporaries->items[i]);
+    temporaries->n = 0;
+}
+
 void kernel_done(struct kernel_call *call, int result)
 {
     struct call_host *host = call->executor;

@@ -82,6 +82,7 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
         if (item->take.n && !take_holds(instance, at, n_taken))
             return KERNEL_PENDING;
         int code = run_item(plan, c, step);
+        temporaries_free(&instance->temporaries);
         if (!code)
             code = step_stopped(step, &instance->err);
         give_holds(item);

@@ -20,7 +20,7 @@ struct instance {
     struct tensor *tensors;    /* by value */
     struct tensor **pointers;  /* inputs and outputs of all calls */
     struct static_call *calls; /* by position */
-    VEC(void *) temporaries;
+    temporary_vec temporaries;
     VEC(int) feeds;   /* values that are fed */
     VEC(int) fetches; /* positions of the items that fetch */
     struct error err;

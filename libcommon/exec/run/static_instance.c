@@ -50,7 +50,7 @@ static void make_call(struct plan *plan, struct instance *instance, int position
     for (int i = 0; i < item->n_out; i++)
         out[i] = value_tensor(plan, instance, item->out[i]);
     c->host = (struct call_host){.planned = true, .plan = plan, .item = item};
-    c->host.temporaries = (void *)&instance->temporaries;
+    c->host.temporaries = &instance->temporaries;
     c->call = (struct kernel_call){.node = item->node,
                                    .state = item->state,
                                    .scratch = scratch,
@@ -134,9 +134,6 @@ struct instance *instance_take(struct plan *plan, struct error *err)
 
 void instance_give(struct plan *plan, struct instance *instance)
 {
-    for (size_t i = 0; i < instance->temporaries.n; i++)
-        mem_free(instance->temporaries.items[i]);
-    instance->temporaries.n = 0;
     instance->execution.done = NULL;
     pthread_mutex_lock(&plan->lock);
     instance->next = plan->idle;

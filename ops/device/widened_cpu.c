@@ -78,38 +78,15 @@ INTEGER(UINT8, uint8_t, int32_t, 0, UINT8_MAX)
 INTEGER(UINT16, uint16_t, int32_t, 0, UINT16_MAX)
 INTEGER(UINT32, uint32_t, int64_t, 0, UINT32_MAX)
 
-static const struct conversion {
-    enum dtype type;
-    widened_loop *widen, *narrow, *bound;
-} conversions[] = {
-    {FLOAT16, widen_FLOAT16, narrow_FLOAT16, narrow_FLOAT16},
-    {BFLOAT16, widen_BFLOAT16, narrow_BFLOAT16, narrow_BFLOAT16},
-    {INT8, widen_INT8, wrap_INT8, bound_INT8},
-    {INT16, widen_INT16, wrap_INT16, bound_INT16},
-    {UINT8, widen_UINT8, wrap_UINT8, bound_UINT8},
-    {UINT16, widen_UINT16, wrap_UINT16, bound_UINT16},
-    {UINT32, widen_UINT32, wrap_UINT32, bound_UINT32},
+const struct widened_conversion widened_conversions[32] = {
+    [FLOAT16] = {widen_FLOAT16, narrow_FLOAT16, narrow_FLOAT16},
+    [BFLOAT16] = {widen_BFLOAT16, narrow_BFLOAT16, narrow_BFLOAT16},
+    [INT8] = {widen_INT8, wrap_INT8, bound_INT8},
+    [INT16] = {widen_INT16, wrap_INT16, bound_INT16},
+    [UINT8] = {widen_UINT8, wrap_UINT8, bound_UINT8},
+    [UINT16] = {widen_UINT16, wrap_UINT16, bound_UINT16},
+    [UINT32] = {widen_UINT32, wrap_UINT32, bound_UINT32},
 };
-
-static const struct conversion *conversion_of(enum dtype type)
-{
-    for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
-        if (conversions[i].type == type)
-            return &conversions[i];
-    return NULL;
-}
-
-widened_loop *widened_widen(enum dtype type)
-{
-    const struct conversion *c = conversion_of(type);
-    return c ? c->widen : NULL;
-}
-
-widened_loop *widened_narrow(enum dtype type)
-{
-    const struct conversion *c = conversion_of(type);
-    return c ? c->narrow : NULL;
-}
 
 struct part {
     widened_loop *loop;
@@ -326,7 +303,7 @@ static int widen_inputs(struct wide_call *wide)
             continue;
         if (make_wide(wide, &wide->in[i], in->type, &in->shape))
             return outer->err->code;
-        convert(conversion_of(in->type)->widen, in, &wide->in[i], outer->threads);
+        convert(widened_conversions[in->type].widen, in, &wide->in[i], outer->threads);
     }
     return 0;
 }
@@ -339,7 +316,7 @@ static void narrow_outputs(struct wide_call *wide)
         const struct tensor *from = &wide->out[i], *to = outer->out[i];
         if (!from->data)
             continue;
-        const struct conversion *c = conversion_of(to->type);
+        const struct widened_conversion *c = &widened_conversions[to->type];
         convert(wide->w->bounded ? c->bound : c->narrow, from, to, outer->threads);
     }
 }

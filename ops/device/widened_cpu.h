@@ -17,11 +17,11 @@ extern const struct kernel_code kernel_widened, kernel_bounded;
  * it is no narrow one. */
 enum dtype widened_type(enum dtype type);
 
-/* n elements of a narrow type to its wide one and back, where integers wrap around; NULL for
- * others.
- */
+/* n elements of a narrow type to its wide one and back, where integers wrap around or are bounded;
+ * NULL for others. By type, as small kernels ask in every run. */
 typedef void widened_loop(const void *from, void *to, int64_t n);
-widened_loop *widened_widen(enum dtype type);
-widened_loop *widened_narrow(enum dtype type);
+extern const struct widened_conversion {
+    widened_loop *widen, *narrow, *bound;
+} widened_conversions[32];
 
 #endif

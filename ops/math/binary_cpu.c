@@ -140,8 +140,8 @@ static int binary_run(struct kernel_call *call)
                                .x = x->data,
                                .y = y->data,
                                .out = out->data,
-                               .widen = widened_widen(x->type),
-                               .narrow = widened_narrow(out->type),
+                               .widen = widened_conversions[x->type].widen,
+                               .narrow = widened_conversions[out->type].narrow,
                                .in_bytes = dtype_bytes(x->type),
                                .out_bytes = dtype_bytes(out->type)};
     int flags =

@@ -73,8 +73,8 @@ static int unary_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     struct unary_work work = {.loop = row->loop,
-                              .widen = widened_widen(x->type),
-                              .narrow = widened_narrow(out->type),
+                              .widen = widened_conversions[x->type].widen,
+                              .narrow = widened_conversions[out->type].narrow,
                               .x = x->data,
                               .out = out->data,
                               .in_bytes = (int64_t)dtype_bytes(x->type),

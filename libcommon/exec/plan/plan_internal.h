@@ -264,8 +264,13 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 /* Whether it takes less than handing it to another thread: its kernel always does, or what
  * it is known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
-/* What is left is empty, and can be used again. */
-void temporaries_free(temporary_vec *temporaries);
+/* What is left is empty, and can be used again. Most kernels have asked for none. */
+void temporaries_give_back(temporary_vec *temporaries);
+static inline void temporaries_free(temporary_vec *temporaries)
+{
+    if (temporaries->n)
+        temporaries_give_back(temporaries);
+}
 /* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
 /* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was

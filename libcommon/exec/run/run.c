@@ -232,7 +232,7 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes)
     return memory;
 }
 
-void temporaries_free(temporary_vec *temporaries)
+void temporaries_give_back(temporary_vec *temporaries)
 {
     for (size_t i = 0; i < temporaries->n; i++)
         mem_free(temporaries->items[i]);

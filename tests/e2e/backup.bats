@@ -40,9 +40,9 @@ train() {
 }
 
 @test "the verbs work on what shards have saved" {
-    tf-ckpt list whole | grep -qE '^92 .* accuracy|^92 '
+    tf-ckpt list whole | finds -E '^92 .* accuracy|^92 '
     tf-ckpt list --json whole | jq -e '.shards == 2 and .scalars.accuracy > 0.5'
-    tf-ckpt show whole | grep -qE '^hidden/W +float32\[64,128\] .* ps-[01] '
+    tf-ckpt show whole | finds -E '^hidden/W +float32\[64,128\] .* ps-[01] '
     tf-ckpt verify whole --data
     tf-ckpt cat whole output/b -o b.npy
     tf-ckpt diff whole whole@92
@@ -76,7 +76,7 @@ train() {
     [ "$status" -le 1 ]
     run ! grep -vE '^(clock|aggregator):|^$' <<<"$output"
     run ! bash -c 'tf-ckpt show on3 | grep -F clock:'
-    tf-ckpt show --all on3 | grep -q '^clock:train/version '
+    tf-ckpt show --all on3 | finds '^clock:train/version '
     [ "$(tf-ckpt list --json on3 | tail -1 | jq .tensors)" -eq 14 ]
     tf-ckpt diff on2@184 on1@184
 }
@@ -105,11 +105,11 @@ LUA
         tf-graph m.lua | tf-opt | tf-exec --run whole --restore "$1" | tf-show --json
     }
     slices two 2 --steps 20
-    tf-ckpt show two | grep -q '^table/W/part_1 .* ps-1'
+    tf-ckpt show two | finds '^table/W/part_1 .* ps-1'
     slices straight 2
     cp -r two three
     slices three 3 --resume
-    tf-ckpt show three | grep -q '^table/W/part_2 '
+    tf-ckpt show three | finds '^table/W/part_2 '
     [ "$(tf-ckpt list --json three | tail -1 | jq .step)" = 40 ]
     whole straight >straight.json
     grep -q '^{' straight.json
@@ -124,7 +124,7 @@ LUA
     [ "$status" -eq 1 ]
     [ "$(awk '{print $1}' <<<"$output" | xargs)" = "table/W table/W/adagrad" ]
     [ "$(tf-ckpt cat three table/W | tf-show)" = "$(tf-ckpt cat straight table/W | tf-show)" ]
-    tf-ckpt cat three table/W/part_2 | tf-show | grep -q 'float32\[33[0-9],8\]'
+    tf-ckpt cat three table/W/part_2 | tf-show | finds 'float32\[33[0-9],8\]'
     for form in ckpt npz safetensors index; do
         tf-ckpt export three "x.$form"
         tf-ckpt init "of-$form"

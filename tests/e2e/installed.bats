@@ -76,7 +76,7 @@ LIBRARIES
     sed -n 's/@.*//p' names | sort >exported
     diff declared exported
     [ "$(wc -l <exported)" -gt 15 ]
-    objdump -p "$library" | grep -q 'SONAME *libtf-tools.so.1$'
+    objdump -p "$library" | finds 'SONAME *libtf-tools.so.1$'
     diff <(objdump -p "$library" | awk '$1 == "NEEDED" { print $2 }') <(echo libc.so.6)
 }
 
@@ -201,7 +201,7 @@ entry.slopes = {grad, direct}
 entry.eval = loss
 LUA
     tf-graph m.lua | tf-opt | tf-place | tf-part >m.tfg
-    tf-show --text m.tfg | grep -q 'SoftClip'
+    tf-show --text m.tfg | finds 'SoftClip'
     tf-exec -g m.tfg --run slopes --feed 'x=[-4,-0.5,0,1,2.5]' | tf-show --json |
         jq -e '.direct as $direct | .grad | to_entries |
             all(.value - $direct[.key] | fabs < 1e-12)'
@@ -220,7 +220,7 @@ LUA
     for header in older later; do
         cc -shared -fPIC -I$header "$root/examples/op/softclip.c" -o $header.so -lm
     done
-    tf-op --ops ./older.so SoftClip 0.0 | tf-show | grep -q ' 0$'
+    tf-op --ops ./older.so SoftClip 0.0 | tf-show | finds ' 0$'
     run --separate-stderr -78 bash -c 'tf-op --ops ./later.so SoftClip 0.0 >/dev/null'
     [ "$stderr" = "tf-op: --ops ./later.so: made for a later tf-tools: compile it again" ]
 }

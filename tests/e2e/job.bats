@@ -50,12 +50,12 @@ train() { # five steps
     [ "$(stat -c %a run run/key | paste -sd' ')" = "700 600" ]
     [ "$(grep -cE '^task ps:[01] 127.0.0.1:[1-9][0-9]+' run/cluster)" -eq 2 ]
     train
-    tf-ps list | grep -qE '^TASK +CONTAINER +NAME +TYPE +UPDATES$'
-    tf-ps list | grep -qE '^ps:[01] +default +output/W +float32\[128,10\] +6$'
+    tf-ps list | finds -E '^TASK +CONTAINER +NAME +TYPE +UPDATES$'
+    tf-ps list | finds -E '^ps:[01] +default +output/W +float32\[128,10\] +6$'
     [ "$(tf-ps list | wc -l)" -eq 15 ]
     [ "$(tf-ps list --json | jq -r 'select(.name == "output/b") | .type')" = "float32[10]" ]
     [ "$(tf-ps list --json --task ps:0 | jq -r .task | sort -u)" = ps:0 ]
-    tf-ps get output/W | tf-op Abs | tf-op Max - '[0,1]' | tf-show | grep -q '^float32\[\]'
+    tf-ps get output/W | tf-op Abs | tf-op Max - '[0,1]' | tf-show | finds '^float32\[\]'
 
     tf-op Mul "$(seq -s, 1 10 | sed 's/.*/[&.0]/')" 0.5 -o new.npy
     tf-ps put output/b new.npy
@@ -85,9 +85,9 @@ train() { # five steps
     [ "$status" -eq 66 ]
     [[ $stderr == "tf-ps: ps:"?": variable 'output/b' is not initialized" ]]
 
-    tf-ps stats | grep -qE '^TASK +UP +STILL +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
-    tf-ps stats --by key | grep -qE '^ps:[01] +output/W +6 +0 B$'
-    tf-ps stats --by worker | grep -q '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
+    tf-ps stats | finds -E '^TASK +UP +STILL +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
+    tf-ps stats --by key | finds -E '^ps:[01] +output/W +6 +0 B$'
+    tf-ps stats --by worker | finds '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
     run --separate-stderr tf-ps stats --by hour
     [ "$status" -eq 64 ]
 }
@@ -157,9 +157,9 @@ END
     train
     tf-ps get output/b >before.rec
     tf-ps save ckpt
-    tf-ps save ckpt -v 2>&1 | grep -qx 'tf-ps: ckpt@2'
+    tf-ps save ckpt -v 2>&1 | finds -x 'tf-ps: ckpt@2'
     [ "$(tf-ckpt list --json ckpt | jq -c '[.step, .shards]')" = $'[1,2]\n[2,2]' ]
-    tf-ckpt show ckpt | grep -qE '^output/b +float32\[10\] .*ps-1'
+    tf-ckpt show ckpt | finds -E '^output/b +float32\[10\] .*ps-1'
     train
     ! cmp -s before.rec <(tf-ps get output/b) || false
     tf-ps restore ckpt
@@ -187,7 +187,7 @@ END
         grep -qx "tf-ps: ps:$i: restored from ckpt@2" "run/ps-$i.err"
     done
     cmp before.rec <(tf-ps get output/b)
-    tf-ps status | grep -q '^ps:1 pid=[0-9]* incarnation=2 '
+    tf-ps status | finds '^ps:1 pid=[0-9]* incarnation=2 '
 }
 
 @test "what two shards saved is kept for the graph that one gets, though a save comes first" {

@@ -33,7 +33,7 @@ compare() {
     local fields='[{":,}]+' step
     tf-place --devices CPU:0,CPU:1 m.tfg | tf-part | tf-exec --run r -n 40 --trace m.rec >rest
     tf-show --json m.rec >m.json
-    step=$(grep -v '"node"' m.json | sort -t: -k4n | head -1 | awk -F "$fields" '{ print $3 }')
+    step=$(grep -v '"node"' m.json | sort -t: -k4n | sed -n 1p | awk -F "$fields" '{ print $3 }')
     grep '"node"' m.json | awk -F "$fields" -v step="$step" \
         '$3 == step && $11 !~ /Send|Recv/ { print "node", $11, $7 }' >m.costs
     tf-place --devices CPU:0,CPU:1 --costs m.costs --report m.tfg 2>&1 >rest |

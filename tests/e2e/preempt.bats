@@ -87,7 +87,7 @@ ask_to_end() { # SIGNAL
 }
 
 waits() { # PID [FILE]: it does nothing, and has the file open
-    [ $# -eq 1 ] || readlink /proc/"$1"/fd/* | grep -q "/$2$" || return
+    [ $# -eq 1 ] || readlink /proc/"$1"/fd/* | finds "/$2$" || return
     [ "$(awk '{print $3}' /proc/"$1"/stat)" = S ] && sleep 0.1 &&
         [ "$(awk '{print $3}' /proc/"$1"/stat)" = S ]
 }

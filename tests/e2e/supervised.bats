@@ -213,7 +213,7 @@ LUA
     script -qec "tf-run --mode async --threads 1 --fetch loss '$model' -- '$feed' '$go'" \
         /dev/null </dev/null >out
     # what stood on the line is wiped before
-    grep -a TASK out | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' | grep -q '^TASK '
+    grep -a TASK out | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' | finds '^TASK '
 }
 
 @test "INT, TERM and kill -9 of every process of a job at random moments" {

@@ -22,6 +22,12 @@ soon() {
     done
 }
 
+# finds [OPTION...] PATTERN: grep -q that reads its input to the end. Where a pipe fails with any of
+# its parts, a writer that grep -q left early would fail the test by chance.
+finds() {
+    [ "$(grep -c "$@")" -gt 0 ]
+}
+
 # has_reached STORE STEP: it has a checkpoint as new as that; the step's own may be forgotten by now
 has_reached() {
     [ "$(tf-ckpt list --json "$1" | tail -n 1 | jq .step)" -ge "$2" ]

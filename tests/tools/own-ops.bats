@@ -43,9 +43,9 @@ own() { # TOOL ARGUMENT...
 @test "from a script to a step, each program is given the object" {
     own tf-graph m.lua | own tf-grad --of y --wrt x | own tf-opt | own tf-place |
         own tf-part >m.tfg
-    own tf-show --text m.tfg | grep -q 'OwnScaledProduct(.*) {factor=2.0}'
-    own tf-exec -g m.tfg --run grad --feed x=3 | tf-show | grep -q 'grad/x 6$'
-    own tf-op OwnSquare 3.0 | tf-show | grep -q ' 9$'
+    own tf-show --text m.tfg | finds 'OwnScaledProduct(.*) {factor=2.0}'
+    own tf-exec -g m.tfg --run grad --feed x=3 | tf-show | finds 'grad/x 6$'
+    own tf-op OwnSquare 3.0 | tf-show | finds ' 9$'
     own tf-op list >list
     grep -q '^OwnFill  *The step.s number\.$' list
 }
@@ -70,7 +70,7 @@ own() { # TOOL ARGUMENT...
     mkdir ops
     cp "$objects/own_ops.so" ops/
     for path in ops "$objects/own_ops.so" ":ops:ops/own_ops.so:"; do
-        TF_OPS_PATH=$path tf-op OwnSquare 3.0 | tf-show | grep -q ' 9$'
+        TF_OPS_PATH=$path tf-op OwnSquare 3.0 | tf-show | finds ' 9$'
     done
     TF_OPS_PATH=ops tf-op --ops ops/own_ops.so OwnSquare 3.0 >/dev/null
     TF_OPS=ops/own_ops.so tf-op OwnSquare 3.0 >/dev/null
@@ -132,7 +132,7 @@ LUA
     end_pids "${pids[@]}"
     wait "${pids[0]}"
     shard --ops "$objects/own_ops.so"
-    "${worker[@]}" | tf-show | grep -q 'y 9$'
+    "${worker[@]}" | tf-show | finds 'y 9$'
 }
 
 @test "tf-run gives the object to all tasks of its job, and to the commands that it prints" {
@@ -147,7 +147,7 @@ LUA
     own tf-graph m.lua | own tf-opt >m.tfg
     timeout -k 5 60 tf-run --ops "$objects/own_ops.so" --fetch loss --job "$PWD/job" m.tfg -- \
         tf-data csv x.csv --batch 1 x=1:float32
-    tf-show job/worker-0.rec | grep -q '^step 4  loss 0.0625$'
+    tf-show job/worker-0.rec | finds '^step 4  loss 0.0625$'
     tf-run --dry-run --ops "$objects/own_ops.so" --job "$PWD/dry" m.tfg -- false >commands
     [ "$(grep -c "ops.* .*own_ops.so" commands)" = 2 ]
     run --separate-stderr -65 timeout -k 5 60 tf-run --job "$PWD/none" m.tfg

@@ -46,11 +46,11 @@ run_of() { # NAME
     train b 2 -n 3
     [[ "$(run_of a)" =~ ^[0-9a-f]{32}\ digits$ ]]
     [ "$(run_of a@1)" = "$(run_of a)" ]
-    tf-ckpt list a | grep -q " digits/[0-9a-f]*$"
-    tf-ckpt show a | grep -q "^run  *digits/"
+    tf-ckpt list a | finds " digits/[0-9a-f]*$"
+    tf-ckpt show a | finds "^run  *digits/"
     refuses 78 "tf-ckpt: a@3: is there already with other values, of run digits/*; \
 --replace replaces it" tf-ckpt copy b a
-    tf-ckpt cat a v | tf-show | grep -q '3 3$'
+    tf-ckpt cat a v | tf-show | finds '3 3$'
     [ "$(tf-ckpt list --json a | wc -l)" -eq 3 ]
     # one that is refused keeps back no other
     refuses 78 "tf-ckpt: b@3: is there already *" tf-ckpt copy a b

@@ -528,7 +528,7 @@ strike() { # SIGNAL MAX-RUNTIME
     [ "$(tf-ckpt show store | awk 'NR > 6 {print $1, $2}' | xargs)" = "a/b float32[9] b bool[7]\
  bf bfloat16[4] f16 float16[3,5] i64 int64[2,0,3] s float64[] words string[3]" ]
     [ "$(tf-ckpt cat store s | tf-show)" = "s  float64[]  3.25" ]
-    tf-ckpt cat store words | tf-show | grep -q '"one"'
+    tf-ckpt cat store words | tf-show | finds '"one"'
     tf-ckpt export store back.index
     tf-ckpt init other
     tf-ckpt import back.index other

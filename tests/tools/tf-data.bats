@@ -31,7 +31,7 @@ fails() { # STATUS LINE ARGUMENT...
         --shuffle --batch 64 --epochs 20 > train.rec
     [ "$(tf-show train.rec | wc -l)" -eq 460 ]
     [ "$(tf-show train.rec | sed -n 23p | cut -d' ' -f1-4)" = "feed 23  x" ]
-    tf-show train.rec | sed -n 23p | grep -q 'float32\[29,64\]'
+    tf-show train.rec | sed -n 23p | finds 'float32\[29,64\]'
     sum=$(zcat "$examples/data/digits.csv.gz" |
         awk -F, 'NR <= 1437 { s += $65 } END { print s }')
     tf-show --json train.rec y |
@@ -89,7 +89,7 @@ fails() { # STATUS LINE ARGUMENT...
     diff <(tail -n +5 all) rest
     [ "$(wc -l < rest)" -eq 5 ]
     tf-data csv t.csv x=1 -b 4 --epochs 3 --after 4 -o rest.rec
-    tf-show --follow rest.rec | grep -q "^step 9/9"
+    tf-show --follow rest.rec | finds "^step 9/9"
 }
 
 @test "the order follows from the seed and the epoch, and shards share it" {
@@ -99,10 +99,10 @@ fails() { # STATUS LINE ARGUMENT...
     x csv t.csv x=1 -b 100 --shuffle --epochs 2 > two
     [ "$(sed -n 1p two)" != "$(sed -n 2p two)" ]
     for i in 0 1; do x csv t.csv x=1 -b 7 --shuffle --shard $i/2; done |
-        jq -s 'add | sort == [range(1; 101)]' | grep -q true
+        jq -s 'add | sort == [range(1; 101)]' | finds true
     [ "$(x csv t.csv x=1 -b 100 --shuffle --prefetch 3)" = "$(x csv t.csv x=1 -b 100 --shuffle)" ]
     x csv t.csv x=1 -b 5 --shuffle-buffer 20 > window
-    jq -s '.[:4] | add | sort == [range(1; 21)]' window | grep -q true
+    jq -s '.[:4] | add | sort == [range(1; 21)]' window | finds true
     [ "$(head -1 window)" != '[1,2,3,4,5]' ]
 }
 

@@ -3,10 +3,10 @@
 # tf-exec: how many steps run, and how a run ends before its time.
 # shellcheck disable=SC2154  # stderr is of run
 bats_require_minimum_version 1.5.0
+load ../lib/tools
 
 setup() {
-    bin=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin")
-    PATH=$bin:$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     tf-graph -o sum.tfg - <<'EOF'
 x = Placeholder{dtype = float32, shape = {-1}}
@@ -181,10 +181,10 @@ m.rec" ]
     for last in 6 12 18 24; do # six are more than the limit: no file is gone before it was read
         yes 1 | head -n 6 >&9
         for _ in $(seq 200); do
-            ! tail -n 1 shown | grep -q "^step $last " || break
+            ! tail -n 1 shown | finds "^step $last " || break
             sleep 0.05
         done
-        tail -n 1 shown | grep -q "^step $last "
+        tail -n 1 shown | finds "^step $last "
     done
     [ -e m.old.rec ]
     # the next process, after a kill, begins a file of its own

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-grad: gradients and training added to a graph that was read.
 bats_require_minimum_version 1.5.0
+load ../lib/tools
 
 setup() {
-    bin=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin")
-    PATH=$bin:$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     cat >forward.lua <<'END'
 x = Placeholder{dtype = float32, shape = {-1, 2}}
@@ -50,7 +50,7 @@ END
     tf-show --npy out.rec grad/layer/W | tail -c 8 | od -An -tf4 | xargs >dw
     [ "$(cat dx)" = "-10 20" ]
     [ "$(cat dw)" = "-10 -30" ]
-    tf-exec -g g.tfg --run grad --feed 'x=[[1.0,3]]' | tf-show | grep -q '^step 1'
+    tf-exec -g g.tfg --run grad --feed 'x=[[1.0,3]]' | tf-show | finds '^step 1'
 }
 
 @test "a path that is cut is an error that names the node" {

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-graph: scripts to graphs, and what the prelude's nodes compute.
 bats_require_minimum_version 1.5.0
+load ../lib/tools
 
 setup() {
-    bin=$(realpath -m "$BATS_TEST_DIRNAME/../../${BUILD:-build}/bin")
-    PATH=$bin:$PATH
+    use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
 }
 
@@ -36,7 +36,7 @@ LUA
     for _ in 1 2 3 4 5 6 7 8; do
         tf-graph m.lua | cmp - first
     done
-    tf-show --text first | grep -q '_text="table: [0-9]* function: [0-9]*"'
+    tf-show --text first | finds '_text="table: [0-9]* function: [0-9]*"'
 }
 
 @test "a script becomes a graph, and the same script the same bytes" {

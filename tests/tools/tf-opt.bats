@@ -152,7 +152,7 @@ LUA
     # through all that follows, and as text
     tf-opt o.tfg | tf-place | tf-show --text | tf-graph --text | tf-opt > later.tfg
     says "tf-exec: later.tfg: $said" tf-exec -g later.tfg --fetch mean --feed 'x=[1.0]'
-    tf-show --text later.tfg | grep -qx 'removed mean'
+    tf-show --text later.tfg | finds -x 'removed mean'
     tf-part later.tfg > parts.tfg
     says "tf-exec: parts.tfg: $said" tf-exec -g parts.tfg --fetch mean --feed 'x=[1.0]'
     says "tf-grad: o.tfg: $said" tf-grad --of mean --wrt x o.tfg
@@ -161,8 +161,8 @@ LUA
         grep -qx 'step 1  mean 2'
     { tf-show --text o.tfg; echo 'mean = Neg(y) {}'; } |
         tf-graph --text | tf-opt --keep mean > back.tfg
-    tf-exec -g back.tfg --fetch mean --feed 'x=[5.0]' | tf-show | grep -qx 'step 1  mean 5'
-    ! tf-show --text back.tfg | grep -q '^removed mean' || false
+    tf-exec -g back.tfg --fetch mean --feed 'x=[5.0]' | tf-show | finds -x 'step 1  mean 5'
+    ! tf-show --text back.tfg | finds '^removed mean' || false
     run --separate-stderr -65 tf-exec -g o.tfg --fetch maen --feed 'x=[1.0]'
     [[ $stderr != *tf-opt* ]]
 }

@@ -35,7 +35,7 @@ setup() {
     [ "${lines[2]}" = "feeds   x float32[?,3]" ]
     [ "${lines[3]}" = "state   1 variable, 24 B: 1 trained (24 B)" ]
     [ "${lines[4]}" = "made    by hand" ]
-    tf-show -v net.tfg | grep -q '^entry   init ^w/Assign   train'
+    tf-show -v net.tfg | finds '^entry   init ^w/Assign   train'
 }
 
 @test "text is printed and read back to the same bytes" {

@@ -31,7 +31,7 @@ setup() {
     run -0 tf-show --json t.rec
     [ "${lines[0]}" = '{"feed":1,"x":[[1,-2],[3,4.5]],"y":[7,8]}' ]
     [ "${lines[1]}" = '{"feed":2,"x":[[0.1,"NaN"]],"y":[9]}' ]
-    printf '0.1\n' | tf-data csv - x=1:float64 | tf-show --json | grep -q '"x":\[0.1\]'
+    printf '0.1\n' | tf-data csv - x=1:float64 | tf-show --json | finds '"x":\[0.1\]'
     printf '9007199254740993\n' | tf-data csv - x=1:int64 | tf-show --json |
         grep -q '\[9007199254740993\]'
     printf '"a""b\\\n\x01"\n' | tf-data csv - x=1:string --header no | tf-show --json |
@@ -41,7 +41,7 @@ setup() {
 @test "--npy writes the rows of all records" {
     tf-show --npy t.rec x > x.npy
     [ "$(head -c 6 x.npy | tail -c 5)" = NUMPY ]
-    tf-data npy x=x.npy -b 3 | tf-show --json | grep -qF '"x":[[1,-2],[3,4.5],[0.1'
+    tf-data npy x=x.npy -b 3 | tf-show --json | finds -F '"x":[[1,-2],[3,4.5],[0.1'
     tf-show --npy t.rec y > y.npy
     [ "$(tf-show --json y.npy)" = '{"value":[7,8,9]}' ]
     run -65 tf-show --npy t.rec z
@@ -214,7 +214,7 @@ make_graph() {
     tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show > shown
     sed -n 1p shown |
         grep -Eq '^plan   y  [0-9]+ of [0-9]+ nodes  x float32\[2\]  peak [0-9.]+ KiB$'
-    sed -n 2p shown | grep -Eq '^ORDER  NODE +KERNEL +BUFFER +BYTES  LIVE$'
+    sed -n 2p shown | finds -E '^ORDER  NODE +KERNEL +BUFFER +BYTES  LIVE$'
     grep -Eq '^[0-9]+ +y +[a-z_0-9]+ +arena\+[0-9]+ +8 +[0-9]+-[0-9]+$' shown
     tf-exec -g g.tfg --fetch y --feed 'x=[1.0,0.5]' --dump-plan | tf-show --json |
         jq -e '.feeds == ["x float32[2]"]'
@@ -229,8 +229,8 @@ LUA
     tf-graph c.lua | tf-opt >c.tfg
     tf-exec -g c.tfg --fetch y --feed 'x=[1.0,2.0,3.0,4.0]' --feed p=true --dump-plan |
         tf-show >shown
-    sed -n 1p shown | grep -Eq '  [0-9]+ regions  peak [0-9.]+ KiB$'
-    sed -n 2p shown | grep -Eq '^ORDER  REGION  NODE +KERNEL +BUFFER +BYTES  LIVE$'
+    sed -n 1p shown | finds -E '  [0-9]+ regions  peak [0-9.]+ KiB$'
+    sed -n 2p shown | finds -E '^ORDER  REGION  NODE +KERNEL +BUFFER +BYTES  LIVE$'
     grep -Eq '^[0-9]+ +- +[^ ]*Switch' shown
     grep -Eq '^[0-9]+ +[0-9]+ +[^ ]*Exp' shown
 }
@@ -241,7 +241,7 @@ LUA
     tf-show t.trace > shown
     sed -n 1p shown |
         grep -Eq '^trace   5 steps  median [0-9.]+ (us|ms|s)  p90 .*  in kernels [0-9]+%  1 thread$'
-    sed -n 2p shown | grep -Eq '^OP +TIME +SHARE  CALLS  EACH +SLOWEST$'
+    sed -n 2p shown | finds -E '^OP +TIME +SHARE  CALLS  EACH +SLOWEST$'
     grep -Eq '^AssignAdd +.* 5 ' shown
     [ "$(tf-show --json t.trace | jq -s 'map(select(.op == "AssignAdd")) | length')" -eq 5 ]
 }

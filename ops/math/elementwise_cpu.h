@@ -104,20 +104,18 @@ extern const struct unary_row unary_simple[], unary_transcendental[];
 /* Ops in lists, each a line X(op, loop, grain, floats, integers) with the element of either, are
  * made loops (LOOPS) and rows of a table (ROWS) by these. <tgmath.h> has one name for float and
  * double. */
-#define UNARY_FLOAT_LOOPS(op, name, grain, ...)                                                    \
-    UNARY_LOOP(name##_float32, float, float, __VA_ARGS__)                                          \
-    UNARY_LOOP(name##_float64, double, double, __VA_ARGS__)
+#define FLOAT_LOOPS(form, name, ...)                                                               \
+    form##_LOOP(name##_float32, float, float, __VA_ARGS__)                                         \
+        form##_LOOP(name##_float64, double, double, __VA_ARGS__)
+#define INTEGER_LOOPS(form, name, ...)                                                             \
+    form##_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, __VA_ARGS__)                          \
+        form##_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, __VA_ARGS__)
+#define UNARY_FLOAT_LOOPS(op, name, grain, ...) FLOAT_LOOPS(UNARY, name, __VA_ARGS__)
+#define BINARY_FLOAT_LOOPS(op, name, grain, ...) FLOAT_LOOPS(BINARY, name, __VA_ARGS__)
 #define UNARY_REAL_LOOPS(op, name, grain, floats, integers)                                        \
-    UNARY_FLOAT_LOOPS(op, name, grain, floats)                                                     \
-    UNARY_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, integers)                              \
-    UNARY_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, integers)
-#define BINARY_FLOAT_LOOPS(op, name, grain, ...)                                                   \
-    BINARY_LOOP(name##_float32, float, float, __VA_ARGS__)                                         \
-    BINARY_LOOP(name##_float64, double, double, __VA_ARGS__)
+    FLOAT_LOOPS(UNARY, name, floats) INTEGER_LOOPS(UNARY, name, integers)
 #define BINARY_REAL_LOOPS(op, name, grain, floats, integers)                                       \
-    BINARY_FLOAT_LOOPS(op, name, grain, floats)                                                    \
-    BINARY_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, integers)                             \
-    BINARY_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, integers)
+    FLOAT_LOOPS(BINARY, name, floats) INTEGER_LOOPS(BINARY, name, integers)
 #define ELEMENT_ROW(op, type, loop, grain) {#op, type, loop, #loop, PARALLEL_GRAIN_##grain},
 #define FLOAT_ROWS(op, name, grain, ...)                                                           \
     ELEMENT_ROW(op, FLOAT32, name##_float32, grain)                                                \

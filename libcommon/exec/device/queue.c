@@ -23,65 +23,63 @@ static struct event *record_end(struct device *device)
     return device->record(device, QUEUE_COMPUTE);
 }
 
-int device_finish(struct device *device, struct error *err)
+static int block(struct device *device, struct event *event, struct error *err)
 {
-    if (device->is_host)
-        return 0;
-    struct event *event = record_end(device);
     int code = device->block(device, event, err);
     device->event_free(device, event);
     return code;
+}
+
+int device_finish(struct device *device, struct error *err)
+{
+    return device->is_host ? 0 : block(device, record_end(device), err);
+}
+
+static void notify(struct device *device, struct event *event, struct event_waiter *waiter)
+{
+    device->notify(device, event, waiter);
+    device->event_free(device, event);
 }
 
 void device_notify_end(struct device *device, struct event_waiter *waiter)
 {
-    if (device->is_host) {
+    if (device->is_host)
         waiter->done(waiter, NULL);
-        return;
-    }
-    struct event *event = record_end(device);
-    device->notify(device, event, waiter);
-    device->event_free(device, event);
+    else
+        notify(device, record_end(device), waiter);
 }
 
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter)
 {
-    if (device->is_host) {
+    if (device->is_host)
         waiter->done(waiter, NULL);
-        return;
-    }
-    struct event *event = device->record(device, queue);
-    device->notify(device, event, waiter);
-    device->event_free(device, event);
+    else
+        notify(device, device->record(device, queue), waiter);
 }
 
 /* ---- copies that are waited for ---- */
 
-static int finish_copy(struct device *device, enum queue_kind queue, struct error *err)
+static int copy_alone(struct device *device, enum queue_kind queue, void *to, const void *from,
+                      size_t bytes, struct error *err)
 {
-    struct event *event = device->record(device, queue);
-    device->wait(device, QUEUE_COMPUTE, event);
-    int code = device->block(device, event, err);
-    device->event_free(device, event);
-    return code;
+    if (device->is_host)
+        return device->copy(device, to, from, bytes, err);
+    queue_follow(device, queue, QUEUE_COMPUTE);
+    if (queue == QUEUE_IN ? device->copy_in(device, to, from, bytes, err)
+                          : device->copy_out(device, to, from, bytes, err))
+        return err->code;
+    queue_follow(device, QUEUE_COMPUTE, queue);
+    return block(device, device->record(device, queue), err);
 }
 
 int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
-    if (device->is_host)
-        return device->copy(device, to, from, bytes, err);
-    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    int code = device->copy_out(device, to, from, bytes, err);
-    return code ? code : finish_copy(device, QUEUE_OUT, err);
+    return copy_alone(device, QUEUE_OUT, to, from, bytes, err);
 }
 
 int device_write(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
-    if (device->is_host)
-        return device->copy(device, to, from, bytes, err);
-    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->copy_in(device, to, from, bytes, err);
-    return code ? code : finish_copy(device, QUEUE_IN, err);
+    return copy_alone(device, QUEUE_IN, to, from, bytes, err);
 }
 
 /* ---- memory that a queue uses ---- */

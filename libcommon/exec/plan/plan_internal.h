@@ -219,6 +219,10 @@ struct execution {
  * run failed, and ends it. In between *execution must not move. */
 int execution_open(struct execution *execution, const struct plan *plan, struct error *err);
 void execution_close(struct execution *execution, int code, const struct error *err);
+/* How a run has ended, all that it enqueued included: as `own` says, the run's own failure (NULL:
+ * none), or the device's (NULL or no error: none), or a kernel's that was enqueued. */
+int execution_result(const struct plan *plan, struct step *step, const struct error *own,
+                     const struct error *devices, struct error *err);
 
 /* static.c */
 int static_run(struct plan *plan, struct execution *execution, struct error *err);
@@ -261,6 +265,9 @@ struct call_host {
 /* run.c: memory for a value of a dynamic plan; NULL: there is none. */
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
                            size_t bytes);
+/* A copy in that memory, which may have been refused (NULL): ERR_OS. */
+int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
+               struct tensor *to, struct error *err);
 /* Whether it takes less than handing it to another thread: its kernel always does, or what
  * it is known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);

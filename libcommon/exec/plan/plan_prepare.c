@@ -320,10 +320,12 @@ static bool is_made_on_device(const struct plan *plan, struct edge edge)
 static bool host_waits(const struct plan *plan, const struct node *node,
                        const struct kernel_row *row)
 {
-    bool waits = false;
-    for (int i = 0; row && !node_has(node, OP_SHAPE_ONLY) && i < node->n_inputs; i++)
-        waits |= kernel_input_on_host(row, node, i) && is_made_on_device(plan, node->inputs[i]);
-    return waits && !plan->options.device->is_host;
+    if (plan->options.device->is_host || !row || node_has(node, OP_SHAPE_ONLY))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (kernel_input_on_host(row, node, i) && is_made_on_device(plan, node->inputs[i]))
+            return true;
+    return false;
 }
 
 /* Whether a fixed order with planned memory will do. */

@@ -122,10 +122,10 @@ bool plan_is_copied(const struct plan *plan, const struct item *item)
 
 void plan_find_copies(struct plan *plan)
 {
-    for (size_t i = 0; i < plan->items.n; i++) {
+    for (size_t i = 0; !plan->options.device->is_host && i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         for (int k = 0; k < item->n_in; k++) {
-            int from = plan->values.items[item->in[k]].item;
+            int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
             item->uses_copies |= from >= 0 && plan->items.items[from].code == &plan_copy_in_code;
         }
     }

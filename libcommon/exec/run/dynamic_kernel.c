@@ -70,12 +70,7 @@ int kernel_gather_variable(struct run *run, const struct item *item, int i, stru
         return 0;
     struct buffer *buffer =
         value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(value->type, &value->shape), mem_limit_text());
-    input->tensor.buffer = buffer;
-    input->tensor.data = buffer->data;
-    return device->copy(device, buffer->data, value->data, tensor_bytes(value), err);
+    return value_copy(device, buffer, value, &input->tensor, err);
 }
 
 /* Points to each input's value, wherever it is. */

@@ -91,24 +91,19 @@ static void let_go(struct run *run)
 }
 
 /* That is over, too. */
-static int collect(struct run *run, const struct error *failure, struct error *err)
+static int collect(struct run *run, const struct error *devices, struct error *err)
 {
-    int code = run->failed ? run->err.code : failure->code;
-    if (code)
-        *err = run->failed ? run->err : *failure;
-    else if (!run->plan->options.device->is_host)
-        code = step_stopped(run->step, err); /* by a kernel that was enqueued */
-    return end(run, code, err);
+    const struct error *own = run->failed ? &run->err : NULL;
+    return end(run, execution_result(run->plan, run->step, own, devices, err), err);
 }
 
 static void conclude(struct event_waiter *over, const struct error *failure)
 {
-    static const struct error none;
     struct run *run = CONTAINER_OF(over, struct run, over);
     struct step_done *done = run->execution.done;
     struct error err = ERROR_INIT;
     deferred_begin();
-    int code = collect(run, failure ? failure : &none, &err);
+    int code = collect(run, failure, &err);
     done->done(done, code, &err);
     deferred_end();
 }

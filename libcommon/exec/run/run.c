@@ -21,6 +21,18 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
     return buffer ? buffer : pool_alloc(pool, bytes);
 }
 
+int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
+               struct tensor *to, struct error *err)
+{
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(from->type, &from->shape), mem_limit_text());
+    *to = *from;
+    to->buffer = buffer;
+    to->data = buffer->data;
+    return device->copy(device, to->data, from->data, tensor_bytes(from), err);
+}
+
 static struct tensor *fail_shape(struct kernel_call *call, int i, const struct shape *planned,
                                  const struct shape *shape)
 {
@@ -68,16 +80,9 @@ static bool is_written_in_place(const struct call_host *host, int from)
 static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
 {
     struct call_host *host = call->executor;
-    struct tensor *out = call->out[i];
     struct buffer *buffer =
         value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
-    if (!buffer)
-        return error_set(call->err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(in->type, &in->shape), mem_limit_text());
-    *out = *in;
-    out->buffer = buffer;
-    out->data = buffer->data;
-    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+    return value_copy(call->device, buffer, in, call->out[i], call->err);
 }
 
 /* A variable's value that leaves the process is best copied to where it is sent from. */
@@ -110,11 +115,8 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
         return out;
     }
     if (host->planned) {
-        if (shape && !shape_equal(shape, &out->shape)) {
-            error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
-                      shape_text(&out->shape), shape_text(shape));
-            return NULL;
-        }
+        if (shape && !shape_equal(shape, &out->shape))
+            return fail_shape(call, i, &out->shape, shape);
         out->data = in->data;
         return out;
     }
@@ -157,13 +159,7 @@ static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
     size_t bytes = tensor_bytes(in);
     struct buffer *buffer =
         host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
-    if (!buffer)
-        return error_set(call->err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(in->type, &in->shape), mem_limit_text());
-    *copy = *in;
-    copy->buffer = buffer;
-    copy->data = buffer->data;
-    return device->copy(device, copy->data, in->data, bytes, call->err);
+    return value_copy(device, buffer, in, copy, call->err);
 }
 
 /* As tensor_copy. */

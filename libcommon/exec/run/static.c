@@ -117,17 +117,11 @@ static int begin(struct instance *instance, const struct execution *execution, s
     return bind_feeds(instance->plan, instance, execution->feeds, err);
 }
 
-/* Of a step whose items have run, or one of them failed, and all that was enqueued is over. */
+/* Of a step whose items have run, or one of them failed (`code`). */
 static int result(const struct instance *instance, struct step *step, int code,
-                  const struct error *failure, struct error *err)
+                  const struct error *devices, struct error *err)
 {
-    if (code)
-        *err = instance->err;
-    else if ((code = failure->code))
-        *err = *failure;
-    else if (!instance->plan->options.device->is_host)
-        code = step_stopped(step, err); /* by a kernel that was enqueued */
-    return code;
+    return execution_result(instance->plan, step, code ? &instance->err : NULL, devices, err);
 }
 
 static void end(struct plan *plan, struct instance *instance, struct execution *execution, int code,
@@ -168,12 +162,11 @@ static void report(struct plan *plan, struct instance *instance, struct executio
 
 static void conclude(struct event_waiter *over, const struct error *failure)
 {
-    static const struct error none;
     struct instance *instance = CONTAINER_OF(over, struct instance, over);
     struct execution *execution = &instance->execution;
     struct error err = ERROR_INIT;
     deferred_begin();
-    result(instance, execution->step, instance->code, failure ? failure : &none, &err);
+    result(instance, execution->step, instance->code, failure, &err);
     report(instance->plan, instance, execution, &err);
     deferred_end();
 }

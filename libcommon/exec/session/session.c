@@ -204,13 +204,13 @@ static bool is_for_all_shapes(struct session *session, const struct session_call
     return general;
 }
 
-/* With `making`. */
-static struct cached *find_or_make(struct session *session, const struct session_call *call,
+/* With `making`, under which nobody else adds one. */
+static struct cached *make_planned(struct session *session, const struct session_call *call,
                                    bool general, struct error *err)
 {
-    struct cached *c = acquire_planned(session, call, general);
-    if (c || !(c = make_cached(session, call, general, err)))
-        return c;
+    struct cached *c = make_cached(session, call, general, err);
+    if (!c)
+        return NULL;
     pthread_mutex_lock(&session->lock);
     use(session, add(session, c));
     pthread_mutex_unlock(&session->lock);
@@ -227,10 +227,10 @@ static struct cached *acquire(struct session *session, const struct session_call
         return c;
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
-    if (!c && is_for_all_shapes(session, call))
-        c = find_or_make(session, call, true, &ignored);
+    if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
+        c = make_planned(session, call, true, &ignored);
     if (!c)
-        c = find_or_make(session, call, false, err);
+        c = make_planned(session, call, false, err);
     pthread_mutex_unlock(&session->making);
     return c;
 }

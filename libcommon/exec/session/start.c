@@ -55,6 +55,16 @@ void execution_close(struct execution *execution, int code, const struct error *
         step_end(execution->step);
 }
 
+int execution_result(const struct plan *plan, struct step *step, const struct error *own,
+                     const struct error *devices, struct error *err)
+{
+    const struct error *failure = own ? own : devices && devices->code ? devices : NULL;
+    if (!failure)
+        return plan->options.device->is_host ? 0 : step_stopped(step, err);
+    *err = *failure;
+    return err->code;
+}
+
 static int run(struct plan *plan, struct execution *execution, struct error *err)
 {
     return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);

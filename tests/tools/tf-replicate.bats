@@ -48,6 +48,32 @@ device() { # NODE: what a replicated graph asks for
         <(grep -o '^.* = Variable() {.*}' r.txt | grep -v '^clock/' | sort)
 }
 
+@test "a check of the loss is the worker's, whatever it is made of" {
+    cat >n.lua <<'LUA'
+x = variable{name = "x", shape = {8, 4}, init = init.normal{stddev = 1}, trainable = false}
+h = nn.dense(x, 3, {name = "h", activation = Relu})
+rate = variable{name = "rate", init = 0.1, trainable = false}
+loss = Mean(Square(h), {0, 1})
+entry.train = minimize(loss, optim.sgd{rate = Exp(rate)})
+LUA
+    tf-graph n.lua | tf-opt | tf-replicate | tf-show --text >r.txt
+    [ "$(grep -c '= Relu(' r.txt)" = 1 ]
+    [ "$(device loss/check)" = "/job:worker/task:*" ]
+    grep -q '^h/W/push = AggregatorPush(.*\^loss/check' r.txt
+    # what the update takes a value of is the shards', also where it is waited for, too
+    cat >u.lua <<'LUA'
+local w = variable{name = "w", init = {1.0, 1, 1}}
+local a = variable{name = "a", init = 0.0, trainable = false}
+local b = variable{name = "b", init = 0.0, trainable = false}
+local one = Exp(a)
+entry.train = group{minimize(Sum(Square(w), {0}), optim.sgd{rate = 0.1}), Assign(a, one),
+                    control({one}, function() return AssignAdd(b, 1) end)}
+LUA
+    tf-graph u.lua | tf-replicate | tf-show --text >r.txt
+    [ "$(grep -c '= Exp(' r.txt)" = 1 ]
+    grep -q '= AssignAdd(b, .*\^Exp.*@?/job:ps ' r.txt
+}
+
 @test "the placer tells the clock how many workers there are" {
     tf-replicate m.tfg | tf-place -c c | tf-show --text >r.txt
     [ "$(grep -c 'workers=3' r.txt)" = 5 ]

@@ -75,11 +75,12 @@ static int add_join(struct replicator *r)
 
 /* ---- a worker pushes ---- */
 
-/* What has to be over before anything is pushed: the check of the loss, say. */
+/* What has to be over before anything is pushed: the check of the loss, say. What is the update's
+ * alone is waited for there. */
 static void find_controls(struct replicator *r, struct node *push)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_CONTROLS))
+        if (has(r, (int)i, FACT_CONTROLS) && r->copy[i] >= 0)
             graph_add_control(r->to, push, r->copy[i]);
 }
 

@@ -146,6 +146,13 @@ static bool comes_from_worker(const struct replicator *r, int node)
            (has(r, node, FACT_OUTSIDE) && !has(r, node, FACT_DOWN | FACT_WRITTEN));
 }
 
+/* What an update waits for and takes no value of, the check of the loss, say, the worker does
+ * before it pushes: shards would compute all that the loss is made of for it. */
+static bool is_waited_for_by_worker(const struct replicator *r, int node)
+{
+    return has(r, node, FACT_MARKED) || !has(r, node, FACT_DOWN | FACT_WRITTEN);
+}
+
 /* From a writer up to what the worker has to push. */
 static void find_update_of(struct replicator *r, int writer, const char *variable)
 {
@@ -159,9 +166,11 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
                 push_todo(r, node->inputs[i].node, FACT_UPDATE);
         }
         for (int i = 0; i < node->n_controls; i++) {
-            if (comes_from_worker(r, node->controls[i]))
+            if (node_is(graph_node(r->from, node->controls[i]), "Variable"))
+                continue;
+            if (is_waited_for_by_worker(r, node->controls[i]))
                 r->facts[node->controls[i]] |= FACT_CONTROLS;
-            else if (!node_is(graph_node(r->from, node->controls[i]), "Variable"))
+            else
                 push_todo(r, node->controls[i], FACT_UPDATE);
         }
     }

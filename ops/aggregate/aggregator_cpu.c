@@ -18,19 +18,19 @@ static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggre
 
 /* ---- AggregatorPush ---- */
 
-struct push_state {
+struct aggregator_push {
     struct aggregator *aggregator;
 };
 
 static int push_prepare(struct kernel_setup *setup)
 {
-    struct push_state *state = setup->state = mem_alloc(sizeof *state);
+    struct aggregator_push *state = setup->state = mem_alloc(sizeof *state);
     return find_aggregator(setup, &state->aggregator);
 }
 
 static int push_run(struct kernel_call *call)
 {
-    const struct push_state *state = call->state;
+    const struct aggregator_push *state = call->state;
     struct push_id id = id_of_step(call->step);
     struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
     struct tensor *token = kernel_alloc_output(call, 0, &SHAPE_SCALAR);

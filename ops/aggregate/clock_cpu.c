@@ -11,7 +11,7 @@
 #include "ops/aggregate/pending_cpu.h"
 #include "resource/clock.h"
 
-struct state {
+struct clock_use {
     struct clock *clock;
     double timeout;
 };
@@ -19,7 +19,7 @@ struct state {
 static int prepare(struct kernel_setup *setup)
 {
     const struct node *node = setup->node;
-    struct state *state = setup->state = mem_alloc(sizeof *state);
+    struct clock_use *state = setup->state = mem_alloc(sizeof *state);
     if (!setup->variables)
         return kernel_setup_fail(setup, "there is nowhere to keep a clock");
     state->clock = resource_get(setup->variables, &clock_kind, container_of_node(node),
@@ -32,17 +32,17 @@ static int prepare(struct kernel_setup *setup)
 
 /* ---- a call that waits ---- */
 
-struct waiting {
+struct clock_call {
     struct pending pending; /* first */
     struct clock_waiter waiter;
     struct clock *clock;
-    int (*answer)(struct waiting *waiting, const struct clock_result *result);
+    int (*answer)(struct clock_call *waiting, const struct clock_result *result);
 };
 
 static void answered(struct clock_waiter *waiter, const struct clock_result *result,
                      const struct error *failure)
 {
-    struct waiting *w = CONTAINER_OF(waiter, struct waiting, waiter);
+    struct clock_call *w = CONTAINER_OF(waiter, struct clock_call, waiter);
     if (failure)
         *w->pending.call->err = *failure;
     pending_end(&w->pending, failure ? failure->code : w->answer(w, result));
@@ -50,16 +50,16 @@ static void answered(struct clock_waiter *waiter, const struct clock_result *res
 
 static bool withdraw(struct pending *pending)
 {
-    struct waiting *w = (struct waiting *)pending;
+    struct clock_call *w = (struct clock_call *)pending;
     return clock_cancel(w->clock, &w->waiter);
 }
 
 /* NULL: the step has stopped. */
-static struct waiting *begin(struct kernel_call *call,
-                             int (*answer)(struct waiting *, const struct clock_result *))
+static struct clock_call *begin(struct kernel_call *call,
+                                int (*answer)(struct clock_call *, const struct clock_result *))
 {
-    const struct state *state = call->state;
-    struct waiting *w = mem_alloc(sizeof *w);
+    const struct clock_use *state = call->state;
+    struct clock_call *w = mem_alloc(sizeof *w);
     w->waiter.done = answered;
     w->waiter.timeout = state->timeout;
     w->clock = state->clock;
@@ -77,7 +77,7 @@ static int put_scalar(struct kernel_call *call, int i, int64_t value)
 
 /* ---- workers ---- */
 
-static int join_answer(struct waiting *w, const struct clock_result *result)
+static int join_answer(struct clock_call *w, const struct clock_result *result)
 {
     int code = put_scalar(w->pending.call, 0, result->version);
     return code ? code : put_scalar(w->pending.call, 1, result->seq);
@@ -86,14 +86,14 @@ static int join_answer(struct waiting *w, const struct clock_result *result)
 static int join_run(struct kernel_call *call)
 {
     struct push_id id = id_of_step(call->step);
-    struct waiting *w = begin(call, join_answer);
+    struct clock_call *w = begin(call, join_answer);
     if (!w)
         return call->err->code;
     clock_join(w->clock, &id, &w->waiter);
     return pending_wait(&w->pending);
 }
 
-static int push_answer(struct waiting *w, const struct clock_result *result)
+static int push_answer(struct clock_call *w, const struct clock_result *result)
 {
     int code = put_scalar(w->pending.call, 0, result->version);
     return code ? code : put_scalar(w->pending.call, 1, result->counted);
@@ -102,7 +102,7 @@ static int push_answer(struct waiting *w, const struct clock_result *result)
 static int push_run(struct kernel_call *call)
 {
     struct push_id id = id_of_step(call->step);
-    struct waiting *w;
+    struct clock_call *w;
     for (int i = 1; i < call->n_in; i++)
         if (*(const int64_t *)call->in[i]->data != id.seq)
             return kernel_fail(call, "a token of step %" PRId64 " in step %" PRId64,
@@ -116,7 +116,7 @@ static int push_run(struct kernel_call *call)
 
 static int leave_run(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct clock_use *state = call->state;
     struct push_id id = id_of_step(call->step);
     clock_leave(state->clock, &id);
     return KERNEL_DONE;
@@ -163,7 +163,7 @@ static int put_ids(struct kernel_call *call, int i, struct push_list list)
     return 0;
 }
 
-static int round_answer(struct waiting *w, const struct clock_result *result)
+static int round_answer(struct clock_call *w, const struct clock_result *result)
 {
     struct debt *debt = mem_alloc(sizeof *debt);
     *debt = (struct debt){w->clock, w->pending.call->step, result->version};
@@ -176,7 +176,7 @@ static int round_answer(struct waiting *w, const struct clock_result *result)
 
 static int round_run(struct kernel_call *call)
 {
-    struct waiting *w = begin(call, round_answer);
+    struct clock_call *w = begin(call, round_answer);
     if (!w)
         return call->err->code;
     clock_round(w->clock, &w->waiter);
@@ -185,7 +185,7 @@ static int round_run(struct kernel_call *call)
 
 static int advance_run(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct clock_use *state = call->state;
     return clock_advance(state->clock, *(const int64_t *)call->in[0]->data, call->err);
 }
 

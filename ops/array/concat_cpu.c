@@ -8,7 +8,7 @@
 #include "ops/array/strided.h"
 
 /* One part against the whole: `offset` and `length` count rows of `inner` bytes. */
-struct part {
+struct concat_part {
     int64_t outer, whole, inner; /* dimensions of the whole; inner in bytes */
     int64_t offset, length;
 };
@@ -20,7 +20,7 @@ static size_t unit(int64_t bytes, const void *a, const void *b)
     return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
 
-static void copy_part(const struct part *p, char *whole, char *part, bool join, int threads)
+static void copy_part(const struct concat_part *p, char *whole, char *part, bool join, int threads)
 {
     int64_t row = p->length * p->inner, stride = p->whole * p->inner;
     whole += p->offset * p->inner;
@@ -34,9 +34,10 @@ static void copy_part(const struct part *p, char *whole, char *part, bool join, 
         strided_copy(&s, part, whole, threads);
 }
 
-static struct part part_at(const struct shape *whole, int axis, enum dtype type)
+static struct concat_part part_at(const struct shape *whole, int axis, enum dtype type)
 {
-    struct part p = {.outer = 1, .whole = whole->dims[axis], .inner = (int64_t)dtype_bytes(type)};
+    struct concat_part p = {
+        .outer = 1, .whole = whole->dims[axis], .inner = (int64_t)dtype_bytes(type)};
     for (int i = 0; i < axis; i++)
         p.outer *= whole->dims[i];
     for (int i = axis + 1; i < whole->rank; i++)
@@ -75,7 +76,7 @@ static int concat_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    struct part p = part_at(&shape, axis, out->type);
+    struct concat_part p = part_at(&shape, axis, out->type);
     for (int i = 1; i < call->n_in; i++) {
         p.length = call->in[i]->shape.dims[axis];
         copy_part(&p, out->data, call->in[i]->data, true, call->threads);
@@ -96,7 +97,7 @@ static int split_run(struct kernel_call *call)
     if (shape.dims[axis] % call->n_out)
         return kernel_fail(call, "dimension %d of %s cannot be split into %d equal parts", axis,
                            shape_text(&in->shape), call->n_out);
-    struct part p = part_at(&in->shape, axis, in->type);
+    struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = shape.dims[axis] /= call->n_out;
     for (int i = 0; i < call->n_out; i++) {
         struct tensor *out = kernel_alloc_output(call, i, &shape);
@@ -176,7 +177,7 @@ static int pack_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    struct part p = part_at(&shape, axis, out->type);
+    struct concat_part p = part_at(&shape, axis, out->type);
     p.length = 1;
     for (int i = 0; i < call->n_in; i++, p.offset++)
         copy_part(&p, out->data, call->in[i]->data, true, call->threads);
@@ -197,7 +198,7 @@ static int unpack_run(struct kernel_call *call)
                            shape_text(&in->shape), call->n_out);
     for (int i = 0; i < shape.rank; i++)
         shape.dims[i] = in->shape.dims[i < axis ? i : i + 1];
-    struct part p = part_at(&in->shape, axis, in->type);
+    struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = 1;
     for (int i = 0; i < call->n_out; i++, p.offset++) {
         struct tensor *out = kernel_alloc_output(call, i, &shape);

@@ -11,7 +11,7 @@
 
 #define PARALLEL_BYTES (1 << 18)
 
-struct gathering {
+struct gather_work {
     char *to;
     const char *from;
     const struct tensor *indices;
@@ -21,7 +21,7 @@ struct gathering {
 
 static void copy_rows(void *context, int part, int parts)
 {
-    const struct gathering *all = context;
+    const struct gather_work *all = context;
     const struct tensor *indices = all->indices;
     int64_t first = all->n * part / parts, last = all->n * (part + 1) / parts;
     char *to = all->to;
@@ -59,7 +59,7 @@ static int gather_run(struct kernel_call *call)
     size_t bytes = tensor_bytes(out), row = n ? bytes / (size_t)n : 0;
     if (!bytes)
         return KERNEL_DONE;
-    struct gathering all = {out->data, params->data, indices, n, row};
+    struct gather_work all = {out->data, params->data, indices, n, row};
     if (call->threads == 1 || bytes < PARALLEL_WORTH(PARALLEL_BYTES))
         copy_rows(&all, 0, 1);
     else

@@ -54,7 +54,7 @@ static accumulate_loop *find_update(enum rows_op op, enum dtype type)
     return op == ROWS_ADD ? accumulate_add(type) : accumulate_subtract(type);
 }
 
-struct update {
+struct rows_update {
     accumulate_loop *row; /* NULL: float32 that is added */
     float sign;           /* of these */
     char *table;
@@ -66,7 +66,7 @@ struct update {
     struct wide_sums sums; /* of the heavy rows, by number */
 };
 
-static void update_rows(const struct update *u, int64_t part, int64_t parts)
+static void update_rows(const struct rows_update *u, int64_t part, int64_t parts)
 {
     const int32_t *i32 = u->indices->data;
     const int64_t *i64 = u->indices->data;
@@ -79,7 +79,7 @@ static void update_rows(const struct update *u, int64_t part, int64_t parts)
     }
 }
 
-static inline float *row_of(const struct update *u, int64_t row)
+static inline float *row_of(const struct rows_update *u, int64_t row)
 {
     return (float *)(void *)u->table + row * u->length;
 }
@@ -94,7 +94,8 @@ enum heavy { HEAVY_NONE, HEAVY_SOME, HEAVY_ALL };
 
 /* `heavy` is a constant where this is called. All that is read for each value is local: bytes are
  * written, which might be anything. */
-static inline void add_rows(const struct update *u, int64_t part, int64_t parts, enum heavy heavy)
+static inline void add_rows(const struct rows_update *u, int64_t part, int64_t parts,
+                            enum heavy heavy)
 {
     const bool wide = u->indices->type == INT64;
     const void *indices = u->indices->data;
@@ -121,7 +122,7 @@ static inline void add_rows(const struct update *u, int64_t part, int64_t parts,
 
 static void do_part(void *context, int part, int parts)
 {
-    const struct update *u = context;
+    const struct rows_update *u = context;
     if (u->row)
         update_rows(u, part, parts);
     else if (u->heavy.all)
@@ -139,12 +140,12 @@ int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
     if (!bytes)
         return 0;
     bool adds_floats = op != ROWS_SET && table->type == FLOAT32;
-    struct update u = {.row = adds_floats ? NULL : find_update(op, table->type),
-                       .sign = op == ROWS_SUB ? -1 : 1,
-                       .table = table->data,
-                       .values = values->data,
-                       .indices = indices,
-                       .n = tensor_count(indices)};
+    struct rows_update u = {.row = adds_floats ? NULL : find_update(op, table->type),
+                            .sign = op == ROWS_SUB ? -1 : 1,
+                            .table = table->data,
+                            .values = values->data,
+                            .indices = indices,
+                            .n = tensor_count(indices)};
     u.row_bytes = bytes / (size_t)u.n;
     u.length = (int64_t)(op == ROWS_SET ? u.row_bytes : u.row_bytes / dtype_bytes(table->type));
     if (adds_floats && (heavy_rows_find(call, &u.heavy, indices, table->shape.dims[0]) ||

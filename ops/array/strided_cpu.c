@@ -196,7 +196,7 @@ static void copy_block(const struct strided *s, bool matrix, char *to, const cha
     }
 }
 
-struct cut {
+struct strided_cut {
     const struct strided *whole;
     int dim;
     bool matrix;
@@ -206,7 +206,7 @@ struct cut {
 
 static void copy_part(void *context, int number, int parts)
 {
-    const struct cut *cut = context;
+    const struct strided_cut *cut = context;
     const struct strided *s = cut->whole;
     struct strided part = *s;
     int d = cut->dim;
@@ -220,7 +220,7 @@ static void copy_part(void *context, int number, int parts)
 static void copy_parts(const struct strided *s, bool matrix, char *to, const char *from,
                        int threads)
 {
-    struct cut cut = {.whole = s, .matrix = matrix, .to = to, .from = from};
+    struct strided_cut cut = {.whole = s, .matrix = matrix, .to = to, .from = from};
     for (int i = 1; i < s->rank; i++)
         if (s->dims[i] > s->dims[cut.dim])
             cut.dim = i;

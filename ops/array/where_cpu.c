@@ -124,13 +124,13 @@ static bool is_nan(const struct tensor *x, int64_t i)
 }
 
 /* Open addressing; a slot holds 1 + the index of an element of y, 0 if it is free. */
-struct table {
+struct unique_table {
     uint64_t *slots, mask;
     int64_t *first; /* y[k] = x[first[k]] */
     int64_t n;
 };
 
-static int64_t find_or_add(struct table *table, const struct tensor *x, int64_t i)
+static int64_t find_or_add(struct unique_table *table, const struct tensor *x, int64_t i)
 {
     uint64_t key = key_of(x, i), at = hash_bytes(&key, sizeof key, 0) & table->mask;
     bool nan = is_nan(x, i);
@@ -142,7 +142,7 @@ static int64_t find_or_add(struct table *table, const struct tensor *x, int64_t 
     return table->n - 1;
 }
 
-static int make_table(struct kernel_call *call, int64_t n, struct table *table)
+static int make_table(struct kernel_call *call, int64_t n, struct unique_table *table)
 {
     uint64_t capacity = 8;
     while (capacity < (uint64_t)n * 2)
@@ -160,7 +160,7 @@ static int make_table(struct kernel_call *call, int64_t n, struct table *table)
 static int unique_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct table table;
+    struct unique_table table;
     if (x->shape.rank != 1)
         return kernel_fail(call, "x must be a vector, not %s", shape_text(&x->shape));
     int64_t n = tensor_count(x);

@@ -44,7 +44,7 @@ static int send_run(struct kernel_call *call)
 
 const struct kernel_code kernel_send = {.prepare = prepare, .run = send_run};
 
-struct waiting {
+struct recv_wait {
     struct rendezvous_waiter waiter; /* first */
     struct kernel_call *call;
 };
@@ -52,7 +52,7 @@ struct waiting {
 static void arrived(struct rendezvous_waiter *waiter, const struct tensor *value,
                     const struct error *failure)
 {
-    struct kernel_call *call = ((struct waiting *)waiter)->call;
+    struct kernel_call *call = ((struct recv_wait *)waiter)->call;
     int code = 0;
     mem_free(waiter);
     if (failure) {
@@ -72,7 +72,7 @@ static int recv_run(struct kernel_call *call)
     struct rendezvous_key key = key_of(call);
     if (!rendezvous)
         return no_peer(call);
-    struct waiting *waiting = mem_alloc(sizeof *waiting);
+    struct recv_wait *waiting = mem_alloc(sizeof *waiting);
     waiting->waiter.arrived = arrived;
     waiting->call = call;
     rendezvous->receive(rendezvous, &key, &waiting->waiter);

@@ -7,7 +7,7 @@
 
 #define CHAIN_LINKS 8
 
-struct link {
+struct chain_link {
     dnnl_primitive_t primitive;
     int n_args;
     struct chain_arg args[CHAIN_ARGS];
@@ -17,7 +17,7 @@ struct link {
 
 /* oneDNN's handles of one run's operands. They name addresses, so each run at a time needs its own;
  * one set is kept between runs, and only overlapping runs make more. */
-struct frame {
+struct chain_operands {
     dnnl_exec_arg_t args[CHAIN_LINKS][CHAIN_ARGS];
 };
 
@@ -29,8 +29,8 @@ struct chain {
     int threads, threads_before;
     size_t offsets[CHAIN_OPERANDS]; /* of temporaries, in scratch */
     size_t temporary_bytes, scratch_bytes;
-    struct link links[CHAIN_LINKS];
-    _Atomic(struct frame *) idle;
+    struct chain_link links[CHAIN_LINKS];
+    _Atomic(struct chain_operands *) idle;
 };
 
 static size_t align(size_t bytes)
@@ -124,7 +124,7 @@ void chain_add(struct chain *chain, dnnl_primitive_desc_t desc, const struct cha
         return;
     }
     BUG_ON(chain->n_links == CHAIN_LINKS || n_args >= CHAIN_ARGS);
-    struct link *link = &chain->links[chain->n_links++];
+    struct chain_link *link = &chain->links[chain->n_links++];
     for (int i = 0; i < n_args; i++) {
         link->args[i] = args[i];
         link->descs[i] = *dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, args[i].arg);
@@ -196,7 +196,7 @@ int chain_finish(struct chain *chain, struct kernel_setup *setup)
     return 0;
 }
 
-static void frame_free(const struct chain *chain, struct frame *frame)
+static void frame_free(const struct chain *chain, struct chain_operands *frame)
 {
     if (!frame)
         return;
@@ -217,12 +217,12 @@ void chain_free(void *state)
     mem_free(chain);
 }
 
-static struct frame *frame_new(const struct chain *chain, struct error *err)
+static struct chain_operands *frame_new(const struct chain *chain, struct error *err)
 {
-    struct frame *frame = mem_alloc(sizeof *frame);
+    struct chain_operands *frame = mem_alloc(sizeof *frame);
     dnnl_engine_t engine = cpu_context(chain->device)->engine;
     for (int i = 0; i < chain->n_links; i++) {
-        const struct link *link = &chain->links[i];
+        const struct chain_link *link = &chain->links[i];
         for (int a = 0; a < link->n_args; a++) {
             dnnl_exec_arg_t *arg = &frame->args[i][a];
             arg->arg = link->args[a].arg;
@@ -242,12 +242,12 @@ static void *operand_data(const struct chain *chain, int operand, void *const *d
     return operand < chain->n_in + chain->n_out ? data[operand] : scratch + chain->offsets[operand];
 }
 
-static int run_links(const struct chain *chain, struct frame *frame, void *const *data,
+static int run_links(const struct chain *chain, struct chain_operands *frame, void *const *data,
                      char *scratch, struct error *err)
 {
     dnnl_stream_t stream = cpu_context(chain->device)->stream;
     for (int i = 0; i < chain->n_links; i++) {
-        const struct link *link = &chain->links[i];
+        const struct chain_link *link = &chain->links[i];
         for (int a = 0; a < link->n_args; a++) {
             void *address = link->args[a].arg == DNNL_ARG_SCRATCHPAD
                                 ? scratch + chain->temporary_bytes
@@ -264,7 +264,7 @@ static int run_links(const struct chain *chain, struct frame *frame, void *const
 
 int chain_run(struct chain *chain, void *const *data, void *scratch, struct error *err)
 {
-    struct frame *frame = atomic_exchange(&chain->idle, NULL);
+    struct chain_operands *frame = atomic_exchange(&chain->idle, NULL);
     if (!frame && !(frame = frame_new(chain, err)))
         return err->code;
     cpu_set_team(chain->threads); /* whatever ran on this thread before */

@@ -88,7 +88,7 @@ const struct widened_conversion widened_conversions[32] = {
     [UINT32] = {widen_UINT32, wrap_UINT32, bound_UINT32},
 };
 
-struct part {
+struct widening {
     widened_loop *loop;
     const char *from;
     char *to;
@@ -97,7 +97,7 @@ struct part {
 
 static int convert_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct widening *part = context;
     part->loop(part->from + (size_t)begin * part->from_bytes,
                part->to + (size_t)begin * part->to_bytes, end - begin);
     return 0;
@@ -106,7 +106,8 @@ static int convert_part(void *context, int64_t begin, int64_t end)
 static void convert(widened_loop *loop, const struct tensor *from, const struct tensor *to,
                     int threads)
 {
-    struct part part = {loop, from->data, to->data, dtype_bytes(from->type), dtype_bytes(to->type)};
+    struct widening part = {loop, from->data, to->data, dtype_bytes(from->type),
+                            dtype_bytes(to->type)};
     parallel_for(threads, tensor_count(from), PARALLEL_GRAIN_MOVE, convert_part, &part);
 }
 

@@ -7,7 +7,7 @@
 /* Long loops are cut at multiples of this, so that two threads never share a cache line. */
 #define PARALLEL_ALIGN 64
 
-struct loop {
+struct parallel_loop {
     parallel_body *body;
     void *context;
     int64_t n, chunk;
@@ -16,7 +16,7 @@ struct loop {
 
 static void run_chunks(void *context, int member, int members)
 {
-    struct loop *loop = context;
+    struct parallel_loop *loop = context;
     int flags = 0;
     for (int i = member; i < loop->chunks; i += members) {
         int64_t begin = i * loop->chunk, end = begin + loop->chunk;
@@ -37,7 +37,7 @@ int parallel_for(int threads, int64_t n, int64_t grain, parallel_body *body, voi
     int64_t chunk = (n + threads - 1) / threads;
     if (chunk > PARALLEL_ALIGN * 16)
         chunk = (chunk + PARALLEL_ALIGN - 1) / PARALLEL_ALIGN * PARALLEL_ALIGN;
-    struct loop loop = {.body = body, .context = context, .n = n, .chunk = chunk};
+    struct parallel_loop loop = {.body = body, .context = context, .n = n, .chunk = chunk};
     loop.chunks = threads;
     team_run(threads, run_chunks, &loop);
     return loop.flags;

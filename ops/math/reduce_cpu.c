@@ -18,16 +18,16 @@
 #define TASKS_WANTED 32
 #define TASK_ELEMENTS 32768
 
-struct walk { /* an index over some of the dimensions */
+struct index_walk { /* an index over some of the dimensions */
     int rank;
     int64_t dims[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], count;
 };
 
 struct reduction {
     struct shape out;
-    struct walk kept, folded; /* without the innermost groups below */
-    int64_t columns;          /* of a row of results; 1 with runs */
-    int64_t length, stride;   /* of the innermost folded group: elements (runs) or rows */
+    struct index_walk kept, folded; /* without the innermost groups below */
+    int64_t columns;                /* of a row of results; 1 with runs */
+    int64_t length, stride;         /* of the innermost folded group: elements (runs) or rows */
     bool runs;
     int64_t piece, pieces; /* units of work per result: pieces of the innermost group */
     int64_t tiles, blocks;
@@ -35,7 +35,7 @@ struct reduction {
 };
 
 /* Adds a dimension outside those that are there. */
-static void walk_push(struct walk *walk, int64_t dim, int64_t stride)
+static void walk_push(struct index_walk *walk, int64_t dim, int64_t stride)
 {
     memmove(walk->dims + 1, walk->dims, sizeof *walk->dims * (size_t)walk->rank);
     memmove(walk->strides + 1, walk->strides, sizeof *walk->strides * (size_t)walk->rank);
@@ -45,7 +45,7 @@ static void walk_push(struct walk *walk, int64_t dim, int64_t stride)
     walk->count *= dim;
 }
 
-static int64_t walk_offset(const struct walk *walk, int64_t index)
+static int64_t walk_offset(const struct index_walk *walk, int64_t index)
 {
     int64_t offset = 0;
     for (int i = walk->rank - 1; i >= 0; i--) {

@@ -11,7 +11,7 @@
 #include "ops/math/gradients.h"
 #include "ops/math/reduce.h"
 
-struct reduction {
+struct reduction_shapes {
     struct edge kept;    /* the result's shape with keep_dims, an int32 vector */
     struct edge repeats; /* how often each axis is repeated to give the input's shape */
 };
@@ -54,19 +54,19 @@ static struct edge axis_mask(struct grad *g)
     return build_binary(b, "Sum", build_op(b, "OneHot", one_hot, 4, NULL, 0), int_scalar(b, 0));
 }
 
-static struct reduction dynamic_reduction(struct grad *g)
+static struct reduction_shapes dynamic_reduction(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge shape = build_unary(b, "Shape", grad_input(g, 0));
     struct edge mask = axis_mask(g);
     struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
-    return (struct reduction){
+    return (struct reduction_shapes){
         .kept = build_binary(b, "Add", grad_mul(g, shape, others), mask),
         .repeats = build_binary(b, "Add", grad_mul(g, shape, mask), others),
     };
 }
 
-static struct reduction reduction_of(struct grad *g)
+static struct reduction_shapes reduction_of(struct grad *g)
 {
     const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
     int64_t kept[SHAPE_RANK_MAX], repeats[SHAPE_RANK_MAX];
@@ -78,11 +78,11 @@ static struct reduction reduction_of(struct grad *g)
         kept[i] = reduced ? 1 : shape->dims[i];
         repeats[i] = reduced ? shape->dims[i] : 1;
     }
-    return (struct reduction){build_ints(&g->b, kept, shape->rank),
-                              build_ints(&g->b, repeats, shape->rank)};
+    return (struct reduction_shapes){build_ints(&g->b, kept, shape->rank),
+                                     build_ints(&g->b, repeats, shape->rank)};
 }
 
-static struct edge spread(struct grad *g, struct edge x, const struct reduction *reduction)
+static struct edge spread(struct grad *g, struct edge x, const struct reduction_shapes *reduction)
 {
     struct edge kept = build_binary(&g->b, "Reshape", x, reduction->kept);
     return build_binary(&g->b, "Tile", kept, reduction->repeats);
@@ -90,7 +90,7 @@ static struct edge spread(struct grad *g, struct edge x, const struct reduction 
 
 int reduce_sum_gradient(struct grad *g)
 {
-    struct reduction reduction = reduction_of(g);
+    struct reduction_shapes reduction = reduction_of(g);
     g->in[0] = spread(g, g->out[0], &reduction);
     return grad_finish(g);
 }
@@ -113,7 +113,7 @@ static struct edge elements_each(struct grad *g)
 
 int reduce_mean_gradient(struct grad *g)
 {
-    struct reduction reduction = reduction_of(g);
+    struct reduction_shapes reduction = reduction_of(g);
     g->in[0] = spread(g, grad_div(g, g->out[0], elements_each(g)), &reduction);
     return grad_finish(g);
 }
@@ -122,7 +122,7 @@ int reduce_extremum_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0);
-    struct reduction reduction = reduction_of(g);
+    struct reduction_shapes reduction = reduction_of(g);
     struct edge result = build_binary(b, "Reshape", grad_output(g, 0), reduction.kept);
     struct edge equal = build_binary(b, "Equal", result, x);
     struct attr to = {"DstT", attr_type(build_type(b, x))};
@@ -193,7 +193,7 @@ int reduce_prod_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0);
-    struct reduction reduction = reduction_of(g);
+    struct reduction_shapes reduction = reduction_of(g);
     unsigned axes;
     struct permutation moves = static_axes(g, &axes)
                                    ? static_permutation(b, axes, build_shape(b, x)->rank)

@@ -11,19 +11,19 @@
 
 void GOMP_parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 
-struct region {
+struct team_region {
     team_body *body;
     void *context;
 };
 
 static void enter(void *data)
 {
-    const struct region *region = data;
+    const struct team_region *region = data;
     region->body(region->context, omp_get_thread_num(), omp_get_num_threads());
 }
 
 void team_run(int threads, team_body *body, void *context)
 {
-    struct region region = {body, context};
+    struct team_region region = {body, context};
     GOMP_parallel(enter, &region, (unsigned)threads, 0);
 }

@@ -131,7 +131,7 @@ typedef int solver(const struct problem *p);
 SOLVERS(float, s)
 SOLVERS(double, d)
 
-struct form {
+struct linear_row {
     const char *op;
     const char *failure, *detail; /* "matrix 3 is singular: pivot 2 is zero", around the numbers */
     solver *float32, *float64;
@@ -140,7 +140,7 @@ struct form {
 #define SINGULAR "is singular: pivot", "is zero"
 #define BOTH(name) name##_float, name##_double
 
-static const struct form forms[] = {
+static const struct linear_row forms[] = {
     {"MatrixInverse", SINGULAR, BOTH(inverse)},
     {"MatrixDeterminant", "has no factors: step", "failed", BOTH(determinant)},
     {"Cholesky", "is not positive definite: leading minor", "is not positive", BOTH(cholesky)},
@@ -149,8 +149,8 @@ static const struct form forms[] = {
     {"MatrixTriangularSolve", "is singular: diagonal element", "is zero", BOTH(triangular)},
 };
 
-struct state {
-    const struct form *form;
+struct linear_state {
+    const struct linear_row *form;
     solver *solve;
     bool adjoint, lower;
     bool deterministic; /* the library's factors depend on the size of the team */
@@ -164,10 +164,10 @@ static bool flag(const struct node *node, const char *name)
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct form *form = FORM_FIND(setup, forms);
+    const struct linear_row *form = FORM_FIND(setup, forms);
     if (!form)
         return setup->err->code;
-    struct state *state = mem_alloc(sizeof *state);
+    struct linear_state *state = mem_alloc(sizeof *state);
     state->form = form;
     state->solve = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
     state->adjoint = flag(setup->node, "adjoint");
@@ -199,14 +199,14 @@ static int describe(struct kernel_call *call, struct problem *p, struct shape *r
 
 static int failed(struct kernel_call *call, int64_t matrix, int info)
 {
-    const struct form *form = ((const struct state *)call->state)->form;
+    const struct linear_row *form = ((const struct linear_state *)call->state)->form;
     return kernel_fail(call, "matrix %lld %s %d %s", (long long)matrix, form->failure, info,
                        form->detail);
 }
 
 static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, size_t out_bytes)
 {
-    const struct state *state = call->state;
+    const struct linear_state *state = call->state;
     size_t size = dtype_bytes(call->in[0]->type), a_bytes = (size_t)p->n * (size_t)p->n * size;
     size_t b_bytes = (size_t)p->n * (size_t)p->columns * size;
     p->work = kernel_temporary(call, a_bytes + b_bytes + size);
@@ -228,7 +228,7 @@ static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, siz
 
 static int run(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct linear_state *state = call->state;
     struct problem p = {.adjoint = state->adjoint, .lower = state->lower};
     struct shape shape;
     if (describe(call, &p, &shape))

@@ -93,21 +93,21 @@ static int matmul_run(struct kernel_call *call)
     return gemm_run(&g, call->in[0]->data, call->in[1]->data, out->data, call->threads, call->err);
 }
 
-struct batch {
+struct gemm_batch {
     struct gemm gemm;
     const char *a, *b;
     char *c;
     int64_t bytes_a, bytes_b, bytes_c;
 };
 
-static int run_one(const struct batch *batch, int64_t i, int threads, struct error *err)
+static int run_one(const struct gemm_batch *batch, int64_t i, int threads, struct error *err)
 {
     return gemm_run(&batch->gemm, batch->a + i * batch->bytes_a, batch->b + i * batch->bytes_b,
                     batch->c + i * batch->bytes_c, threads, err);
 }
 
 struct side_by_side {
-    const struct batch *batch;
+    const struct gemm_batch *batch;
     int64_t n;
     bool failed;
 };
@@ -124,7 +124,7 @@ static void run_part(void *context, int part, int parts)
 }
 
 /* A thread for each product. False if there are too few of them, or one failed. */
-static bool run_side_by_side(const struct batch *batch, int64_t n, int threads)
+static bool run_side_by_side(const struct gemm_batch *batch, int64_t n, int threads)
 {
     struct side_by_side all = {.batch = batch, .n = n};
     if (threads <= 1 || n < threads)
@@ -135,7 +135,7 @@ static bool run_side_by_side(const struct batch *batch, int64_t n, int threads)
 
 /* Many small products side by side. Few large ones, or where one failed, for its error: the team
  * together. */
-static int run_batch(const struct batch *batch, int64_t n, struct kernel_call *call)
+static int run_batch(const struct gemm_batch *batch, int64_t n, struct kernel_call *call)
 {
     int code = 0;
     if (run_side_by_side(batch, n, call->threads))
@@ -147,7 +147,7 @@ static int run_batch(const struct batch *batch, int64_t n, struct kernel_call *c
 
 static int batch_matmul_run(struct kernel_call *call)
 {
-    struct batch batch;
+    struct gemm_batch batch;
     struct gemm *g = &batch.gemm;
     if (describe(call, g))
         return call->err->code;

@@ -69,7 +69,7 @@ LOOP(softplus_loop_double, double, softplus_double(x))
 LOOP(softplus_grad_float, float, x *vmath_sigmoid(ys[i]))
 LOOP(softplus_grad_double, double, x / (1 + exp(-ys[i])))
 
-struct activation {
+struct activation_row {
     const char *op;
     bool layouts;
     int64_t grain;
@@ -80,7 +80,7 @@ struct activation {
 
 #define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
 
-static const struct activation activations[] = {
+static const struct activation_row activations[] = {
     {"Relu", true, PARALLEL_GRAIN_MOVE, ALL(relu)},
     {"ReluGrad", true, PARALLEL_GRAIN_MOVE, ALL(relu_grad)},
     {"Relu6", true, PARALLEL_GRAIN_MOVE, ALL(relu6)},
@@ -91,7 +91,7 @@ static const struct activation activations[] = {
     {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_grad)},
 };
 
-struct state {
+struct activation_state {
     activation_loop *loop;
     int64_t grain;
     size_t item_bytes;
@@ -99,7 +99,7 @@ struct state {
     struct arrivals arrivals;
 };
 
-static activation_loop *find_loop(const struct activation *row, enum dtype type)
+static activation_loop *find_loop(const struct activation_row *row, enum dtype type)
 {
     switch (type) {
     case FLOAT32:
@@ -116,7 +116,7 @@ static activation_loop *find_loop(const struct activation *row, enum dtype type)
 }
 
 /* All operands in the layout of the first that has one. */
-static int prepare_layout(struct kernel_setup *setup, struct state *state)
+static int prepare_layout(struct kernel_setup *setup, struct activation_state *state)
 {
     const struct layout *const *in = setup->in_layouts, *wanted[2];
     for (int i = 0; in && i < setup->n_in && !state->layout; i++)
@@ -128,17 +128,17 @@ static int prepare_layout(struct kernel_setup *setup, struct state *state)
 
 static void release(void *pointer)
 {
-    struct state *state = pointer;
+    struct activation_state *state = pointer;
     arrivals_release(&state->arrivals);
     mem_free(state);
 }
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct activation *activation = FORM_FIND(setup, activations);
+    const struct activation_row *activation = FORM_FIND(setup, activations);
     if (!activation)
         return setup->err->code;
-    struct state *state = mem_alloc(sizeof *state);
+    struct activation_state *state = mem_alloc(sizeof *state);
     enum dtype type = setup->in_types[0].type;
     state->loop = find_loop(activation, type);
     state->grain = activation->grain;
@@ -152,15 +152,15 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-struct part {
-    const struct state *state;
+struct activation_work {
+    const struct activation_state *state;
     const char *x, *y;
     char *out;
 };
 
 static int run_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct activation_work *part = context;
     size_t offset = (size_t)begin * part->state->item_bytes;
     part->state->loop(end - begin, part->x + offset, part->y ? part->y + offset : NULL,
                       part->out + offset);
@@ -169,7 +169,7 @@ static int run_part(void *context, int64_t begin, int64_t end)
 
 static int run(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct activation_state *state = call->state;
     const void *data[2] = {NULL, NULL};
     if (call->n_in > 1 && !shape_equal(&call->in[0]->shape, &call->in[1]->shape))
         return kernel_fail(call, "operands must have the same shape, not %s and %s",
@@ -177,7 +177,7 @@ static int run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    struct part part = {state, data[0], data[1], out->data};
+    struct activation_work part = {state, data[0], data[1], out->data};
     int64_t n = state->layout ? cpu_layout_count(state->layout) : tensor_count(out);
     parallel_for(call->threads, n, state->grain, run_part, &part);
     return KERNEL_DONE;

@@ -20,7 +20,7 @@ struct norm {
     bool training, nchw;
 };
 
-struct work {
+struct batch_norm_work {
     const struct norm *norm;
     struct channels channels;
     int64_t count; /* positions per channel */
@@ -40,8 +40,8 @@ struct work {
 #define EACH_CHANNEL for (int64_t j = 0; j < to - from; j++)
 
 #define NORM_LOOPS(type)                                                                           \
-    static void moments_##type(const struct work *w, int64_t begin, int64_t end, double *mean,     \
-                               double *variance)                                                   \
+    static void moments_##type(const struct batch_norm_work *w, int64_t begin, int64_t end,        \
+                               double *mean, double *variance)                                     \
     {                                                                                              \
         const struct channels *c = &w->channels;                                                   \
         const type *x = w->x;                                                                      \
@@ -57,7 +57,7 @@ struct work {
         for (int64_t k = 0; k < end - begin; k++)                                                  \
             variance[k] /= n;                                                                      \
     }                                                                                              \
-    static void forward_##type(const struct work *w, int64_t begin, int64_t end)                   \
+    static void forward_##type(const struct batch_norm_work *w, int64_t begin, int64_t end)        \
     {                                                                                              \
         const struct channels *c = &w->channels;                                                   \
         const type *x = w->x;                                                                      \
@@ -85,7 +85,7 @@ struct work {
             y[at + j] = (x[at + j] - (type)mean[k]) * factor[k] + shift[k];                        \
         }                                                                                          \
     }                                                                                              \
-    static void backward_##type(const struct work *w, int64_t begin, int64_t end)                  \
+    static void backward_##type(const struct batch_norm_work *w, int64_t begin, int64_t end)       \
     {                                                                                              \
         const struct channels *c = &w->channels;                                                   \
         const type *x = w->x, *g = w->g, *means = w->mean;                                         \
@@ -116,7 +116,7 @@ struct work {
     }                                                                                              \
     static int run_##type(void *context, int64_t begin, int64_t end)                               \
     {                                                                                              \
-        const struct work *w = context;                                                            \
+        const struct batch_norm_work *w = context;                                                 \
         for (int64_t i = begin; i < end; i++) {                                                    \
             int64_t first = i * SLICE, last = first + SLICE;                                       \
             last = last < w->channels.n ? last : w->channels.n;                                    \
@@ -152,18 +152,18 @@ static int check_vectors(struct kernel_call *call, int first, int end, int64_t n
     return 0;
 }
 
-static int describe(struct kernel_call *call, const struct tensor *image, struct work *w)
+static int describe(struct kernel_call *call, const struct tensor *image, struct batch_norm_work *w)
 {
     const struct norm *norm = call->state;
     if (image->shape.rank != 4)
         return kernel_fail(call, "images must have rank 4, not %s", shape_text(&image->shape));
-    *w = (struct work){.norm = norm, .x = image->data};
+    *w = (struct batch_norm_work){.norm = norm, .x = image->data};
     w->channels = cpu_channels(&image->shape, norm->nchw ? 1 : 3);
     w->count = w->channels.n ? shape_count(&image->shape) / w->channels.n : 0;
     return 0;
 }
 
-static int allocate(struct kernel_call *call, struct work *w, const struct shape *image,
+static int allocate(struct kernel_call *call, struct batch_norm_work *w, const struct shape *image,
                     const int64_t sizes[4])
 {
     struct tensor *out = kernel_alloc_output(call, 0, image);
@@ -178,7 +178,7 @@ static int allocate(struct kernel_call *call, struct work *w, const struct shape
     return 0;
 }
 
-static int run_slices(struct kernel_call *call, struct work *w)
+static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
 {
     int64_t slices = (w->channels.n + SLICE - 1) / SLICE;
     int64_t grain = PARALLEL_GRAIN_COMPUTE / (w->count * SLICE + 1) + 1;
@@ -189,7 +189,7 @@ static int run_slices(struct kernel_call *call, struct work *w)
 
 static int norm_run(struct kernel_call *call)
 {
-    struct work w;
+    struct batch_norm_work w;
     if (describe(call, call->in[0], &w))
         return call->err->code;
     int64_t n = w.channels.n, given = w.norm->training ? 0 : n;
@@ -205,7 +205,7 @@ static int norm_run(struct kernel_call *call)
 
 static int norm_grad_run(struct kernel_call *call)
 {
-    struct work w;
+    struct batch_norm_work w;
     if (describe(call, call->in[1], &w))
         return call->err->code;
     int64_t n = w.channels.n;

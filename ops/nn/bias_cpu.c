@@ -192,7 +192,7 @@ static int see_channels(struct kernel_call *call, struct channels *c)
     return 0;
 }
 
-struct part {
+struct bias_work {
     const struct bias *state;
     const struct channels *channels;
     const void *x, *bias;
@@ -201,7 +201,7 @@ struct part {
 
 static int add_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct bias_work *part = context;
     for (int64_t row = begin; row < end; row++)
         part->state->add(part->channels, row, part->x, part->bias, part->out);
     return 0;
@@ -221,7 +221,7 @@ static int add_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    struct part part = {state, &c, data[0], data[1], out->data};
+    struct bias_work part = {state, &c, data[0], data[1], out->data};
     int64_t row = c.inner * c.block, grain = PARALLEL_GRAIN_MOVE / (row > 0 ? row : 1) + 1;
     parallel_for(call->threads, row ? c.outer * c.blocks : 0, grain, add_part, &part);
     return KERNEL_DONE;
@@ -229,7 +229,7 @@ static int add_run(struct kernel_call *call)
 
 static int sum_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct bias_work *part = context;
     int64_t last = end * SLICE < part->channels->n ? end * SLICE : part->channels->n;
     for (int64_t i = begin * SLICE; i < last; i += SIDE_BY_SIDE)
         part->state->sum(part->channels, i, i + SIDE_BY_SIDE < last ? i + SIDE_BY_SIDE : last,
@@ -248,7 +248,7 @@ static int sum_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    struct part part = {state, &c, data[0], NULL, out->data};
+    struct bias_work part = {state, &c, data[0], NULL, out->data};
     int64_t column = c.outer * c.inner, slices = (c.n + SLICE - 1) / SLICE;
     int64_t grain = PARALLEL_GRAIN_MOVE / ((column > 0 ? column : 1) * SLICE) + 1;
     parallel_for(call->threads, slices, grain, sum_part, &part);

@@ -34,7 +34,7 @@ int conv_init(struct conv *c, enum conv_direction direction, const struct node *
     return 0;
 }
 
-struct state {
+struct conv_state {
     enum conv_direction direction;
     bool deterministic;
     struct chain *chain; /* NULL: by matrix products */
@@ -53,7 +53,7 @@ static bool is_empty(const struct conv *c)
     return !shape_count(&c->image) || !shape_count(&c->filter) || !shape_count(&c->output);
 }
 
-static int prepare_chain(struct kernel_setup *setup, struct state *state)
+static int prepare_chain(struct kernel_setup *setup, struct conv_state *state)
 {
     const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
     struct conv conv;
@@ -74,14 +74,14 @@ static int prepare_chain(struct kernel_setup *setup, struct state *state)
 
 static void release(void *pointer)
 {
-    struct state *state = pointer;
+    struct conv_state *state = pointer;
     chain_free(state->chain);
     mem_free(state);
 }
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct state *state = mem_alloc(sizeof *state);
+    struct conv_state *state = mem_alloc(sizeof *state);
     state->direction = direction_of(setup->node);
     state->deterministic = setup->deterministic;
     if (CPU_DNNL_COMPUTES && setup->shapes_known && node_type(setup->node, "T") == FLOAT32 &&
@@ -125,7 +125,7 @@ static int describe(struct kernel_call *call, enum conv_direction direction, str
 
 static int run_gemm(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct conv_state *state = call->state;
     struct conv conv;
     if (describe(call, state->direction, &conv))
         return call->err->code;
@@ -147,7 +147,7 @@ static int run_gemm(struct kernel_call *call)
 
 static int run(struct kernel_call *call)
 {
-    const struct state *state = call->state;
+    const struct conv_state *state = call->state;
     if (!state->chain)
         return run_gemm(call);
     return chain_run_call(state->chain, call, &state->output);

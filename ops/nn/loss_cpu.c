@@ -9,7 +9,7 @@
 #define LANES 16
 #define RUN 512 /* elements added in their own type before a sum in double is touched */
 
-struct work {
+struct loss_work {
     const void *x;
     int64_t n;
     double *sums; /* per chunk */
@@ -44,7 +44,7 @@ SQUARES(double)
 
 static int run_chunks(void *context, int64_t begin, int64_t end)
 {
-    const struct work *w = context;
+    const struct loss_work *w = context;
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i * CHUNK, n = w->n - first < CHUNK ? w->n - first : CHUNK;
         w->sums[i] = w->single ? squares_float((const float *)w->x + first, n)
@@ -58,7 +58,7 @@ static int run(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
     int64_t chunks = (tensor_count(in) + CHUNK - 1) / CHUNK;
-    struct work work = {.x = in->data, .n = tensor_count(in), .single = in->type == FLOAT32};
+    struct loss_work work = {.x = in->data, .n = tensor_count(in), .single = in->type == FLOAT32};
     work.sums = out ? kernel_temporary(call, ((size_t)chunks + 1) * sizeof *work.sums) : NULL;
     if (!work.sums)
         return call->err->code;

@@ -18,7 +18,7 @@ struct lrn {
     double bias, alpha, beta;
 };
 
-struct work {
+struct lrn_work {
     const struct lrn *lrn;
     bool backward;
     int64_t channels;
@@ -46,7 +46,7 @@ static inline double power_double(double base, double exponent)
             for (int64_t c = d < 0 ? -d : 0, end = d > 0 ? n - d : n; c < end; c++)                \
                 sums[c] += v[c + d];                                                               \
     }                                                                                              \
-    static void norms_##type(const struct work *w, const type *x, type *part, type *norms)         \
+    static void norms_##type(const struct lrn_work *w, const type *x, type *part, type *norms)     \
     {                                                                                              \
         type alpha = (type)w->lrn->alpha, bias = (type)w->lrn->bias;                               \
         for (int64_t c = 0; c < w->channels; c++)                                                  \
@@ -55,7 +55,7 @@ static inline double power_double(double base, double exponent)
         for (int64_t c = 0; c < w->channels; c++)                                                  \
             norms[c] = bias + alpha * norms[c];                                                    \
     }                                                                                              \
-    static void forward_##type(const struct work *w, int64_t at, type *part, type *norms)          \
+    static void forward_##type(const struct lrn_work *w, int64_t at, type *part, type *norms)      \
     {                                                                                              \
         const type *x = (const type *)w->x + at * w->channels;                                     \
         type *out = (type *)w->out + at * w->channels, beta = (type)w->lrn->beta;                  \
@@ -63,7 +63,7 @@ static inline double power_double(double base, double exponent)
         for (int64_t c = 0; c < w->channels; c++)                                                  \
             out[c] = x[c] * power_##type(norms[c], -beta);                                         \
     }                                                                                              \
-    static void backward_##type(const struct work *w, int64_t at, type *part, type *norms)         \
+    static void backward_##type(const struct lrn_work *w, int64_t at, type *part, type *norms)     \
     {                                                                                              \
         const type *x = (const type *)w->x + at * w->channels;                                     \
         const type *y = (const type *)w->y + at * w->channels;                                     \
@@ -81,7 +81,7 @@ static inline double power_double(double base, double exponent)
     }                                                                                              \
     static int run_##type(void *context, int64_t begin, int64_t end)                               \
     {                                                                                              \
-        const struct work *w = context;                                                            \
+        const struct lrn_work *w = context;                                                        \
         type *part = (type *)w->rows + begin * 2 * w->channels;                                    \
         for (int64_t i = w->n * begin / SPANS; i < w->n * end / SPANS; i++)                        \
             if (w->backward)                                                                       \
@@ -126,7 +126,7 @@ static int run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     bool backward = call->n_in == 3;
-    struct work w = {.lrn = call->state, .channels = in->shape.dims[3], .out = out->data};
+    struct lrn_work w = {.lrn = call->state, .channels = in->shape.dims[3], .out = out->data};
     int64_t positions = w.channels ? tensor_count(in) / w.channels : 0;
     w.backward = backward;
     w.x = backward ? call->in[1]->data : in->data;

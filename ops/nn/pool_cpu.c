@@ -168,7 +168,7 @@ MAX_LOOPS(uint64_t, 0)
 AVG_LOOPS(float)
 AVG_LOOPS(double)
 
-struct form {
+struct pool_row {
     const char *op;
     int n_images;  /* inputs that are images: the last ones */
     bool to_image; /* the result is one as large as the input, else as the output */
@@ -179,7 +179,7 @@ struct form {
 #define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
 #define REALS(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
 
-static const struct form forms[] = {
+static const struct pool_row forms[] = {
     {"MaxPool", 1, false, false, REALS(max)},
     {"MaxPoolGrad", 3, true, false, REALS(max_grad)},
     {"MaxPoolGradGrad", 3, false, true, REALS(max_grad_grad)},
@@ -187,8 +187,8 @@ static const struct form forms[] = {
     {"AvgPoolGrad", 1, true, false, FLOATS(avg_grad)},
 };
 
-struct pool {
-    const struct form *form;
+struct pool_state {
+    const struct pool_row *form;
     plane_loop *loop;
     struct window window;
     const struct layout *layout; /* of all images, each in its size; NULL: row-major */
@@ -197,13 +197,13 @@ struct pool {
 
 static void release(void *pointer)
 {
-    struct pool *state = pointer;
+    struct pool_state *state = pointer;
     arrivals_release(&state->arrivals);
     mem_free(state);
 }
 
 /* The layout of the first image that arrives with one, if it counts the channels of data_format. */
-static int prepare_layouts(struct kernel_setup *setup, struct pool *state)
+static int prepare_layouts(struct kernel_setup *setup, struct pool_state *state)
 {
     const struct layout *wanted[3] = {NULL, NULL, NULL};
     int first = setup->n_in - state->form->n_images;
@@ -218,7 +218,7 @@ static int prepare_layouts(struct kernel_setup *setup, struct pool *state)
     return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
-static plane_loop *find_loop(const struct form *form, enum dtype type)
+static plane_loop *find_loop(const struct pool_row *form, enum dtype type)
 {
     switch (type) {
     case FLOAT32:
@@ -236,10 +236,10 @@ static plane_loop *find_loop(const struct form *form, enum dtype type)
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct form *form = FORM_FIND(setup, forms);
+    const struct pool_row *form = FORM_FIND(setup, forms);
     if (!form)
         return setup->err->code;
-    struct pool *state = mem_alloc(sizeof *state);
+    struct pool_state *state = mem_alloc(sizeof *state);
     state->form = form;
     state->loop = find_loop(form, node_type(setup->node, "T"));
     if (window_init(&state->window, setup->node, setup->err) ||
@@ -254,8 +254,8 @@ static int prepare(struct kernel_setup *setup)
 
 /* ---- run ---- */
 
-struct work {
-    const struct pool *state;
+struct pool_work {
+    const struct pool_state *state;
     struct planes planes;
     struct plane first;
     size_t image_bytes, output_bytes; /* of a plane */
@@ -263,8 +263,8 @@ struct work {
 
 static int run_planes(void *context, int64_t begin, int64_t end)
 {
-    const struct work *work = context;
-    const struct form *form = work->state->form;
+    const struct pool_work *work = context;
+    const struct pool_row *form = work->state->form;
     for (int64_t i = begin; i < end; i++) {
         size_t image = (size_t)i * work->image_bytes, output = (size_t)i * work->output_bytes;
         size_t gradient = form->of_image ? image : output;
@@ -282,7 +282,7 @@ static int run_planes(void *context, int64_t begin, int64_t end)
 static int check_inputs(struct kernel_call *call, const struct shape *image,
                         const struct shape *output)
 {
-    const struct pool *state = call->state;
+    const struct pool_state *state = call->state;
     for (int i = 1; i < call->n_in; i++) {
         bool is_image = state->form->of_image && i == call->n_in - 1;
         const struct shape *expected = is_image ? image : output;
@@ -314,9 +314,9 @@ static int image_shape(struct kernel_call *call, struct shape *image)
     return 0;
 }
 
-static void set_planes(struct work *work, const struct shape *image, size_t size)
+static void set_planes(struct pool_work *work, const struct shape *image, size_t size)
 {
-    const struct pool *state = work->state;
+    const struct pool_state *state = work->state;
     struct planes *p = &work->planes;
     int64_t channels = image->dims[p->window.channels];
     p->n = image->dims[0] * (p->window.nchw ? channels : 1);
@@ -332,8 +332,8 @@ static void set_planes(struct work *work, const struct shape *image, size_t size
 
 static int run(struct kernel_call *call)
 {
-    const struct pool *state = call->state;
-    struct work work = {.state = state, .planes = {.window = state->window}};
+    const struct pool_state *state = call->state;
+    struct pool_work work = {.state = state, .planes = {.window = state->window}};
     struct window *w = &work.planes.window;
     const void *data[3];
     struct shape image, output;

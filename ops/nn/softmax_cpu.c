@@ -16,7 +16,7 @@
 #define RUN 1024 /* elements added in their own type before a sum in double is touched */
 
 /* Rows of n elements; labels as a distribution, or as class numbers. */
-struct rows {
+struct softmax_rows {
     int64_t n;
     const void *x, *labels;
     const int64_t *classes;
@@ -24,7 +24,7 @@ struct rows {
 };
 
 /* One row of each form; `i` is its number. */
-typedef void row_loop(const struct rows *rows, int64_t i);
+typedef void row_loop(const struct softmax_rows *rows, int64_t i);
 
 #define ROW_LOOPS(type, EXP, LOG)                                                                  \
     static type max_##type(const type *x, int64_t n)                                               \
@@ -69,7 +69,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
             y[i] = EXP(x[i] - max);                                                                \
         return add_##type(y, n);                                                                   \
     }                                                                                              \
-    static void softmax_##type(const struct rows *r, int64_t i)                                    \
+    static void softmax_##type(const struct softmax_rows *r, int64_t i)                            \
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
         type *y = (type *)r->y + i * r->n;                                                         \
@@ -77,7 +77,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
         for (int64_t j = 0; j < r->n; j++)                                                         \
             y[j] /= sum;                                                                           \
     }                                                                                              \
-    static void log_softmax_##type(const struct rows *r, int64_t i)                                \
+    static void log_softmax_##type(const struct softmax_rows *r, int64_t i)                        \
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
         type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), part[64];                    \
@@ -88,7 +88,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
         for (int64_t j = 0; j < r->n; j++)                                                         \
             y[j] = x[j] - max - ln;                                                                \
     }                                                                                              \
-    static void entropy_##type(const struct rows *r, int64_t i)                                    \
+    static void entropy_##type(const struct softmax_rows *r, int64_t i)                            \
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
         const type *labels = (const type *)r->labels + i * r->n;                                   \
@@ -103,7 +103,7 @@ typedef void row_loop(const struct rows *rows, int64_t i);
             y[j] = y[j] / sum - labels[j];                                                         \
         ((type *)r->loss)[i] = (type)loss;                                                         \
     }                                                                                              \
-    static void sparse_entropy_##type(const struct rows *r, int64_t i)                             \
+    static void sparse_entropy_##type(const struct softmax_rows *r, int64_t i)                     \
     {                                                                                              \
         const type *x = (const type *)r->x + i * r->n;                                             \
         type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n);                              \
@@ -119,28 +119,28 @@ typedef void row_loop(const struct rows *rows, int64_t i);
 ROW_LOOPS(float, vmath_exp, logf)
 ROW_LOOPS(double, exp, log)
 
-struct form {
+struct softmax_row {
     const char *op;
     row_loop *float32, *float64;
 };
 
-static const struct form forms[] = {
+static const struct softmax_row forms[] = {
     {"Softmax", softmax_float, softmax_double},
     {"LogSoftmax", log_softmax_float, log_softmax_double},
     {"SoftmaxCrossEntropyWithLogits", entropy_float, entropy_double},
     {"SparseSoftmaxCrossEntropyWithLogits", sparse_entropy_float, sparse_entropy_double},
 };
 
-struct state {
+struct softmax_state {
     row_loop *loop;
 };
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct form *form = FORM_FIND(setup, forms);
+    const struct softmax_row *form = FORM_FIND(setup, forms);
     if (!form)
         return setup->err->code;
-    struct state *state = mem_alloc(sizeof *state);
+    struct softmax_state *state = mem_alloc(sizeof *state);
     state->loop = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
     setup->state = state;
     return 0;
@@ -152,23 +152,23 @@ static int softmax_prepare(struct kernel_setup *setup)
     return prepare(setup);
 }
 
-struct part {
-    const struct rows *rows;
+struct softmax_work {
+    const struct softmax_rows *rows;
     row_loop *loop;
 };
 
 static int run_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct softmax_work *part = context;
     for (int64_t i = begin; i < end; i++)
         part->loop(part->rows, i);
     return 0;
 }
 
-static int run_rows(struct kernel_call *call, const struct rows *rows, int64_t n)
+static int run_rows(struct kernel_call *call, const struct softmax_rows *rows, int64_t n)
 {
-    const struct state *state = call->state;
-    struct part part = {rows, state->loop};
+    const struct softmax_state *state = call->state;
+    struct softmax_work part = {rows, state->loop};
     int64_t grain = PARALLEL_GRAIN_COMPUTE / (rows->n > 0 ? rows->n : 1) + 1;
     parallel_for(call->threads, n, grain, run_part, &part);
     return KERNEL_DONE;
@@ -182,19 +182,20 @@ static int softmax_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, shape);
     if (!out)
         return call->err->code;
-    struct rows rows = {.n = shape->dims[shape->rank - 1], .x = call->in[0]->data, .y = out->data};
+    struct softmax_rows rows = {
+        .n = shape->dims[shape->rank - 1], .x = call->in[0]->data, .y = out->data};
     return run_rows(call, &rows, rows.n ? shape_count(shape) / rows.n : 0);
 }
 
 static int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape,
-                                 struct rows *rows)
+                                 struct softmax_rows *rows)
 {
     struct shape losses = shape_vector(shape->dims[0]);
     struct tensor *loss = kernel_alloc_output(call, 0, &losses);
     struct tensor *backprop = loss ? kernel_alloc_output(call, 1, shape) : NULL;
     if (!backprop)
         return call->err->code;
-    *rows = (struct rows){
+    *rows = (struct softmax_rows){
         .n = shape->dims[1], .x = call->in[0]->data, .y = backprop->data, .loss = loss->data};
     return 0;
 }
@@ -224,7 +225,7 @@ static int cross_entropy_run(struct kernel_call *call)
 {
     const struct shape *features = &call->in[0]->shape, *labels = &call->in[1]->shape;
     struct shape shape;
-    struct rows rows;
+    struct softmax_rows rows;
     if (!shape_broadcast(features, labels, &shape) || shape.rank != 2)
         return kernel_fail(call, "features and labels must broadcast to a matrix, not %s and %s",
                            shape_text(features), shape_text(labels));
@@ -255,7 +256,7 @@ static int64_t *read_classes(struct kernel_call *call, int64_t n, int64_t classe
 static int sparse_cross_entropy_run(struct kernel_call *call)
 {
     const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
-    struct rows rows;
+    struct softmax_rows rows;
     if (shape->rank != 2 || labels->rank != 1 || labels->dims[0] != shape->dims[0])
         return kernel_fail(call,
                            "features must be a matrix and labels a vector of its rows, not %s "

@@ -8,14 +8,14 @@
 #include "ops/array/args.h"
 #include "ops/math/parallel_cpu.h"
 
-struct work {
+struct top_k_rows {
     int64_t n, k;
     const void *in;
     void *values;
     int32_t *indices;
 };
 
-typedef void row_loop(const struct work *w, int64_t row);
+typedef void row_loop(const struct top_k_rows *w, int64_t row);
 
 /* `before`: larger, NaN largest, lower index first. Parents come after their children. */
 #define TOP_K(type)                                                                                \
@@ -38,7 +38,7 @@ typedef void row_loop(const struct work *w, int64_t row);
             heap[child] = swap;                                                                    \
         }                                                                                          \
     }                                                                                              \
-    static void row_##type(const struct work *w, int64_t row)                                      \
+    static void row_##type(const struct top_k_rows *w, int64_t row)                                \
     {                                                                                              \
         const type *x = (const type *)w->in + row * w->n;                                          \
         type *values = (type *)w->values + row * w->k;                                             \
@@ -69,14 +69,14 @@ TOP_K(int32_t)
 TOP_K(int64_t)
 TOP_K(uint64_t)
 
-struct part {
-    const struct work *work;
+struct top_k_work {
+    const struct top_k_rows *work;
     row_loop *loop;
 };
 
 static int run_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct top_k_work *part = context;
     for (int64_t i = begin; i < end; i++)
         part->loop(part->work, i);
     return 0;
@@ -112,7 +112,7 @@ static int top_k_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct shape shape = in->shape;
-    struct work w = {.in = in->data};
+    struct top_k_rows w = {.in = in->data};
     if (!shape.rank)
         return kernel_fail(call, "input must have at least rank 1");
     w.n = shape.dims[shape.rank - 1];
@@ -127,7 +127,7 @@ static int top_k_run(struct kernel_call *call)
         return call->err->code;
     w.values = values->data;
     w.indices = indices->data;
-    struct part part = {&w, loop_of(in->type)};
+    struct top_k_work part = {&w, loop_of(in->type)};
     parallel_for(call->threads, w.k ? tensor_count(values) / w.k : 0,
                  PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, run_part, &part);
     return KERNEL_DONE;

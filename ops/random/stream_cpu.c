@@ -40,7 +40,7 @@ int64_t random_offset(const struct kernel_call *call)
     return ((const struct seeds *)call->state)->offset;
 }
 
-struct drawing {
+struct stream_draw {
     void (*draw)(void *context, int64_t first, int64_t last);
     void *context;
     int64_t n, grain;
@@ -48,7 +48,7 @@ struct drawing {
 
 static void draw_part(void *context, int part, int parts)
 {
-    const struct drawing *all = context;
+    const struct stream_draw *all = context;
     int64_t grain = all->grain, grains = (all->n + grain - 1) / grain;
     int64_t first = grains * part / parts * grain, last = grains * (part + 1) / parts * grain;
     if (first < all->n)
@@ -58,7 +58,7 @@ static void draw_part(void *context, int part, int parts)
 void random_parallel(struct kernel_call *call, int64_t n, int64_t grain,
                      void (*draw)(void *context, int64_t first, int64_t last), void *context)
 {
-    struct drawing all = {draw, context, n, grain};
+    struct stream_draw all = {draw, context, n, grain};
     if (call->threads == 1 || n < PARALLEL_COUNT)
         draw(context, 0, n);
     else

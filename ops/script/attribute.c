@@ -6,17 +6,17 @@
 
 #include "ops/script/internal.h"
 
-struct wanted {
+struct wanted_attr {
     const char *op, *name;
 };
 
-_Noreturn static void refuse(lua_State *L, int index, const struct wanted *w, const char *kind)
+_Noreturn static void refuse(lua_State *L, int index, const struct wanted_attr *w, const char *kind)
 {
     place_error(L, "%s: attribute '%s' must be %s, not %s", w->op, w->name, kind,
                 text_of(L, index));
 }
 
-static int64_t to_int(lua_State *L, int index, const struct wanted *w)
+static int64_t to_int(lua_State *L, int index, const struct wanted_attr *w)
 {
     int is_integer = 0;
     int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_integer) : 0;
@@ -25,21 +25,21 @@ static int64_t to_int(lua_State *L, int index, const struct wanted *w)
     return value;
 }
 
-static double to_float(lua_State *L, int index, const struct wanted *w)
+static double to_float(lua_State *L, int index, const struct wanted_attr *w)
 {
     if (lua_type(L, index) != LUA_TNUMBER)
         refuse(L, index, w, "a number");
     return lua_tonumber(L, index);
 }
 
-static bool to_bool(lua_State *L, int index, const struct wanted *w)
+static bool to_bool(lua_State *L, int index, const struct wanted_attr *w)
 {
     if (lua_type(L, index) != LUA_TBOOLEAN)
         refuse(L, index, w, "true or false");
     return lua_toboolean(L, index);
 }
 
-static const char *to_text(lua_State *L, int index, const struct wanted *w)
+static const char *to_text(lua_State *L, int index, const struct wanted_attr *w)
 {
     if (lua_type(L, index) != LUA_TSTRING)
         refuse(L, index, w, "text");
@@ -48,7 +48,7 @@ static const char *to_text(lua_State *L, int index, const struct wanted *w)
 
 #define TYPES "a type (float32, int32, ...)"
 
-_Noreturn static void refuse_type(lua_State *L, const char *text, const struct wanted *w)
+_Noreturn static void refuse_type(lua_State *L, const char *text, const struct wanted_attr *w)
 {
 #define X(constant, type_name, number, bytes, npy) type_name,
     static const char *const names[] = {DTYPE_LIST(X) NULL};
@@ -57,7 +57,7 @@ _Noreturn static void refuse_type(lua_State *L, const char *text, const struct w
                 place_hint(str_nearest(text, names)));
 }
 
-static enum dtype to_type(lua_State *L, int index, const struct wanted *w)
+static enum dtype to_type(lua_State *L, int index, const struct wanted_attr *w)
 {
     enum dtype type;
     if (lua_type(L, index) != LUA_TSTRING)
@@ -68,7 +68,7 @@ static enum dtype to_type(lua_State *L, int index, const struct wanted *w)
 }
 
 /* {-1, 64}, or the text form "[?,64]", by which an unknown rank can be written: "?". */
-static struct shape to_shape(lua_State *L, int index, const struct wanted *w)
+static struct shape to_shape(lua_State *L, int index, const struct wanted_attr *w)
 {
     struct shape shape = SHAPE_SCALAR;
     index = lua_absindex(L, index);
@@ -93,7 +93,7 @@ static struct shape to_shape(lua_State *L, int index, const struct wanted *w)
 }
 
 static const struct tensor *to_tensor(lua_State *L, int index, enum dtype type,
-                                      const struct wanted *w)
+                                      const struct wanted_attr *w)
 {
     struct arena *scratch = &script_of(L)->scratch;
     if (type == DTYPE_INVALID)
@@ -104,7 +104,7 @@ static const struct tensor *to_tensor(lua_State *L, int index, enum dtype type,
 }
 
 static struct attr_value to_list(lua_State *L, int index, enum attr_kind kind,
-                                 const struct wanted *w)
+                                 const struct wanted_attr *w)
 {
     struct arena *scratch = &script_of(L)->scratch;
     if (lua_type(L, index) != LUA_TTABLE)
@@ -135,7 +135,7 @@ static struct attr_value to_list(lua_State *L, int index, enum attr_kind kind,
 struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
                              const char *op)
 {
-    struct wanted w = {op, attr->name};
+    struct wanted_attr w = {op, attr->name};
     struct shape shape;
     index = lua_absindex(L, index);
     switch (attr->kind) {
@@ -161,7 +161,7 @@ struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr
 
 struct attr_value value_free_attr(lua_State *L, int index, const char *name)
 {
-    struct wanted w = {"free attribute", name};
+    struct wanted_attr w = {"free attribute", name};
     index = lua_absindex(L, index);
     switch (lua_type(L, index)) {
     case LUA_TBOOLEAN:

@@ -7,7 +7,7 @@
 
 #include "ops/script/internal.h"
 
-struct call {
+struct op_call {
     lua_State *L;
     struct script *s;
     const struct op *op;
@@ -20,12 +20,12 @@ struct call {
     int n_controls;
 };
 
-static const char *what_input(const struct call *c, int i)
+static const char *what_input(const struct op_call *c, int i)
 {
     return arena_printf(&c->s->scratch, "%s: input '%s'", c->op->def->name, c->op->inputs[i].name);
 }
 
-static const char *call_name(struct call *c)
+static const char *call_name(struct op_call *c)
 {
     if (!c->name)
         c->name =
@@ -33,7 +33,7 @@ static const char *call_name(struct call *c)
     return c->name;
 }
 
-static void count_arguments(const struct call *c, int n)
+static void count_arguments(const struct op_call *c, int n)
 {
     const struct op *op = c->op;
     if (n >= op->n_inputs && n <= op->n_inputs + 1)
@@ -46,7 +46,7 @@ static void count_arguments(const struct call *c, int n)
                 op->def->name, op->n_inputs, op->n_inputs == 1 ? "" : "s", names, n);
 }
 
-_Noreturn static void refuse_attr(const struct call *c, const char *key)
+_Noreturn static void refuse_attr(const struct op_call *c, const char *key)
 {
     const struct op *op = c->op;
     const char **names = arena_array(&c->s->scratch, (size_t)op->n_attrs + 4, sizeof *names);
@@ -60,14 +60,14 @@ _Noreturn static void refuse_attr(const struct call *c, const char *key)
                 place_hint(str_nearest(key, names)));
 }
 
-static const char *text_field(const struct call *c, const char *key)
+static const char *text_field(const struct op_call *c, const char *key)
 {
     if (lua_type(c->L, -1) != LUA_TSTRING)
         place_error(c->L, "%s: '%s' must be text", c->op->def->name, key);
     return arena_strdup(&c->s->arena, lua_tostring(c->L, -1));
 }
 
-static void collect_controls(struct call *c)
+static void collect_controls(struct op_call *c)
 {
     size_t first = c->s->edges.n;
     handle_collect(c->L, lua_gettop(c->L), "control");
@@ -77,7 +77,7 @@ static void collect_controls(struct call *c)
     c->s->edges.n = first;
 }
 
-static void declared_attr(struct call *c, int index, const char *key)
+static void declared_attr(struct op_call *c, int index, const char *key)
 {
     const struct op_attr *attr = &c->op->attrs[index];
     enum dtype type = DTYPE_INVALID;
@@ -91,7 +91,7 @@ static void declared_attr(struct call *c, int index, const char *key)
     c->has_container |= !strcmp(key, "container");
 }
 
-static void read_field(struct call *c)
+static void read_field(struct op_call *c)
 {
     const char *key = lua_tostring(c->L, -2);
     int index = op_find_attr(c->op, key);
@@ -111,7 +111,7 @@ static void read_field(struct call *c)
 }
 
 /* The type attributes first: a constant among the others takes its type from them. */
-static void read_types(struct call *c, int table)
+static void read_types(struct op_call *c, int table)
 {
     for (int i = 0; i < c->op->n_attrs; i++) {
         if (c->op->attrs[i].kind != ATTR_TYPE)
@@ -125,7 +125,7 @@ static void read_types(struct call *c, int table)
     }
 }
 
-static void read_attrs(struct call *c, int table)
+static void read_attrs(struct op_call *c, int table)
 {
     if (lua_isnoneornil(c->L, table))
         return;
@@ -144,7 +144,7 @@ static void read_attrs(struct call *c, int table)
 }
 
 /* Types that tensors among the arguments decide. */
-static void find_types(struct call *c)
+static void find_types(struct op_call *c)
 {
     for (int i = 0; i < c->op->n_inputs; i++) {
         int attr = c->op->inputs[i].type_attr;
@@ -154,7 +154,7 @@ static void find_types(struct call *c)
 }
 
 /* Types that only numbers decide: the widest of them, or float32 where the op takes no integers. */
-static void guess_types(struct call *c)
+static void guess_types(struct op_call *c)
 {
     for (int i = 0; i < c->op->n_inputs; i++) {
         int attr = c->op->inputs[i].type_attr;
@@ -179,7 +179,7 @@ static void guess_types(struct call *c)
 }
 
 /* A variable is read after what the op itself is to come after. */
-static struct edge read_input(struct call *c, struct edge edge)
+static struct edge read_input(struct op_call *c, struct edge edge)
 {
     size_t n = c->s->controls.n;
     for (int i = 0; i < c->n_controls; i++)
@@ -189,8 +189,8 @@ static struct edge read_input(struct call *c, struct edge edge)
     return edge;
 }
 
-static struct edge one_input(struct call *c, int index, enum dtype type, const struct op_arg *arg,
-                             const char *suffix, const char *what)
+static struct edge one_input(struct op_call *c, int index, enum dtype type,
+                             const struct op_arg *arg, const char *suffix, const char *what)
 {
     struct edge edge;
     if (handle_test(c->L, index, &edge))
@@ -199,7 +199,7 @@ static struct edge one_input(struct call *c, int index, enum dtype type, const s
     return value_edge(c->L, index, type, graph_unique_name(c->s->graph, base), what);
 }
 
-static void add_list(struct call *c, int i, enum dtype type)
+static void add_list(struct op_call *c, int i, enum dtype type)
 {
     const struct op_arg *arg = &c->op->inputs[i];
     const char *what = what_input(c, i);
@@ -217,7 +217,7 @@ static void add_list(struct call *c, int i, enum dtype type)
     }
 }
 
-static void add_inputs(struct call *c)
+static void add_inputs(struct op_call *c)
 {
     for (int i = 0; i < c->op->n_inputs; i++) {
         const struct op_arg *arg = &c->op->inputs[i];
@@ -233,7 +233,7 @@ static void add_inputs(struct call *c)
 }
 
 /* What the script need not say: the seed, and the container in force. */
-static void add_defaults(struct call *c)
+static void add_defaults(struct op_call *c)
 {
     if (!c->has_seed && op_find_attr(c->op, "seed") >= 0)
         vec_push(&c->s->attrs, ((struct attr){"seed", attr_int(c->s->options.seed)}));
@@ -241,7 +241,7 @@ static void add_defaults(struct call *c)
         vec_push(&c->s->attrs, ((struct attr){"container", attr_string(c->s->container)}));
 }
 
-static struct node *make(struct call *c)
+static struct node *make(struct op_call *c)
 {
     struct script *s = c->s;
     size_t n = s->edges.n;
@@ -262,13 +262,13 @@ static struct node *make(struct call *c)
     return node_make(c->L, &what);
 }
 
-static struct call begin(lua_State *L, const struct op *op)
+static struct op_call begin(lua_State *L, const struct op *op)
 {
     struct script *s = script_of(L);
     if (s->scratch.total > (size_t)1 << 20)
         arena_release(&s->scratch);
     s->edges.n = s->attrs.n = 0;
-    struct call c = {.L = L, .s = s, .op = op};
+    struct op_call c = {.L = L, .s = s, .op = op};
     c.types = arena_array(&s->scratch, (size_t)op->n_attrs + 1, sizeof *c.types);
     return c;
 }
@@ -276,7 +276,7 @@ static struct call begin(lua_State *L, const struct op *op)
 static int call_op(lua_State *L)
 {
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
-    struct call c = begin(L, op);
+    struct op_call c = begin(L, op);
     count_arguments(&c, lua_gettop(L));
     read_attrs(&c, op->n_inputs + 1);
     lua_settop(L, op->n_inputs);
@@ -312,7 +312,7 @@ static void split_value(lua_State *L)
 static int call_const(lua_State *L)
 {
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
-    struct call c = begin(L, op);
+    struct op_call c = begin(L, op);
     split_value(L);
     if (lua_isnoneornil(L, 1) || lua_gettop(L) > 2)
         place_error(L, "Const takes a value and a table of attributes");

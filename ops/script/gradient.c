@@ -21,7 +21,7 @@ static struct edge *values_of(lua_State *L, int index, const char *what, int *n)
     return edges;
 }
 
-struct wanted {
+struct gradient_call {
     const struct edge *ys, *grad_ys; /* grad_ys may be NULL */
     int n_ys;
     const struct edge *xs;
@@ -33,7 +33,7 @@ struct wanted {
 /* ---- variables that are read more than once ---- */
 
 /* By node: whether the y's depend on it. */
-static char *find_used(struct script *s, const struct wanted *w)
+static char *find_used(struct script *s, const struct gradient_call *w)
 {
     size_t n = s->graph->nodes.n;
     char *used = arena_alloc(&s->scratch, n + 1);
@@ -52,7 +52,7 @@ static char *find_used(struct script *s, const struct wanted *w)
 
 /* The x's, and behind them the reads of their own that control() gave variables among them; of[k]
  * is the x that read n_xs + k belongs to. */
-static struct edge *with_own_reads(lua_State *L, const struct wanted *w, int *of, int *n_all)
+static struct edge *with_own_reads(lua_State *L, const struct gradient_call *w, int *of, int *n_all)
 {
     struct script *s = script_of(L);
     const struct edge *xs = w->xs;
@@ -91,7 +91,7 @@ static void add_to(struct build *b, struct gradient *sum, const struct gradient 
 }
 
 /* d(ys)/dx, the sum over all reads if x is a variable. */
-static int add_all(lua_State *L, struct build *b, struct wanted *w)
+static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
 {
     struct script *s = script_of(L);
     int *of = arena_array(&s->scratch, s->own_reads.n * (size_t)w->n + 1, sizeof *of), n;
@@ -194,12 +194,12 @@ static int gradients(lua_State *L)
         b.file = options.file;
         b.line = options.line;
     }
-    struct wanted wanted = {.ys = ys,
-                            .grad_ys = n_grads ? grad_ys : NULL,
-                            .n_ys = n_ys,
-                            .xs = xs,
-                            .n = n_xs,
-                            .options = options};
+    struct gradient_call wanted = {.ys = ys,
+                                   .grad_ys = n_grads ? grad_ys : NULL,
+                                   .n_ys = n_ys,
+                                   .xs = xs,
+                                   .n = n_xs,
+                                   .options = options};
     wanted.result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result);
     size_t first = s->graph->nodes.n;
     context_hide_open(s);

@@ -9,7 +9,7 @@
 
 #define METATABLE "tensor"
 /* Numbered as they are made: as keys of a table they have an order. */
-struct handle {
+struct edge_handle {
     struct edge edge;
     int64_t number;
 };
@@ -18,8 +18,8 @@ struct handle {
 
 void handle_push(lua_State *L, struct edge edge)
 {
-    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = (struct handle){edge, ++script_of(L)->handles_made};
+    struct edge_handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    *handle = (struct edge_handle){edge, ++script_of(L)->handles_made};
     luaL_setmetatable(L, METATABLE);
 }
 
@@ -27,7 +27,7 @@ bool handle_test(lua_State *L, int index, struct edge *edge)
 {
     if (lua_type(L, index) != LUA_TUSERDATA)
         return false;
-    const struct handle *handle = luaL_testudata(L, index, METATABLE);
+    const struct edge_handle *handle = luaL_testudata(L, index, METATABLE);
     if (!handle)
         return false;
     *edge = handle->edge;
@@ -295,7 +295,7 @@ static int handle_text(lua_State *L)
 /* tf.number_of(tensor): in the order in which handles were made. */
 static int number_of(lua_State *L)
 {
-    const struct handle *handle = luaL_checkudata(L, 1, METATABLE);
+    const struct edge_handle *handle = luaL_checkudata(L, 1, METATABLE);
     lua_pushinteger(L, handle->number);
     return 1;
 }

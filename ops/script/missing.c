@@ -12,13 +12,13 @@
 #define DECLARED "tf-tools.declared" /* globals that were set to nil */
 
 /* What could have been meant; the texts belong to Lua. */
-struct names {
+struct suggestions {
     struct arena *arena;
     const char **items; /* the last one is NULL */
     size_t n, capacity;
 };
 
-static void add_name(struct names *names, const char *name)
+static void add_name(struct suggestions *names, const char *name)
 {
     if (names->n + 1 >= names->capacity) {
         names->capacity = names->capacity ? 2 * names->capacity : 64;
@@ -37,7 +37,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Sorted, as of two names that are equally near the first is taken. */
-static void add_keys(lua_State *L, int table, struct names *names)
+static void add_keys(lua_State *L, int table, struct suggestions *names)
 {
     size_t first = names->n;
     table = lua_absindex(L, table);
@@ -53,7 +53,7 @@ static void add_keys(lua_State *L, int table, struct names *names)
 
 /* Locals of the functions of scripts that are being called: the one that reads the name, and mostly
  * those around it. */
-static void add_locals(lua_State *L, struct names *names)
+static void add_locals(lua_State *L, struct suggestions *names)
 {
     lua_Debug frame;
     const char *name;
@@ -67,7 +67,7 @@ static void add_locals(lua_State *L, struct names *names)
     }
 }
 
-static const char *hint(const char *key, const struct names *names)
+static const char *hint(const char *key, const struct suggestions *names)
 {
     return place_hint(names->n ? str_nearest(key, names->items) : NULL);
 }
@@ -82,7 +82,7 @@ static int missing_global(lua_State *L)
         lua_pushnil(L);
         return 1;
     }
-    struct names names = {.arena = &script_of(L)->scratch};
+    struct suggestions names = {.arena = &script_of(L)->scratch};
     add_locals(L, &names);
     add_keys(L, lua_upvalueindex(1), &names);
     add_keys(L, 1, &names);
@@ -93,7 +93,7 @@ static int missing_global(lua_State *L)
 /* __index of a library. Upvalue: its name. */
 static int missing_field(lua_State *L)
 {
-    struct names names = {.arena = &script_of(L)->scratch};
+    struct suggestions names = {.arena = &script_of(L)->scratch};
     add_keys(L, 1, &names);
     const char *key = text_of(L, 2);
     place_error(L, "%s has no field '%s'%s", lua_tostring(L, lua_upvalueindex(1)), key,
@@ -103,7 +103,7 @@ static int missing_field(lua_State *L)
 /* tf.nearest(word, list): "; did you mean 'x'", or "". */
 static int nearest(lua_State *L)
 {
-    struct names names = {.arena = &script_of(L)->scratch};
+    struct suggestions names = {.arena = &script_of(L)->scratch};
     const char *word = luaL_checkstring(L, 1);
     lua_Integer n = luaL_len(L, 2);
     luaL_checkstack(L, 1, NULL);

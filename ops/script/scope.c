@@ -9,7 +9,7 @@
 #include "ops/script/internal.h"
 
 /* What a with-function may change. */
-struct saved {
+struct saved_scope {
     const char *scope, *device, *container;
     int leader, context;
     size_t n_controls;
@@ -17,16 +17,16 @@ struct saved {
     bool shares_reads;
 };
 
-static struct saved save(struct script *s)
+static struct saved_scope save(struct script *s)
 {
-    struct saved saved = {s->scope,   s->device,     s->container, s->leader,
-                          s->context, s->controls.n, NULL,         s->shares_reads};
+    struct saved_scope saved = {s->scope,   s->device,     s->container, s->leader,
+                                s->context, s->controls.n, NULL,         s->shares_reads};
     if (s->controls.n)
         saved.controls = arena_copy(&s->arena, s->controls.items, s->controls.n * sizeof(int));
     return saved;
 }
 
-static void restore(struct script *s, const struct saved *saved)
+static void restore(struct script *s, const struct saved_scope *saved)
 {
     s->scope = saved->scope;
     s->device = saved->device;
@@ -40,7 +40,7 @@ static void restore(struct script *s, const struct saved *saved)
 }
 
 /* Calls the function at stack index 2 with what follows it; returns its results. */
-static int call_and_restore(lua_State *L, const struct saved *saved)
+static int call_and_restore(lua_State *L, const struct saved_scope *saved)
 {
     int status = sandbox_protected(L, lua_gettop(L) - 2);
     restore(script_of(L), saved);
@@ -86,7 +86,7 @@ static int with_scope(lua_State *L)
     if (name[0] != '/' && !graph_name_valid(name))
         place_error(L, "scope: '%s' is not a valid name", name);
     limits_check_memory(L);
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->scope = name[0] == '/' ? name + 1 : scope_unique(s, name);
     return call_and_restore(L, &saved);
 }
@@ -123,7 +123,7 @@ static int with_device(lua_State *L)
     struct script *s = script_of(L);
     const char *name = check_text(L, "device");
     check_function(L, "device");
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->device = merge_device(L, name);
     return call_and_restore(L, &saved);
 }
@@ -133,7 +133,7 @@ static int with_container(lua_State *L)
     struct script *s = script_of(L);
     const char *name = check_text(L, "container");
     check_function(L, "container");
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->container = name;
     return call_and_restore(L, &saved);
 }
@@ -142,7 +142,7 @@ static int call_after(lua_State *L, bool shares_reads)
 {
     struct script *s = script_of(L);
     check_function(L, "control");
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->shares_reads = shares_reads;
     s->edges.n = 0;
     handle_collect(L, 1, "control");
@@ -168,7 +168,7 @@ static int with_colocate(lua_State *L)
     struct script *s = script_of(L);
     int leader = handle_check(L, 1, "colocate: the first argument").node;
     check_function(L, "colocate");
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->leader = leader;
     return call_and_restore(L, &saved);
 }
@@ -178,7 +178,7 @@ static int with_colocate(lua_State *L)
 static int with_outside(lua_State *L)
 {
     struct script *s = script_of(L);
-    struct saved saved = save(s);
+    struct saved_scope saved = save(s);
     s->controls.n = 0;
     s->context = 0;
     if (!lua_toboolean(L, 1))

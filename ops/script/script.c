@@ -143,14 +143,14 @@ int script_define(struct script *s, const char *assignment, struct error *err)
     return 0;
 }
 
-struct source {
+struct script_source {
     const char *text, *chunk;
     size_t n;
 };
 
 static int run_source(lua_State *L)
 {
-    const struct source *source = lua_touserdata(L, 1);
+    const struct script_source *source = lua_touserdata(L, 1);
     sandbox_run(L, source->text, source->n, source->chunk, 0);
     return 0;
 }
@@ -158,7 +158,7 @@ static int run_source(lua_State *L)
 int script_run(struct script *s, const char *text, size_t n, const char *name, const char *folder,
                struct error *err)
 {
-    struct source source = {text, arena_printf(&s->arena, "@%s", name), n};
+    struct script_source source = {text, arena_printf(&s->arena, "@%s", name), n};
     s->folder = arena_strdup(&s->arena, folder);
     if (n >= 1 && text[0] == '#') { /* "#!": for the shell, a comment for us; the line stays */
         const char *end = memchr(text, '\n', n);

@@ -62,7 +62,7 @@ const struct kernel_code kernel_assign = {.prepare = assign_prepare, .run = assi
 
 /* ---- AssignAdd, AssignSub ---- */
 
-struct update {
+struct assign_work {
     accumulate_loop *loop;
     char *to;
     const char *from;
@@ -71,7 +71,7 @@ struct update {
 
 static int update_part(void *context, int64_t begin, int64_t end)
 {
-    const struct update *u = context;
+    const struct assign_work *u = context;
     size_t offset = (size_t)begin * u->item;
     u->loop(u->to + offset, u->from + offset, end - begin);
     return 0;
@@ -86,7 +86,7 @@ static int update_run(struct kernel_call *call, accumulate_loop *loop)
                            shape_text(&variable->value.shape), shape_text(&value->shape));
     if (variable_prepare_write(variable, &value->shape, VARIABLE_UPDATE, call->err))
         return call->err->code;
-    struct update update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
+    struct assign_work update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
     parallel_for(call->threads, tensor_count(value), PARALLEL_GRAIN_MOVE, update_part, &update);
     return finish(call);
 }

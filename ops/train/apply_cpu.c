@@ -15,22 +15,22 @@
 #define SLOTS_MAX 2
 #define SCALARS_MAX 6
 
-struct update {
+struct apply_terms {
     char *w, *slot[SLOTS_MAX];
     const char *g;
     double s[SCALARS_MAX]; /* in declared order */
     bool nesterov;
 };
 
-typedef void update_loop(const struct update *u, int64_t begin, int64_t end);
+typedef void update_loop(const struct apply_terms *u, int64_t begin, int64_t end);
 
-struct rule {
+struct apply_row {
     const char *op;
     update_loop *float32, *float64;
 };
 
 #define LOOP(name, type, ...)                                                                      \
-    static void name(const struct update *u, int64_t begin, int64_t end)                           \
+    static void name(const struct apply_terms *u, int64_t begin, int64_t end)                      \
     {                                                                                              \
         type *restrict w = (type *)u->w, *restrict a = (type *)u->slot[0];                         \
         type *restrict b = (type *)u->slot[1];                                                     \
@@ -62,7 +62,7 @@ struct rule {
 #include "ops/train/rules_cpu.h"
 
 #define RULE(rule) rule##_float32, rule##_float64
-static const struct rule rules[] = {
+static const struct apply_row rules[] = {
     {"ApplyGradientDescent", RULE(descent)},
     {"ApplyMomentum", RULE(momentum)},
     {"ApplyAdagrad", RULE(adagrad)},
@@ -84,7 +84,7 @@ static bool is_gradient(const struct op_arg *arg)
     return !strcmp(arg->name, "grad") || !strcmp(arg->name, "delta");
 }
 
-/* That the arguments have room in a struct update. */
+/* That the arguments have room in a struct apply_terms. */
 static int check_arguments(struct kernel_setup *setup)
 {
     const struct op *op = setup->node->op;
@@ -101,7 +101,7 @@ static int check_arguments(struct kernel_setup *setup)
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct rule *rule = FORM_FIND(setup, rules);
+    const struct apply_row *rule = FORM_FIND(setup, rules);
     if (!rule || check_arguments(setup))
         return setup->err->code;
     struct apply *state = mem_alloc(sizeof *state);
@@ -123,7 +123,7 @@ static int same_shape(struct kernel_call *call, int i)
 
 /* Sorts the inputs by kind. References are opened for writing, so that a snapshot keeps its values.
  */
-static int collect(struct kernel_call *call, struct update *u)
+static int collect(struct kernel_call *call, struct apply_terms *u)
 {
     int n_refs = 0, n_scalars = 0;
     for (int i = 0; i < call->n_in; i++) {
@@ -154,15 +154,15 @@ static int collect(struct kernel_call *call, struct update *u)
     return 0;
 }
 
-struct part {
-    const struct update *update;
+struct apply_work {
+    const struct apply_terms *update;
     update_loop *loop;
     enum dtype type;
 };
 
 static int run_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
+    const struct apply_work *part = context;
     part->loop(part->update, begin, end);
     return 0;
 }
@@ -173,13 +173,13 @@ static int run_part(void *context, int64_t begin, int64_t end)
 
 static int run_half_part(void *context, int64_t begin, int64_t end)
 {
-    const struct part *part = context;
-    const struct update *u = part->update;
+    const struct apply_work *part = context;
+    const struct apply_terms *u = part->update;
     uint16_t *stored[1 + SLOTS_MAX] = {(uint16_t *)(void *)u->w, (uint16_t *)(void *)u->slot[0],
                                        (uint16_t *)(void *)u->slot[1]};
     const uint16_t *gradient = (const uint16_t *)(const void *)u->g;
     float wide[1 + SLOTS_MAX][HALF_BLOCK], g[HALF_BLOCK];
-    struct update block = *u;
+    struct apply_terms block = *u;
     block.w = (char *)wide[0];
     for (int k = 0; k < SLOTS_MAX; k++)
         block.slot[k] = u->slot[k] ? (char *)wide[1 + k] : NULL;
@@ -199,10 +199,10 @@ static int run_half_part(void *context, int64_t begin, int64_t end)
 static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
-    struct update update = {.nesterov = state->nesterov};
+    struct apply_terms update = {.nesterov = state->nesterov};
     if (collect(call, &update))
         return call->err->code;
-    struct part part = {&update, state->loop, call->in[0]->type};
+    struct apply_work part = {&update, state->loop, call->in[0]->type};
     parallel_for(call->threads, tensor_count(call->in[0]), PARALLEL_GRAIN_MOVE,
                  dtype_bytes(part.type) == 2 ? run_half_part : run_part, &part);
     for (int i = 0; i < call->n_in; i++)

@@ -42,7 +42,7 @@ static int check_versions(const struct tf_ops *object, struct error *err)
     return 0;
 }
 
-struct loaded {
+struct loaded_ops {
     struct arena arena; /* of all that follows; kept with the ops */
     const struct op_def **defs;
     struct kernel_row *rows;
@@ -50,7 +50,7 @@ struct loaded {
 };
 
 /* Row i of an array whose rows have `bytes` bytes, as one of ours. */
-static void *take_row(struct loaded *loaded, const void *rows, uint32_t i, uint32_t bytes,
+static void *take_row(struct loaded_ops *loaded, const void *rows, uint32_t i, uint32_t bytes,
                       size_t own_bytes)
 {
     void *row = arena_alloc(&loaded->arena, own_bytes);
@@ -96,7 +96,7 @@ static int make_op(const struct tf_op *row, struct user_op *op, struct error *er
 
 /* ---- an object's ops, ready to be added ---- */
 
-static int take_ops(struct loaded *loaded, const struct tf_ops *object, struct error *err)
+static int take_ops(struct loaded_ops *loaded, const struct tf_ops *object, struct error *err)
 {
     loaded->defs = arena_array(&loaded->arena, object->n_ops, sizeof *loaded->defs);
     for (uint32_t i = 0; i < object->n_ops; i++) {
@@ -110,7 +110,7 @@ static int take_ops(struct loaded *loaded, const struct tf_ops *object, struct e
     return 0;
 }
 
-static bool declares(const struct loaded *loaded, const char *op)
+static bool declares(const struct loaded_ops *loaded, const char *op)
 {
     for (size_t i = 0; op && i < loaded->n_defs; i++)
         if (!strcmp(loaded->defs[i]->name, op))
@@ -118,7 +118,7 @@ static bool declares(const struct loaded *loaded, const char *op)
     return false;
 }
 
-static int take_kernels(struct loaded *loaded, const struct tf_ops *object, struct error *err)
+static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, struct error *err)
 {
     loaded->rows = arena_array(&loaded->arena, object->n_kernels + 1u, sizeof *loaded->rows);
     for (uint32_t i = 0; i < object->n_kernels; i++) {
@@ -156,7 +156,7 @@ static int refuse_refs(const struct op *op, struct error *err)
 
 /* In a registry of their own first: a declaration that is malformed leaves the real one as it is.
  */
-static int check_declarations(const struct loaded *loaded, struct error *err)
+static int check_declarations(const struct loaded_ops *loaded, struct error *err)
 {
     struct registry *trial = registry_new();
     int code = registry_add(trial, loaded->defs, loaded->n_defs, err);
@@ -172,7 +172,7 @@ static int check_declarations(const struct loaded *loaded, struct error *err)
 
 static int take(const struct tf_ops *object, struct error *err)
 {
-    struct loaded loaded = {0};
+    struct loaded_ops loaded = {0};
     int code = check_versions(object, err);
     if (!code)
         code = take_ops(&loaded, object, err);

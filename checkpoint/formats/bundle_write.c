@@ -38,13 +38,14 @@ static void put_number(struct str *s, int field, uint64_t value)
 
 /* ---- blocks ---- */
 
-struct block {
+struct block_builder {
     struct str bytes, last_key;
     VEC(uint32_t) restarts;
     int n, interval;
 };
 
-static void block_add(struct block *b, const char *key, size_t key_bytes, const struct str *value)
+static void block_add(struct block_builder *b, const char *key, size_t key_bytes,
+                      const struct str *value)
 {
     size_t shared = 0;
     if (b->n % b->interval == 0)
@@ -63,13 +64,13 @@ static void block_add(struct block *b, const char *key, size_t key_bytes, const 
     b->n++;
 }
 
-struct table {
+struct table_builder {
     FILE *file;
     uint64_t offset;
-    struct block block, index;
+    struct block_builder block, index;
 };
 
-static int write_out(struct table *t, const void *data, size_t n, struct error *err)
+static int write_out(struct table_builder *t, const void *data, size_t n, struct error *err)
 {
     t->offset += n;
     return !n || fwrite(data, 1, n, t->file) == n
@@ -78,7 +79,8 @@ static int write_out(struct table *t, const void *data, size_t n, struct error *
 }
 
 /* Writes the block with its trailer; *handle is where it lies. */
-static int flush_block(struct table *t, struct block *b, struct str *handle, struct error *err)
+static int flush_block(struct table_builder *t, struct block_builder *b, struct str *handle,
+                       struct error *err)
 {
     if (!b->restarts.n)
         vec_push(&b->restarts, 0);
@@ -96,14 +98,14 @@ static int flush_block(struct table *t, struct block *b, struct str *handle, str
     return code;
 }
 
-static void block_release(struct block *b)
+static void block_release(struct block_builder *b)
 {
     str_release(&b->bytes);
     str_release(&b->last_key);
     vec_release(&b->restarts);
 }
 
-static int end_block(struct table *t, struct error *err)
+static int end_block(struct table_builder *t, struct error *err)
 {
     struct str handle = STR_INIT;
     if (!t->block.n)
@@ -115,15 +117,16 @@ static int end_block(struct table *t, struct error *err)
     return code;
 }
 
-static int table_add(struct table *t, const char *key, const struct str *value, struct error *err)
+static int table_add(struct table_builder *t, const char *key, const struct str *value,
+                     struct error *err)
 {
     block_add(&t->block, key, strlen(key), value);
     return t->block.bytes.n < BLOCK_BYTES ? 0 : end_block(t, err);
 }
 
-static int table_finish(struct table *t, struct error *err)
+static int table_finish(struct table_builder *t, struct error *err)
 {
-    struct block none = {.interval = 1};
+    struct block_builder none = {.interval = 1};
     struct str footer = STR_INIT;
     if (!end_block(t, err) && !flush_block(t, &none, &footer, err) &&
         !flush_block(t, &t->index, &footer, err)) {
@@ -204,8 +207,8 @@ static void print_entry(struct str *value, const struct archive_entry *e, const 
     str_release(&shape);
 }
 
-static int add_tensor(struct table *t, FILE *data, const struct archive_input *input, size_t i,
-                      uint64_t *offset, struct error *err)
+static int add_tensor(struct table_builder *t, FILE *data, const struct archive_input *input,
+                      size_t i, uint64_t *offset, struct error *err)
 {
     struct written w = {.offset = *offset};
     struct str value = STR_INIT;
@@ -237,7 +240,8 @@ static int compare_names(const void *a, const void *b)
 
 int bundle_write(FILE *index, FILE *data, const struct archive_input *input, struct error *err)
 {
-    struct table t = {.file = index, .block.interval = RESTART_INTERVAL, .index.interval = 1};
+    struct table_builder t = {
+        .file = index, .block.interval = RESTART_INTERVAL, .index.interval = 1};
     struct by_name *order = mem_array(input->n + 1, sizeof *order);
     struct str header = STR_INIT;
     uint64_t offset = 0;

@@ -106,7 +106,7 @@ int safetensors_write(FILE *file, const struct archive_input *input, struct erro
 
 /* ---- reading ---- */
 
-struct range {
+struct byte_range {
     uint64_t begin, end;
 };
 
@@ -126,18 +126,19 @@ static bool parse_shape(const json_t *dims, struct shape *shape)
     return true;
 }
 
-static bool parse_range(const json_t *offsets, struct range *range)
+static bool parse_range(const json_t *offsets, struct byte_range *range)
 {
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
         return false;
-    *range = (struct range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
+    *range =
+        (struct byte_range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
     return true;
 }
 
 static int parse_tensor(const char *name, const json_t *value, struct archive_entry *entry,
-                        struct range *range, struct error *err)
+                        struct byte_range *range, struct error *err)
 {
     const char *type = json_string_value(json_object_get(value, "dtype"));
     if (strlen(name) > LIMIT_NAME_BYTES || !*name || !str_is_printable(name, strlen(name)))
@@ -169,13 +170,13 @@ static int take_tensor(struct archive *archive, const char *name, const struct a
 
 static int by_begin(const void *a, const void *b)
 {
-    const struct range *x = a, *y = b;
+    const struct byte_range *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static bool ranges_tile(struct range *ranges, size_t n, uint64_t bytes)
+static bool ranges_tile(struct byte_range *ranges, size_t n, uint64_t bytes)
 {
     uint64_t at = 0;
     if (n)
@@ -193,11 +194,11 @@ static int parse_all(json_t *top, const uint8_t *data, uint64_t n, struct archiv
 {
     const char *name;
     json_t *value;
-    VEC(struct range) ranges = VEC_INIT;
+    VEC(struct byte_range) ranges = VEC_INIT;
     json_object_foreach(top, name, value)
     {
         struct archive_entry entry = {0};
-        struct range range;
+        struct byte_range range;
         if (!strcmp(name, "__metadata__"))
             continue;
         if (parse_tensor(name, value, &entry, &range, err))

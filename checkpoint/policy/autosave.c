@@ -21,7 +21,7 @@
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 #define NICENESS 10           /* of the thread in the background */
 
-struct job { /* one save */
+struct autosave_job { /* one save */
     struct autosave *autosave;
     int64_t step;
     struct cut cut;
@@ -40,8 +40,8 @@ struct autosave {
     int64_t saved, last_begun; /* steps; -1: none */
     bool is_alone;             /* there is a checkpoint of the run, or there was no other's */
     double last_time;
-    double best;     /* NaN: none yet */
-    struct job *job; /* under way, with its thread */
+    double best;              /* NaN: none yet */
+    struct autosave_job *job; /* under way, with its thread */
     pthread_t thread;
     atomic_bool done;
     struct autosave_counts counts;
@@ -102,7 +102,7 @@ static bool is_better(const struct autosave *a, double value)
 
 /* ---- one save ---- */
 
-static void copy_scalars_and_blobs(struct job *job)
+static void copy_scalars_and_blobs(struct autosave_job *job)
 {
     const struct autosave *a = job->autosave;
     for (size_t i = 0; i < a->scalars.n; i++) {
@@ -119,7 +119,7 @@ static void copy_scalars_and_blobs(struct job *job)
 }
 
 /* Between two steps, when nobody writes: no variable has to be held. */
-static void take_cut(struct job *job)
+static void take_cut(struct autosave_job *job)
 {
     struct variable_store *store = job->autosave->options.variables;
     variable_vec all = VEC_INIT;
@@ -129,9 +129,9 @@ static void take_cut(struct job *job)
     vec_release(&all);
 }
 
-static struct job *job_new(struct autosave *a, int64_t step)
+static struct autosave_job *job_new(struct autosave *a, int64_t step)
 {
-    struct job *job = mem_alloc(sizeof *job);
+    struct autosave_job *job = mem_alloc(sizeof *job);
     job->autosave = a;
     job->step = step;
     take_cut(job);
@@ -139,7 +139,7 @@ static struct job *job_new(struct autosave *a, int64_t step)
     return job;
 }
 
-static void job_free(struct job *job)
+static void job_free(struct autosave_job *job)
 {
     cut_release(&job->cut);
     vec_release(&job->scalars);
@@ -149,7 +149,7 @@ static void job_free(struct job *job)
 }
 
 /* What is too old goes; if that fails, the checkpoint is there all the same. */
-static void keep_newest(struct job *job, struct store *store)
+static void keep_newest(struct autosave_job *job, struct store *store)
 {
     const struct autosave_options *options = &job->autosave->options;
     struct prune_report report;
@@ -158,7 +158,7 @@ static void keep_newest(struct job *job, struct store *store)
         store_prune(store, false, NULL, &report, &job->left);
 }
 
-static int write_job(struct job *job, struct error *err)
+static int write_job(struct autosave_job *job, struct error *err)
 {
     const struct autosave_options *options = &job->autosave->options;
     const struct store_options opening = {
@@ -195,7 +195,7 @@ static void let_steps_pass(void)
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
 }
 
-static int job_run(struct job *job, struct error *err)
+static int job_run(struct autosave_job *job, struct error *err)
 {
     *err = job->err; /* a resource could not be copied */
     if (err->code || cut_collect(&job->cut, err))
@@ -209,7 +209,7 @@ static int job_run(struct job *job, struct error *err)
 
 static void *work(void *context)
 {
-    struct job *job = context;
+    struct autosave_job *job = context;
     job_run(job, &job->err);
     atomic_store(&job->autosave->done, true);
     return NULL;
@@ -366,7 +366,7 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
     if (a->saved == step)
         return 0;
     a->last_begun = step;
-    struct job *job = job_new(a, step);
+    struct autosave_job *job = job_new(a, step);
     if (!job_run(job, err))
         a->saved = step;
     tell(a, "not forgotten", &job->left);

@@ -18,7 +18,7 @@
 #define REMOVAL_BYTES ((CHUNK_BYTES / 4096 + 1) * 8 + 4096)
 #define SLACK_BYTES (64 << 10)
 
-struct prune {
+struct pruning {
     struct store *store;
     bool dry_run;
     const struct maintain_watch *watch;
@@ -32,11 +32,11 @@ struct prune {
 /* ---- marking ---- */
 
 struct marking {
-    struct prune *prune;
+    struct pruning *prune;
     MDB_txn *txn;
 };
 
-static void mark_tensors(struct prune *p, const struct ckpt_manifest *m)
+static void mark_tensors(struct pruning *p, const struct ckpt_manifest *m)
 {
     for (size_t i = 0; i < m->tensors.n; i++)
         for (uint64_t c = 0; c < chunk_count(m->tensors.items[i].bytes); c++)
@@ -75,7 +75,7 @@ static int mark_value(void *context, const MDB_val *key, const MDB_val *value, s
     return 0;
 }
 
-static int mark(struct prune *p, struct error *err)
+static int mark(struct pruning *p, struct error *err)
 {
     struct marking marking = {.prune = p};
     if (store_begin(p->store, false, &marking.txn, err))
@@ -94,7 +94,7 @@ static bool is_chunk_key(const MDB_val *key)
 }
 
 /* Removes a batch. *more: it is full, and the next begins at p->from. */
-static int sweep_batch(struct prune *p, MDB_cursor *cursor, bool *more)
+static int sweep_batch(struct pruning *p, MDB_cursor *cursor, bool *more)
 {
     uint8_t bytes[CHUNK_KEY_BYTES];
     MDB_val key = store_chunk_key(bytes, &p->from), value;
@@ -121,7 +121,7 @@ static int sweep_batch(struct prune *p, MDB_cursor *cursor, bool *more)
     return status == MDB_NOTFOUND ? 0 : status;
 }
 
-static int sweep_once(struct prune *p, bool *more, struct error *err)
+static int sweep_once(struct pruning *p, bool *more, struct error *err)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
@@ -139,7 +139,7 @@ static int sweep_once(struct prune *p, bool *more, struct error *err)
 }
 
 /* On a full disk smaller batches may do with the pages that are free: they free more. */
-static int make_room(struct prune *p, struct error *err)
+static int make_room(struct pruning *p, struct error *err)
 {
     if (p->dry_run)
         return 0;
@@ -151,7 +151,7 @@ static int make_room(struct prune *p, struct error *err)
     return err->code;
 }
 
-static int sweep(struct prune *p, struct error *err)
+static int sweep(struct pruning *p, struct error *err)
 {
     bool more = true;
     while (more) {
@@ -169,11 +169,11 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
                      struct prune_report *report, struct error *err)
 {
     MDB_stat stat;
-    struct prune p = {.store = store,
-                      .dry_run = dry_run,
-                      .watch = watch,
-                      .report = report,
-                      .batch = BATCH_CHUNKS};
+    struct pruning p = {.store = store,
+                        .dry_run = dry_run,
+                        .watch = watch,
+                        .report = report,
+                        .batch = BATCH_CHUNKS};
     mdb_env_stat(store->env, &stat);
     p.entries = stat.ms_entries;
     if (!mark(&p, err))
@@ -241,7 +241,7 @@ static int forget_unlisted(struct store *shard, const char *name, const struct l
     return err->code ? err->code : forget_replaced(shard, name, l, err);
 }
 
-static int prune_shard(struct prune *p, const char *name, const struct listing *l,
+static int prune_shard(struct pruning *p, const char *name, const struct listing *l,
                        struct error *err)
 {
     struct store *shard;
@@ -258,7 +258,7 @@ static int prune_shard(struct prune *p, const char *name, const struct listing *
     return err->code;
 }
 
-static int prune_shards(struct prune *p, struct error *err)
+static int prune_shards(struct pruning *p, struct error *err)
 {
     struct listing l;
     struct str folder = STR_INIT;
@@ -282,7 +282,7 @@ static int prune_shards(struct prune *p, struct error *err)
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err)
 {
-    struct prune p = {.store = store, .dry_run = dry_run, .watch = watch, .report = report};
+    struct pruning p = {.store = store, .dry_run = dry_run, .watch = watch, .report = report};
     *report = (struct prune_report){0};
     error_clear(err);
     if (!prune_one(store, dry_run, watch, report, err))

@@ -78,7 +78,7 @@ int checkpoint_check_all(struct checkpoint *c, struct error *err)
 
 /* ---- reading ---- */
 
-struct reading {
+struct entry_reading {
     struct checkpoint *checkpoint;
     int entry;
     char *data;
@@ -86,7 +86,7 @@ struct reading {
 
 static int read_group(void *context, uint64_t group, struct error *err)
 {
-    const struct reading *r = context;
+    const struct entry_reading *r = context;
     uint64_t first = group * DIGEST_GROUP;
     size_t m = group_size(chunk_count(r->checkpoint->entries.items[r->entry].tensor->bytes), group);
     struct chunk_place places[DIGEST_GROUP];
@@ -102,7 +102,7 @@ int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct er
     error_clear(err);
     if (manifest_tensor_alloc(t, &result, err))
         return error_prefix(err, "%s: '%s': ", c->name, t->name);
-    struct reading reading = {c, i, result.data};
+    struct entry_reading reading = {c, i, result.data};
     int code =
         checkpoint_parallel(0, group_count(chunk_count(t->bytes)), read_group, &reading, err);
     if (!code && (code = manifest_tensor_check(t, &result, err)))

@@ -6,7 +6,7 @@
 #define KEY_BYTES_MAX 511
 #define FIRST_PAGE 2 /* behind the meta pages */
 
-struct walk {
+struct pages_walk {
     int fd;
     const struct pages_meta *meta;
     uint8_t *seen;           /* a bit for each page */
@@ -27,7 +27,7 @@ static int defect(struct error *err, uint64_t page, const char *what)
 }
 
 /* Marks a run of pages as used; each may be used once. */
-static int take(struct walk *w, uint64_t first, uint64_t n, uint64_t from, struct error *err)
+static int take(struct pages_walk *w, uint64_t first, uint64_t n, uint64_t from, struct error *err)
 {
     if (first < FIRST_PAGE || first > w->meta->last_page || n > w->meta->last_page - first + 1)
         return defect(err, from, "refers to a page outside the file");
@@ -103,7 +103,7 @@ bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pag
 /* ---- leaves ---- */
 
 /* Of the last key with this one. */
-static int compare(const struct walk *w, const uint8_t *key, size_t n)
+static int compare(const struct pages_walk *w, const uint8_t *key, size_t n)
 {
     if (w->is_free) {
         uint64_t a = page_u64(w->last_key), b = page_u64(key);
@@ -114,12 +114,12 @@ static int compare(const struct walk *w, const uint8_t *key, size_t n)
     return order ? order : w->last_key_bytes < n ? -1 : w->last_key_bytes > n;
 }
 
-static bool key_fits(const struct walk *w, size_t bytes)
+static bool key_fits(const struct pages_walk *w, size_t bytes)
 {
     return w->is_free ? bytes == sizeof(uint64_t) : bytes > 0;
 }
 
-static int check_key(struct walk *w, const struct pages_node *node, uint64_t page,
+static int check_key(struct pages_walk *w, const struct pages_node *node, uint64_t page,
                      struct error *err)
 {
     if (!key_fits(w, node->key_bytes))
@@ -136,7 +136,7 @@ static int check_key(struct walk *w, const struct pages_node *node, uint64_t pag
 }
 
 /* A list of free pages: how many, then their numbers, descending. */
-static int check_free_list(struct walk *w, const uint8_t *list, uint64_t bytes, uint64_t page,
+static int check_free_list(struct pages_walk *w, const uint8_t *list, uint64_t bytes, uint64_t page,
                            struct error *err)
 {
     uint64_t n = bytes >= 8 ? page_u64(list) : 0, before = PAGES_NONE;
@@ -154,7 +154,7 @@ static int check_free_list(struct walk *w, const uint8_t *list, uint64_t bytes, 
     return 0;
 }
 
-static int check_overflow(struct walk *w, const struct pages_node *node, uint64_t page,
+static int check_overflow(struct pages_walk *w, const struct pages_node *node, uint64_t page,
                           struct error *err)
 {
     uint8_t header[PAGES_HEADER_BYTES];
@@ -178,7 +178,7 @@ static int check_overflow(struct walk *w, const struct pages_node *node, uint64_
     return err->code;
 }
 
-static int check_leaf(struct walk *w, const uint8_t *page, uint64_t number, struct error *err)
+static int check_leaf(struct pages_walk *w, const uint8_t *page, uint64_t number, struct error *err)
 {
     struct pages_node node;
     w->counted.leaf_pages++;
@@ -199,10 +199,11 @@ static int check_leaf(struct walk *w, const uint8_t *page, uint64_t number, stru
 
 /* ---- the tree ---- */
 
-static int check_page(struct walk *w, uint64_t number, int level, uint64_t from, struct error *err);
+static int check_page(struct pages_walk *w, uint64_t number, int level, uint64_t from,
+                      struct error *err);
 
 /* The key of a way lies above all keys before it, and not above those behind. */
-static int check_way(struct walk *w, const uint8_t *node, uint64_t page, struct error *err)
+static int check_way(struct pages_walk *w, const uint8_t *node, uint64_t page, struct error *err)
 {
     w->floor = node + NODE_HEADER_BYTES;
     w->floor_bytes = page_u16(node + 6);
@@ -211,7 +212,7 @@ static int check_way(struct walk *w, const uint8_t *node, uint64_t page, struct 
     return 0;
 }
 
-static int check_branch(struct walk *w, const uint8_t *page, uint64_t number, int level,
+static int check_branch(struct pages_walk *w, const uint8_t *page, uint64_t number, int level,
                         struct error *err)
 {
     size_t end;
@@ -232,7 +233,8 @@ static int check_branch(struct walk *w, const uint8_t *page, uint64_t number, in
     return 0;
 }
 
-static int check_page(struct walk *w, uint64_t number, int level, uint64_t from, struct error *err)
+static int check_page(struct pages_walk *w, uint64_t number, int level, uint64_t from,
+                      struct error *err)
 {
     uint32_t page_bytes = w->meta->page_bytes;
     uint8_t *page = w->pages + (size_t)level * page_bytes;
@@ -248,7 +250,7 @@ static int check_page(struct walk *w, uint64_t number, int level, uint64_t from,
     return is_leaf ? check_leaf(w, page, number, err) : check_branch(w, page, number, level, err);
 }
 
-static int check_tree(struct walk *w, int which, struct error *err)
+static int check_tree(struct pages_walk *w, int which, struct error *err)
 {
     const struct pages_db *db = w->db = &w->meta->dbs[which];
     w->counted = (struct pages_db){0};
@@ -272,7 +274,7 @@ static int check_tree(struct walk *w, int which, struct error *err)
 
 int pages_check(int fd, const struct pages_meta *meta, struct pages_count *count, struct error *err)
 {
-    struct walk w = {.fd = fd, .meta = meta, .count = count};
+    struct pages_walk w = {.fd = fd, .meta = meta, .count = count};
     *count = (struct pages_count){0};
     error_clear(err);
     size_t bytes = (size_t)(meta->last_page / 8 + 1);

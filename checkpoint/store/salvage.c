@@ -13,7 +13,7 @@
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
-struct place { /* where a chunk may be: several, of pages old and new */
+struct salvage_place { /* where a chunk may be: several, of pages old and new */
     struct digest digest;
     uint64_t offset, n;
 };
@@ -23,7 +23,7 @@ struct salvage {
     char *name;
     uint32_t page_bytes;
     uint64_t pages;
-    VEC(struct place) places; /* sorted by digest */
+    VEC(struct salvage_place) places; /* sorted by digest */
     VEC(struct ckpt_manifest) manifests;
 };
 
@@ -58,7 +58,7 @@ static void take_node(struct salvage *s, uint64_t page, const uint8_t *bytes,
     if (!node->value && node->overflow_page >= s->pages)
         return;
     if (node->key_bytes == CHUNK_KEY_BYTES && *node->key == 'c') {
-        struct place place = {.offset = offset, .n = node->value_bytes};
+        struct salvage_place place = {.offset = offset, .n = node->value_bytes};
         memcpy(&place.digest, node->key + 1, DIGEST_BYTES);
         vec_push(&s->places, place);
     } else if ((node->key_bytes == STEP_KEY_BYTES && *node->key == 'm') ||

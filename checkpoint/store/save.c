@@ -27,7 +27,7 @@
 #define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
 #define ATTEMPTS 3
 
-struct save {
+struct store_save {
     struct store *store;
     const struct save_request *request;
     struct ckpt_manifest *manifest;
@@ -46,7 +46,7 @@ struct save {
 
 /* ---- first pass: what may be new ---- */
 
-static int find_newest(struct save *s, struct error *err)
+static int find_newest(struct store_save *s, struct error *err)
 {
     struct store_head head;
     struct error ignored = ERROR_INIT;
@@ -68,7 +68,7 @@ static uint64_t pages_of(const struct store *store, size_t n)
     return (n + PAGES_HEADER_BYTES + store->page_bytes - 1) / store->page_bytes;
 }
 
-static void list_items(struct save *s)
+static void list_items(struct store_save *s)
 {
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
     for (size_t i = 0; i < s->chunks.n; i++) {
@@ -98,7 +98,7 @@ static int write_at(struct store *store, const void *data, size_t n, uint64_t of
 }
 
 /* MDB_MAP_FULL is told from other errors by its status. */
-static int put_item(struct save *s, MDB_txn *txn, const struct digest_item *item, int *status,
+static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item *item, int *status,
                     struct error *err)
 {
     uint8_t bytes[CHUNK_KEY_BYTES];
@@ -123,7 +123,7 @@ static int put_item(struct save *s, MDB_txn *txn, const struct digest_item *item
     return 0;
 }
 
-static int report(struct save *s, size_t n, struct error *err)
+static int report(struct store_save *s, size_t n, struct error *err)
 {
     const struct save_request *request = s->request;
     s->done += n;
@@ -142,7 +142,7 @@ static int report(struct save *s, size_t n, struct error *err)
 
 /* Chunks from `first` on, as many as fit into a transaction; the last one stays open for what the
  * manifest adds. */
-static int put_some(struct save *s, struct digest_pool *pool, size_t first, MDB_txn **txn,
+static int put_some(struct store_save *s, struct digest_pool *pool, size_t first, MDB_txn **txn,
                     int *status, struct error *err)
 {
     size_t end = s->n_items - first < TXN_CHUNKS ? s->n_items : first + TXN_CHUNKS;
@@ -162,7 +162,7 @@ static int put_some(struct save *s, struct digest_pool *pool, size_t first, MDB_
 
 /* ---- the manifest ---- */
 
-static void fill_digests(struct save *s, struct digest *digests)
+static void fill_digests(struct store_save *s, struct digest *digests)
 {
     size_t next = 0;
     for (size_t i = 0; i < s->chunks.n; i++)
@@ -170,7 +170,7 @@ static void fill_digests(struct save *s, struct digest *digests)
             s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
 }
 
-static void list_tensors(struct save *s)
+static void list_tensors(struct store_save *s)
 {
     struct ckpt_manifest *m = s->manifest;
     struct digest *digests = arena_array(&m->arena, s->chunks.n + 1, sizeof *digests);
@@ -191,7 +191,7 @@ static void list_tensors(struct save *s)
     }
 }
 
-static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error *err)
+static int put_manifest(struct store_save *s, MDB_txn *txn, int *status, struct error *err)
 {
     uint8_t bytes[STEP_KEY_BYTES];
     struct str text = STR_INIT;
@@ -210,7 +210,7 @@ static int put_manifest(struct save *s, MDB_txn *txn, int *status, struct error 
     return store_write_head(s->store, txn, &head, err);
 }
 
-static int put_all(struct save *s, struct digest_pool *pool, int *status, struct error *err)
+static int put_all(struct store_save *s, struct digest_pool *pool, int *status, struct error *err)
 {
     MDB_txn *txn = NULL;
     size_t first = 0;
@@ -231,7 +231,7 @@ static int put_all(struct save *s, struct digest_pool *pool, int *status, struct
 
 /* As it will be, but for digests: one that nobody could read back must not get into the store,
  * where it would be damage. *bytes is its size. */
-static int try_manifest(struct save *s, size_t *bytes, struct error *err)
+static int try_manifest(struct store_save *s, size_t *bytes, struct error *err)
 {
     struct str text = STR_INIT;
     struct ckpt_manifest back;
@@ -249,7 +249,7 @@ static int try_manifest(struct save *s, size_t *bytes, struct error *err)
 }
 
 /* Free pages may not lie as they are needed: then with more space again. */
-static int write_all(struct save *s, struct error *err)
+static int write_all(struct store_save *s, struct error *err)
 {
     uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
     size_t manifest_bytes = 0;
@@ -271,7 +271,7 @@ static int write_all(struct save *s, struct error *err)
 
 /* ---- all of it ---- */
 
-static int describe_shards(struct save *s, struct error *err)
+static int describe_shards(struct store_save *s, struct error *err)
 {
     for (size_t i = 0; i < s->request->n_shards; i++) {
         struct store *store;
@@ -301,7 +301,7 @@ static int describe_shards(struct save *s, struct error *err)
 
 /* Shards that have restored what others saved have no variable before the first graph comes: what
  * they would save then would stand before all that is there. */
-static int check_content(const struct save *s, struct error *err)
+static int check_content(const struct store_save *s, struct error *err)
 {
     const struct ckpt_manifest *newest = &s->newest;
     if (s->request->is_part || s->manifest->n_tensors || !newest->n_tensors)
@@ -311,7 +311,7 @@ static int check_content(const struct save *s, struct error *err)
         s->store->name, (long long)newest->step, (unsigned long long)newest->n_tensors);
 }
 
-static int describe(struct save *s, struct error *err)
+static int describe(struct store_save *s, struct error *err)
 {
     struct ckpt_manifest *m = s->manifest;
     const struct save_request *request = s->request;
@@ -332,7 +332,7 @@ static int describe(struct save *s, struct error *err)
 }
 
 /* What is there already stays, or is replaced, or is in the way. */
-static int save_all(struct save *s, bool *stays, struct error *err)
+static int save_all(struct store_save *s, bool *stays, struct error *err)
 {
     const struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;
     const struct save_over_case over = {s->request, s->manifest, &s->there, &s->chunks};
@@ -346,7 +346,7 @@ static int save_all(struct save *s, bool *stays, struct error *err)
 
 /* The manifest of what was saved, for the caller; of what stays nothing is new, and it has
  * no number of this save. */
-static void hand_out(struct save *s, bool stays, struct ckpt_manifest *saved)
+static void hand_out(struct store_save *s, bool stays, struct ckpt_manifest *saved)
 {
     *saved = stays ? s->there : *s->manifest;
     if (stays) {
@@ -361,7 +361,7 @@ int store_save(struct store *store, const struct save_request *request, struct c
                struct error *err)
 {
     struct ckpt_manifest manifest = {0};
-    struct save s = {
+    struct store_save s = {
         .store = store, .request = request, .manifest = &manifest, .started = time_now()};
     error_clear(err);
     BUG_ON(!store->writes || request->step < 0);

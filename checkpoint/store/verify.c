@@ -13,7 +13,7 @@
 
 enum { CHUNK_GOOD = 1, CHUNK_BAD, CHUNK_THERE }; /* THERE: not read */
 
-struct task { /* a chunk that was not looked at before */
+struct chunk_task { /* a chunk that was not looked at before */
     int entry;
     uint64_t chunk;
     bool read;
@@ -25,7 +25,7 @@ struct verify {
     const struct verify_request *request;
     struct verify_report *report;
     struct checkpoint *checkpoint;
-    VEC(struct task) tasks;
+    VEC(struct chunk_task) tasks;
     VEC(struct store *) shards; /* held open, so that each is walked once */
     struct digest_set known;
     pthread_mutex_t lock;
@@ -45,7 +45,7 @@ static bool is_sampled(const struct verify *v, const struct digest *digest)
            (double)hash_bytes(digest, sizeof *digest, v->request->seed) < limit;
 }
 
-static const struct digest *digest_at(const struct verify *v, const struct task *task)
+static const struct digest *digest_at(const struct verify *v, const struct chunk_task *task)
 {
     return &v->checkpoint->entries.items[task->entry].tensor->chunks[task->chunk];
 }
@@ -58,7 +58,7 @@ static void list_tasks(struct verify *v)
         const struct manifest_tensor *t = c->entries.items[i].tensor;
         v->report->tensors++;
         for (uint64_t k = 0; k < chunk_count(t->bytes); k++) {
-            struct task task = {.entry = (int)i, .chunk = k};
+            struct chunk_task task = {.entry = (int)i, .chunk = k};
             if (digest_set_get(&v->known, &t->chunks[k]))
                 continue;
             digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
@@ -74,12 +74,13 @@ static bool is_damage(const struct error *err)
 }
 
 /* What the digest says in the end; until then, whether it could be read. */
-static void take_result(struct task *task, const struct error *failed)
+static void take_result(struct chunk_task *task, const struct error *failed)
 {
     task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
 }
 
-static int fetch(struct verify *v, struct task *task, struct digest_item *item, struct error *err)
+static int fetch(struct verify *v, struct chunk_task *task, struct digest_item *item,
+                 struct error *err)
 {
     struct error failed = ERROR_INIT;
     if (task->read)
@@ -95,7 +96,7 @@ static int fetch(struct verify *v, struct task *task, struct digest_item *item, 
 }
 
 /* Counts a group; false when the rest is not wanted. */
-static bool count(struct verify *v, const struct task *tasks, const struct digest_item *items,
+static bool count(struct verify *v, const struct chunk_task *tasks, const struct digest_item *items,
                   size_t m)
 {
     const struct maintain_watch *watch = v->request->watch;
@@ -111,7 +112,7 @@ static bool count(struct verify *v, const struct task *tasks, const struct diges
     return go_on;
 }
 
-static int check_tasks(struct verify *v, struct task *tasks, size_t m, char *scratch,
+static int check_tasks(struct verify *v, struct chunk_task *tasks, size_t m, char *scratch,
                        struct error *err)
 {
     struct digest_item items[DIGEST_GROUP], read[DIGEST_GROUP];

@@ -4,21 +4,21 @@
 #include <string.h>
 
 /* Rows of a whole: what is wanted, or what an entry has. */
-struct rows {
+struct row_span {
     const char *of;
     int64_t whole, first, n;
 };
 
-static struct rows rows_of(const char *name, const struct shape *shape,
-                           const struct variable_slice *slice)
+static struct row_span rows_of(const char *name, const struct shape *shape,
+                               const struct variable_slice *slice)
 {
     int64_t n = shape->rank ? shape->dims[0] : 0;
-    return slice->of ? (struct rows){slice->of, slice->rows, slice->first, n}
-                     : (struct rows){name, n, 0, n};
+    return slice->of ? (struct row_span){slice->of, slice->rows, slice->first, n}
+                     : (struct row_span){name, n, 0, n};
 }
 
 /* The rows that both have. */
-static int64_t common(const struct rows *a, const struct rows *b, int64_t *first)
+static int64_t common(const struct row_span *a, const struct row_span *b, int64_t *first)
 {
     int64_t end = a->first + a->n < b->first + b->n ? a->first + a->n : b->first + b->n;
     *first = a->first > b->first ? a->first : b->first;
@@ -62,9 +62,9 @@ static bool rows_fit(const struct manifest_tensor *t, const struct variable *lik
 }
 
 /* What is wanted of the whole: all of it, where the graph leaves the rows open. */
-static struct rows wanted_of(const struct checkpoint *c, const struct variable *like)
+static struct row_span wanted_of(const struct checkpoint *c, const struct variable *like)
 {
-    struct rows wanted = rows_of(like->name, &like->shape, &like->slice);
+    struct row_span wanted = rows_of(like->name, &like->shape, &like->slice);
     for (size_t i = 0; wanted.n < 0 && i < c->entries.n; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;
         if (t->slice.of && !strcmp(t->slice.of, wanted.of))
@@ -75,7 +75,7 @@ static struct rows wanted_of(const struct checkpoint *c, const struct variable *
 
 /* Whether entry i has rows of what is wanted. */
 static bool has_rows(const struct checkpoint *c, size_t i, const struct variable *like,
-                     const struct rows *wanted, struct rows *rows)
+                     const struct row_span *wanted, struct row_span *rows)
 {
     const struct manifest_tensor *t = c->entries.items[i].tensor;
     int64_t first;
@@ -86,7 +86,7 @@ static bool has_rows(const struct checkpoint *c, size_t i, const struct variable
 
 static int check_slices(const struct checkpoint *c, const struct variable *like, struct error *err)
 {
-    struct rows wanted = wanted_of(c, like), rows;
+    struct row_span wanted = wanted_of(c, like), rows;
     int64_t found = 0, first;
     for (size_t i = 0; i < c->entries.n; i++) {
         if (!has_rows(c, i, like, &wanted, &rows))
@@ -110,11 +110,11 @@ int checkpoint_has_variable(const struct checkpoint *c, const struct variable *l
     return find_same(c, like, err) >= 0 || err->code ? err->code : check_slices(c, like, err);
 }
 
-static int copy_rows(struct checkpoint *c, size_t i, const struct rows *wanted,
+static int copy_rows(struct checkpoint *c, size_t i, const struct row_span *wanted,
                      struct tensor *value, struct error *err)
 {
     const struct manifest_tensor *t = c->entries.items[i].tensor;
-    struct rows rows = rows_of(t->name, &t->shape, &t->slice);
+    struct row_span rows = rows_of(t->name, &t->shape, &t->slice);
     struct tensor part;
     int64_t first, n = common(&rows, wanted, &first);
     if (checkpoint_read(c, (int)i, &part, err))
@@ -129,7 +129,7 @@ static int copy_rows(struct checkpoint *c, size_t i, const struct rows *wanted,
 static int read_slices(struct checkpoint *c, const struct variable *like, struct tensor *value,
                        uint64_t *updates, struct error *err)
 {
-    struct rows wanted = wanted_of(c, like), rows;
+    struct row_span wanted = wanted_of(c, like), rows;
     struct tensor result = TENSOR_INIT;
     for (size_t i = 0; i < c->entries.n && !err->code; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;

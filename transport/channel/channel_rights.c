@@ -13,7 +13,7 @@ struct rights {
     int n_in, n_out;
 };
 
-union control {
+union rights_control {
     char bytes[CMSG_SPACE(SHARED_FDS * sizeof(int))];
     struct cmsghdr header;
 };
@@ -41,7 +41,7 @@ static void keep(struct rights *rights, const struct cmsghdr *header)
 static ssize_t rights_read(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct rights *rights = (struct rights *)channel;
-    union control control;
+    union rights_control control;
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vectors,
                              .msg_iovlen = (size_t)n,
                              .msg_control = control.bytes,
@@ -58,7 +58,7 @@ static ssize_t rights_read(struct channel *channel, const struct iovec *vectors,
 static ssize_t rights_write(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct rights *rights = (struct rights *)channel;
-    union control control = {0};
+    union rights_control control = {0};
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vectors,
                              .msg_iovlen = (size_t)n};
     if (rights->n_out) {

@@ -27,7 +27,7 @@
 #define REKEY_BYTES ((uint64_t)16 << 30)
 #endif
 
-struct context {
+struct tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
     unsigned char key[TLS_KEY_BYTES];
@@ -36,7 +36,7 @@ struct context {
 
 struct tls_channel {
     struct channel channel;
-    struct context *context;
+    struct tls_context *context;
     SSL *ssl;
     pthread_mutex_t lock; /* OpenSSL wants one thread at a time */
     bool server, looked;
@@ -98,7 +98,7 @@ static long bio_control(BIO *bio, int command, long number, void *pointer)
 static SSL_SESSION *make_session(SSL *ssl)
 {
     static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
-    struct context *context = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    struct tls_context *context = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
     SSL_SESSION *session = SSL_SESSION_new();
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_128_gcm_sha256);
     if (session && cipher && SSL_SESSION_set1_master_key(session, context->key, TLS_KEY_BYTES) &&
@@ -129,7 +129,7 @@ static int find_key(SSL *ssl, const unsigned char *identity, size_t n, SSL_SESSI
 
 static void context_free(void *argument)
 {
-    struct context *context = argument;
+    struct tls_context *context = argument;
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->method);
     OPENSSL_cleanse(context->key, sizeof context->key);
@@ -137,7 +137,7 @@ static void context_free(void *argument)
     mem_free(context);
 }
 
-static bool set_up(struct context *context)
+static bool set_up(struct tls_context *context)
 {
     context->ssl = SSL_CTX_new(TLS_method());
     context->method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tf-tools");
@@ -160,7 +160,7 @@ static bool set_up(struct context *context)
 static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *name,
                          struct error *err)
 {
-    struct context *context = mem_alloc(sizeof *context);
+    struct tls_context *context = mem_alloc(sizeof *context);
     memcpy(context->key, key, TLS_KEY_BYTES);
     context->name = mem_strdup(name);
     if (set_up(context))
@@ -340,7 +340,7 @@ static const struct channel_type tls_type = {.handshake = handshake,
 
 static struct channel *channel_new(void *argument, int fd, bool server, struct error *err)
 {
-    struct context *context = argument;
+    struct tls_context *context = argument;
     struct tls_channel *tls = mem_alloc(sizeof *tls);
     tls->channel = (struct channel){
         .type = &tls_type, .fd = fd, .read_bytes = READ_BYTES, .write_bytes = WRITE_BYTES};

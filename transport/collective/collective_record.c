@@ -69,7 +69,7 @@ void reduce_send(struct process_group *group, int rank, const struct reduce *red
 
 /* ---- taking ---- */
 
-struct taken {
+struct taken_record {
     int rank; /* of the sender */
     struct collective_key key;
     uint64_t index;
@@ -105,7 +105,8 @@ static int take_leave(struct process_group *group, int rank)
     return 0;
 }
 
-static int take_bring(struct process_group *group, const struct taken *taken, struct error *err)
+static int take_bring(struct process_group *group, const struct taken_record *taken,
+                      struct error *err)
 {
     const struct record *record = taken->record;
     int code = 0;
@@ -132,7 +133,8 @@ static int take_bring(struct process_group *group, const struct taken *taken, st
     return code;
 }
 
-static int take_reads(struct process_group *group, const struct taken *taken, struct error *err)
+static int take_reads(struct process_group *group, const struct taken_record *taken,
+                      struct error *err)
 {
     pthread_mutex_lock(&group->lock);
     struct collective_round *m = round_find(group, &taken->key);
@@ -146,7 +148,8 @@ static int take_reads(struct process_group *group, const struct taken *taken, st
     return code;
 }
 
-static bool fits(const struct taken *taken, const struct block *block, const struct tensor *own)
+static bool fits(const struct taken_record *taken, const struct block *block,
+                 const struct tensor *own)
 {
     const struct record *record = taken->record;
     const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
@@ -158,7 +161,7 @@ static bool fits(const struct taken *taken, const struct block *block, const str
 }
 
 /* What came of a block that it fits to. Since the round is settled, if it is there. */
-static struct tensor arrived(const struct taken *taken, const struct block *block,
+static struct tensor arrived(const struct taken_record *taken, const struct block *block,
                              const struct collective_round *m)
 {
     struct tensor t = taken->shared;
@@ -173,7 +176,7 @@ static struct tensor arrived(const struct taken *taken, const struct block *bloc
 }
 
 /* The round, held, and its block that the record fits to; *m NULL: it is over. */
-static int find_block(struct process_group *group, const struct taken *taken,
+static int find_block(struct process_group *group, const struct taken_record *taken,
                       struct collective_round **found, struct error *err)
 {
     int code = 0;
@@ -190,7 +193,7 @@ static int find_block(struct process_group *group, const struct taken *taken,
     return code;
 }
 
-static int take_part(struct process_group *group, const struct taken *taken,
+static int take_part(struct process_group *group, const struct taken_record *taken,
                      struct collective_round *m, struct error *err)
 {
     struct block *block = &m->blocks[taken->index];
@@ -224,7 +227,7 @@ static bool awaits_sum(const struct collective_round *m, const struct block *blo
 }
 
 /* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
-static int take_sum(struct process_group *group, const struct taken *taken,
+static int take_sum(struct process_group *group, const struct taken_record *taken,
                     struct collective_round *m, struct error *err)
 {
     struct block *block = &m->blocks[taken->index];
@@ -262,7 +265,7 @@ static int rank_of(struct process_group *group, const struct peer *peer)
     return rank;
 }
 
-static int take(struct process_group *group, int64_t what, const struct taken *taken,
+static int take(struct process_group *group, int64_t what, const struct taken_record *taken,
                 struct error *err)
 {
     struct collective_round *round;
@@ -280,7 +283,7 @@ static int take(struct process_group *group, int64_t what, const struct taken *t
 }
 
 /* What belongs to no round. */
-static int take_number(struct process_group *group, int64_t what, const struct taken *taken,
+static int take_number(struct process_group *group, int64_t what, const struct taken_record *taken,
                        struct error *err)
 {
     const msgpack_object *header = &taken->record->header;
@@ -295,7 +298,7 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     return 0;
 }
 
-static bool take_key(const msgpack_object *header, struct taken *taken)
+static bool take_key(const msgpack_object *header, struct taken_record *taken)
 {
     taken->key.name = record_text(header, "name");
     return taken->key.name && record_get_int(header, "step", &taken->key.step) &&
@@ -307,7 +310,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
 {
     struct process_group *group = context;
     const msgpack_object *header = &record->header;
-    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
     uint64_t shared;
     int64_t what;
     int code = 0;
@@ -330,7 +333,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
 
 /* ---- sums are read to where they belong ---- */
 
-static bool place_sum(struct process_group *group, const struct taken *taken,
+static bool place_sum(struct process_group *group, const struct taken_record *taken,
                       const struct tensor *like, struct tensor *t)
 {
     pthread_mutex_lock(&group->lock);
@@ -351,7 +354,7 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
     struct process_group *group = context;
-    struct taken taken = {.rank = rank_of(group, peer), .record = record};
+    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
     int64_t what;
     bool is_sum = !record->n_tensors && taken.rank >= 0 &&
                   record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;

@@ -9,46 +9,46 @@
 
 #define LEAST_BYTES ((size_t)64 << 10) /* below, the allocator itself reuses memory */
 
-struct block {
+struct recycled_block {
     struct buffer buffer;
     size_t capacity;
     double freed; /* when it came back */
-    struct block *next;
+    struct recycled_block *next;
 };
 
 struct recycle {
     struct mem_keeper keeper; /* first */
     pthread_mutex_t lock;
-    struct block *kept; /* the newest first */
+    struct recycled_block *kept; /* the newest first */
     size_t bytes, limit;
     size_t holders; /* the owner, and every block that is in use */
 };
 
-static void free_block(struct block *block)
+static void free_block(struct recycled_block *block)
 {
     mem_free(block->buffer.data);
     mem_free(block);
 }
 
 /* Cuts the list where `keep` says so for the first time; what is behind is older still. */
-static struct block *cut(struct recycle *recycle, size_t limit, double oldest)
+static struct recycled_block *cut(struct recycle *recycle, size_t limit, double oldest)
 {
     size_t bytes = 0;
-    struct block **at = &recycle->kept;
+    struct recycled_block **at = &recycle->kept;
     while (*at && (*at)->freed >= oldest && bytes + (*at)->capacity <= limit) {
         bytes += (*at)->capacity;
         at = &(*at)->next;
     }
-    struct block *rest = *at;
+    struct recycled_block *rest = *at;
     *at = NULL;
     recycle->bytes = bytes;
     return rest;
 }
 
-static void free_blocks(struct block *block)
+static void free_blocks(struct recycled_block *block)
 {
     while (block) {
-        struct block *next = block->next;
+        struct recycled_block *next = block->next;
         free_block(block);
         block = next;
     }
@@ -95,14 +95,14 @@ void recycle_free(struct recycle *recycle)
 
 static void give_back(struct buffer *buffer)
 {
-    struct block *block = (struct block *)buffer; /* its first member */
+    struct recycled_block *block = (struct recycled_block *)buffer; /* its first member */
     struct recycle *recycle = buffer->owner;
     pthread_mutex_lock(&recycle->lock);
     block->freed = time_now();
     block->next = recycle->kept;
     recycle->kept = block;
     recycle->bytes += block->capacity;
-    struct block *rest = NULL;
+    struct recycled_block *rest = NULL;
     if (recycle->bytes > recycle->limit)
         rest = cut(recycle, recycle->limit, 0);
     drop(recycle);
@@ -110,10 +110,10 @@ static void give_back(struct buffer *buffer)
 }
 
 /* A block that is not much larger than asked for. */
-static struct block *take(struct recycle *recycle, size_t bytes)
+static struct recycled_block *take(struct recycle *recycle, size_t bytes)
 {
-    for (struct block **at = &recycle->kept; *at; at = &(*at)->next) {
-        struct block *block = *at;
+    for (struct recycled_block **at = &recycle->kept; *at; at = &(*at)->next) {
+        struct recycled_block *block = *at;
         if (block->capacity >= bytes && block->capacity - bytes <= bytes / 4) {
             *at = block->next;
             recycle->bytes -= block->capacity;
@@ -123,12 +123,12 @@ static struct block *take(struct recycle *recycle, size_t bytes)
     return NULL;
 }
 
-static struct block *block_new(size_t bytes)
+static struct recycled_block *block_new(size_t bytes)
 {
     void *data = mem_try(bytes);
     if (!data)
         return NULL;
-    struct block *block = mem_alloc(sizeof *block);
+    struct recycled_block *block = mem_alloc(sizeof *block);
     block->capacity = bytes;
     block->buffer.data = data;
     return block;
@@ -140,7 +140,7 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     if (bytes < LEAST_BYTES)
         return tensor_alloc(t, like->type, &like->shape, err);
     pthread_mutex_lock(&recycle->lock);
-    struct block *block = take(recycle, bytes);
+    struct recycled_block *block = take(recycle, bytes);
     recycle->holders++;
     pthread_mutex_unlock(&recycle->lock);
     if (!block && !(block = block_new(bytes))) {
@@ -160,7 +160,7 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
 void recycle_trim(struct recycle *recycle, double seconds)
 {
     pthread_mutex_lock(&recycle->lock);
-    struct block *rest = cut(recycle, recycle->limit, time_now() - seconds);
+    struct recycled_block *rest = cut(recycle, recycle->limit, time_now() - seconds);
     pthread_mutex_unlock(&recycle->lock);
     free_blocks(rest);
 }

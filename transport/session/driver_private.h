@@ -52,25 +52,25 @@ struct driver_session {
 };
 
 /* Requests that are on their way to several tasks. */
-struct asking {
+struct task_calls {
     struct driver_session *session;
     int waiting; /* session->lock */
     struct error first;
 };
 
-struct asked {
+struct task_call {
     struct call call; /* first */
-    struct asking *all;
+    struct task_calls *all;
     void (*reply)(void *context, const struct record *record); /* in the loop's thread, or NULL */
     void *context;
 };
 
 /* Starts a request to a task; asked_send sends it. NULL: its failure is noted. */
-msgpack_packer *asked_begin(struct asked *asked, struct asking *all, const struct remote_task *task,
-                            const char *verb, int n_fields);
-void asked_send(struct asked *asked, const struct named_tensor *tensors, int n);
+msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
+                            const struct remote_task *task, const char *verb, int n_fields);
+void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n);
 /* Waits for all answers; the first failure. */
-int asking_wait(struct asking *all, struct error *err);
+int asking_wait(struct task_calls *all, struct error *err);
 
 /* Waits until the condition holds, which changes under the session's lock. It is asked with that
  * lock, but without it where the caller pumps. */

@@ -87,14 +87,14 @@ static void take_handle(void *context, const struct record *record)
         *(uint64_t *)context = UINT64_MAX; /* the task will refuse it */
 }
 
-static void register_share(const struct driver_session *session, struct asking *all,
-                           struct asked *asked, size_t i, const struct session_call *call,
+static void register_share(const struct driver_session *session, struct task_calls *all,
+                           struct task_call *asked, size_t i, const struct session_call *call,
                            struct program *program)
 {
     const struct remote_task *task = &session->tasks.items[i];
     const struct share *share = &program->shares[task->task];
     const struct graph *graph = session->options.graph;
-    *asked = (struct asked){.reply = take_handle, .context = &program->handles[i]};
+    *asked = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
     msgpack_packer *packer = asked_begin(asked, all, task, "register", 3);
     if (!packer)
         return;
@@ -110,8 +110,8 @@ static void register_share(const struct driver_session *session, struct asking *
 static int register_all(struct driver_session *session, const struct session_call *call,
                         struct program *program, struct error *err)
 {
-    struct asking all = {.session = session};
-    struct asked *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    struct task_calls all = {.session = session};
+    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)
         if (!share_is_idle(&program->shares[session->tasks.items[i].task]))
             register_share(session, &all, &asked[i], i, call, program);

@@ -59,7 +59,7 @@ void driver_changed(struct driver_session *session)
 
 /* ---- asking ---- */
 
-static void note(struct asking *all, const struct error *failure)
+static void note(struct task_calls *all, const struct error *failure)
 {
     if (failure && !all->first.code)
         all->first = *failure;
@@ -67,8 +67,8 @@ static void note(struct asking *all, const struct error *failure)
 
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
-    struct asked *asked = (struct asked *)call;
-    struct asking *all = asked->all;
+    struct task_call *asked = (struct task_call *)call;
+    struct task_calls *all = asked->all;
     struct driver_session *session = all->session;
     if (reply && asked->reply)
         asked->reply(asked->context, reply);
@@ -79,8 +79,8 @@ static void replied(struct call *call, const struct record *reply, const struct 
     pthread_mutex_unlock(&session->lock);
 }
 
-msgpack_packer *asked_begin(struct asked *asked, struct asking *all, const struct remote_task *task,
-                            const char *verb, int n_fields)
+msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
+                            const struct remote_task *task, const char *verb, int n_fields)
 {
     struct driver_session *session = all->session;
     struct error err = ERROR_INIT;
@@ -100,7 +100,7 @@ msgpack_packer *asked_begin(struct asked *asked, struct asking *all, const struc
     return packer;
 }
 
-void asked_send(struct asked *asked, const struct named_tensor *tensors, int n)
+void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
     if (hub_call(asked->all->session->options.hub, &asked->call, tensors, n, &err))
@@ -109,11 +109,11 @@ void asked_send(struct asked *asked, const struct named_tensor *tensors, int n)
 
 static bool has_no_more(void *context)
 {
-    const struct asking *all = context;
+    const struct task_calls *all = context;
     return !all->waiting;
 }
 
-int asking_wait(struct asking *all, struct error *err)
+int asking_wait(struct task_calls *all, struct error *err)
 {
     driver_wait(all->session, has_no_more, all);
     if (all->first.code)
@@ -124,8 +124,8 @@ int asking_wait(struct asking *all, struct error *err)
 int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
                        void (*reply)(void *context, const struct record *record), struct error *err)
 {
-    struct asking all = {.session = session};
-    struct asked asked = {.reply = reply, .context = ask->context};
+    struct task_calls all = {.session = session};
+    struct task_call asked = {.reply = reply, .context = ask->context};
     msgpack_packer *packer =
         asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
     if (packer) {
@@ -191,8 +191,8 @@ static void task_is_open(void *context, const struct record *record)
     ((struct remote_task *)context)->is_open = true;
 }
 
-static int open_task(struct driver_session *session, struct asking *all, struct asked *asked,
-                     struct remote_task *task, struct error *err)
+static int open_task(struct driver_session *session, struct task_calls *all,
+                     struct task_call *asked, struct remote_task *task, struct error *err)
 {
     struct stream_writer *writer;
     size_t n;
@@ -201,7 +201,7 @@ static int open_task(struct driver_session *session, struct asking *all, struct 
     const void *bytes = stream_writer_bytes(writer, &n);
     struct shape shape = shape_vector((int64_t)n);
     struct named_tensor graph = {"graph", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-    *asked = (struct asked){.reply = task_is_open, .context = task};
+    *asked = (struct task_call){.reply = task_is_open, .context = task};
     msgpack_packer *packer = asked_begin(asked, all, task, "open", 1);
     if (packer) {
         pack_addresses(session, packer);
@@ -214,9 +214,9 @@ static int open_task(struct driver_session *session, struct asking *all, struct 
 /* All at once: tasks that talk to each other wait for one another. */
 static int open_tasks(struct driver_session *session, struct error *err)
 {
-    struct asking all = {.session = session};
+    struct task_calls all = {.session = session};
     struct error own = ERROR_INIT;
-    struct asked *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n && !own.code; i++)
         open_task(session, &all, &asked[i], &session->tasks.items[i], &own);
     int code = asking_wait(&all, err);
@@ -283,9 +283,9 @@ int driver_session_open(const struct driver_session_options *options,
 
 static void close_tasks(struct driver_session *session)
 {
-    struct asking all = {.session = session};
+    struct task_calls all = {.session = session};
     struct error ignored = ERROR_INIT;
-    struct asked *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)
         if (session->tasks.items[i].is_open &&
             asked_begin(&asked[i], &all, &session->tasks.items[i], "close", 0))

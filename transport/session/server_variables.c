@@ -12,7 +12,7 @@
 #include "graph/device_name.h"
 #include "transport/session/server_private.h"
 
-struct access {
+struct variable_access {
     struct served *served; /* held */
     struct peer *asker;    /* held */
     uint64_t query;
@@ -23,7 +23,7 @@ struct access {
     struct tensor value;
 };
 
-static void access_free(struct access *access)
+static void access_free(struct variable_access *access)
 {
     served_drop(access->served);
     peer_release(access->asker);
@@ -31,7 +31,7 @@ static void access_free(struct access *access)
     mem_free(access);
 }
 
-static void answer_value(const struct access *access, const struct saved_variable *saved)
+static void answer_value(const struct variable_access *access, const struct saved_variable *saved)
 {
     struct named_tensor named = {"", saved->value};
     msgpack_packer *packer = answer_begin(access->asker, access->query, 1);
@@ -44,7 +44,7 @@ static void answer_value(const struct access *access, const struct saved_variabl
 
 static void *run_access(void *argument)
 {
-    struct access *access = argument;
+    struct variable_access *access = argument;
     struct variable_store *store = access->served->server->options.variables;
     struct saved_variable saved = {
         .node = access->node, .updates = access->updates, .value = access->value};
@@ -77,7 +77,7 @@ static struct device *device_of(const struct server *server, const struct node *
     return NULL;
 }
 
-static int read_query(struct access *access, const struct query *query, struct error *err)
+static int read_query(struct variable_access *access, const struct query *query, struct error *err)
 {
     const struct record *record = query->record;
     const char *named = record_text(&record->header, "name"), *name = named ? named : "";
@@ -100,8 +100,8 @@ static void start_access(struct server *server, const struct query *query, bool 
     pthread_t thread;
     if (!served)
         return;
-    struct access *access = mem_alloc(sizeof *access);
-    *access = (struct access){
+    struct variable_access *access = mem_alloc(sizeof *access);
+    *access = (struct variable_access){
         .served = served, .asker = peer_retain(query->peer), .query = query->id, .writes = writes};
     served_retain(served);
     int code = read_query(access, query, &err);

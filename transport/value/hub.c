@@ -11,7 +11,7 @@
 #define WINDOW_BYTES (256ull << 20)
 #define TRIM_SECONDS 5.0 /* for which segments that nobody uses are kept */
 
-struct verb {
+struct hub_verb {
     const char *name;
     verb_function *function;
     void *context;
@@ -24,7 +24,7 @@ struct hub {
     struct exchanges *exchanges;
     struct segments *segments;
     struct loop_timer *timer; /* of the segments */
-    VEC(struct verb) verbs;
+    VEC(struct hub_verb) verbs;
     struct error refused; /* why requests are; code 0: they are not */
     struct hub_watcher *watchers;
     const struct hub_reducer *reducer;
@@ -91,7 +91,7 @@ static void fail_calls(struct hub *hub, const struct peer *peer, const struct er
 
 void hub_verb(struct hub *hub, const char *name, verb_function *function, void *context)
 {
-    vec_push(&hub->verbs, ((struct verb){name, function, context}));
+    vec_push(&hub->verbs, ((struct hub_verb){name, function, context}));
 }
 
 void hub_refuse(struct hub *hub, const struct error *why)
@@ -104,7 +104,7 @@ void hub_reduce(struct hub *hub, const struct hub_reducer *reducer)
     hub->reducer = reducer;
 }
 
-static const struct verb *find_verb(const struct hub *hub, const char *name)
+static const struct hub_verb *find_verb(const struct hub *hub, const char *name)
 {
     for (size_t i = 0; i < hub->verbs.n; i++)
         if (!strcmp(hub->verbs.items[i].name, name))
@@ -119,7 +119,7 @@ static int take_request(struct hub *hub, struct peer *peer, struct record *recor
     const char *name = record_text(&record->header, "verb");
     if (!name || !record_get_uint(&record->header, "id", &query.id))
         return error_set(err, ERR_PROTOCOL, "a request without id or verb");
-    const struct verb *verb = find_verb(hub, name);
+    const struct hub_verb *verb = find_verb(hub, name);
     if (hub->refused.code) {
         answer_error(peer, query.id, &hub->refused);
     } else if (verb) {

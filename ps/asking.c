@@ -21,7 +21,7 @@ struct asked {
 
 struct asking {
     struct hub *hub;
-    struct request request;
+    struct task_request request;
     char *about;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -88,7 +88,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
 static int ask(struct asked *asked, struct error *err)
 {
     struct asking *asking = asked->asking;
-    const struct request *request = &asking->request;
+    const struct task_request *request = &asking->request;
     asked->peer = hub_peer(asking->hub, asked->task);
     if (!asked->peer)
         return error_set(err, ERR_UNAVAILABLE, "%s: there is no link to it", asked->task);
@@ -103,7 +103,7 @@ static int ask(struct asked *asked, struct error *err)
 }
 
 struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
-                            const struct request *request)
+                            const struct task_request *request)
 {
     struct asking *asking = mem_alloc(sizeof *asking);
     asking->hub = hub;

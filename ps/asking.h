@@ -11,7 +11,7 @@
 
 struct asking;
 
-struct request {
+struct task_request {
     const char *verb;
     int n_fields;
     void (*pack)(void *context, msgpack_packer *packer); /* NULL: no fields */
@@ -27,7 +27,7 @@ struct request {
 
 /* Asks each task that `tasks` names; links to them are open. */
 struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
-                            const struct request *request);
+                            const struct task_request *request);
 
 /* Waits until all have answered. The first that failed is the error; one that says nothing within
  * `seconds` ERR_UNAVAILABLE: "ps:1 at ..., incarnation 2: no answer in 30 s, waiting for ...".

@@ -42,12 +42,12 @@ static void take_step(void *context, const char *task, const struct record *repl
 
 static int cut(struct fetching *f, struct error *err)
 {
-    struct request request = {.verb = "cut",
-                              .n_fields = SHARD_CUT_FIELDS,
-                              .pack = pack_cut,
-                              .about = "a moment between two rounds",
-                              .answered = take_step,
-                              .context = f};
+    struct task_request request = {.verb = "cut",
+                                   .n_fields = SHARD_CUT_FIELDS,
+                                   .pack = pack_cut,
+                                   .about = "a moment between two rounds",
+                                   .answered = take_step,
+                                   .context = f};
     int leader;
     if (verbs_leader(f->backup->client, &leader, err))
         return err->code;
@@ -113,12 +113,12 @@ static int go_on(const struct fetching *f, struct error *err)
 static int fetch_part(struct fetching *f, int task, struct error *err)
 {
     char about[256];
-    struct request request = {.verb = "part",
-                              .n_fields = 2,
-                              .pack = pack_part,
-                              .about = about,
-                              .answered = take_part,
-                              .context = f};
+    struct task_request request = {.verb = "part",
+                                   .n_fields = 2,
+                                   .pack = pack_part,
+                                   .about = about,
+                                   .answered = take_part,
+                                   .context = f};
     snprintf(about, sizeof about, "'%.200s'",
              (size_t)f->index < f->names.n ? f->names.items[f->index] : "what it aggregates");
     return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);
@@ -126,7 +126,7 @@ static int fetch_part(struct fetching *f, int task, struct error *err)
 
 static int fetch_all(struct fetching *f, int task, struct error *err)
 {
-    struct request list = {.verb = "list", .answered = take_names, .context = f};
+    struct task_request list = {.verb = "list", .answered = take_names, .context = f};
     char about[64];
     snprintf(about, sizeof about, "the names of its variables");
     list.about = about;

@@ -193,18 +193,18 @@ int client_task_index(const struct client *client, const char *task)
 }
 
 static int ask(struct client *client, const char *const *tasks, size_t n,
-               const struct request *request, struct error *err)
+               const struct task_request *request, struct error *err)
 {
     struct asking *asking = asking_start(client->hub, tasks, (int)n, request);
     return asking_finish(asking, true, client->options.timeout, err);
 }
 
-int client_ask(struct client *client, const struct request *request, struct error *err)
+int client_ask(struct client *client, const struct task_request *request, struct error *err)
 {
     return ask(client, client->tasks.items, client->tasks.n, request, err);
 }
 
-int client_ask_one(struct client *client, int task, const struct request *request,
+int client_ask_one(struct client *client, int task, const struct task_request *request,
                    struct error *err)
 {
     return ask(client, &client->tasks.items[task], 1, request, err);

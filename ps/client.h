@@ -39,8 +39,8 @@ int client_open(struct client *client, const struct client_options *options, str
 void client_close(struct client *client);
 
 /* Asks all tasks, or one of them, and waits. Errors as of asking_finish. */
-int client_ask(struct client *client, const struct request *request, struct error *err);
-int client_ask_one(struct client *client, int task, const struct request *request,
+int client_ask(struct client *client, const struct task_request *request, struct error *err);
+int client_ask_one(struct client *client, int task, const struct task_request *request,
                    struct error *err);
 
 /* Which of client->tasks it is. */

@@ -8,7 +8,7 @@
 #include "ps/shard_private.h"
 
 /* Who waits may give up before the loop comes to the call: the last of the two frees it. */
-struct dial {
+struct awaited_dial {
     struct hub *hub;
     char *task, *address;
     double seconds;
@@ -18,9 +18,10 @@ struct dial {
     atomic_bool done;
 };
 
-static struct dial *dial_new(struct hub *hub, const char *task, const char *address, double seconds)
+static struct awaited_dial *dial_new(struct hub *hub, const char *task, const char *address,
+                                     double seconds)
 {
-    struct dial *d = mem_alloc(sizeof *d);
+    struct awaited_dial *d = mem_alloc(sizeof *d);
     d->hub = hub;
     d->task = mem_strdup(task);
     d->address = mem_strdup(address);
@@ -29,7 +30,7 @@ static struct dial *dial_new(struct hub *hub, const char *task, const char *addr
     return d;
 }
 
-static void dial_release(struct dial *d)
+static void dial_release(struct awaited_dial *d)
 {
     if (atomic_fetch_sub(&d->holders, 1) > 1)
         return;
@@ -40,7 +41,7 @@ static void dial_release(struct dial *d)
 
 static void dial(void *argument)
 {
-    struct dial *d = argument;
+    struct awaited_dial *d = argument;
     if (!atomic_load(&d->given_up))
         peers_connect(hub_peers(d->hub), d->task, d->address, d->seconds, &d->err);
     atomic_store(&d->done, true);
@@ -55,7 +56,7 @@ static bool is_linked(struct hub *hub, const char *task)
     return peer != NULL;
 }
 
-static bool goes_on(struct shard *shard, struct dial *d, double end)
+static bool goes_on(struct shard *shard, struct awaited_dial *d, double end)
 {
     if (atomic_load(&shard->ends))
         return false;
@@ -72,7 +73,7 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     double end = time_now() + seconds;
     if (is_linked(hub, task))
         return 0;
-    struct dial *d = dial_new(hub, task, address, seconds);
+    struct awaited_dial *d = dial_new(hub, task, address, seconds);
     loop_post(hub_loop(hub), dial, d);
     while (goes_on(shard, d, end))
         nanosleep(&pause, NULL);

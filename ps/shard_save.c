@@ -75,7 +75,7 @@ void shard_write(struct shard_query *query)
 
 /* ---- leading: the cut ---- */
 
-struct save {
+struct leading_save {
     struct shard *shard;
     struct shard_others others;
     const char *name; /* of the cuts: the folder, or who fetches them */
@@ -97,18 +97,19 @@ void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, doub
 
 static void pack_snapshot(void *context, msgpack_packer *packer)
 {
-    const struct save *save = context;
+    const struct leading_save *save = context;
     shard_pack_cut(packer, save->name, save->step, save->seconds);
 }
 
-static int ask(struct save *save, const struct request *request, double seconds, struct error *err)
+static int ask(struct leading_save *save, const struct task_request *request, double seconds,
+               struct error *err)
 {
     struct asking *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
                                          (int)save->others.tasks.n, request);
     return asking_finish(asking, false, seconds, err);
 }
 
-static void count_pushes(struct save *save, struct clock *clock)
+static void count_pushes(struct leading_save *save, struct clock *clock)
 {
     struct clock_worker workers[SHARD_WORKERS_MAX];
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
@@ -119,14 +120,14 @@ static void count_pushes(struct save *save, struct clock *clock)
 
 /* The shard with the clock first: what its clock knows of, the others still have. The clock was
  * held for this, which ends here. */
-static int cut_all(struct save *save, struct clock *clock, struct error *err)
+static int cut_all(struct leading_save *save, struct clock *clock, struct error *err)
 {
-    struct request request = {.verb = "snapshot",
-                              .n_fields = SHARD_CUT_FIELDS,
-                              .pack = pack_snapshot,
-                              .cancelled = &save->shard->ends,
-                              .about = "a copy of what it keeps",
-                              .context = save};
+    struct task_request request = {.verb = "snapshot",
+                                   .n_fields = SHARD_CUT_FIELDS,
+                                   .pack = pack_snapshot,
+                                   .cancelled = &save->shard->ends,
+                                   .about = "a copy of what it keeps",
+                                   .context = save};
     count_pushes(save, clock);
     int code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
@@ -140,7 +141,7 @@ static int cut_all(struct save *save, struct clock *clock, struct error *err)
 
 static void pack_write(void *context, msgpack_packer *packer)
 {
-    const struct save *save = context;
+    const struct leading_save *save = context;
     pack_key(packer, "folder");
     pack_text(packer, save->name);
     pack_key(packer, "seconds");
@@ -148,14 +149,14 @@ static void pack_write(void *context, msgpack_packer *packer)
     shard_pack_run(packer, &save->run);
 }
 
-static int write_parts(struct save *save, struct error *err)
+static int write_parts(struct leading_save *save, struct error *err)
 {
-    struct request request = {.verb = "keep",
-                              .n_fields = 2 + SHARD_RUN_FIELDS,
-                              .pack = pack_write,
-                              .cancelled = &save->shard->ends,
-                              .about = "its part of a checkpoint",
-                              .context = save};
+    struct task_request request = {.verb = "keep",
+                                   .n_fields = 2 + SHARD_RUN_FIELDS,
+                                   .pack = pack_write,
+                                   .cancelled = &save->shard->ends,
+                                   .about = "its part of a checkpoint",
+                                   .context = save};
     struct asking *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
                                          (int)save->others.tasks.n, &request);
     struct error other = ERROR_INIT;
@@ -166,7 +167,7 @@ static int write_parts(struct save *save, struct error *err)
     return err->code;
 }
 
-static int commit(struct save *save, struct store *store, struct error *err)
+static int commit(struct leading_save *save, struct store *store, struct error *err)
 {
     size_t n = save->others.tasks.n + 1;
     struct arena arena = ARENA_INIT;
@@ -198,7 +199,7 @@ static int commit(struct save *save, struct store *store, struct error *err)
 }
 
 /* What is too old goes; if that fails, the checkpoint is there all the same. */
-static void keep_newest(struct save *save, struct store *store, int keep)
+static void keep_newest(struct leading_save *save, struct store *store, int keep)
 {
     struct prune_report report;
     struct error err = ERROR_INIT;
@@ -221,7 +222,7 @@ static int make_store(const char *path, struct error *err)
     return err->code;
 }
 
-static int write_all(struct save *save, int keep, struct error *err)
+static int write_all(struct leading_save *save, int keep, struct error *err)
 {
     const struct store_options options = {
         .write = true, .lock_wait = save->seconds, .owner = "tf-ps"};
@@ -276,7 +277,8 @@ static int check_complete(struct shard *shard, struct clock *clock, struct error
                      "nothing to save: no worker has come since a checkpoint was restored");
 }
 
-static int cut_for(struct save *save, const struct shard_save_request *wanted, struct error *err)
+static int cut_for(struct leading_save *save, const struct shard_save_request *wanted,
+                   struct error *err)
 {
     int code = check_complete(save->shard, wanted->clock, err);
     if (!code)
@@ -286,7 +288,7 @@ static int cut_for(struct save *save, const struct shard_save_request *wanted, s
     return code ? code : cut_all(save, wanted->clock, err);
 }
 
-static void save_release(struct save *save)
+static void save_release(struct leading_save *save)
 {
     shard_others_release(&save->others);
     str_release(&save->pushes);
@@ -295,10 +297,11 @@ static void save_release(struct save *save)
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err)
 {
-    struct save save = {.shard = shard,
-                        .name = wanted->folder,
-                        .step = wanted->step >= 0 ? wanted->step : next_step(wanted->folder),
-                        .seconds = wanted->seconds};
+    struct leading_save save = {.shard = shard,
+                                .name = wanted->folder,
+                                .step =
+                                    wanted->step >= 0 ? wanted->step : next_step(wanted->folder),
+                                .seconds = wanted->seconds};
     bool goes_on;
     save.run = shard_run(shard, &goes_on);
     if (!cut_for(&save, wanted, err)) {
@@ -338,7 +341,7 @@ void shard_save(struct shard_query *query)
 }
 
 /* Who fetches the values saves them as a checkpoint of the job's run. */
-static void answer_cut(struct shard_query *query, const struct save *save)
+static void answer_cut(struct shard_query *query, const struct leading_save *save)
 {
     msgpack_packer *packer = answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS);
     if (!packer)
@@ -353,7 +356,8 @@ void shard_hand_out(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard_save_request wanted;
-    struct save save = {.shard = query->shard, .name = query->folder, .seconds = query->seconds};
+    struct leading_save save = {
+        .shard = query->shard, .name = query->folder, .seconds = query->seconds};
     if (!query->folder || !str_starts(query->folder, SHARD_CUT_REMOTE)) {
         error_set(&err, ERR_PROTOCOL, "a request for a cut needs a name of its own");
     } else if (!pause_for(query, &wanted, &err)) {

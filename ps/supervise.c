@@ -176,7 +176,7 @@ static bool end_is_over(struct supervisor *s)
 }
 
 /* Who is to end is told to, and waited for; then the hook runs. */
-static const struct rule {
+static const struct phase_rule {
     const char *names[2];   /* before that, and from then on */
     enum phase next, asked; /* what comes behind it; when the job is to end */
     enum who ends;
@@ -211,7 +211,7 @@ void enter(struct supervisor *s, enum phase phase)
 
 static bool is_over(struct supervisor *s)
 {
-    const struct rule *rule = &rules[s->phase];
+    const struct phase_rule *rule = &rules[s->phase];
     if (s->killed_at && time_now() > s->killed_at + KILLED_SECONDS)
         return true;
     if (s->hook.pid || any(s, rule->ends, task_is_busy))

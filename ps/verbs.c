@@ -44,7 +44,7 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
 }
 
 /* A request with its fields and who takes the replies. */
-struct asked {
+struct verb_request {
     struct fields fields; /* first */
     void (*answered)(void *context, const char *task, const struct record *reply);
     void *context;
@@ -52,27 +52,27 @@ struct asked {
 
 static void pack_asked(void *context, msgpack_packer *packer)
 {
-    pack(&((const struct asked *)context)->fields, packer);
+    pack(&((const struct verb_request *)context)->fields, packer);
 }
 
 static void take_reply(void *context, const char *task, const struct record *reply)
 {
-    const struct asked *asked = context;
+    const struct verb_request *asked = context;
     if (asked->answered)
         asked->answered(asked->context, task, reply);
 }
 
-static struct request request_of(const char *verb, struct asked *asked)
+static struct task_request request_of(const char *verb, struct verb_request *asked)
 {
     const struct fields *f = &asked->fields;
-    return (struct request){.verb = verb,
-                            .n_fields = (f->container != NULL) + (f->name != NULL) +
-                                        (f->folder != NULL) + (f->step >= 0) + (f->seconds > 0) +
-                                        f->last,
-                            .pack = pack_asked,
-                            .answered = take_reply,
-                            .about = f->name,
-                            .context = asked};
+    return (struct task_request){.verb = verb,
+                                 .n_fields = (f->container != NULL) + (f->name != NULL) +
+                                             (f->folder != NULL) + (f->step >= 0) +
+                                             (f->seconds > 0) + f->last,
+                                 .pack = pack_asked,
+                                 .answered = take_reply,
+                                 .about = f->name,
+                                 .context = asked};
 }
 
 /* ---- all tasks ---- */
@@ -81,12 +81,12 @@ int verbs_ask(struct client *client, const char *verb, const struct variable_pla
               void (*answered)(void *context, const char *task, const struct record *reply),
               void *context, struct error *err)
 {
-    struct asked asked = {.fields = {.step = -1}, .answered = answered, .context = context};
+    struct verb_request asked = {.fields = {.step = -1}, .answered = answered, .context = context};
     if (place) {
         asked.fields.container = place->container;
         asked.fields.name = place->name;
     }
-    struct request request = request_of(verb, &asked);
+    struct task_request request = request_of(verb, &asked);
     return client_ask(client, &request, err);
 }
 
@@ -137,7 +137,7 @@ static int find(struct client *client, const struct variable_place *place, struc
 }
 
 static int ask_owner(struct client *client, const char *verb, const struct variable_place *place,
-                     struct asked *asked, const struct tensor *value, struct error *err)
+                     struct verb_request *asked, const struct tensor *value, struct error *err)
 {
     struct found found;
     char about[256];
@@ -146,7 +146,7 @@ static int ask_owner(struct client *client, const char *verb, const struct varia
     if (code)
         return code;
     asked->fields = (struct fields){.container = found.container, .name = place->name, .step = -1};
-    struct request request = request_of(verb, asked);
+    struct task_request request = request_of(verb, asked);
     snprintf(about, sizeof about, "'%.200s'", place->name);
     request.about = about;
     if (value) {
@@ -168,7 +168,7 @@ static void take_value(void *context, const char *task, const struct record *rep
 int verbs_get(struct client *client, const struct variable_place *place, struct tensor *value,
               struct error *err)
 {
-    struct asked asked = {.answered = take_value, .context = value};
+    struct verb_request asked = {.answered = take_value, .context = value};
     *value = (struct tensor)TENSOR_INIT;
     int code = ask_owner(client, "get", place, &asked, NULL, err);
     if (!code && !value->buffer)
@@ -179,7 +179,7 @@ int verbs_get(struct client *client, const struct variable_place *place, struct 
 int verbs_put(struct client *client, const struct variable_place *place, const struct tensor *value,
               struct error *err)
 {
-    struct asked asked = {.answered = NULL};
+    struct verb_request asked = {.answered = NULL};
     return ask_owner(client, "put", place, &asked, value, err);
 }
 
@@ -197,9 +197,9 @@ int verbs_reset(struct client *client, const char *container, int64_t *n, struct
 {
     struct variable_place place = {container, NULL};
     struct found found = {.client = client, .has = mem_array(client->tasks.n, sizeof *found.has)};
-    struct asked asked = {
+    struct verb_request asked = {
         .fields = {.container = container, .step = -1}, .answered = add_count, .context = n};
-    struct request request = request_of("reset", &asked);
+    struct task_request request = request_of("reset", &asked);
     *n = 0;
     int code = verbs_ask(client, "list", &place, take_place, &found, err);
     if (!code && !found.n)
@@ -257,13 +257,13 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 {
     int leader;
     char *path = absolute(folder);
-    struct asked asked = {.fields = {.folder = path,
-                                     .step = -1,
-                                     .seconds = client->options.timeout / 2,
-                                     .last = last},
-                          .answered = take_step,
-                          .context = step};
-    struct request request = request_of("save", &asked);
+    struct verb_request asked = {.fields = {.folder = path,
+                                            .step = -1,
+                                            .seconds = client->options.timeout / 2,
+                                            .last = last},
+                                 .answered = take_step,
+                                 .context = step};
+    struct task_request request = request_of("save", &asked);
     request.about = "a checkpoint";
     int code = verbs_leader(client, &leader, err);
     if (!code)
@@ -278,11 +278,11 @@ int verbs_restore(struct client *client, const char *where, int64_t *step, struc
     char *path = absolute(where), *at = strrchr(path, '@');
     if (at && str_to_int64(at + 1, &wanted) && wanted >= 0)
         *at = 0;
-    struct asked asked = {
+    struct verb_request asked = {
         .fields = {.folder = path, .step = wanted, .seconds = client->options.timeout / 2},
         .answered = take_step,
         .context = step};
-    struct request request = request_of("restore", &asked);
+    struct task_request request = request_of("restore", &asked);
     int code = client_ask(client, &request, err);
     mem_free(path);
     return code;

@@ -23,7 +23,7 @@
 
 static const char cluster_text[] = "task ps:0 unix:ps-0\ntask ps:1 unix:ps-1\n";
 
-struct server {
+struct test_server {
     char task[16];
     struct hub *hub;
     struct variable_store *store;
@@ -33,7 +33,7 @@ struct server {
     char told[512];
 };
 
-static struct server servers[SHARDS];
+static struct test_server servers[SHARDS];
 static char folder[64];
 
 static inline int find_cluster(void *context, struct cluster *cluster, struct error *err)
@@ -44,7 +44,7 @@ static inline int find_cluster(void *context, struct cluster *cluster, struct er
 
 static inline void tell(void *context, const char *line)
 {
-    struct server *server = context;
+    struct test_server *server = context;
     pthread_mutex_lock(&server->lock);
     snprintf(server->told, sizeof server->told, "%s", line);
     pthread_mutex_unlock(&server->lock);
@@ -52,13 +52,13 @@ static inline void tell(void *context, const char *line)
 
 static inline void *run(void *argument)
 {
-    struct server *server = argument;
+    struct test_server *server = argument;
     struct error err = ERROR_INIT;
     loop_run(hub_loop(server->hub), &err);
     return NULL;
 }
 
-static inline void start(struct server *server, int i, int64_t save_every)
+static inline void start(struct test_server *server, int i, int64_t save_every)
 {
     struct error err = ERROR_INIT;
     char address[32];
@@ -83,7 +83,7 @@ static inline void start(struct server *server, int i, int64_t save_every)
     assert_int_equal(pthread_create(&server->thread, NULL, run, server), 0);
 }
 
-static inline void end(struct server *server)
+static inline void end(struct test_server *server)
 {
     loop_stop(hub_loop(server->hub));
     pthread_join(server->thread, NULL);
@@ -92,7 +92,7 @@ static inline void end(struct server *server)
     server->hub = NULL;
 }
 
-static inline int64_t put(struct server *server, const char *container, const char *name,
+static inline int64_t put(struct test_server *server, const char *container, const char *name,
                           int64_t value)
 {
     struct error err = ERROR_INIT;
@@ -103,7 +103,7 @@ static inline int64_t put(struct server *server, const char *container, const ch
     return value;
 }
 
-static inline int64_t get(struct server *server, const char *name)
+static inline int64_t get(struct test_server *server, const char *name)
 {
     struct error err = ERROR_INIT;
     struct tensor t = TENSOR_INIT;
@@ -137,20 +137,20 @@ static inline void shards_end(void)
         if (servers[i].hub)
             end(&servers[i]);
         variable_store_free(servers[i].store);
-        servers[i] = (struct server){0};
+        servers[i] = (struct test_server){0};
     }
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(chdir("/") | system(command), 0);
 }
 
-static inline void assert_told(struct server *server, const char *line)
+static inline void assert_told(struct test_server *server, const char *line)
 {
     pthread_mutex_lock(&server->lock);
     assert_string_equal(server->told, line);
     pthread_mutex_unlock(&server->lock);
 }
 
-static inline bool has_value(struct server *server, const char *container, const char *name)
+static inline bool has_value(struct test_server *server, const char *container, const char *name)
 {
     struct container_list list = {0};
     struct error err = ERROR_INIT;

@@ -26,7 +26,8 @@ static void gather(void *context, const char *task, const struct record *reply)
 }
 
 /* One request of a client of its own. */
-static int ask(const char *task, struct request *request, struct gathered *g, struct error *err)
+static int ask(const char *task, struct task_request *request, struct gathered *g,
+               struct error *err)
 {
     struct client client;
     open_client(&client, task);
@@ -42,7 +43,7 @@ static int ask(const char *task, struct request *request, struct gathered *g, st
 static void assert_view(const char *name, bool json, const char *wanted)
 {
     struct gathered g = {.view = shard_view_find(name), .json = json};
-    struct request request = {.verb = shard_view_verb(g.view)};
+    struct task_request request = {.verb = shard_view_verb(g.view)};
     struct error err = ERROR_INIT;
     struct str all = STR_INIT, out = STR_INIT;
     if (ask(NULL, &request, &g, &err))
@@ -109,8 +110,8 @@ static void a_value_goes_there_and_back(void **unused)
     int64_t number = 7;
     struct shape scalar = {.rank = 0};
     struct named_tensor seven = {"v", tensor_borrow(INT64, &scalar, &number)};
-    struct request get_v = {.verb = "get", .n_fields = 2, .pack = pack_name};
-    struct request put_v = {
+    struct task_request get_v = {.verb = "get", .n_fields = 2, .pack = pack_name};
+    struct task_request put_v = {
         .verb = "put", .n_fields = 2, .pack = pack_name, .tensors = &seven, .n_tensors = 1};
     shards_start(0);
     assert_int_equal(ask("ps:0", &put_v, &g, &err), 0);
@@ -134,7 +135,7 @@ static void a_container_is_reset(void **unused)
     struct gathered g = {0};
     struct error err = ERROR_INIT;
     static char scratch[] = "scratch";
-    struct request reset = {
+    struct task_request reset = {
         .verb = "reset", .n_fields = 1, .pack = pack_container, .context = scratch};
     struct client client;
     shards_start(0);
@@ -153,12 +154,12 @@ static void who_does_not_answer_is_named(void **unused)
     struct gathered g = {0};
     struct error err = ERROR_INIT;
     struct client client;
-    struct request get_v = {.verb = "get",
-                            .n_fields = 2,
-                            .pack = pack_name,
-                            .about = "'v'",
-                            .answered = gather,
-                            .context = &g};
+    struct task_request get_v = {.verb = "get",
+                                 .n_fields = 2,
+                                 .pack = pack_name,
+                                 .about = "'v'",
+                                 .answered = gather,
+                                 .context = &g};
     shards_start(0);
     struct variable *v = variable_store_find(servers[0].store, "default", "v");
     variable_hold_wait(v, true);
@@ -169,7 +170,7 @@ static void who_does_not_answer_is_named(void **unused)
     assert_non_null(strstr(err.text, ": no answer in 0.2 s, waiting for 'v'"));
     client_close(&client);
     variable_unhold(v, true);
-    struct request unknown = {.verb = "dance"};
+    struct task_request unknown = {.verb = "dance"};
     unit_assert_error(ask("ps:0", &unknown, &g, &err), err, ERR_PROTOCOL,
                       "ps:0: does not know the request 'dance'");
     shards_end();
@@ -224,12 +225,12 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
     open_client(&client, NULL);
     for (int i = 0; i < 300; i++) {
         struct error err = ERROR_INIT;
-        struct request request = {.verb = verbs[unit_random(&random) % 10],
-                                  .n_fields = 5,
-                                  .pack = pack_nonsense,
-                                  .tensors = tensors,
-                                  .n_tensors = 2,
-                                  .context = &random};
+        struct task_request request = {.verb = verbs[unit_random(&random) % 10],
+                                       .n_fields = 5,
+                                       .pack = pack_nonsense,
+                                       .tensors = tensors,
+                                       .n_tensors = 2,
+                                       .context = &random};
         client_ask(&client, &request, &err);
         /* shards that lead a save each wait for the other */
         bool led = err.code == ERR_UNAVAILABLE && !strcmp(request.verb, "save");
@@ -239,7 +240,7 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
             fail_msg("%s: %s", request.verb, err.text);
     }
     client_close(&client);
-    struct request status = {.verb = "status"};
+    struct task_request status = {.verb = "status"};
     struct error err = ERROR_INIT;
     assert_int_equal(ask(NULL, &status, &g, &err), 0);
     shards_end();
@@ -248,7 +249,7 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
 /* As transport/session/serve.c ends: the loop still runs for a while. */
 static void close_shard(void *context)
 {
-    struct server *server = context;
+    struct test_server *server = context;
     struct error why = ERROR_INIT;
     error_set(&why, ERR_UNAVAILABLE, "it ends");
     hub_refuse(server->hub, &why);
@@ -264,7 +265,7 @@ static void who_asks_a_shard_that_ends_is_told_so(void **unused)
     loop_post(hub_loop(servers[0].hub), close_shard, &servers[0]);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         struct gathered g = {0};
-        struct request request = {.verb = verbs[i]};
+        struct task_request request = {.verb = verbs[i]};
         struct error err = ERROR_INIT;
         assert_int_equal(ask("ps:0", &request, &g, &err), ERR_UNAVAILABLE);
         assert_non_null(strstr(err.text, "ps:0"));
@@ -282,7 +283,7 @@ static void *find_others(void *argument)
 {
     struct shard_others others = {0};
     struct error err = ERROR_INIT;
-    struct server *server = argument;
+    struct test_server *server = argument;
     bool found = !shard_find_others(server->shard, &others, 30, &err);
     shard_others_release(&others);
     return found ? "found" : NULL;

@@ -98,7 +98,7 @@ static void take_back_to_10(void)
     struct error err = ERROR_INIT;
     struct client client;
     static char store[] = "ckpt";
-    struct request restore = {
+    struct task_request restore = {
         .verb = "restore", .n_fields = 2, .pack = pack_step_10, .context = store};
     open_client(&client, NULL);
     if (client_ask(&client, &restore, &err))
@@ -183,7 +183,7 @@ static void take_stats(void *context, const char *task, const struct record *rep
 static void ask_stats(struct client *client, struct stats *stats)
 {
     struct error err = ERROR_INIT;
-    struct request request = {.verb = "stats", .answered = take_stats, .context = stats};
+    struct task_request request = {.verb = "stats", .answered = take_stats, .context = stats};
     if (client_ask_one(client, 0, &request, &err))
         fail_msg("%s", err.text);
 }

@@ -24,8 +24,9 @@ static void all_shards_are_saved_and_taken_back(void **unused)
     struct error err = ERROR_INIT;
     struct client client;
     static char here[] = "saved";
-    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct request restore = save;
+    struct task_request save = {
+        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request restore = save;
     restore.verb = "restore";
     shards_start(0);
     open_client(&client, NULL);
@@ -53,7 +54,8 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     struct client client;
     int64_t step = CHECKPOINT_NEWEST;
     static char here[] = "saved";
-    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {
+        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
     shards_start(0);
     open_client(&client, "ps:0");
     assert_int_equal(client_ask_one(&client, 0, &save, &err), 0);
@@ -86,7 +88,7 @@ static void save_as_one_process(const char *path, int64_t value, bool with_clock
 
 /* Variables that a graph makes, one after the other. */
 struct maker {
-    struct server *server;
+    struct test_server *server;
     atomic_bool over;
     int made;
 };
@@ -121,8 +123,9 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     struct maker maker = {.server = &servers[0]};
     pthread_t thread;
     static char here[] = "saved";
-    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct request restore = save;
+    struct task_request save = {
+        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request restore = save;
     restore.verb = "restore";
     shards_start(0);
     save_as_one_process(here, 7, false);
@@ -153,8 +156,9 @@ static void nothing_is_saved_before_all_is_there_again(void **unused)
     struct client client;
     struct clock_waiter waiter = {.done = ignore_result};
     static char here[] = "saved", other[] = "other";
-    struct request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct request restore = save;
+    struct task_request save = {
+        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request restore = save;
     restore.verb = "restore";
     shards_start(0);
     save_as_one_process(here, 7, true);

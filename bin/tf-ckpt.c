@@ -114,7 +114,7 @@ static void say(void *context, const char *line)
 
 /* ---- the table ---- */
 
-static const struct verb {
+static const struct ckpt_verb {
     const char *name;
     int operands;
     int store; /* which of them is a whole store; 0: none */
@@ -141,7 +141,7 @@ static const struct verb {
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
-static int find_verb(int n, char **operands, const struct verb **verb, struct error *err)
+static int find_verb(int n, char **operands, const struct ckpt_verb **verb, struct error *err)
 {
     const char *names[VERBS + 1] = {0};
     if (!n)
@@ -162,7 +162,7 @@ static int find_verb(int n, char **operands, const struct verb **verb, struct er
 }
 
 /* What is done to a store is not done to one of its checkpoints. */
-static int check_operands(const struct verb *verb, char **operands, struct error *err)
+static int check_operands(const struct ckpt_verb *verb, char **operands, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     const char *path = "", *name = verb->store ? operands[verb->store] : "";
@@ -211,7 +211,7 @@ static int take_share(double *fraction, struct error *err)
     return 0;
 }
 
-static int fill_command(struct ckpt_work *job, const struct verb *verb, char **operands,
+static int fill_command(struct ckpt_work *job, const struct ckpt_verb *verb, char **operands,
                         struct error *err)
 {
     static char owner[64];
@@ -292,7 +292,7 @@ static int finish(struct ckpt_work *job, struct error *err)
 }
 
 /* Of save, which asks shards, each question has a deadline of its own. */
-static int run_verb(struct ckpt_work *job, const struct verb *verb, struct error *err)
+static int run_verb(struct ckpt_work *job, const struct ckpt_verb *verb, struct error *err)
 {
     const struct ckpt_limit limit = {.seconds = max_runtime,
                                      .verb = verb->name,
@@ -311,7 +311,7 @@ static int run_verb(struct ckpt_work *job, const struct verb *verb, struct error
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
-    const struct verb *verb = NULL;
+    const struct ckpt_verb *verb = NULL;
     if (find_verb(n, operands, &verb, err) || check_operands(verb, operands, err) ||
         check_numbers(err) || fill_command(&job, verb, operands, err))
         return err->code;

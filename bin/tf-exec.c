@@ -103,7 +103,7 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-struct execution {
+struct graph_execution {
     struct tool *tool;
     struct joined joined; /* the graph */
     struct device_set devices;
@@ -127,7 +127,7 @@ static bool is_file_of_records(const char *feed)
 
 /* ---- setting up ---- */
 
-static int read_graph(struct execution *job, struct error *err)
+static int read_graph(struct graph_execution *job, struct error *err)
 {
     int code = tool_open_reader(job->tool, graph_path, &job->graph_reader, err);
     if (code)
@@ -144,7 +144,7 @@ static int read_graph(struct execution *job, struct error *err)
     return 0;
 }
 
-static int make_request(struct execution *job, struct error *err)
+static int make_request(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     int code = 0;
@@ -170,7 +170,7 @@ static int make_request(struct execution *job, struct error *err)
     return 0;
 }
 
-static int print_needs(struct execution *job, struct error *err)
+static int print_needs(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
     FILE *out;
@@ -183,7 +183,7 @@ static int print_needs(struct execution *job, struct error *err)
 
 /* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
  * graph, the step needs something and no option feeds it. */
-static int open_feeds(struct execution *job, struct error *err)
+static int open_feeds(struct graph_execution *job, struct error *err)
 {
     const char *path = NULL;
     for (size_t i = 0; i < feed_options.n; i++) {
@@ -222,7 +222,7 @@ static int check_numbers(struct error *err)
     return 0;
 }
 
-static int open_device(struct execution *job, struct error *err)
+static int open_device(struct graph_execution *job, struct error *err)
 {
     struct device_options options = {.threads = (int)threads, .deterministic = deterministic};
     if (device_set_open_for(&job->devices, job->joined.graph, job->joined.is_cut, &options, err))
@@ -244,7 +244,7 @@ static int open_device(struct execution *job, struct error *err)
     return 0;
 }
 
-static int open_trace(struct execution *job, struct error *err)
+static int open_trace(struct graph_execution *job, struct error *err)
 {
     if (!trace_path)
         return 0;
@@ -258,11 +258,11 @@ static int open_trace(struct execution *job, struct error *err)
 
 static bool ends_wait(void *context)
 {
-    struct execution *job = context;
+    struct graph_execution *job = context;
     return worker_ends_wait(&job->worker, &job->driver);
 }
 
-static int open_worker(struct execution *job, struct error *err)
+static int open_worker(struct graph_execution *job, struct error *err)
 {
     if (dump_plan)
         return error_set(err, ERR_USAGE, "--dump-plan shows plans of one process, without --task");
@@ -284,7 +284,7 @@ static int open_worker(struct execution *job, struct error *err)
 }
 
 /* Whether every variable is on the task itself, or on every task of its job. */
-static bool has_all_variables(const struct execution *job)
+static bool has_all_variables(const struct graph_execution *job)
 {
     const struct graph *graph = job->joined.graph;
     struct device_name name;
@@ -306,7 +306,7 @@ static bool has_all_variables(const struct execution *job)
 /* Also when it was asked to end: the others go on without it. Not when all end at once because who
  * runs the job has died: what the last ones did without the others would be saved as if it were a
  * round of all. The code that it ends with. */
-static int leave(struct execution *job, int code, struct error *err)
+static int leave(struct graph_execution *job, int code, struct error *err)
 {
     struct error left = ERROR_INIT;
     if (lifeline_has_ended() && !job->worker.collective)
@@ -317,14 +317,14 @@ static int leave(struct execution *job, int code, struct error *err)
 }
 
 /* Whether it is this process that saves. */
-static bool writes(const struct execution *job)
+static bool writes(const struct graph_execution *job)
 {
     return !cluster_options.task || worker_writes(&job->worker);
 }
 
 /* What was counted before this worker was started again is passed over. Of workers that go on
  * together one may have less data, and leaves. */
-static int rejoin(struct execution *job, int64_t counted, struct error *err)
+static int rejoin(struct graph_execution *job, int64_t counted, struct error *err)
 {
     struct driver *driver = &job->driver;
     int code = driver_pass_over(driver, counted, err);
@@ -341,7 +341,8 @@ static int rejoin(struct execution *job, int64_t counted, struct error *err)
     return 0;
 }
 
-static int start_worker(struct execution *job, struct worker_origin *origin, struct error *err)
+static int start_worker(struct graph_execution *job, struct worker_origin *origin,
+                        struct error *err)
 {
     int64_t counted;
     origin->step = job->saving.resumed;
@@ -351,7 +352,7 @@ static int start_worker(struct execution *job, struct worker_origin *origin, str
     return code || !counted ? code : rejoin(job, counted, err);
 }
 
-static int restore_from_reader(struct execution *job, struct error *err)
+static int restore_from_reader(struct graph_execution *job, struct error *err)
 {
     struct worker_origin origin = {.reader = NULL};
     int64_t step = 0;
@@ -367,7 +368,7 @@ static int restore_from_reader(struct execution *job, struct error *err)
 
 /* What only reads variables answers by what they were trained to, which must come from somewhere.
  */
-static int initialize(struct execution *job, struct error *err)
+static int initialize(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
     int variable =
@@ -382,7 +383,7 @@ static int initialize(struct execution *job, struct error *err)
 }
 
 /* The variables get their values; the feeds of steps that were run already are passed over. */
-static int begin(struct execution *job, struct error *err)
+static int begin(struct graph_execution *job, struct error *err)
 {
     struct worker_origin origin = {.is_restored = false};
     bool reads = writes(job);
@@ -402,7 +403,7 @@ static int begin(struct execution *job, struct error *err)
     return job->saving.resumed ? saving_pass_over(&job->saving, job->saving.resumed, err) : 0;
 }
 
-static int set_up(struct execution *job, struct error *err)
+static int set_up(struct graph_execution *job, struct error *err)
 {
     tool_catch_signals();
     int code = check_numbers(err);
@@ -429,7 +430,7 @@ static int set_up(struct execution *job, struct error *err)
 /* ---- running ---- */
 
 /* Before the first step, when the feeds have told how many there will be. */
-static int open_writer(struct execution *job, struct error *err)
+static int open_writer(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
     int64_t expected = job->limit;
@@ -455,19 +456,19 @@ static int open_writer(struct execution *job, struct error *err)
 }
 
 /* Asked to end, by a signal or by another worker. */
-static bool is_over(struct execution *job)
+static bool is_over(struct graph_execution *job)
 {
     return cluster_options.task ? worker_is_over(&job->worker, &job->driver, tool_signal())
                                 : tool_signal();
 }
 
-static bool begins(struct execution *job)
+static bool begins(struct graph_execution *job)
 {
     return cluster_options.task ? worker_begins(&job->worker, &job->driver, tool_signal())
                                 : !tool_signal();
 }
 
-static int run_steps(struct execution *job, struct error *err)
+static int run_steps(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
@@ -502,7 +503,7 @@ static int run_steps(struct execution *job, struct error *err)
 }
 
 /* Says what became of --save, and what the user can do about a NaN. */
-static void add_advice(const struct execution *job, struct error *err)
+static void add_advice(const struct graph_execution *job, struct error *err)
 {
     char step[32] = "init";
     if (err->code == ERR_CANCELLED && job->driver.step)
@@ -518,7 +519,7 @@ static void add_advice(const struct execution *job, struct error *err)
              !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
 }
 
-static bool has_run(const struct execution *job)
+static bool has_run(const struct graph_execution *job)
 {
     return job->is_set_up && job->driver.step > job->first;
 }
@@ -526,14 +527,14 @@ static bool has_run(const struct execution *job)
 /* Who was asked to end before the first step has nothing of its own: what it was to go on from is
  * saved already, and must not be saved as another step, nor in the place of a file that is whole.
  */
-static bool has_to_save(const struct execution *job)
+static bool has_to_save(const struct graph_execution *job)
 {
     bool asked = tool_signal() || job->was_stopped;
     return save_options.path && !dump_plan && job->is_set_up && (has_run(job) || !asked) &&
            writes(job);
 }
 
-static int save(struct execution *job, struct error *err)
+static int save(struct graph_execution *job, struct error *err)
 {
     struct record_file file;
     const struct driver *driver = &job->driver;
@@ -557,7 +558,7 @@ static int save(struct execution *job, struct error *err)
 /* After the last step. Of workers without shards the next one saves as soon as this one has left:
  * what it saves must be the newer. With shards others go on while this one saves. The code is 0, or
  * that it was asked to end. */
-static int end(struct execution *job, int code, struct error *err)
+static int end(struct graph_execution *job, int code, struct error *err)
 {
     bool asked = code;
     if (job->worker.collective)
@@ -568,7 +569,7 @@ static int end(struct execution *job, int code, struct error *err)
 }
 
 /* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
-static int interrupted(const struct execution *job, struct error *err)
+static int interrupted(const struct graph_execution *job, struct error *err)
 {
     const char *name = job->driver.name ? job->driver.name : graph_path ? graph_path : "stdin";
     if (has_run(job))
@@ -578,7 +579,7 @@ static int interrupted(const struct execution *job, struct error *err)
                      save_options.path ? "; nothing saved" : "");
 }
 
-static int finish_trace(struct execution *job, int code, struct error *err)
+static int finish_trace(struct graph_execution *job, int code, struct error *err)
 {
     struct error ignored = ERROR_INIT;
     if (!job->driver.trace)
@@ -597,7 +598,7 @@ static int serve_drivers(struct tool *tool, struct error *err)
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
-    static struct execution job; /* the timer of --grace may outlive this function */
+    static struct graph_execution job; /* the timer of --grace may outlive this function */
     job.tool = tool;
     int code = cluster_hold_lifeline(err);
     if (n_operands && strcmp(operands[0], "serve") != 0)

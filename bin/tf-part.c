@@ -116,7 +116,7 @@ static void file_name(struct str *path, const char *device)
     str_append(path, ".tfg");
 }
 
-static int write_file(const struct tool *tool, const struct part *part, struct error *err)
+static int write_file(const struct tool *tool, const struct graph_part *part, struct error *err)
 {
     struct str path = STR_INIT;
     struct output *output;
@@ -152,7 +152,7 @@ static int write_parts(struct tool *tool, const struct parts *parts, struct erro
     else if (mkdir(tool_output, 0777) && errno != EEXIST)
         code = error_set_errno(err, ERR_IO, "%s", tool_output);
     for (size_t i = 0; !code && i < parts->parts.n; i++) {
-        const struct part *part = &parts->parts.items[i];
+        const struct graph_part *part = &parts->parts.items[i];
         graph_add_made(part->graph, tool_provenance(tool));
         code =
             to_folder() ? write_file(tool, part, err) : graph_write(tool->writer, part->graph, err);
@@ -161,20 +161,20 @@ static int write_parts(struct tool *tool, const struct parts *parts, struct erro
 }
 
 /* What the graph and its parts are made from. */
-struct source {
+struct part_source {
     struct graph *graph;
     struct cluster cluster;
     struct costs costs;
 };
 
-static void source_release(struct source *source)
+static void source_release(struct part_source *source)
 {
     graph_free(source->graph);
     cluster_release(&source->cluster);
     costs_release(&source->costs);
 }
 
-static int cut(struct tool *tool, const char *file, struct source *source, struct parts *parts,
+static int cut(struct tool *tool, const char *file, struct part_source *source, struct parts *parts,
                struct error *err)
 {
     const struct part_estimates estimates = {.cluster = cluster_file ? &source->cluster : NULL,
@@ -193,7 +193,7 @@ static int cut(struct tool *tool, const char *file, struct source *source, struc
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct source source = {0};
+    struct part_source source = {0};
     struct parts parts = {0};
     int code = cut(tool, n ? operands[0] : NULL, &source, &parts, err);
     if (!code)

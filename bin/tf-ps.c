@@ -70,7 +70,7 @@ static const struct option_table table = {
 
 /* ---- serve ---- */
 
-struct serving {
+struct shard_serving {
     struct tool *tool;
     struct shard *shard;
     struct tail fetches; /* of the first worker; no path: there is no job's directory */
@@ -78,7 +78,7 @@ struct serving {
 
 static void say(void *context, const char *line)
 {
-    const struct serving *serving = context;
+    const struct shard_serving *serving = context;
     tool_say(serving->tool, "%s: %s", cluster_options.task, line);
 }
 
@@ -99,7 +99,7 @@ static int find_cluster(void *context, struct cluster *cluster, struct error *er
 /* What the first worker has fetched so far. */
 static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
 {
-    struct serving *serving = context;
+    struct shard_serving *serving = context;
     if (!serving->fetches.path)
         return;
     tail_read(&serving->fetches);
@@ -109,7 +109,7 @@ static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
 static int opening(void *context, struct hub *hub, struct variable_store *variables,
                    struct error *err)
 {
-    struct serving *serving = context;
+    struct shard_serving *serving = context;
     struct shard_options options = {.hub = hub,
                                     .task = cluster_options.task,
                                     .variables = variables,
@@ -133,7 +133,7 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
 
 static void closing(void *context)
 {
-    struct serving *serving = context;
+    struct shard_serving *serving = context;
     shard_free(serving->shard);
     if (serving->fetches.path)
         tail_release(&serving->fetches);
@@ -141,7 +141,7 @@ static void closing(void *context)
 
 static void ready(void *context, const char *task, const char *address)
 {
-    const struct serving *serving = context;
+    const struct shard_serving *serving = context;
     tool_say(serving->tool, "%s: ready on %s", task, address);
 }
 
@@ -158,7 +158,7 @@ static int check_serve_options(struct error *err)
 
 static int run_serve(struct tool *tool, char **operands, struct error *err)
 {
-    struct serving serving = {.tool = tool};
+    struct shard_serving serving = {.tool = tool};
     (void)operands;
     if (check_serve_options(err) || ops_option_load(err) || run_make(&run_of_job, run_name, err))
         return err->code;
@@ -200,7 +200,7 @@ static int open_client(struct client *client, struct tool *tool, struct error *e
     return client_open(client, &options, err);
 }
 
-struct table {
+struct view_table {
     struct client client;
     const struct shard_view *view;
     VEC(struct str) rows; /* of each task */
@@ -208,12 +208,12 @@ struct table {
 
 static void take_rows(void *context, const char *task, const struct record *reply)
 {
-    struct table *t = context;
+    struct view_table *t = context;
     struct str *own = &t->rows.items[client_task_index(&t->client, task)];
     shard_view_add(t->view, json, task, &reply->header, own);
 }
 
-static int print_table(struct tool *tool, const struct table *t, struct error *err)
+static int print_table(struct tool *tool, const struct view_table *t, struct error *err)
 {
     struct str all = STR_INIT, text = STR_INIT;
     FILE *out;
@@ -231,7 +231,7 @@ static int print_table(struct tool *tool, const struct table *t, struct error *e
 
 static int ask_view(struct tool *tool, const char *name, struct error *err)
 {
-    struct table t = {.view = shard_view_find(name)};
+    struct view_table t = {.view = shard_view_find(name)};
     struct variable_place place = {container, NULL};
     int code = open_client(&t.client, tool, err);
     for (size_t i = 0; i < t.client.tasks.n; i++)
@@ -325,14 +325,14 @@ static int stop(struct tool *tool, struct client *client, char **operands, struc
 
 /* ---- the verbs ---- */
 
-struct verb {
+struct ps_verb {
     const char *name, *operands;
     int n;
     int (*run)(struct tool *tool, char **operands, struct error *err);
     int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
 };
 
-static const struct verb verbs[] = {
+static const struct ps_verb verbs[] = {
     {"serve", "", 0, run_serve, NULL},     {"list", "", 0, run_list, NULL},
     {"get", " NAME", 1, NULL, get},        {"put", " NAME FILE", 2, NULL, put},
     {"reset", "", 0, NULL, reset},         {"stats", "", 0, run_stats, NULL},
@@ -358,7 +358,7 @@ static int unknown(const char *name, struct error *err)
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct client client;
-    const struct verb *verb = verbs;
+    const struct ps_verb *verb = verbs;
     if (!n_operands)
         return error_set(err, ERR_USAGE, "what to do? tf-ps serve, or list; --help names all");
     while (verb < verbs + N_VERBS && strcmp(verb->name, operands[0]))

@@ -55,12 +55,13 @@ static const struct option_table table = {
 /* ---- input ---- */
 
 /* What comes first: a record of the stream, or the arrays of a .npy or .npz file. */
-struct source {
+struct shown_source {
     struct stream_reader *reader;
     bool is_array, array_read;
 };
 
-static int next_record(struct source *from, struct record *record, bool *more, struct error *err)
+static int next_record(struct shown_source *from, struct record *record, bool *more,
+                       struct error *err)
 {
     if (!from->is_array)
         return stream_read(from->reader, record, more, err);
@@ -71,7 +72,7 @@ static int next_record(struct source *from, struct record *record, bool *more, s
 
 /* ---- --npy ---- */
 
-static int write_npy(struct source *from, struct record *record, const char *name,
+static int write_npy(struct shown_source *from, struct record *record, const char *name,
                      struct error *err)
 {
     struct gathering gathering = {.source = stream_reader_name(from->reader), .wanted = name};
@@ -134,7 +135,7 @@ static void idle(void *context)
         print_line(f);
 }
 
-static int follow_file(struct follower *f, struct source *from, struct record *record,
+static int follow_file(struct follower *f, struct shown_source *from, struct record *record,
                        struct error *err)
 {
     bool more = true;
@@ -145,7 +146,7 @@ static int follow_file(struct follower *f, struct source *from, struct record *r
     return code;
 }
 
-static int follow_all(struct source *from, struct record *record, struct error *err)
+static int follow_all(struct shown_source *from, struct record *record, struct error *err)
 {
     struct follower f = {.terminal = isatty(fileno(show.out))};
     int code;
@@ -184,7 +185,7 @@ static int check_shown(const char *source, bool has_graph, bool has_trace, struc
     return 0;
 }
 
-static int show_all(struct source *from, struct record *record, struct error *err)
+static int show_all(struct shown_source *from, struct record *record, struct error *err)
 {
     const char *name = stream_reader_name(from->reader);
     bool more = true, has_graph = false, has_trace = false;
@@ -210,7 +211,7 @@ static int check_names(const char *source, struct error *err)
     return 0;
 }
 
-static int show_source(struct source *from, struct record *record, struct error *err)
+static int show_source(struct shown_source *from, struct record *record, struct error *err)
 {
     if (npy)
         return write_npy(from, record, show.n_names ? show.names[0] : NULL, err);
@@ -238,7 +239,7 @@ static int check_options(struct error *err)
     return 0;
 }
 
-static int open_source(struct tool *tool, const char *path, struct source *from,
+static int open_source(struct tool *tool, const char *path, struct shown_source *from,
                        struct record *record, struct error *err)
 {
     if (follow && path && strcmp(path, "-"))
@@ -249,7 +250,7 @@ static int open_source(struct tool *tool, const char *path, struct source *from,
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct source from = {0};
+    struct shown_source from = {0};
     struct record record = {0};
     show.registry = ops_registry();
     show.verbose = tool->verbose;

@@ -18,7 +18,7 @@ const struct option_row options_builtin[] = {
     {0},
 };
 
-struct parse {
+struct option_parser {
     const struct option_table *table;
     int argc, next; /* next: the argument after the one in work */
     char **argv;
@@ -83,7 +83,7 @@ static const struct option_row *find_letter(const struct option_table *table, ch
     return NULL;
 }
 
-static int unknown(const struct parse *parse, const char *text, size_t n)
+static int unknown(const struct option_parser *parse, const char *text, size_t n)
 {
     VEC(const char *) names = VEC_INIT;
     for (const struct option_row *row = parse->table->rows; row->name; row++)
@@ -105,7 +105,7 @@ static int unknown(const struct parse *parse, const char *text, size_t n)
 }
 
 /* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
-static int take(struct parse *parse, const struct option_row *row, const char *shown,
+static int take(struct option_parser *parse, const struct option_row *row, const char *shown,
                 const char *value, bool on)
 {
     if (!value && option_needs_value(row)) {
@@ -120,7 +120,7 @@ static int take(struct parse *parse, const struct option_row *row, const char *s
     return option_set(row, shown, value, on, parse->err);
 }
 
-static int parse_long(struct parse *parse, const char *text)
+static int parse_long(struct option_parser *parse, const char *text)
 {
     size_t n = strcspn(text, "=");
     const char *value = text[n] ? text + n + 1 : NULL;
@@ -137,7 +137,7 @@ static int parse_long(struct parse *parse, const char *text)
     return take(parse, match.row, shown, value, !match.off);
 }
 
-static int parse_letters(struct parse *parse, const char *text)
+static int parse_letters(struct option_parser *parse, const char *text)
 {
     while (*text) {
         const struct option_row *row = find_letter(parse->table, *text);
@@ -161,7 +161,7 @@ static bool is_operand(const char *text)
     return isdigit((unsigned char)text[1]) || (text[1] == '.' && isdigit((unsigned char)text[2]));
 }
 
-static int add_operand(struct parse *parse, char *text, int *n_operands)
+static int add_operand(struct option_parser *parse, char *text, int *n_operands)
 {
     int most = parse->table->operands_max;
     if (most >= 0 && *n_operands >= most)
@@ -197,7 +197,7 @@ static bool answer(const struct option_table *table, int argc, char **argv)
     return wanted;
 }
 
-static int parse_all(struct parse *parse, int *n_operands, bool *shown)
+static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
 {
     bool only_operands = false;
     while (parse->next < parse->argc) {
@@ -228,12 +228,12 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
     size_t n_rows = 0;
     while (table->rows[n_rows].name)
         n_rows++;
-    struct parse parse = {.table = table,
-                          .argc = argc,
-                          .next = 1,
-                          .argv = argv,
-                          .given = mem_array(n_rows + 1, sizeof(bool)),
-                          .err = err};
+    struct option_parser parse = {.table = table,
+                                  .argc = argc,
+                                  .next = 1,
+                                  .argv = argv,
+                                  .given = mem_array(n_rows + 1, sizeof(bool)),
+                                  .err = err};
     *n_operands = 0;
     *shown = false;
     int code = parse_all(&parse, n_operands, shown);

@@ -15,7 +15,7 @@
 #define FOLLOW_MILLISECONDS 100 /* between two looks whether a file has grown */
 #define STILL_LOOKS 10          /* and it grows no more if there is another one by then */
 
-struct input {
+struct tool_input {
     struct stream_reader *reader;
     struct tool *tool;
     int fd;
@@ -26,7 +26,7 @@ struct input {
 };
 
 /* The open readers; a tool has one to three. */
-static VEC(struct input *) inputs;
+static VEC(struct tool_input *) inputs;
 static char stopped_input[256];
 
 static struct error output_failure; /* of a flush while waiting for input */
@@ -77,7 +77,7 @@ static int open_stdin(const struct tool *tool, int *fd, struct error *err)
  * tool_catch_signals asked for ends the wait. */
 static int before_wait(void *context, struct error *err)
 {
-    struct input *input = context;
+    struct tool_input *input = context;
     if (tool_flush_output(input->tool, &output_failure)) {
         *err = output_failure;
         return err->code;
@@ -103,7 +103,7 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
     bool standard = !path || !strcmp(path, "-");
     if (standard ? open_stdin(tool, &fd, err) : open_file(path, &fd, err))
         return err->code;
-    struct input *input = mem_alloc(sizeof *input);
+    struct tool_input *input = mem_alloc(sizeof *input);
     input->reader = stream_reader_new(fd, standard ? "stdin" : path);
     input->tool = tool;
     input->fd = fd;
@@ -114,7 +114,7 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
 }
 
 /* Another file has its name. */
-static bool is_begun_anew(const struct input *input)
+static bool is_begun_anew(const struct tool_input *input)
 {
     struct stat own, there;
     return input->path && !fstat(input->fd, &own) && !stat(input->path, &there) &&
@@ -123,7 +123,7 @@ static bool is_begun_anew(const struct input *input)
 
 static int until_it_grows(void *context, struct error *err)
 {
-    struct input *input = context;
+    struct tool_input *input = context;
     struct pollfd fd = {.fd = tool_signal_fd, .events = POLLIN};
     struct stat status;
     if (!is_begun_anew(input) || fstat(input->fd, &status) ||
@@ -144,7 +144,7 @@ void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void
 {
     struct stat status;
     for (size_t i = 0; i < inputs.n; i++) {
-        struct input *input = inputs.items[i];
+        struct tool_input *input = inputs.items[i];
         if (input->reader != reader || fstat(input->fd, &status) || !S_ISREG(status.st_mode))
             continue;
         input->path = mem_strdup(stream_reader_name(reader));
@@ -157,7 +157,7 @@ void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void
 bool tool_follow_on(struct stream_reader *reader)
 {
     for (size_t i = 0; i < inputs.n; i++) {
-        struct input *input = inputs.items[i];
+        struct tool_input *input = inputs.items[i];
         struct error ignored = ERROR_INIT;
         int fd;
         if (input->reader != reader || !is_begun_anew(input) ||
@@ -179,7 +179,7 @@ void tool_close_reader(struct stream_reader *reader)
         i++;
     if (i == inputs.n)
         return;
-    struct input *input = inputs.items[i];
+    struct tool_input *input = inputs.items[i];
     inputs.items[i] = vec_pop(&inputs);
     if (stream_reader_stopped(reader))
         snprintf(stopped_input, sizeof stopped_input, "%s", stream_reader_name(reader));

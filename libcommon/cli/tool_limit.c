@@ -14,7 +14,7 @@
 
 enum { WATCHING, ENDED, EXPIRED };
 
-static struct watch {
+static struct limit_watch {
     struct tool *tool;
     struct timespec time;
     struct error reason;

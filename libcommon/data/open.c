@@ -24,7 +24,7 @@ bool data_format_has_path(enum data_format format)
 
 /* ---- a table that lives as long as its batches ---- */
 
-struct loaded {
+struct loaded_table {
     struct batches batches;
     struct batches *inner;
     struct table table;
@@ -32,13 +32,13 @@ struct loaded {
 
 static int loaded_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
 {
-    struct loaded *loaded = (struct loaded *)batches;
+    struct loaded_table *loaded = (struct loaded_table *)batches;
     return loaded->inner->next(loaded->inner, batch, more, err);
 }
 
 static void loaded_free(struct batches *batches)
 {
-    struct loaded *loaded = (struct loaded *)batches;
+    struct loaded_table *loaded = (struct loaded_table *)batches;
     batches_free(loaded->inner);
     table_release(&loaded->table);
     mem_free(loaded);
@@ -72,7 +72,7 @@ static int load(const struct data_request *r, struct table *table, struct error 
 
 static int open_table(struct data_request *r, struct batches **batches, struct error *err)
 {
-    struct loaded *loaded = mem_alloc(sizeof *loaded);
+    struct loaded_table *loaded = mem_alloc(sizeof *loaded);
     int code = load(r, &loaded->table, err);
     if (!code)
         code = batches_of_table(&loaded->table, &r->feeding, &loaded->inner, err);

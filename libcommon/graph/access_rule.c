@@ -260,7 +260,7 @@ struct access_successors access_rule_successors(const struct access_rule *rule)
     return s;
 }
 
-struct walk { /* Tarjan 1972, with a stack of its own */
+struct component_walk { /* Tarjan 1972, with a stack of its own */
     struct access_rule *rule;
     struct access_successors next;
     int *index, *low, *at; /* index: 0 is new; at: the next successor to look at */
@@ -268,7 +268,7 @@ struct walk { /* Tarjan 1972, with a stack of its own */
     int n_seen, n_components;
 };
 
-static void walk_enter(struct walk *w, int v)
+static void walk_enter(struct component_walk *w, int v)
 {
     w->index[v] = w->low[v] = ++w->n_seen;
     w->at[v] = w->next.first[v];
@@ -276,7 +276,7 @@ static void walk_enter(struct walk *w, int v)
     vec_push(&w->open, v);
 }
 
-static void walk_leave(struct walk *w, int v)
+static void walk_leave(struct component_walk *w, int v)
 {
     (void)vec_pop(&w->path);
     if (w->path.n) {
@@ -294,7 +294,7 @@ static void walk_leave(struct walk *w, int v)
     w->n_components++;
 }
 
-static void walk_from(struct walk *w, int start)
+static void walk_from(struct component_walk *w, int start)
 {
     walk_enter(w, start);
     while (w->path.n) {
@@ -314,7 +314,7 @@ static void walk_from(struct walk *w, int start)
 static void find_components(struct access_rule *rule)
 {
     size_t n = (size_t)rule->n;
-    struct walk w = {.rule = rule};
+    struct component_walk w = {.rule = rule};
     rule->component = arena_array(&rule->memory, n + 1, sizeof *rule->component);
     for (int v = 0; v < rule->n; v++)
         rule->component[v] = -1 - v; /* for now, so that all optional edges are followed */

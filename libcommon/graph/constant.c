@@ -10,12 +10,12 @@
 #define VISITS_MAX 1000
 #define INPUTS_MAX 16 /* of a node whose value is known: a vector as short as a shape */
 
-struct search {
+struct constant_search {
     const struct graph *graph;
     int *visits;
 };
 
-static bool known_vector(const struct search *search, struct edge edge, struct shape *out);
+static bool known_vector(const struct constant_search *search, struct edge edge, struct shape *out);
 
 static const struct node *passed_through(const struct graph *graph, struct edge *edge)
 {
@@ -61,7 +61,7 @@ static bool from_constant(const struct tensor *t, struct shape *out)
 
 static const struct tensor *constant_input(const struct infer *infer, int input)
 {
-    const struct search *search = infer->context;
+    const struct constant_search *search = infer->context;
     return graph_constant(search->graph, infer->node->inputs[input]);
 }
 
@@ -71,7 +71,8 @@ static bool vector_input(const struct infer *infer, int input, struct shape *sha
 }
 
 /* All inputs exist. */
-static bool follows(const struct search *search, const struct node *node, struct shape *out)
+static bool follows(const struct constant_search *search, const struct node *node,
+                    struct shape *out)
 {
     const struct node_output *in[INPUTS_MAX];
     if (!node->op->def->value || node->n_inputs > INPUTS_MAX)
@@ -92,7 +93,7 @@ static bool follows(const struct search *search, const struct node *node, struct
     return true;
 }
 
-static bool known_vector(const struct search *search, struct edge edge, struct shape *out)
+static bool known_vector(const struct constant_search *search, struct edge edge, struct shape *out)
 {
     const struct graph *graph = search->graph;
     if (++*search->visits > VISITS_MAX || !edge_exists(edge) || !is_int(graph, edge))
@@ -119,6 +120,6 @@ static bool known_vector(const struct search *search, struct edge edge, struct s
 bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape)
 {
     int visits = 0;
-    const struct search search = {.graph = graph, .visits = &visits};
+    const struct constant_search search = {.graph = graph, .visits = &visits};
     return known_vector(&search, edge, shape);
 }

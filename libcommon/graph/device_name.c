@@ -16,17 +16,17 @@ struct device_name device_name_open(void)
 }
 
 /* One "/key:value" of the text; the value may be empty. */
-struct part {
+struct device_word {
     const char *key, *value;
     size_t n_key, n_value;
 };
 
-static bool key_is(const struct part *part, const char *key)
+static bool key_is(const struct device_word *part, const char *key)
 {
     return part->n_key == strlen(key) && !strncasecmp(part->key, key, part->n_key);
 }
 
-static bool value_is_star(const struct part *part)
+static bool value_is_star(const struct device_word *part)
 {
     return part->n_value == 1 && *part->value == '*';
 }
@@ -75,7 +75,7 @@ static bool parse_device(struct device_name *name, const char *text, size_t n)
     return parse_number(colon + 1, n - n_type - 1, &name->index);
 }
 
-static bool parse_part(struct device_name *name, const struct part *part)
+static bool parse_part(struct device_name *name, const struct device_word *part)
 {
     if (key_is(part, "job"))
         return value_is_star(part) || parse_word(part->value, part->n_value, name->job);
@@ -94,7 +94,7 @@ static bool parse_part(struct device_name *name, const struct part *part)
 }
 
 /* Index of the field that the key sets, to find parts that are given twice; -1: no such part. */
-static int part_field(const struct part *part)
+static int part_field(const struct device_word *part)
 {
     static const char *const keys[] = {"job", "replica", "task", "device", "cpu", "gpu"};
     for (int i = 0; i < 6; i++)
@@ -103,9 +103,9 @@ static int part_field(const struct part *part)
     return -1;
 }
 
-static struct part split_part(const char *text, const char **rest)
+static struct device_word split_part(const char *text, const char **rest)
 {
-    struct part part = {.key = text};
+    struct device_word part = {.key = text};
     size_t n = strcspn(text, "/");
     part.n_key = strcspn(text, ":/");
     part.value = text + part.n_key + (text[part.n_key] == ':');
@@ -124,7 +124,7 @@ int device_name_parse(struct device_name *name, const char *text, struct error *
         if (*at != '/')
             return error_set(err, ERR_DATA, "device '%s': must start with '/', as /job:ps/task:0",
                              text);
-        struct part part = split_part(at + 1, &at);
+        struct device_word part = split_part(at + 1, &at);
         int field = part_field(&part);
         if (field < 0)
             return error_set(err, ERR_DATA,

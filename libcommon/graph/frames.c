@@ -36,7 +36,7 @@ bool frames_is_loop_switch(const struct graph *graph, const struct node *node)
 
 static const char *frame_text(const struct analysis *a, int frame)
 {
-    const struct frame *f = &a->f->frames.items[frame];
+    const struct graph_frame *f = &a->f->frames.items[frame];
     return frame == FRAME_ROOT ? "outside of loops"
                                : arena_printf(&a->f->arena, "in loop '%s'", f->name);
 }
@@ -51,11 +51,12 @@ static int enter_frame(struct analysis *a, const struct node *node)
     int64_t index;
     if (!map_get(&a->names, key, &index)) {
         index = (int64_t)f->frames.n;
-        struct frame frame = {.name = name,
-                              .parent = parent,
-                              .depth = f->frames.items[parent].depth + 1,
-                              .loop_cond = -1,
-                              .parallel_iterations = (int)node_int(node, "parallel_iterations")};
+        struct graph_frame frame = {.name = name,
+                                    .parent = parent,
+                                    .depth = f->frames.items[parent].depth + 1,
+                                    .loop_cond = -1,
+                                    .parallel_iterations =
+                                        (int)node_int(node, "parallel_iterations")};
         vec_push(&f->frames, frame);
         map_put(&a->names, key, index);
     }
@@ -277,7 +278,7 @@ static void add_merge(struct analysis *a, const struct node *node)
 
 static int add_loop_cond(struct analysis *a, const struct node *node)
 {
-    struct frame *frame = &a->f->frames.items[a->f->frame[node->id]];
+    struct graph_frame *frame = &a->f->frames.items[a->f->frame[node->id]];
     if (frame->depth == 0)
         return fail_node(a, node, "is not in a loop");
     if (frame->loop_cond >= 0)
@@ -350,7 +351,7 @@ int frames_new(const struct graph *graph, struct frames **frames, struct error *
     f->condition = arena_array(&f->arena, n, sizeof *f->condition);
     f->variable = arena_array(&f->arena, n, sizeof *f->variable);
     memset(f->variable, -1, n * sizeof *f->variable);
-    vec_push(&f->frames, ((struct frame){.name = "", .parent = -1, .loop_cond = -1}));
+    vec_push(&f->frames, ((struct graph_frame){.name = "", .parent = -1, .loop_cond = -1}));
     int code = analyse(&a);
     map_release(&a.names);
     if (code)

@@ -25,7 +25,7 @@ struct loop_variable {
     int enter, merge, next, switch_, exit;
 };
 
-struct frame {
+struct graph_frame {
     const char *name; /* frame_name; "" for the root */
     int parent;       /* -1 for the root */
     int depth;        /* 0 for the root */
@@ -42,7 +42,7 @@ struct condition {
 };
 
 struct frames {
-    VEC(struct frame) frames;         /* parents come before children */
+    VEC(struct graph_frame) frames;   /* parents come before children */
     VEC(struct condition) conditions; /* likewise */
     VEC(struct loop_variable) variables;
     int *frame;     /* by node id: the frame it runs in */

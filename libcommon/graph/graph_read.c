@@ -10,7 +10,7 @@
 #include "graph/assemble.h"
 #include "graph/graph_io.h"
 
-struct reading {
+struct graph_reading {
     const struct record *record;
     struct raw_graph raw;
     char *used; /* by tensor of the record: an attribute has it */
@@ -24,13 +24,14 @@ static bool is_key(const msgpack_object *key, const char *name)
            !memcmp(key->via.str.ptr, name, key->via.str.size);
 }
 
-static int malformed(struct reading *r, const char *what)
+static int malformed(struct graph_reading *r, const char *what)
 {
     return error_set(r->err, ERR_DATA, "%s is malformed", what);
 }
 
 /* NULL with the error set when the object is no text or has a NUL in it. */
-static const char *read_text(struct reading *r, const msgpack_object *object, const char *what)
+static const char *read_text(struct graph_reading *r, const msgpack_object *object,
+                             const char *what)
 {
     if (object->type != MSGPACK_OBJECT_STR ||
         memchr(object->via.str.ptr, '\0', object->via.str.size)) {
@@ -40,8 +41,8 @@ static const char *read_text(struct reading *r, const msgpack_object *object, co
     return arena_strndup(&r->raw.arena, object->via.str.ptr, object->via.str.size);
 }
 
-static const char *read_repeated(struct reading *r, const msgpack_object *object, const char *what,
-                                 const char **last)
+static const char *read_repeated(struct graph_reading *r, const msgpack_object *object,
+                                 const char *what, const char **last)
 {
     size_t n = object->via.str.size;
     if (object->type == MSGPACK_OBJECT_STR && *last && strlen(*last) == n &&
@@ -87,7 +88,7 @@ static bool read_shape(const msgpack_object *object, struct shape *shape)
     return true;
 }
 
-static bool read_type(struct reading *r, const msgpack_object *object, enum dtype *type)
+static bool read_type(struct graph_reading *r, const msgpack_object *object, enum dtype *type)
 {
     char name[32];
     (void)r;
@@ -116,7 +117,8 @@ static bool read_bool(const msgpack_object *object, bool *value)
     return object->type == MSGPACK_OBJECT_BOOLEAN;
 }
 
-static bool read_list(struct reading *r, const msgpack_object *object, struct attr_value *value)
+static bool read_list(struct graph_reading *r, const msgpack_object *object,
+                      struct attr_value *value)
 {
     const msgpack_object *items = object->via.array.ptr;
     size_t n = object->via.array.size;
@@ -140,7 +142,8 @@ static bool read_list(struct reading *r, const msgpack_object *object, struct at
 }
 
 /* The value of a map of one entry, kind and value. */
-static bool read_kind(struct reading *r, const msgpack_object *object, struct attr_value *value)
+static bool read_kind(struct graph_reading *r, const msgpack_object *object,
+                      struct attr_value *value)
 {
     const msgpack_object *key = &object->via.map.ptr->key, *val = &object->via.map.ptr->val;
     int64_t index;
@@ -167,7 +170,8 @@ static bool read_kind(struct reading *r, const msgpack_object *object, struct at
     }
 }
 
-static bool read_value(struct reading *r, const msgpack_object *object, struct attr_value *value)
+static bool read_value(struct graph_reading *r, const msgpack_object *object,
+                       struct attr_value *value)
 {
     *value = (struct attr_value){0};
     switch (object->type) {
@@ -192,7 +196,7 @@ static bool read_value(struct reading *r, const msgpack_object *object, struct a
     }
 }
 
-static int read_attrs(struct reading *r, const msgpack_object *object, struct raw_node *node)
+static int read_attrs(struct graph_reading *r, const msgpack_object *object, struct raw_node *node)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return malformed(r, "'attrs'");
@@ -212,8 +216,8 @@ static int read_attrs(struct reading *r, const msgpack_object *object, struct ra
 
 /* ---- nodes and names ---- */
 
-static int read_edges(struct reading *r, const msgpack_object *object, const char *const **edges,
-                      int *n_edges)
+static int read_edges(struct graph_reading *r, const msgpack_object *object,
+                      const char *const **edges, int *n_edges)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "a list of edges");
@@ -227,8 +231,8 @@ static int read_edges(struct reading *r, const msgpack_object *object, const cha
     return 0;
 }
 
-static int read_node_field(struct reading *r, const msgpack_object *key, const msgpack_object *val,
-                           struct raw_node *node)
+static int read_node_field(struct graph_reading *r, const msgpack_object *key,
+                           const msgpack_object *val, struct raw_node *node)
 {
     int64_t line;
     if (is_key(key, "name"))
@@ -258,7 +262,7 @@ static int read_node_field(struct reading *r, const msgpack_object *key, const m
     return 0;
 }
 
-static int read_node(struct reading *r, const msgpack_object *object, struct raw_node *node)
+static int read_node(struct graph_reading *r, const msgpack_object *object, struct raw_node *node)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return error_set(r->err, ERR_DATA, "is not a map");
@@ -274,7 +278,7 @@ static int read_node(struct reading *r, const msgpack_object *object, struct raw
     return 0;
 }
 
-static int read_nodes(struct reading *r, const msgpack_object *object)
+static int read_nodes(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'nodes'");
@@ -291,7 +295,7 @@ static int read_nodes(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_entries(struct reading *r, const msgpack_object *object)
+static int read_entries(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return malformed(r, "'entries'");
@@ -304,7 +308,7 @@ static int read_entries(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_aliases(struct reading *r, const msgpack_object *object)
+static int read_aliases(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return malformed(r, "'aliases'");
@@ -321,7 +325,7 @@ static int read_aliases(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_made(struct reading *r, const msgpack_object *object)
+static int read_made(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'made'");
@@ -334,7 +338,7 @@ static int read_made(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_removed(struct reading *r, const msgpack_object *object)
+static int read_removed(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'removed'");
@@ -347,11 +351,11 @@ static int read_removed(struct reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_header(struct reading *r)
+static int read_header(struct graph_reading *r)
 {
     static const struct {
         const char *name;
-        int (*read)(struct reading *r, const msgpack_object *object);
+        int (*read)(struct graph_reading *r, const msgpack_object *object);
     } fields[] = {{"nodes", read_nodes},
                   {"entries", read_entries},
                   {"aliases", read_aliases},
@@ -370,7 +374,7 @@ static int read_header(struct reading *r)
 int graph_from_record(const struct registry *registry, const struct record *record,
                       struct graph **graph, struct error *err)
 {
-    struct reading r = {.record = record, .err = err};
+    struct graph_reading r = {.record = record, .err = err};
     struct graph *made = NULL;
     error_clear(err);
     r.used = arena_alloc(&r.raw.arena, (size_t)record->n_tensors);

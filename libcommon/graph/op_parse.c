@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 
-struct parse {
+struct op_parser {
     struct arena *arena;
     const struct op_def *def;
     const char *at;
@@ -15,19 +15,19 @@ struct parse {
     VEC(struct op_attr) attrs;
 };
 
-static int malformed(struct parse *p, const char *what)
+static int malformed(struct op_parser *p, const char *what)
 {
     return error_set(p->err, ERR_INTERNAL, "declaration of %s: expected %s at '%.30s'",
                      p->def->name, what, p->at);
 }
 
-static void skip(struct parse *p)
+static void skip(struct op_parser *p)
 {
     while (isspace((unsigned char)*p->at))
         p->at++;
 }
 
-static bool accept(struct parse *p, const char *token)
+static bool accept(struct op_parser *p, const char *token)
 {
     skip(p);
     if (!str_starts(p->at, token))
@@ -37,7 +37,7 @@ static bool accept(struct parse *p, const char *token)
 }
 
 /* An identifier, or NULL. */
-static const char *word(struct parse *p)
+static const char *word(struct op_parser *p)
 {
     skip(p);
     size_t n = 0;
@@ -50,7 +50,7 @@ static const char *word(struct parse *p)
     return text;
 }
 
-static int find_attr(const struct parse *p, const char *name)
+static int find_attr(const struct op_parser *p, const char *name)
 {
     for (size_t i = 0; i < p->attrs.n; i++)
         if (!strcmp(p->attrs.items[i].name, name))
@@ -66,7 +66,7 @@ static bool type_class(const char *name, dtype_set *set)
     return types;
 }
 
-static int parse_strings(struct parse *p, struct op_attr *attr)
+static int parse_strings(struct op_parser *p, struct op_attr *attr)
 {
     const char **strings = arena_array(p->arena, 16, sizeof *strings);
     int n = 0;
@@ -84,7 +84,7 @@ static int parse_strings(struct parse *p, struct op_attr *attr)
 }
 
 /* A kind, a set of types or a set of strings. */
-static int parse_kind(struct parse *p, struct op_attr *attr)
+static int parse_kind(struct op_parser *p, struct op_attr *attr)
 {
     if (accept(p, "{"))
         return parse_strings(p, attr);
@@ -111,7 +111,7 @@ static int parse_kind(struct parse *p, struct op_attr *attr)
     return 0;
 }
 
-static int parse_attr(struct parse *p)
+static int parse_attr(struct op_parser *p)
 {
     struct op_attr attr = {.name = word(p)};
     if (!attr.name || !accept(p, ":"))
@@ -143,7 +143,7 @@ static int parse_attr(struct parse *p)
 }
 
 /* The type part of an argument. */
-static int parse_arg_type(struct parse *p, struct op_arg *arg)
+static int parse_arg_type(struct op_parser *p, struct op_arg *arg)
 {
     arg->is_ref = accept(p, "Ref(");
     const char *name = word(p);
@@ -166,7 +166,7 @@ static int parse_arg_type(struct parse *p, struct op_arg *arg)
     return !arg->is_ref || accept(p, ")") ? 0 : malformed(p, "')'");
 }
 
-static int parse_arg(struct parse *p)
+static int parse_arg(struct op_parser *p)
 {
     struct op_arg arg = {.name = word(p), .type_attr = -1, .number_attr = -1, .type_list_attr = -1};
     if (!arg.name || !accept(p, ":"))
@@ -177,7 +177,7 @@ static int parse_arg(struct parse *p)
     return code;
 }
 
-static int parse_items(struct parse *p, const char *text, int (*item)(struct parse *))
+static int parse_items(struct op_parser *p, const char *text, int (*item)(struct op_parser *))
 {
     int code = 0;
     if (!text || !*text)
@@ -191,7 +191,7 @@ static int parse_items(struct parse *p, const char *text, int (*item)(struct par
 }
 
 /* Type variables and counts that some input determines need not be given. */
-static void mark_inferred(struct parse *p)
+static void mark_inferred(struct op_parser *p)
 {
     for (size_t i = 0; i < p->args.n; i++) {
         const struct op_arg *arg = &p->args.items[i];
@@ -202,7 +202,7 @@ static void mark_inferred(struct parse *p)
     }
 }
 
-static int parse_all(struct parse *p, struct op *op)
+static int parse_all(struct op_parser *p, struct op *op)
 {
     int code = parse_items(p, p->def->attrs, parse_attr);
     if (code)
@@ -224,7 +224,7 @@ static int parse_all(struct parse *p, struct op *op)
 
 int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struct error *err)
 {
-    struct parse p = {.arena = arena, .def = def, .err = err};
+    struct op_parser p = {.arena = arena, .def = def, .err = err};
     op->def = def;
     int code = parse_all(&p, op);
     vec_release(&p.args);

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "graph/graph.h"
 
-struct order {
+struct topological_sort {
     const struct graph *graph;
     int *pending;      /* inputs not yet ordered, by node */
     int *first, *next; /* consumers of a node: list heads by node, links by edge */
@@ -21,7 +21,7 @@ static bool is_back_edge(const struct graph *graph, const struct node *node, str
     return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
 }
 
-static void heap_push(struct order *o, int id)
+static void heap_push(struct topological_sort *o, int id)
 {
     int i = o->n_heap++;
     while (i > 0 && o->heap[(i - 1) / 2] > id) {
@@ -31,7 +31,7 @@ static void heap_push(struct order *o, int id)
     o->heap[i] = id;
 }
 
-static int heap_pop(struct order *o)
+static int heap_pop(struct topological_sort *o)
 {
     int top = o->heap[0], last = o->heap[--o->n_heap], i = 0;
     for (;;) {
@@ -49,7 +49,7 @@ static int heap_pop(struct order *o)
     return top;
 }
 
-static void add_edge(struct order *o, int from, int to, int *edges)
+static void add_edge(struct topological_sort *o, int from, int to, int *edges)
 {
     int e = (*edges)++;
     o->consumer[e] = to;
@@ -58,7 +58,7 @@ static void add_edge(struct order *o, int from, int to, int *edges)
     o->pending[to]++;
 }
 
-static void collect_edges(struct order *o)
+static void collect_edges(struct topological_sort *o)
 {
     int edges = 0;
     for (size_t id = 0; id < o->graph->nodes.n; id++) {
@@ -72,7 +72,7 @@ static void collect_edges(struct order *o)
 }
 
 /* Follows unordered inputs from some unordered node until one repeats: that is a cycle. */
-static int report_cycle(const struct order *o, struct error *err)
+static int report_cycle(const struct topological_sort *o, struct error *err)
 {
     const struct graph *graph = o->graph;
     int id = 0, n = (int)graph->nodes.n;
@@ -111,12 +111,12 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
         n_edges += (size_t)graph_node(graph, (int)i)->n_inputs +
                    (size_t)graph_node(graph, (int)i)->n_controls;
     int *memory = mem_array(3 * n + 2 * n_edges, sizeof *memory);
-    struct order o = {.graph = graph,
-                      .pending = memory,
-                      .first = memory + n,
-                      .heap = memory + 2 * n,
-                      .next = memory + 3 * n,
-                      .consumer = memory + 3 * n + n_edges};
+    struct topological_sort o = {.graph = graph,
+                                 .pending = memory,
+                                 .first = memory + n,
+                                 .heap = memory + 2 * n,
+                                 .next = memory + 3 * n,
+                                 .consumer = memory + 3 * n + n_edges};
     memset(o.first, -1, n * sizeof *o.first);
     collect_edges(&o);
     for (size_t i = 0; i < n; i++)

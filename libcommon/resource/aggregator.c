@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "resource/aggregator.h"
 
-struct push {
+struct kept_push {
     struct push_id id;
     struct staged staged;
 };
@@ -18,7 +18,7 @@ struct push {
 struct aggregator {
     const char *name;
     pthread_mutex_t lock; /* guards what follows */
-    VEC(struct push) pushes;
+    VEC(struct kept_push) pushes;
 };
 
 void staged_release(struct staged *staged)
@@ -34,7 +34,7 @@ static bool same(const struct push_id *a, const struct push_id *b)
     return a->worker == b->worker && a->incarnation == b->incarnation && a->seq == b->seq;
 }
 
-static struct push *find(struct aggregator *a, const struct push_id *id)
+static struct kept_push *find(struct aggregator *a, const struct push_id *id)
 {
     for (size_t i = 0; i < a->pushes.n; i++)
         if (same(&a->pushes.items[i].id, id))
@@ -63,12 +63,12 @@ static void aggregator_free(void *object)
 void aggregator_push(struct aggregator *a, const struct push_id *id, const struct tensor *values,
                      int n)
 {
-    struct push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
+    struct kept_push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
     struct staged replaced = {0};
     for (int i = 0; i < n; i++)
         tensor_share(&push.staged.values[i], &values[i]);
     pthread_mutex_lock(&a->lock);
-    struct push *present = find(a, id);
+    struct kept_push *present = find(a, id);
     if (present) {
         replaced = present->staged;
         present->staged = push.staged;
@@ -85,7 +85,7 @@ static int check(struct aggregator *a, struct push_list members, int n_values, s
 {
     for (int i = 0; i < members.n; i++) {
         const struct push_id *id = &members.ids[i];
-        const struct push *push = find(a, id);
+        const struct kept_push *push = find(a, id);
         if (!push)
             return error_set(err, ERR_DATA,
                              "step %lld of worker:%lld, incarnation %llx, is not staged in '%s'",
@@ -118,12 +118,12 @@ int aggregator_take(struct aggregator *a, struct push_list members, struct push_
     pthread_mutex_lock(&a->lock);
     int code = check(a, members, n_values, err);
     for (int i = 0; !code && i < members.n; i++) {
-        struct push *push = find(a, &members.ids[i]);
+        struct kept_push *push = find(a, &members.ids[i]);
         staged[i] = push->staged;
         push->staged = (struct staged){0};
     }
     for (size_t i = 0; !code && i < a->pushes.n; i++) {
-        struct push *push = &a->pushes.items[i];
+        struct kept_push *push = &a->pushes.items[i];
         if (is_obsolete(&push->id, members, dropped))
             vec_push(&gone, push->staged);
         else
@@ -151,7 +151,7 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
 
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
 
-static int put_values(const struct push *push, size_t index, struct resource_sink *sink,
+static int put_values(const struct kept_push *push, size_t index, struct resource_sink *sink,
                       struct error *err)
 {
     char part[64];
@@ -169,7 +169,7 @@ static int aggregator_save(void *object, struct resource_sink *sink, struct erro
     VEC(int64_t) ids = VEC_INIT;
     pthread_mutex_lock(&a->lock);
     for (size_t i = 0; i < a->pushes.n; i++) {
-        const struct push *push = &a->pushes.items[i];
+        const struct kept_push *push = &a->pushes.items[i];
         vec_push(&ids, push->id.worker);
         vec_push(&ids, (int64_t)push->id.incarnation);
         vec_push(&ids, push->id.seq);
@@ -195,8 +195,9 @@ static int load_ids(struct aggregator *a, const struct tensor *value, struct err
     for (const int64_t *row = value->data, *end = row + tensor_count(value); row < end; row += 4) {
         if (row[3] < 0 || row[3] > INT16_MAX)
             return error_set(err, ERR_DATA, "a push of %lld values", (long long)row[3]);
-        struct push push = {{row[0], (uint64_t)row[1], row[2]},
-                            {mem_array((size_t)row[3] + 1, sizeof(struct tensor)), (int)row[3]}};
+        struct kept_push push = {
+            {row[0], (uint64_t)row[1], row[2]},
+            {mem_array((size_t)row[3] + 1, sizeof(struct tensor)), (int)row[3]}};
         vec_push(&a->pushes, push);
     }
     return 0;

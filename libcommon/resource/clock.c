@@ -44,7 +44,7 @@ const struct resource_kind clock_kind = {
 
 /* ---- members ---- */
 
-struct member *clock_member(struct clock *clock, int64_t worker, bool make)
+struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make)
 {
     size_t at = 0;
     while (at < clock->members.n && clock->members.items[at].worker < worker)
@@ -53,10 +53,10 @@ struct member *clock_member(struct clock *clock, int64_t worker, bool make)
         return &clock->members.items[at];
     if (!make)
         return NULL;
-    vec_push(&clock->members, ((struct member){0}));
-    struct member *member = &clock->members.items[at];
+    vec_push(&clock->members, ((struct clock_member){0}));
+    struct clock_member *member = &clock->members.items[at];
     memmove(member + 1, member, (clock->members.n - 1 - at) * sizeof *member);
-    *member = (struct member){.worker = worker, .last_counted = true};
+    *member = (struct clock_member){.worker = worker, .last_counted = true};
     return member;
 }
 
@@ -65,7 +65,7 @@ struct member *clock_member(struct clock *clock, int64_t worker, bool make)
 static void expect_again(struct clock *clock, int workers)
 {
     for (size_t i = 0; i < clock->members.n; i++) {
-        struct member *member = &clock->members.items[i];
+        struct clock_member *member = &clock->members.items[i];
         member->returns = member->left && member->worker < workers;
         member->left = member->worker >= workers;
     }
@@ -101,11 +101,11 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
 }
 
 /* The others' least clock: who comes late holds nobody back. */
-static int64_t clock_of_others(const struct clock *clock, const struct member *self)
+static int64_t clock_of_others(const struct clock *clock, const struct clock_member *self)
 {
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < clock->members.n; i++) {
-        const struct member *member = &clock->members.items[i];
+        const struct clock_member *member = &clock->members.items[i];
         if (member != self && !member->left && !member->returns && member->clock < least)
             least = member->clock;
     }
@@ -115,7 +115,7 @@ static int64_t clock_of_others(const struct clock *clock, const struct member *s
 /* ---- the end of waits ---- */
 
 static bool is_over(const struct clock *clock, const struct clock_waiter *waiter,
-                    const struct member *member)
+                    const struct clock_member *member)
 {
     if (waiter->what == WAIT_JOIN)
         return member->state == PUSH_NONE && clock_may_go_on(clock, member);
@@ -124,7 +124,8 @@ static bool is_over(const struct clock *clock, const struct clock_waiter *waiter
 }
 
 /* A push that was pending when its worker was replaced has another incarnation than the waiter. */
-static void answer(const struct clock *clock, struct clock_waiter *waiter, struct member *member)
+static void answer(const struct clock *clock, struct clock_waiter *waiter,
+                   struct clock_member *member)
 {
     waiter->result = (struct clock_result){
         .version = clock->version,
@@ -166,7 +167,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
         return over;
     }
     if (waiter->what != WAIT_ROUND) {
-        struct member *member = clock_member(clock, waiter->id.worker, true);
+        struct clock_member *member = clock_member(clock, waiter->id.worker, true);
         bool over = is_over(clock, waiter, member);
         if (over)
             answer(clock, waiter, member);
@@ -258,7 +259,7 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
 {
     struct error reason = ERROR_INIT;
     pthread_mutex_lock(&clock->lock);
-    struct member *member = clock_member(clock, id->worker, true);
+    struct clock_member *member = clock_member(clock, id->worker, true);
     struct clock_waiter *older = remove_older(clock, id);
     bool late = !member->joined && id->worker >= clock->workers;
     if (late || member->left || member->returns) {
@@ -283,7 +284,7 @@ static void give_up(struct clock *clock, const struct push_id *id)
     vec_push(&clock->dropped, *id);
 }
 
-void clock_decide_late(struct clock *clock, struct member *member)
+void clock_decide_late(struct clock *clock, struct clock_member *member)
 {
     give_up(clock, &member->push);
     member->state = PUSH_NONE;
@@ -295,7 +296,7 @@ void clock_decide_late(struct clock *clock, struct member *member)
 static int check_push(struct clock *clock, const struct push_id *id, int64_t version,
                       struct error *err)
 {
-    struct member *member = clock_member(clock, id->worker, false);
+    struct clock_member *member = clock_member(clock, id->worker, false);
     if (!member || !member->joined)
         return error_set(err, ERR_UNAVAILABLE, "worker:%" PRId64 " did not join the clock '%s'",
                          id->worker, clock->name);
@@ -318,7 +319,7 @@ static int check_push(struct clock *clock, const struct push_id *id, int64_t ver
 
 static void take_push(struct clock *clock, const struct push_id *id, int64_t version)
 {
-    struct member *member = clock_member(clock, id->worker, false);
+    struct clock_member *member = clock_member(clock, id->worker, false);
     member->seen = time_now();
     if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
         member->duplicate++;
@@ -354,7 +355,7 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
 void clock_leave(struct clock *clock, const struct push_id *id)
 {
     pthread_mutex_lock(&clock->lock);
-    struct member *member = clock_member(clock, id->worker, false);
+    struct clock_member *member = clock_member(clock, id->worker, false);
     if (member && member->incarnation == id->incarnation) {
         member->left = true;
         member->seen = time_now();

@@ -6,34 +6,34 @@ bool clock_choose(struct clock *clock)
     return clock->policy.kind && clock->policy.kind->choose(clock);
 }
 
-bool clock_is_late(const struct clock *clock, const struct member *member)
+bool clock_is_late(const struct clock *clock, const struct clock_member *member)
 {
     const struct policy_kind *kind = clock->policy.kind;
     return kind && kind->is_late && kind->is_late(clock, member);
 }
 
-bool clock_may_go_on(const struct clock *clock, const struct member *member)
+bool clock_may_go_on(const struct clock *clock, const struct clock_member *member)
 {
     const struct policy_kind *kind = clock->policy.kind;
     return !kind || !kind->may_go_on || kind->may_go_on(clock, member);
 }
 
-bool clock_misses(const struct clock *clock, const struct member *member)
+bool clock_misses(const struct clock *clock, const struct clock_member *member)
 {
     const struct policy_kind *kind = clock->policy.kind;
     return !member->left && kind && kind->misses && kind->misses(clock, member);
 }
 
-bool clock_is_fresh(const struct clock *clock, const struct member *member)
+bool clock_is_fresh(const struct clock *clock, const struct clock_member *member)
 {
     return member->state == PUSH_WAITS && !clock_is_late(clock, member);
 }
 
-struct member *clock_first_fresh(struct clock *clock)
+struct clock_member *clock_first_fresh(struct clock *clock)
 {
-    struct member *first = NULL;
+    struct clock_member *first = NULL;
     for (size_t i = 0; i < clock->members.n; i++) {
-        struct member *member = &clock->members.items[i];
+        struct clock_member *member = &clock->members.items[i];
         if (clock_is_fresh(clock, member) && (!first || member->arrival < first->arrival))
             first = member;
     }

@@ -19,7 +19,7 @@ enum push_state {
 
 enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_ROUND, WAIT_PAUSE };
 
-struct member {
+struct clock_member {
     int64_t worker;
     uint64_t incarnation;
     bool joined, left;
@@ -44,11 +44,11 @@ struct clock {
     int workers;                     /* expected */
     bool is_configured, is_restored; /* by a graph; from a checkpoint, and not by a graph since */
     int64_t version, arrivals;
-    VEC(struct member) members; /* by rank */
-    bool under_way;             /* a round was handed out */
-    bool was_joined;            /* by a worker, in this process */
-    int pauses;                 /* while there are any, no round begins */
-    _Atomic int64_t *counts;    /* of pushes that counted, by worker, for others; or NULL */
+    VEC(struct clock_member) members; /* by rank */
+    bool under_way;                   /* a round was handed out */
+    bool was_joined;                  /* by a worker, in this process */
+    int pauses;                       /* while there are any, no round begins */
+    _Atomic int64_t *counts;          /* of pushes that counted, by worker, for others; or NULL */
     int n_counts;
     int64_t stop_at; /* the version at which none begins; 0: none */
     push_vec dropped, round_members, round_dropped;
@@ -62,21 +62,21 @@ struct clock {
 
 /* clock_policy.c: what the clock's policy says. Without one nothing is chosen, and nobody waits. */
 bool clock_choose(struct clock *clock);
-bool clock_is_late(const struct clock *clock, const struct member *member);
-bool clock_may_go_on(const struct clock *clock, const struct member *member);
-bool clock_misses(const struct clock *clock, const struct member *member);
+bool clock_is_late(const struct clock *clock, const struct clock_member *member);
+bool clock_may_go_on(const struct clock *clock, const struct clock_member *member);
+bool clock_misses(const struct clock *clock, const struct clock_member *member);
 /* For policies: whether the member's push waits and may count; the first that came of those, or
  * NULL. */
-bool clock_is_fresh(const struct clock *clock, const struct member *member);
-struct member *clock_first_fresh(struct clock *clock);
+bool clock_is_fresh(const struct clock *clock, const struct clock_member *member);
+struct clock_member *clock_first_fresh(struct clock *clock);
 
 /* clock.c */
-struct member *clock_member(struct clock *clock, int64_t worker, bool make);
+struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make);
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what);
 /* After every change: tells all whose wait is over, when the lock is gone. */
 void clock_unlock(struct clock *clock);
 /* The push of a member that waits never counts. */
-void clock_decide_late(struct clock *clock, struct member *member);
+void clock_decide_late(struct clock *clock, struct clock_member *member);
 
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);

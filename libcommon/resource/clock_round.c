@@ -32,7 +32,7 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter)
         waiter->done(waiter, NULL, &reason);
 }
 
-static void apply(struct clock *clock, struct member *member)
+static void apply(struct clock *clock, struct clock_member *member)
 {
     if (member->state == PUSH_CHOSEN) {
         member->state = PUSH_NONE;

@@ -17,7 +17,7 @@
 
 #define COLUMNS 16
 
-static void to_row(const struct member *m, int64_t *row)
+static void to_row(const struct clock_member *m, int64_t *row)
 {
     const int64_t values[COLUMNS] = {
         m->worker,       (int64_t)m->incarnation,
@@ -34,23 +34,23 @@ static void to_row(const struct member *m, int64_t *row)
 
 static void from_row(struct clock *clock, const int64_t *row)
 {
-    struct member *m = clock_member(clock, row[0], true);
-    *m = (struct member){.worker = row[0],
-                         .incarnation = (uint64_t)row[1],
-                         .joined = row[2] != 0,
-                         .left = row[3] != 0,
-                         .clock = row[4],
-                         .last_seq = row[5],
-                         .last_counted = row[6] != 0,
-                         .state = row[7] ? PUSH_WAITS : PUSH_NONE,
-                         .push = {row[0], (uint64_t)row[9], row[8]},
-                         .version = row[10],
-                         .arrival = row[11],
-                         .pushed = row[12],
-                         .counted = row[13],
-                         .late = row[14],
-                         .dropped = row[15],
-                         .seen = time_now()};
+    struct clock_member *m = clock_member(clock, row[0], true);
+    *m = (struct clock_member){.worker = row[0],
+                               .incarnation = (uint64_t)row[1],
+                               .joined = row[2] != 0,
+                               .left = row[3] != 0,
+                               .clock = row[4],
+                               .last_seq = row[5],
+                               .last_counted = row[6] != 0,
+                               .state = row[7] ? PUSH_WAITS : PUSH_NONE,
+                               .push = {row[0], (uint64_t)row[9], row[8]},
+                               .version = row[10],
+                               .arrival = row[11],
+                               .pushed = row[12],
+                               .counted = row[13],
+                               .late = row[14],
+                               .dropped = row[15],
+                               .seen = time_now()};
 }
 
 static int put_table(struct resource_sink *sink, const char *part, int64_t *values, size_t rows,
@@ -163,7 +163,7 @@ void clock_print_missing(const struct clock *clock, struct str *text)
 {
     size_t before = text->n;
     for (size_t i = 0; i < clock->members.n && !clock->under_way; i++) {
-        const struct member *member = &clock->members.items[i];
+        const struct clock_member *member = &clock->members.items[i];
         if (!clock_misses(clock, member))
             continue;
         str_printf(text, "%sworker:%" PRId64, text->n == before ? "" : ", ", member->worker);
@@ -200,7 +200,7 @@ int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
     for (int i = 0; i < n; i++)
         most = clock->members.items[i].clock > most ? clock->members.items[i].clock : most;
     for (int i = 0; i < n && i < max; i++) {
-        const struct member *m = &clock->members.items[i];
+        const struct clock_member *m = &clock->members.items[i];
         workers[i] = (struct clock_worker){.worker = m->worker,
                                            .incarnation = m->incarnation,
                                            .joined = m->joined,

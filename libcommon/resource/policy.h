@@ -15,7 +15,7 @@
 #include "base/str.h"
 
 struct clock;
-struct member;
+struct clock_member;
 
 struct policy_kind {
     const char *name;   /* "ssp" */
@@ -29,12 +29,12 @@ struct policy_kind {
     /* Puts the members of the next round into PUSH_CHOSEN, if there is a set. */
     bool (*choose)(struct clock *clock);
     /* Whether a push, computed from the member's version, can never count. NULL: none is late. */
-    bool (*is_late)(const struct clock *clock, const struct member *member);
+    bool (*is_late)(const struct clock *clock, const struct clock_member *member);
     /* Whether a worker whose last push is decided may go on. NULL: at once. */
-    bool (*may_go_on)(const struct clock *clock, const struct member *member);
+    bool (*may_go_on)(const struct clock *clock, const struct clock_member *member);
     /* Whether the rounds, or who waits in them, want something of this worker, which has not left.
      * NULL: of none. */
-    bool (*misses)(const struct clock *clock, const struct member *member);
+    bool (*misses)(const struct clock *clock, const struct clock_member *member);
 };
 
 struct policy {

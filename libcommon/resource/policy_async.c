@@ -6,7 +6,7 @@
 
 static bool choose(struct clock *clock)
 {
-    struct member *first = clock_first_fresh(clock);
+    struct clock_member *first = clock_first_fresh(clock);
     if (first)
         first->state = PUSH_CHOSEN;
     return first != NULL;

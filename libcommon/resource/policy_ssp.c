@@ -12,7 +12,7 @@ static int64_t least_clock(const struct clock *clock, bool applied)
 {
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < clock->members.n; i++) {
-        const struct member *member = &clock->members.items[i];
+        const struct clock_member *member = &clock->members.items[i];
         int64_t at = member->clock + (!applied && member->state != PUSH_NONE);
         if (!member->left && at < least)
             least = at;
@@ -24,9 +24,9 @@ static int64_t least_clock(const struct clock *clock, bool applied)
 static bool choose(struct clock *clock)
 {
     int64_t least = least_clock(clock, false);
-    struct member *first = NULL;
+    struct clock_member *first = NULL;
     for (size_t i = 0; i < clock->members.n; i++) {
-        struct member *member = &clock->members.items[i];
+        struct clock_member *member = &clock->members.items[i];
         if (member->state == PUSH_WAITS && member->clock + 1 - clock->policy.number <= least &&
             (!first || member->clock < first->clock))
             first = member;
@@ -36,12 +36,12 @@ static bool choose(struct clock *clock)
     return first != NULL;
 }
 
-static bool may_go_on(const struct clock *clock, const struct member *member)
+static bool may_go_on(const struct clock *clock, const struct clock_member *member)
 {
     return least_clock(clock, true) >= member->clock - clock->policy.number;
 }
 
-static bool misses(const struct clock *clock, const struct member *member)
+static bool misses(const struct clock *clock, const struct clock_member *member)
 {
     return member->state == PUSH_NONE && member->clock == least_clock(clock, true);
 }

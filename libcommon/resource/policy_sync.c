@@ -6,7 +6,7 @@
  */
 #include "resource/clock_private.h"
 
-static bool is_late(const struct clock *clock, const struct member *member)
+static bool is_late(const struct clock *clock, const struct clock_member *member)
 {
     return member->version < clock->version;
 }
@@ -26,13 +26,13 @@ static bool choose(struct clock *clock)
     return true;
 }
 
-static bool may_go_on(const struct clock *clock, const struct member *member)
+static bool may_go_on(const struct clock *clock, const struct clock_member *member)
 {
     (void)member;
     return !clock->under_way; /* variables change now */
 }
 
-static bool misses(const struct clock *clock, const struct member *member)
+static bool misses(const struct clock *clock, const struct clock_member *member)
 {
     (void)clock;
     return member->state == PUSH_NONE;

@@ -23,7 +23,7 @@ enum {
 
 #define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
 
-struct archive {
+struct npz_archive {
     const uint8_t *data;
     size_t n;
     const char *name; /* for messages */
@@ -32,7 +32,7 @@ struct archive {
     uint64_t unpacked; /* bytes so far, against archives that name the same data many times */
 };
 
-struct member {
+struct npz_member {
     const char *name;
     size_t name_n;
     unsigned flags, method;
@@ -49,19 +49,20 @@ static uint64_t get(const uint8_t *p, int n)
 }
 
 /* The n bytes at offset, if they are there and begin with the signature. */
-static const uint8_t *at(const struct archive *a, uint64_t offset, uint64_t n, uint32_t signature)
+static const uint8_t *at(const struct npz_archive *a, uint64_t offset, uint64_t n,
+                         uint32_t signature)
 {
     if (offset > a->n || n > a->n - offset || get(a->data + offset, 4) != signature)
         return NULL;
     return a->data + offset;
 }
 
-static int malformed(const struct archive *a, const char *what, struct error *err)
+static int malformed(const struct npz_archive *a, const char *what, struct error *err)
 {
     return error_set(err, ERR_DATA, "%s: malformed zip archive: %s", a->name, what);
 }
 
-static int find_directory(struct archive *a, struct error *err)
+static int find_directory(struct npz_archive *a, struct error *err)
 {
     const uint8_t *end = NULL;
     size_t first = a->n > END_BYTES + COMMENT_BYTES ? a->n - END_BYTES - COMMENT_BYTES : 0, i;
@@ -87,7 +88,7 @@ static int find_directory(struct archive *a, struct error *err)
 }
 
 /* [4.5.3]: holds, in this order, those of the fields that are all ones in the entry. */
-static bool read_zip64(const uint8_t *extra, size_t n, struct member *m)
+static bool read_zip64(const uint8_t *extra, size_t n, struct npz_member *m)
 {
     uint64_t *const fields[] = {&m->bytes, &m->packed, &m->offset};
     while (n >= 4) {
@@ -112,13 +113,13 @@ static bool read_zip64(const uint8_t *extra, size_t n, struct member *m)
 }
 
 /* Takes the directory's entry at a->directory and steps over it. */
-static int read_entry(struct archive *a, struct member *m, struct error *err)
+static int read_entry(struct npz_archive *a, struct npz_member *m, struct error *err)
 {
     const uint8_t *p = at(a, a->directory, CENTRAL_BYTES, 0x02014b50);
     if (!p)
         return malformed(a, "no entry where the directory says", err);
     size_t extra_n = get(p + 30, 2), total;
-    *m = (struct member){
+    *m = (struct npz_member){
         .name = (const char *)p + CENTRAL_BYTES,
         .name_n = get(p + 28, 2),
         .flags = (unsigned)get(p + 8, 2),
@@ -139,7 +140,8 @@ static int read_entry(struct archive *a, struct member *m, struct error *err)
 }
 
 /* The member's packed bytes, or NULL with the error set. */
-static const uint8_t *find_data(struct archive *a, const struct member *m, struct error *err)
+static const uint8_t *find_data(struct npz_archive *a, const struct npz_member *m,
+                                struct error *err)
 {
     const uint8_t *p = at(a, m->offset, LOCAL_BYTES, 0x04034b50);
     uint64_t start = p ? m->offset + LOCAL_BYTES + get(p + 26, 2) + get(p + 28, 2) : 0;
@@ -181,7 +183,7 @@ static bool inflate_all(z_stream *z, const uint8_t *in, uint64_t n, uint8_t *out
     return status == Z_STREAM_END && !n && !room;
 }
 
-static uint8_t *unpack(const struct archive *a, const struct member *m, const uint8_t *data,
+static uint8_t *unpack(const struct npz_archive *a, const struct npz_member *m, const uint8_t *data,
                        struct error *err)
 {
     z_stream z = {0};
@@ -201,7 +203,7 @@ static uint8_t *unpack(const struct archive *a, const struct member *m, const ui
     return NULL;
 }
 
-static int read_array(struct archive *a, const struct member *m, struct tensor *t,
+static int read_array(struct npz_archive *a, const struct npz_member *m, struct tensor *t,
                       struct error *err)
 {
     uint8_t *unpacked = NULL;
@@ -223,14 +225,14 @@ static int read_array(struct archive *a, const struct member *m, struct tensor *
     return err->code;
 }
 
-static bool ends_in(const struct member *m, const char *ending)
+static bool ends_in(const struct npz_member *m, const char *ending)
 {
     size_t n = strlen(ending);
     return m->name_n >= n && !memcmp(m->name + m->name_n - n, ending, n);
 }
 
 /* Takes what the member holds; a folder, which holds nothing, is none. */
-static int read_member(struct archive *a, const struct member *m, struct npz *npz,
+static int read_member(struct npz_archive *a, const struct npz_member *m, struct npz *npz,
                        struct error *err)
 {
     struct named_tensor *array = &npz->arrays[npz->n];
@@ -256,7 +258,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int check_names(const struct archive *a, struct npz *npz, struct error *err)
+static int check_names(const struct npz_archive *a, struct npz *npz, struct error *err)
 {
     const char **names = arena_array(&npz->arena, (size_t)npz->n + 1, sizeof *names);
     for (int i = 0; i < npz->n; i++)
@@ -268,9 +270,9 @@ static int check_names(const struct archive *a, struct npz *npz, struct error *e
     return 0;
 }
 
-static int read_members(struct archive *a, struct npz *npz, struct error *err)
+static int read_members(struct npz_archive *a, struct npz *npz, struct error *err)
 {
-    struct member m;
+    struct npz_member m;
     if (find_directory(a, err))
         return err->code;
     if (a->n_entries > a->n / CENTRAL_BYTES)
@@ -287,7 +289,7 @@ static int read_members(struct archive *a, struct npz *npz, struct error *err)
 int npz_read_memory(const void *data, size_t n, const char *name, struct npz *npz,
                     struct error *err)
 {
-    struct archive a = {.data = data, .n = n, .name = name};
+    struct npz_archive a = {.data = data, .n = n, .name = name};
     memset(npz, 0, sizeof *npz);
     error_clear(err);
     if (read_members(&a, npz, err))

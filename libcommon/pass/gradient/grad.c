@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
-struct request {
+struct gradient_request {
     const struct edge *ys, *grad_ys, *xs;
     int n_ys, n_xs;
 };
@@ -44,7 +44,7 @@ static bool is_barrier(const struct grad_engine *e, int id)
            node_is(graph_node(e->graph, id), "Merge");
 }
 
-static void find_ancestors(struct grad_engine *e, const struct request *r)
+static void find_ancestors(struct grad_engine *e, const struct gradient_request *r)
 {
     VEC(int) stack = VEC_INIT;
     for (int i = 0; i < r->n_ys; i++)
@@ -83,7 +83,7 @@ static void find_consumers(struct grad_engine *e, struct consumers *c)
     }
 }
 
-static void find_between(struct grad_engine *e, const struct request *r)
+static void find_between(struct grad_engine *e, const struct gradient_request *r)
 {
     struct consumers c = {0};
     VEC(int) stack = VEC_INIT;
@@ -124,7 +124,7 @@ static bool takes_saved(const struct grad_engine *e, const struct node *node)
     return edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE;
 }
 
-static int analyse_frames(struct grad_engine *e, const struct request *r)
+static int analyse_frames(struct grad_engine *e, const struct gradient_request *r)
 {
     bool needed = false;
     for (size_t i = 0; i < e->ancestors.n; i++) {
@@ -169,7 +169,7 @@ static int check_types(struct grad_engine *e, const struct edge *edges, int n, c
     return 0;
 }
 
-static int seed(struct grad_engine *e, const struct request *r)
+static int seed(struct grad_engine *e, const struct gradient_request *r)
 {
     struct build b = grad_build(e, NULL, NULL);
     for (int i = 0; i < r->n_ys; i++) {
@@ -208,7 +208,7 @@ static bool depends_on(struct grad_engine *e, int id, int x)
     return found;
 }
 
-static int no_path(struct grad_engine *e, const struct request *r, struct edge x)
+static int no_path(struct grad_engine *e, const struct gradient_request *r, struct edge x)
 {
     const char *y = edge_text(e, r->ys[0]), *to = node_text(graph_node(e->graph, x.node));
     for (size_t i = 0; i < e->cuts.n; i++) {
@@ -223,7 +223,7 @@ static int no_path(struct grad_engine *e, const struct request *r, struct edge x
                      "there is no gradient of '%s' to %s: '%s' does not depend on it", y, to, y);
 }
 
-static int collect(struct grad_engine *e, const struct request *r, struct gradient *result)
+static int collect(struct grad_engine *e, const struct gradient_request *r, struct gradient *result)
 {
     for (int i = 0; i < r->n_xs; i++) {
         result[i] = grad_total(e, NULL, r->xs[i]);
@@ -235,7 +235,7 @@ static int collect(struct grad_engine *e, const struct request *r, struct gradie
     return 0;
 }
 
-static int run(struct grad_engine *e, const struct request *r, struct gradient *result)
+static int run(struct grad_engine *e, const struct gradient_request *r, struct gradient *result)
 {
     if (check_types(e, r->ys, r->n_ys, "what is differentiated") ||
         check_types(e, r->xs, r->n_xs, "what it is differentiated by"))
@@ -269,7 +269,7 @@ int gradients_add(struct graph *graph, const struct edge *ys, const struct edge 
                   struct gradient *result, struct error *err)
 {
     static const struct gradients_options defaults;
-    struct request r = {ys, grad_ys, xs, n_ys, n_xs};
+    struct gradient_request r = {ys, grad_ys, xs, n_ys, n_xs};
     struct grad_engine e = {.graph = graph,
                             .options = options ? options : &defaults,
                             .err = err,

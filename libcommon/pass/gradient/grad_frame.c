@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
-struct walk {
+struct frame_walk {
     struct grad_engine *e;
     struct grad_space *space;
     int frame;
@@ -16,7 +16,7 @@ struct walk {
 };
 
 /* Units are node ids, or n_forward + the frame of a loop; -1: not in this frame. */
-static int unit_of(const struct walk *w, int id)
+static int unit_of(const struct frame_walk *w, int id)
 {
     const struct grad_engine *e = w->e;
     if (!(e->marks[id] & MARK_BETWEEN))
@@ -32,7 +32,7 @@ static int unit_of(const struct walk *w, int id)
     return frame < 0 ? -1 : e->n_forward + frame;
 }
 
-static void count_pending(struct walk *w)
+static void count_pending(struct frame_walk *w)
 {
     const struct grad_engine *e = w->e;
     for (size_t i = 0; i < e->ancestors.n; i++) {
@@ -46,7 +46,7 @@ static void count_pending(struct walk *w)
     }
 }
 
-static void finish_node(struct walk *w, int unit, int id)
+static void finish_node(struct frame_walk *w, int unit, int id)
 {
     const struct node *node = graph_node(w->e->graph, id);
     for (int k = 0; k < node->n_inputs; k++) {
@@ -56,7 +56,7 @@ static void finish_node(struct walk *w, int unit, int id)
     }
 }
 
-static void finish_unit(struct walk *w, int unit)
+static void finish_unit(struct frame_walk *w, int unit)
 {
     const struct grad_engine *e = w->e;
     if (unit < e->n_forward) {
@@ -78,7 +78,7 @@ static bool has_wanted_input(const struct grad_engine *e, const struct node *nod
     return false;
 }
 
-static int call_gradient(struct walk *w, struct grad *g)
+static int call_gradient(struct frame_walk *w, struct grad *g)
 {
     struct grad_engine *e = w->e;
     const struct op_def *def = g->node->op->def;
@@ -100,7 +100,7 @@ static int call_gradient(struct walk *w, struct grad *g)
 }
 
 /* Hands what the gradient function set on to the inputs. */
-static int pass_on(struct walk *w, const struct grad *g)
+static int pass_on(struct frame_walk *w, const struct grad *g)
 {
     struct grad_engine *e = w->e;
     bool any = false;
@@ -128,7 +128,7 @@ static int pass_on(struct walk *w, const struct grad *g)
 }
 
 /* Rows pass through a read of a variable as rows. */
-static bool pass_identity(struct walk *w, const struct node *node)
+static bool pass_identity(struct frame_walk *w, const struct node *node)
 {
     if (!node_is(node, "Identity"))
         return false;
@@ -138,7 +138,7 @@ static bool pass_identity(struct walk *w, const struct node *node)
     return true;
 }
 
-static int process_node(struct walk *w, const struct node *node)
+static int process_node(struct frame_walk *w, const struct node *node)
 {
     struct grad_engine *e = w->e;
     if (!has_wanted_input(e, node) || pass_identity(w, node))
@@ -169,7 +169,7 @@ static int process_node(struct walk *w, const struct node *node)
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame)
 {
     size_t n_units = (size_t)e->n_forward + (e->frames ? e->frames->frames.n : 1);
-    struct walk w = {.e = e, .space = space, .frame = frame};
+    struct frame_walk w = {.e = e, .space = space, .frame = frame};
     w.pending = mem_array(n_units, sizeof *w.pending);
     w.queue = mem_array(n_units, sizeof *w.queue);
     count_pending(&w);

@@ -90,7 +90,7 @@ static int control_trigger(struct build *b, int control)
 /* Counts the iterations of the forward loop; the count, in the frame around it. */
 static struct edge count_forward(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
-    const struct frame frame = e->frames->frames.items[space->frame];
+    const struct graph_frame frame = e->frames->frames.items[space->frame];
     struct cycle c;
     struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
     grad_note_beside(e, space->frame);
@@ -113,7 +113,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
 static void count_backward(struct grad_engine *e, struct build *b, struct grad_space *space,
                            struct edge count)
 {
-    const struct frame frame = e->frames->frames.items[space->frame];
+    const struct graph_frame frame = e->frames->frames.items[space->frame];
     struct cycle c;
     struct edge entered = enter(b, count, space->frame_name, frame.parallel_iterations);
     c.merge = open_merge(b, entered);
@@ -134,7 +134,7 @@ static void count_backward(struct grad_engine *e, struct build *b, struct grad_s
 /* "SCOPE/LOOP_suffix" without the scope, of the loop's name where that can be one of nodes. */
 static const char *loop_scope(struct grad_engine *e, int frame, const char *suffix)
 {
-    const struct frame *f = &e->frames->frames.items[frame];
+    const struct graph_frame *f = &e->frames->frames.items[frame];
     const char *name =
         graph_name_valid(f->name) ? f->name : graph_node(e->graph, f->loop_cond)->name;
     return arena_printf(&e->arena, "%s_%s", name, suffix);
@@ -157,7 +157,7 @@ struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *paren
 {
     if (e->spaces[frame])
         return e->spaces[frame];
-    const struct frame *f = &e->frames->frames.items[frame];
+    const struct graph_frame *f = &e->frames->frames.items[frame];
     if (f->loop_cond < 0) {
         error_set(e->err, ERR_DATA, "loop '%s' has no LoopCond: it has no gradient", f->name);
         return NULL;

@@ -102,7 +102,7 @@ static struct edge add_stack(struct grad_engine *e, struct build *b, struct grad
 static void add_push(struct grad_engine *e, struct build *b, struct grad_space *space,
                      struct edge handle, struct edge value)
 {
-    const struct frame *frame = &e->frames->frames.items[space->frame];
+    const struct graph_frame *frame = &e->frames->frames.items[space->frame];
     struct attr attrs[] = {
         {"frame_name", attr_string(frame->name)},
         {"is_constant", attr_bool(true)},

@@ -16,7 +16,7 @@ static int find_part(struct cutter *c, const char *device)
     for (int i = 0; i < c->n; i++)
         if (!strcmp(c->parts->parts.items[i].device, device))
             return i;
-    vec_push(&c->parts->parts, ((struct part){device, graph_new(c->from->registry)}));
+    vec_push(&c->parts->parts, ((struct graph_part){device, graph_new(c->from->registry)}));
     return c->n++;
 }
 
@@ -128,7 +128,7 @@ static int pace(const struct cutter *c, int frame, int part)
 
 static int add_send(struct cutter *c, const struct part_crossing *crossing, struct edge value)
 {
-    const struct part *parts = c->parts->parts.items;
+    const struct graph_part *parts = c->parts->parts.items;
     int after = pace(c, crossing->frame, crossing->from);
     struct attr attrs[] = {{"tensor_name", attr_string("")},
                            {"send_device", attr_string(parts[crossing->from].device)},
@@ -152,7 +152,7 @@ static int add_send(struct cutter *c, const struct part_crossing *crossing, stru
 static int add_recv(struct cutter *c, const struct part_crossing *crossing, int send,
                     const struct node_output *output)
 {
-    const struct part *parts = c->parts->parts.items;
+    const struct graph_part *parts = c->parts->parts.items;
     int after = pace(c, crossing->frame, crossing->to);
     const char *name = graph_node(part_at(c, crossing->from), send)->name;
     struct attr attrs[] = {{"tensor_name", attr_string(name)},

@@ -25,7 +25,7 @@
 
 #include "pass/place/cost.h"
 
-struct part {
+struct graph_part {
     const char *device; /* canonical; the source's */
     struct graph *graph;
 };
@@ -46,7 +46,7 @@ struct part_crossing {
 };
 
 struct parts {
-    VEC(struct part) parts; /* in the order in which devices first occur */
+    VEC(struct graph_part) parts; /* in the order in which devices first occur */
     VEC(struct part_crossing) crossings;
 };
 

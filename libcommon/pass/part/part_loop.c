@@ -90,7 +90,7 @@ static struct edge make_start(struct cutter *c, int frame, int part)
 
 static int open_loop(struct cutter *c, int frame, int part)
 {
-    const struct frame *f = &c->frames->frames.items[frame];
+    const struct graph_frame *f = &c->frames->frames.items[frame];
     struct part_loop *loop = part_loop(c, frame, part);
     struct edge data = f->parent == FRAME_ROOT
                            ? make_start(c, frame, part)

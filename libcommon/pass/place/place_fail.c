@@ -19,13 +19,13 @@ static void print_node(struct str *out, const struct node *node, const char *whe
 
 /* ---- chains ---- */
 
-struct search {
+struct chain_search {
     int *from; /* by node: the one it was reached from; -1: not reached */
     int *queue;
     int *first, *next; /* links of a node: list heads, and links by 2 * link + end */
 };
 
-static void build_lists(const struct placer *p, struct search *s)
+static void build_lists(const struct placer *p, struct chain_search *s)
 {
     for (size_t i = 0; i < 2 * p->links.n; i++) {
         const struct place_link *link = &p->links.items[i / 2];
@@ -37,7 +37,7 @@ static void build_lists(const struct placer *p, struct search *s)
 
 /* The nearest node to `start` in its group for which the predicate holds; -1: there is none.
  * s->from leads back to `start`. */
-static int find_nearest(const struct placer *p, struct search *s, int start,
+static int find_nearest(const struct placer *p, struct chain_search *s, int start,
                         bool (*conflicts)(const struct placer *p, int a, int b))
 {
     int head = 0, tail = 0;
@@ -59,7 +59,7 @@ static int find_nearest(const struct placer *p, struct search *s, int start,
     return -1;
 }
 
-static void search_init(struct placer *p, struct search *s)
+static void search_init(struct placer *p, struct chain_search *s)
 {
     size_t n = p->graph->nodes.n;
     s->from = arena_array(&p->arena, n, sizeof *s->from);
@@ -72,7 +72,8 @@ static void search_init(struct placer *p, struct search *s)
 }
 
 /* "W -> W/slot -> m", cut in the middle when it is very long. */
-static void print_chain(struct str *out, const struct placer *p, const struct search *s, int end)
+static void print_chain(struct str *out, const struct placer *p, const struct chain_search *s,
+                        int end)
 {
     int length = 1;
     for (int i = end; s->from[i] != i; i = s->from[i])
@@ -101,7 +102,7 @@ static bool have_no_common_kernels(const struct placer *p, int a, int b)
     return !(p->kernel_types[a] & p->kernel_types[b]);
 }
 
-static int report_pair(struct placer *p, const struct search *s, int near, int start,
+static int report_pair(struct placer *p, const struct chain_search *s, int near, int start,
                        const char *near_on, const char *start_on)
 {
     struct str text = STR_INIT;
@@ -117,7 +118,7 @@ static int report_pair(struct placer *p, const struct search *s, int near, int s
 
 int place_fail_shared(struct placer *p, int node)
 {
-    struct search s;
+    struct chain_search s;
     search_init(p, &s);
     int other = find_nearest(p, &s, node, ask_for_others);
     BUG_ON(other < 0); /* parts of names conflict one by one: some pair does */
@@ -167,7 +168,7 @@ static int report_no_kernel(struct placer *p, const struct node *node, uint32_t 
 
 int place_fail_kernels(struct placer *p, int node)
 {
-    struct search s;
+    struct chain_search s;
     struct str near_on = STR_INIT, start_on = STR_INIT;
     if (!p->kernel_types[node])
         return report_no_kernel(p, graph_node(p->graph, node),

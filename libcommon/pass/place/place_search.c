@@ -17,7 +17,7 @@ enum strategy {
     ALL_ON,       /* from here on: everything that may on one device, ALL_ON + i */
 };
 
-struct search {
+struct place_search {
     char *has_variable; /* by root */
     struct placer *p;
     struct place_model *model;
@@ -29,25 +29,25 @@ struct search {
     double shortest;
 };
 
-static const struct place_device *device_at(const struct search *s, int device)
+static const struct place_device *device_at(const struct place_search *s, int device)
 {
     return &s->p->placement->devices.items[device];
 }
 
-static bool may(const struct search *s, int root, int device)
+static bool may(const struct place_search *s, int root, int device)
 {
     return s->may[root * s->model->n_devices + device];
 }
 
 /* ---- what each group may have ---- */
 
-static bool is_shard(const struct search *s, int device)
+static bool is_shard(const struct place_search *s, int device)
 {
     return !strcmp(device_at(s, device)->name.job, SHARD_JOB);
 }
 
 /* Keeps only shards, or only what is none, if that leaves anything. */
-static void restrict_to(struct search *s, int root, bool shards)
+static void restrict_to(struct place_search *s, int root, bool shards)
 {
     int left = 0, d = s->model->n_devices;
     for (int i = 0; i < d; i++)
@@ -57,13 +57,13 @@ static void restrict_to(struct search *s, int root, bool shards)
             s->may[root * d + i] = 0;
 }
 
-static bool has_shards(const struct search *s)
+static bool has_shards(const struct place_search *s)
 {
     const struct cluster *cluster = s->p->placement->cluster;
     return cluster && cluster_count(cluster, SHARD_JOB) > 0;
 }
 
-static void find_feasible(struct search *s)
+static void find_feasible(struct place_search *s)
 {
     for (int i = 0; i < s->model->n; i++) {
         if (place_root(s->p, i) != i)
@@ -77,7 +77,7 @@ static void find_feasible(struct search *s)
     }
 }
 
-static void find_held(struct search *s)
+static void find_held(struct place_search *s)
 {
     for (int i = 0; i < s->model->n; i++) {
         int root = place_root(s->p, i);
@@ -102,7 +102,7 @@ static int by_load(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int fail_variable(struct search *s, const struct load *load, const double *taken)
+static int fail_variable(struct place_search *s, const struct load *load, const double *taken)
 {
     double most = 0;
     for (int i = 0; i < s->model->n_devices; i++)
@@ -115,7 +115,7 @@ static int fail_variable(struct search *s, const struct load *load, const double
 }
 
 /* The least loaded shard that has the memory; the first of equals. */
-static int put_variable(struct search *s, const struct load *load, double *taken)
+static int put_variable(struct place_search *s, const struct load *load, double *taken)
 {
     int best = -1;
     for (int i = 0; i < s->model->n_devices; i++) {
@@ -135,7 +135,7 @@ static int put_variable(struct search *s, const struct load *load, double *taken
 }
 
 /* The smallest name in a group: which node is its root depends on the order of the graph. */
-static void find_names(struct search *s, const char **names)
+static void find_names(struct place_search *s, const char **names)
 {
     for (int i = 0; i < s->model->n; i++) {
         const char **name = &names[place_root(s->p, i)];
@@ -145,7 +145,7 @@ static void find_names(struct search *s, const char **names)
 }
 
 /* The largest first, each to the shard with least; those that are settled count. */
-static int spread_variables(struct search *s)
+static int spread_variables(struct place_search *s)
 {
     struct arena *arena = &s->model->arena;
     double *taken = arena_array(arena, (size_t)s->model->n_devices, sizeof *taken);
@@ -171,7 +171,7 @@ static int spread_variables(struct search *s)
 
 /* ---- ways to place the rest ---- */
 
-static int first_finish(const struct search *s, struct place_run *run, int root, int node)
+static int first_finish(const struct place_search *s, struct place_run *run, int root, int node)
 {
     int best = -1;
     double earliest = INFINITY;
@@ -187,7 +187,7 @@ static int first_finish(const struct search *s, struct place_run *run, int root,
     return best;
 }
 
-static int most_room(const struct search *s, const struct place_run *run, int root)
+static int most_room(const struct place_search *s, const struct place_run *run, int root)
 {
     int best = -1;
     for (int i = 0; i < s->model->n_devices; i++)
@@ -197,7 +197,7 @@ static int most_room(const struct search *s, const struct place_run *run, int ro
 }
 
 /* The next one from `device` on. */
-static int next_feasible(const struct search *s, int root, int device)
+static int next_feasible(const struct place_search *s, int root, int device)
 {
     int n = s->model->n_devices;
     for (int i = 0; i < n; i++)
@@ -207,7 +207,7 @@ static int next_feasible(const struct search *s, int root, int device)
 }
 
 /* What a way decides without a simulation. */
-static void choose_before(struct search *s, int strategy)
+static void choose_before(struct place_search *s, int strategy)
 {
     int turn = 0;
     for (int i = 0; i < s->model->n; i++) {
@@ -223,13 +223,13 @@ static void choose_before(struct search *s, int strategy)
 }
 
 /* Needs nothing, and no time: it follows the first node that wants it. */
-static bool is_source(const struct search *s, const struct node *node)
+static bool is_source(const struct place_search *s, const struct node *node)
 {
     return !node->n_inputs && !node->n_controls && s->model->ns[node->id * s->p->n_types] == 0 &&
            s->p->members[place_root(s->p, node->id)] == 1;
 }
 
-static void put(struct search *s, struct place_run *run, int node, int device)
+static void put(struct place_search *s, struct place_run *run, int node, int device)
 {
     int root = place_root(s->p, node);
     if (s->group[root] < 0)
@@ -240,7 +240,7 @@ static void put(struct search *s, struct place_run *run, int node, int device)
     place_run_put(run, node, s->group[root]);
 }
 
-static void put_sources(struct search *s, struct place_run *run, const struct node *node,
+static void put_sources(struct place_search *s, struct place_run *run, const struct node *node,
                         int device)
 {
     for (int i = 0; i < node->n_inputs; i++)
@@ -252,7 +252,7 @@ static void put_sources(struct search *s, struct place_run *run, const struct no
             put(s, run, node->controls[i], device);
 }
 
-static void simulate(struct search *s, struct place_run *run, int strategy)
+static void simulate(struct place_search *s, struct place_run *run, int strategy)
 {
     choose_before(s, strategy);
     for (int i = 0; i < s->model->n; i++) {
@@ -276,7 +276,8 @@ static void simulate(struct search *s, struct place_run *run, int strategy)
             put(s, run, i, 0);
 }
 
-static void keep_best(struct search *s, const struct place_run *run, struct place_result *result)
+static void keep_best(struct place_search *s, const struct place_run *run,
+                      struct place_result *result)
 {
     size_t n = (size_t)s->model->n;
     double makespan = place_run_makespan(run);
@@ -292,7 +293,7 @@ static void keep_best(struct search *s, const struct place_run *run, struct plac
     result->transfer_bytes = run->total.transfer_bytes;
 }
 
-static int fail_memory(struct search *s, const struct place_run *run)
+static int fail_memory(struct place_search *s, const struct place_run *run)
 {
     int device = place_run_overfull(run);
     return error_set(s->p->err, ERR_DATA,
@@ -301,7 +302,7 @@ static int fail_memory(struct search *s, const struct place_run *run)
                      (long long)device_at(s, device)->memory_bytes);
 }
 
-static int try_all(struct search *s, struct place_result *result)
+static int try_all(struct place_search *s, struct place_result *result)
 {
     struct place_run run;
     int code = 0;
@@ -324,21 +325,21 @@ static int try_all(struct search *s, struct place_result *result)
     return code;
 }
 
-static void settle(struct search *s)
+static void settle(struct place_search *s)
 {
     for (int i = 0; i < s->model->n; i++)
         if (place_root(s->p, i) == i && !s->p->settled[i])
             s->p->chosen[i] = s->best[i];
 }
 
-static int search_init(struct search *s, struct placer *p, const struct place_costs *costs)
+static int search_init(struct place_search *s, struct placer *p, const struct place_costs *costs)
 {
     int code = place_model_new(p, costs, &p->model);
     if (code)
         return code;
     size_t n = (size_t)p->model->n, d = (size_t)p->model->n_devices;
     struct arena *arena = &p->model->arena;
-    *s = (struct search){.p = p, .model = p->model};
+    *s = (struct place_search){.p = p, .model = p->model};
     s->may = arena_array(arena, n, d);
     s->held = arena_array(arena, n, sizeof *s->held);
     s->best = arena_array(arena, n, sizeof *s->best);
@@ -352,7 +353,7 @@ static int search_init(struct search *s, struct placer *p, const struct place_co
 
 int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result)
 {
-    struct search s;
+    struct place_search s;
     struct place_result ignored;
     int code = search_init(&s, p, costs);
     result = result ? result : &ignored;
@@ -368,7 +369,7 @@ int place_search(struct placer *p, const struct place_costs *costs, struct place
 
 int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result)
 {
-    struct search s;
+    struct place_search s;
     struct place_run run;
     memset(p->settled, 1, p->graph->nodes.n);
     int code = search_init(&s, p, costs);

@@ -225,7 +225,7 @@ static struct edge add_local(struct replicator *r, const struct node *variable, 
     struct edge used = out(
         add(r, "Merge", text(r, name, "used"), (struct edge){kept, 0}, (struct edge){fetched, 1}));
     set_at_join(r, name, copy, shared);
-    vec_push(&r->locals, ((struct local){variable, copy, used}));
+    vec_push(&r->locals, ((struct local_copy){variable, copy, used}));
     return used;
 }
 
@@ -254,7 +254,7 @@ static const struct node *gradient_of(const struct replicator *r, const struct n
 int replicate_end_local(struct replicator *r)
 {
     for (size_t i = 0; i < r->locals.n && !r->err->code; i++) {
-        struct local local = r->locals.items[i];
+        struct local_copy local = r->locals.items[i];
         const struct node *gradient = gradient_of(r, local.variable);
         const char *name = text(r, local.variable->name, "local");
         double rate = gradient ? rate_of(r, local.variable) : 0;

@@ -39,7 +39,7 @@ struct push {
 };
 
 /* A worker's own copy of a variable. */
-struct local {
+struct local_copy {
     const struct node *variable; /* of the source */
     struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
@@ -68,7 +68,7 @@ struct replicator {
     VEC(int) open;                  /* nodes of the source whose copies have inputs to be closed */
     int join, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
-    VEC(struct local) locals;
+    VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "pass/replicate/replicate_tower.h"
 
-struct finder {
+struct tower_finder {
     struct towers *t;
     bool *looked_at;                 /* by node: somebody takes a value of it */
     bool *loop_towered, *loop_whole; /* by frame, of those in no other */
@@ -20,7 +20,7 @@ bool towers_is_parted(const struct node *node)
 }
 
 /* The outermost loop that the node belongs to. */
-static int loop_of(const struct finder *f, const struct node *node)
+static int loop_of(const struct tower_finder *f, const struct node *node)
 {
     const struct frames *frames = f->t->frames;
     int frame = frames->frame[node->id];
@@ -32,12 +32,12 @@ static int loop_of(const struct finder *f, const struct node *node)
 }
 
 /* A check that only others wait for is made once, of what came of all towers. */
-static bool stands_apart(const struct finder *f, const struct node *node)
+static bool stands_apart(const struct tower_finder *f, const struct node *node)
 {
     return node_has(node, OP_CHECKS) && !f->looked_at[node->id];
 }
 
-static bool is_once(const struct finder *f, const struct node *node)
+static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
     return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
@@ -45,7 +45,7 @@ static bool is_once(const struct finder *f, const struct node *node)
 }
 
 /* Whether what the node needs is in the towers, and of which feed that is a part. */
-static bool needs_tower(const struct finder *f, const struct node *node, int *feed)
+static bool needs_tower(const struct tower_finder *f, const struct node *node, int *feed)
 {
     const struct towers *t = f->t;
     bool needs = false;
@@ -61,7 +61,7 @@ static bool needs_tower(const struct finder *f, const struct node *node, int *fe
     return needs;
 }
 
-static bool visit(struct finder *f, const struct node *node)
+static bool visit(struct tower_finder *f, const struct node *node)
 {
     struct towers *t = f->t;
     int loop = loop_of(f, node), feed;
@@ -79,7 +79,7 @@ static bool visit(struct finder *f, const struct node *node)
 }
 
 /* What saves the values of a loop for its gradient goes with the loop. */
-static void find_stacks(struct finder *f)
+static void find_stacks(struct tower_finder *f)
 {
     const struct graph *from = f->t->r->from;
     for (size_t i = 0; i < from->nodes.n; i++)
@@ -89,7 +89,7 @@ static void find_stacks(struct finder *f)
         }
 }
 
-static void find_outside(struct finder *f)
+static void find_outside(struct tower_finder *f)
 {
     const struct graph *from = f->t->r->from;
     for (size_t i = 0; i < from->nodes.n; i++) {
@@ -132,10 +132,10 @@ int towers_find(struct towers *t)
     size_t n_frames = t->frames->frames.n;
     if (check_feeds(t->r))
         return t->r->err->code;
-    struct finder f = {.t = t,
-                       .looked_at = arena_array(arena, from->nodes.n + 1, sizeof(bool)),
-                       .loop_towered = arena_array(arena, n_frames + 1, sizeof(bool)),
-                       .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
+    struct tower_finder f = {.t = t,
+                             .looked_at = arena_array(arena, from->nodes.n + 1, sizeof(bool)),
+                             .loop_towered = arena_array(arena, n_frames + 1, sizeof(bool)),
+                             .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
     for (size_t i = 0; i < from->nodes.n; i++)
         t->feed[i] = towers_is_parted(graph_node(from, (int)i)) ? (int)i : -1;
     find_outside(&f);

@@ -9,7 +9,7 @@
 
 #include "pass/rewrite.h"
 
-struct table {
+struct cse_table {
     struct rewrite *r;
     int *slots; /* node of `to`, or -1; open addressing */
     uint64_t *hashes;
@@ -90,8 +90,8 @@ static bool is_same(const struct node *a, const struct node *b)
 }
 
 /* An earlier node of `to` that computes the same; else the place in the table for this one. */
-static const struct node *find_same(const struct table *t, const struct node *view, size_t *place,
-                                    uint64_t *hash)
+static const struct node *find_same(const struct cse_table *t, const struct node *view,
+                                    size_t *place, uint64_t *hash)
 {
     struct edge inputs[2] = {EDGE_NONE, EDGE_NONE};
     if (may_swap(view)) {
@@ -119,7 +119,7 @@ static void merge(struct rewrite *r, const struct node *node, const struct node 
     rewrite_note(r, node->name, arena_printf(&r->arena, "same as '%s'", same->name));
 }
 
-static void visit(struct table *t, const struct node *node)
+static void visit(struct cse_table *t, const struct node *node)
 {
     struct rewrite *r = t->r;
     struct node view = rewrite_view(r, node);
@@ -141,7 +141,7 @@ static void visit(struct table *t, const struct node *node)
     }
 }
 
-static void table_init(struct table *t, struct rewrite *r)
+static void table_init(struct cse_table *t, struct rewrite *r)
 {
     size_t capacity = 16;
     while (capacity < 2 * r->from->nodes.n)
@@ -157,7 +157,7 @@ int pass_cse(const struct graph *from, const struct pass_options *options, struc
              int *n_changes, struct error *err)
 {
     struct rewrite r;
-    struct table t;
+    struct cse_table t;
     if (rewrite_open(&r, from, options, err))
         return err->code;
     table_init(&t, &r);

@@ -15,7 +15,7 @@
 
 #define SMALL_BYTES 4096 /* always worth a constant */
 
-struct fold {
+struct folding {
     struct rewrite r;
     const struct graph *from;
     char *constant;        /* by node: its outputs can be computed now */
@@ -49,7 +49,7 @@ static bool is_worth(const struct graph *graph, const struct node *node, int64_t
 }
 
 /* A Const counts as itself; an Identity is left to arithmetic simplification, which drops it. */
-static bool may_fold(const struct fold *f, const struct node *node)
+static bool may_fold(const struct folding *f, const struct node *node)
 {
     if (f->r.flags[node->id] &
         (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
@@ -65,7 +65,7 @@ static bool may_fold(const struct fold *f, const struct node *node)
     return node->n_inputs > 0 || node_is(node, "Const");
 }
 
-static void mark_constant(struct fold *f)
+static void mark_constant(struct folding *f)
 {
     for (size_t i = 0; i < f->from->nodes.n; i++) {
         const struct node *node = graph_node(f->from, f->r.order[i]);
@@ -84,7 +84,7 @@ static bool fits(const struct shape *dims, enum dtype type)
 }
 
 /* Shape, Size or Rank of a known shape, where nothing depends on whether the node runs. */
-static void fold_shape(struct fold *f, const struct frames *frames, const struct node *node)
+static void fold_shape(struct folding *f, const struct frames *frames, const struct node *node)
 {
     bool asks = node_has(node, OP_SHAPE_ONLY) && node->op->def->value;
     if (!asks || node->n_controls || f->constant[node->id] ||
@@ -105,7 +105,7 @@ static void fold_shape(struct fold *f, const struct frames *frames, const struct
         tensor_set_int64(value, i, dims.dims[i]);
 }
 
-static int fold_shapes(struct fold *f, struct error *err)
+static int fold_shapes(struct folding *f, struct error *err)
 {
     struct frames *frames = NULL;
     if (f->r.has_control_flow && frames_new(f->from, &frames, err))
@@ -119,7 +119,7 @@ static int fold_shapes(struct fold *f, struct error *err)
 /* ---- evaluation ---- */
 
 /* Outputs of folded nodes that a node which is not folded, or a name, needs. */
-static void want(struct fold *f, char *wanted, struct edge edge)
+static void want(struct folding *f, char *wanted, struct edge edge)
 {
     const struct node *node = graph_node(f->from, edge.node);
     if (edge.slot == CONTROL_SLOT || !f->constant[edge.node] || node_is(node, "Const"))
@@ -131,7 +131,7 @@ static void want(struct fold *f, char *wanted, struct edge edge)
     }
 }
 
-static void collect_wanted(struct fold *f, size_t n_outputs)
+static void collect_wanted(struct folding *f, size_t n_outputs)
 {
     const struct graph *g = f->from;
     char *wanted = arena_alloc(&f->r.arena, n_outputs + 1);
@@ -149,7 +149,7 @@ static void collect_wanted(struct fold *f, size_t n_outputs)
 
 /* The constant nodes that the wanted edges need, so that each evaluation is as small as it can be.
  */
-static void copy_part(struct fold *f, int *copy)
+static void copy_part(struct folding *f, int *copy)
 {
     f->part = graph_new(f->from->registry);
     for (size_t i = 0; i < f->from->nodes.n; i++) {
@@ -169,7 +169,7 @@ static void copy_part(struct fold *f, int *copy)
     }
 }
 
-static void keep_value(struct fold *f, struct edge edge, struct tensor *value)
+static void keep_value(struct folding *f, struct edge edge, struct tensor *value)
 {
     const struct node *node = graph_node(f->from, edge.node);
     if (is_worth(f->from, node, (int64_t)tensor_bytes(value)))
@@ -179,7 +179,7 @@ static void keep_value(struct fold *f, struct edge edge, struct tensor *value)
 }
 
 /* All at once; if that fails, one by one, to find those that do not. */
-static void evaluate(struct fold *f)
+static void evaluate(struct folding *f)
 {
     const struct fold_evaluator *e = f->r.options->evaluator;
     struct error err = ERROR_INIT;
@@ -203,7 +203,7 @@ static void evaluate(struct fold *f)
 
 /* ---- the new graph ---- */
 
-static bool has_value(const struct fold *f, const struct node *node)
+static bool has_value(const struct folding *f, const struct node *node)
 {
     for (int i = 0; i < node->n_outputs; i++)
         if (f->values[f->r.first[node->id] + i].type != DTYPE_INVALID)
@@ -211,7 +211,7 @@ static bool has_value(const struct fold *f, const struct node *node)
     return false;
 }
 
-static void put_constant(struct fold *f, const struct node *node)
+static void put_constant(struct folding *f, const struct node *node)
 {
     struct tensor *value = &f->values[f->r.first[node->id]];
     struct node_output output = {value->type, false, value->shape};
@@ -223,7 +223,7 @@ static void put_constant(struct fold *f, const struct node *node)
 }
 
 /* Of several outputs each gets a constant; the node itself is then needed by nobody. */
-static void put_constants(struct fold *f, const struct node *node)
+static void put_constants(struct folding *f, const struct node *node)
 {
     rewrite_copy(&f->r, node);
     for (int i = 0; i < node->n_outputs; i++) {
@@ -234,7 +234,7 @@ static void put_constants(struct fold *f, const struct node *node)
     rewrite_note(&f->r, node->name, node->op->def->name);
 }
 
-static void rebuild(struct fold *f)
+static void rebuild(struct folding *f)
 {
     for (size_t i = 0; i < f->from->nodes.n; i++) {
         const struct node *node = graph_node(f->from, f->r.order[i]);
@@ -264,7 +264,7 @@ static int infer_again(struct graph **to, int *n_changes)
 int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
               int *n_changes, struct error *err)
 {
-    struct fold f = {.from = from};
+    struct folding f = {.from = from};
     size_t n_outputs = 0;
     if (rewrite_open(&f.r, from, options, err))
         return err->code;

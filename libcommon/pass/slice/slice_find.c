@@ -12,7 +12,7 @@
 #define DEMAND_DEPTH_MAX 64 /* of nodes made on demand, one for another */
 
 /* A variable and its slots; under the one with the smallest id. */
-struct table {
+struct sliced_table {
     int64_t bytes;   /* of all */
     int64_t largest; /* of one */
     int64_t rows;    /* of that one */
@@ -21,20 +21,20 @@ struct table {
     int slicing;     /* -1: stays whole */
 };
 
-struct finder {
+struct slicing_finder {
     struct slicer *s;
     int *parent; /* union-find, by node */
-    struct table *tables;
+    struct sliced_table *tables;
 };
 
-static int root_of(struct finder *f, int node)
+static int root_of(struct slicing_finder *f, int node)
 {
     while (f->parent[node] != node)
         node = f->parent[node] = f->parent[f->parent[node]];
     return node;
 }
 
-static void join(struct finder *f, int a, int b)
+static void join(struct slicing_finder *f, int a, int b)
 {
     a = root_of(f, a);
     b = root_of(f, b);
@@ -56,7 +56,7 @@ static const struct node *leader_of(const struct slicer *s, const struct node *n
                : NULL;
 }
 
-static void join_node(struct finder *f, const struct node *node)
+static void join_node(struct slicing_finder *f, const struct node *node)
 {
     int first = -1;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -89,11 +89,11 @@ static bool may_be_on_shards(const struct node *node)
                               (!*asked.job || !strcmp(asked.job, SHARD_JOB)));
 }
 
-static void add_to_table(struct finder *f, const struct node *node)
+static void add_to_table(struct slicing_finder *f, const struct node *node)
 {
     if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
         return;
-    struct table *table = &f->tables[root_of(f, node->id)];
+    struct sliced_table *table = &f->tables[root_of(f, node->id)];
     const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
     int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
     table->bytes += bytes;
@@ -128,7 +128,8 @@ static struct limits find_limits(const struct placement *placement)
     return limits;
 }
 
-static void decide(struct finder *f, struct table *table, const struct limits *limits)
+static void decide(struct slicing_finder *f, struct sliced_table *table,
+                   const struct limits *limits)
 {
     int64_t n = f->s->placement->devices.n > 1 ? table->wanted : 0;
     if (n < 2 && limits->n > 1 && !table->elsewhere && table->bytes > limits->most) {
@@ -144,7 +145,7 @@ static void decide(struct finder *f, struct table *table, const struct limits *l
     vec_push(&f->s->slicings, ((struct slicing){table->rows, (int)n}));
 }
 
-static void find_tables(struct finder *f)
+static void find_tables(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     int n = (int)s->from->nodes.n;
@@ -160,7 +161,7 @@ static void find_tables(struct finder *f)
             decide(f, &f->tables[i], &limits);
     for (int i = 0; i < n; i++) {
         const struct node *node = graph_node(s->from, i);
-        const struct table *table = &f->tables[root_of(f, i)];
+        const struct sliced_table *table = &f->tables[root_of(f, i)];
         if (!can_be_cut(node) || table->slicing < 0 ||
             node->outputs[0].shape.dims[0] != table->rows)
             continue;
@@ -314,7 +315,7 @@ static void find_on_demand(struct slicer *s)
 int slice_find(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
-    struct finder f = {.s = s};
+    struct slicing_finder f = {.s = s};
     f.parent = arena_array(&s->arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->arena, n + 1, sizeof *f.tables);
     find_tables(&f);

@@ -56,7 +56,7 @@ int slice_visit_push(struct slicer *s, const struct node *node)
 }
 
 /* The k-th slice's outputs, and their place among all. */
-struct taking {
+struct slice_outputs {
     enum dtype *types;
     struct shape *shapes;
     const char **reductions;
@@ -64,13 +64,13 @@ struct taking {
     int n;
 };
 
-static void list_outputs(struct slicer *s, const struct node *take, int k, struct taking *t)
+static void list_outputs(struct slicer *s, const struct node *take, int k, struct slice_outputs *t)
 {
     size_t n = (size_t)take->n_outputs;
-    *t = (struct taking){.types = arena_array(&s->arena, n, sizeof *t->types),
-                         .shapes = arena_array(&s->arena, n, sizeof *t->shapes),
-                         .reductions = arena_array(&s->arena, n, sizeof *t->reductions),
-                         .slots = arena_array(&s->arena, n, sizeof *t->slots)};
+    *t = (struct slice_outputs){.types = arena_array(&s->arena, n, sizeof *t->types),
+                                .shapes = arena_array(&s->arena, n, sizeof *t->shapes),
+                                .reductions = arena_array(&s->arena, n, sizeof *t->reductions),
+                                .slots = arena_array(&s->arena, n, sizeof *t->slots)};
     for (int i = 0; i < take->n_outputs; i++) {
         enum taken what = slice_taken(s, take, i);
         if (!goes_with(what, k))
@@ -85,7 +85,7 @@ static void list_outputs(struct slicer *s, const struct node *take, int k, struc
 }
 
 static struct edge add_take(struct slicer *s, const struct node *node, int k,
-                            const struct taking *t)
+                            const struct slice_outputs *t)
 {
     struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
                             slice_whole(s, node, node->inputs[1])};
@@ -114,7 +114,7 @@ int slice_visit_take(struct slicer *s, const struct node *node)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
     for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
-        struct taking t;
+        struct slice_outputs t;
         list_outputs(s, node, k, &t);
         all[k] = add_take(s, node, k, &t);
         for (int i = 0; i < node->n_outputs; i++)

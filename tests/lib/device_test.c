@@ -72,7 +72,7 @@ static struct buffer *alloc(struct device *device, size_t bytes)
 
 /* ---- copies ---- */
 
-struct copy {
+struct test_copy {
     struct test_job job; /* first */
     struct test_context *context;
     void *to;
@@ -93,7 +93,7 @@ static uint64_t sum_of(const unsigned char *bytes, size_t n)
 
 static void copy_run(struct test_job *job)
 {
-    struct copy *copy = (struct copy *)job;
+    struct test_copy *copy = (struct test_copy *)job;
     if (copy->from_host && sum_of(copy->from, copy->bytes) != copy->sum)
         test_fail(&copy->context->scheduler,
                   "the TEST device: %zu bytes of the host changed before they were copied",
@@ -103,7 +103,7 @@ static void copy_run(struct test_job *job)
 
 static void copy_free(struct test_job *job)
 {
-    mem_free((struct copy *)job);
+    mem_free((struct test_copy *)job);
 }
 
 static int check(const void *to, bool to_device, const void *from, bool from_device, size_t bytes,
@@ -121,7 +121,7 @@ static int enqueue_copy(struct device *device, enum queue_kind queue, void *to, 
     struct test_context *context = device->context;
     struct test_access accesses[2];
     int n = 0;
-    struct copy *copy = mem_alloc(sizeof *copy);
+    struct test_copy *copy = mem_alloc(sizeof *copy);
     copy->job = (struct test_job){.run = copy_run, .free = copy_free};
     copy->context = context;
     copy->to = test_to_host(to);
@@ -178,32 +178,32 @@ static struct test_scheduler *scheduler_of(struct device *device)
     return &((struct test_context *)device->context)->scheduler;
 }
 
-static struct event *record(struct device *device, enum queue_kind queue)
+static struct device_event *record(struct device *device, enum queue_kind queue)
 {
     return test_record(scheduler_of(device), queue);
 }
 
-static void wait_for(struct device *device, enum queue_kind queue, struct event *event)
+static void wait_for(struct device *device, enum queue_kind queue, struct device_event *event)
 {
     test_wait(scheduler_of(device), queue, event);
 }
 
-static bool query(struct device *device, struct event *event)
+static bool query(struct device *device, struct device_event *event)
 {
     return test_query(scheduler_of(device), event);
 }
 
-static void notify(struct device *device, struct event *event, struct event_waiter *waiter)
+static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
 {
     test_notify(scheduler_of(device), event, waiter);
 }
 
-static int block(struct device *device, struct event *event, struct error *err)
+static int block(struct device *device, struct device_event *event, struct error *err)
 {
     return test_block(scheduler_of(device), event, err);
 }
 
-static void event_free(struct device *device, struct event *event)
+static void event_free(struct device *device, struct device_event *event)
 {
     (void)device;
     test_event_free(event);

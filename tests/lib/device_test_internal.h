@@ -77,8 +77,8 @@ void test_order_release(struct test_order *order);
 struct test_job {
     void (*run)(struct test_job *job); /* NULL: nothing */
     void (*free)(struct test_job *job);
-    struct event *waits; /* for what it waits; NULL: nothing */
-    struct event *marks; /* what is over with it; NULL: nothing */
+    struct device_event *waits; /* for what it waits; NULL: nothing */
+    struct device_event *marks; /* what is over with it; NULL: nothing */
     struct test_job *next;
 };
 
@@ -117,13 +117,13 @@ int test_enqueue(struct test_scheduler *scheduler, enum queue_kind queue, struct
 void test_enqueue_free(struct test_scheduler *scheduler, struct test_job *job, const void *data);
 void test_allocated(struct test_scheduler *scheduler, const void *data, size_t bytes);
 
-struct event *test_record(struct test_scheduler *scheduler, enum queue_kind queue);
-void test_wait(struct test_scheduler *scheduler, enum queue_kind queue, struct event *event);
-bool test_query(struct test_scheduler *scheduler, struct event *event);
-void test_notify(struct test_scheduler *scheduler, struct event *event,
+struct device_event *test_record(struct test_scheduler *scheduler, enum queue_kind queue);
+void test_wait(struct test_scheduler *scheduler, enum queue_kind queue, struct device_event *event);
+bool test_query(struct test_scheduler *scheduler, struct device_event *event);
+void test_notify(struct test_scheduler *scheduler, struct device_event *event,
                  struct event_waiter *waiter);
-int test_block(struct test_scheduler *scheduler, struct event *event, struct error *err);
-void test_event_free(struct event *event);
+int test_block(struct test_scheduler *scheduler, struct device_event *event, struct error *err);
+void test_event_free(struct device_event *event);
 
 /* Does all work, then nobody else enqueues until test_end_alone. The host uses the memory now, as
  * if it were the compute queue. */

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "lib/device_test_internal.h"
 
-struct event {
+struct device_event {
     atomic_int holders;
     bool over;
     struct test_clock clock; /* what is over with it */
@@ -51,18 +51,18 @@ void test_fail(struct test_scheduler *s, const char *format, ...)
 
 /* ---- doing ---- */
 
-void test_event_free(struct event *event)
+void test_event_free(struct device_event *event)
 {
     if (event && atomic_fetch_sub(&event->holders, 1) == 1)
         mem_free(event);
 }
 
-static void host_knows(struct test_scheduler *s, const struct event *event)
+static void host_knows(struct test_scheduler *s, const struct device_event *event)
 {
     test_clock_join(&s->order.clocks[TEST_HOST], &event->clock);
 }
 
-static void is_over(struct test_scheduler *s, struct event *event)
+static void is_over(struct test_scheduler *s, struct device_event *event)
 {
     event->over = true;
     if (event->waiters) /* who are told, and go on */
@@ -102,7 +102,7 @@ static void count_down(struct test_scheduler *s)
 static void run_first(struct test_scheduler *s, struct test_line *line)
 {
     struct test_job *job = line->first, *next;
-    struct event *waits = job->waits, *marks = job->marks;
+    struct device_event *waits = job->waits, *marks = job->marks;
     if (job->run)
         count_down(s);
     bool runs = job->run && !s->failure.code;
@@ -204,9 +204,9 @@ void test_allocated(struct test_scheduler *s, const void *data, size_t bytes)
 
 /* ---- events ---- */
 
-struct event *test_record(struct test_scheduler *s, enum queue_kind queue)
+struct device_event *test_record(struct test_scheduler *s, enum queue_kind queue)
 {
-    struct event *event = mem_alloc(sizeof *event);
+    struct device_event *event = mem_alloc(sizeof *event);
     struct test_job *job = mem_alloc(sizeof *job);
     atomic_init(&event->holders, 2);
     *job = (struct test_job){.free = plain_free, .marks = event};
@@ -218,7 +218,7 @@ struct event *test_record(struct test_scheduler *s, enum queue_kind queue)
     return event;
 }
 
-void test_wait(struct test_scheduler *s, enum queue_kind queue, struct event *event)
+void test_wait(struct test_scheduler *s, enum queue_kind queue, struct device_event *event)
 {
     struct test_job *job = mem_alloc(sizeof *job);
     *job = (struct test_job){.free = plain_free, .waits = event};
@@ -230,7 +230,7 @@ void test_wait(struct test_scheduler *s, enum queue_kind queue, struct event *ev
     pthread_mutex_unlock(&s->lock);
 }
 
-bool test_query(struct test_scheduler *s, struct event *event)
+bool test_query(struct test_scheduler *s, struct device_event *event)
 {
     pthread_mutex_lock(&s->lock);
     if (!event->over)
@@ -242,7 +242,7 @@ bool test_query(struct test_scheduler *s, struct event *event)
     return over;
 }
 
-int test_block(struct test_scheduler *s, struct event *event, struct error *err)
+int test_block(struct test_scheduler *s, struct device_event *event, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
     while (!event->over)
@@ -296,7 +296,7 @@ static void *watch(void *argument)
     return NULL;
 }
 
-void test_notify(struct test_scheduler *s, struct event *event, struct event_waiter *waiter)
+void test_notify(struct test_scheduler *s, struct device_event *event, struct event_waiter *waiter)
 {
     pthread_mutex_lock(&s->lock);
     if (!s->watched)

@@ -33,7 +33,7 @@ enum queue_kind {
     N_QUEUES
 };
 
-struct event; /* all that a queue had at some time, the device's own */
+struct device_event; /* all that a queue had at some time, the device's own */
 
 /* Somebody who is told that an event is over; lives until `done` is called, once, by a thread of
  * the device's: with the reason if the device has failed, after which nothing works any more. */
@@ -74,12 +74,12 @@ struct device {
      * `query`: whether it is over. `notify`: has the waiter told when it is. `block`: waits for it,
      * and says if the device has failed; not in a step but at its end. Whoever recorded it calls
      * `event_free`, as soon as nothing more is asked of it. */
-    struct event *(*record)(struct device *device, enum queue_kind queue);
-    void (*wait)(struct device *device, enum queue_kind queue, struct event *event);
-    bool (*query)(struct device *device, struct event *event);
-    void (*notify)(struct device *device, struct event *event, struct event_waiter *waiter);
-    int (*block)(struct device *device, struct event *event, struct error *err);
-    void (*event_free)(struct device *device, struct event *event);
+    struct device_event *(*record)(struct device *device, enum queue_kind queue);
+    void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
+    bool (*query)(struct device *device, struct device_event *event);
+    void (*notify)(struct device *device, struct device_event *event, struct event_waiter *waiter);
+    int (*block)(struct device *device, struct device_event *event, struct error *err);
+    void (*event_free)(struct device *device, struct device_event *event);
 
     /* Code of a kernel row by its name; NULL: not in this module. */
     const struct kernel_code *(*code)(struct device *device, const char *name);

@@ -7,11 +7,11 @@
 #include "base/cores.h"
 #include "graph/device_name.h"
 
-struct names {
+struct device_names {
     VEC(struct device_name) names;
 };
 
-static bool has(const struct names *names, const struct device_name *name)
+static bool has(const struct device_names *names, const struct device_name *name)
 {
     for (size_t i = 0; i < names->names.n; i++)
         if (device_name_equal(&names->names.items[i], name))
@@ -19,7 +19,7 @@ static bool has(const struct names *names, const struct device_name *name)
     return false;
 }
 
-static int find_names(struct names *names, const struct graph *graph, struct error *err)
+static int find_names(struct device_names *names, const struct graph *graph, struct error *err)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
@@ -40,7 +40,7 @@ static int find_names(struct names *names, const struct graph *graph, struct err
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err)
 {
-    struct names names = {0};
+    struct device_names names = {0};
     struct device_options each = *options;
     int cores = options->threads > 0 ? options->threads : cores_usable();
     int code = find_names(&names, graph, err);

@@ -10,20 +10,20 @@ void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind 
 {
     if (device->is_host)
         return;
-    struct event *event = device->record(device, other);
+    struct device_event *event = device->record(device, other);
     device->wait(device, queue, event);
     device->event_free(device, event);
 }
 
 /* Memory that was given back is the compute queue's again. */
-static struct event *record_end(struct device *device)
+static struct device_event *record_end(struct device *device)
 {
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
     return device->record(device, QUEUE_COMPUTE);
 }
 
-static int block(struct device *device, struct event *event, struct error *err)
+static int block(struct device *device, struct device_event *event, struct error *err)
 {
     int code = device->block(device, event, err);
     device->event_free(device, event);
@@ -35,7 +35,7 @@ int device_finish(struct device *device, struct error *err)
     return device->is_host ? 0 : block(device, record_end(device), err);
 }
 
-static void notify(struct device *device, struct event *event, struct event_waiter *waiter)
+static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
 {
     device->notify(device, event, waiter);
     device->event_free(device, event);

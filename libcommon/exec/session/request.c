@@ -84,7 +84,7 @@ int request_run(struct request *request, const char *name, struct error *err)
 
 /* ---- what must be fed ---- */
 
-struct search {
+struct feed_search {
     const struct graph *graph;
     const struct edge *fed;
     int n_fed;
@@ -92,7 +92,7 @@ struct search {
     struct node_list todo;
 };
 
-static void visit(struct search *s, struct edge edge)
+static void visit(struct feed_search *s, struct edge edge)
 {
     for (int i = 0; i < s->n_fed; i++)
         if (s->fed[i].node == edge.node && s->fed[i].slot == edge.slot)
@@ -106,7 +106,7 @@ static void visit(struct search *s, struct edge edge)
 /* A mark for each node that a step runs; the caller frees it. */
 static char *find_used(const struct request *request, const struct edge *fed, int n_fed)
 {
-    struct search s = {.graph = request->graph, .fed = fed, .n_fed = n_fed};
+    struct feed_search s = {.graph = request->graph, .fed = fed, .n_fed = n_fed};
     s.seen = mem_alloc(request->graph->nodes.n + 1);
     for (size_t i = 0; i < request->fetches.n; i++)
         visit(&s, request->fetches.items[i]);

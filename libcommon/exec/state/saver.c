@@ -77,12 +77,12 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
 
 /* ---- restoring ---- */
 
-struct saved { /* all that a stream has */
+struct saved_stream { /* all that a stream has */
     VEC(struct variable_record) records;
     struct arena arena;
 };
 
-static int read_all(struct stream_reader *reader, struct saved *all, struct error *err)
+static int read_all(struct stream_reader *reader, struct saved_stream *all, struct error *err)
 {
     struct record record = {0};
     bool more = true;
@@ -100,7 +100,8 @@ static int read_all(struct stream_reader *reader, struct saved *all, struct erro
     return code;
 }
 
-static const struct variable_record *find(const struct saved *all, const struct variable *like)
+static const struct variable_record *find(const struct saved_stream *all,
+                                          const struct variable *like)
 {
     for (size_t i = 0; i < all->records.n; i++) {
         const struct variable_record *saved = &all->records.items[i];
@@ -110,7 +111,7 @@ static const struct variable_record *find(const struct saved *all, const struct 
     return NULL;
 }
 
-static bool has(const struct saved *all, const struct node *node)
+static bool has(const struct saved_stream *all, const struct node *node)
 {
     struct variable like = variable_of_node(node, NULL);
     return find(all, &like) != NULL;
@@ -122,7 +123,7 @@ static bool may_lack(const struct variables_wanted *wanted, const struct node *n
 }
 
 /* Finds the node's value among all and moves it to *saved. */
-static int pick(const struct saved *all, const struct node *node, const char *from,
+static int pick(const struct saved_stream *all, const struct node *node, const char *from,
                 struct saved_variable *picked, struct error *err)
 {
     struct variable like = variable_of_node(node, NULL);
@@ -149,7 +150,7 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
                    saved_variables *saved, int64_t *step, struct error *err)
 {
     const struct graph *graph = wanted->graph;
-    struct saved all = {0};
+    struct saved_stream all = {0};
     int code = read_all(reader, &all, err);
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);

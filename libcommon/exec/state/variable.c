@@ -81,7 +81,7 @@ void variable_unhold(struct variable *variable, bool write)
     resume_all(admitted);
 }
 
-struct blocked_thread {
+struct waiting_thread {
     struct variable_waiter waiter; /* first: resume gets a pointer to it */
     pthread_mutex_t lock;
     pthread_cond_t admitted;
@@ -90,7 +90,7 @@ struct blocked_thread {
 
 static void wake(struct variable_waiter *waiter)
 {
-    struct blocked_thread *blocked = (struct blocked_thread *)waiter;
+    struct waiting_thread *blocked = (struct waiting_thread *)waiter;
     pthread_mutex_lock(&blocked->lock);
     blocked->done = true;
     pthread_cond_signal(&blocked->admitted);
@@ -98,7 +98,7 @@ static void wake(struct variable_waiter *waiter)
 }
 
 /* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the hold. */
-static bool give_up(struct variable *variable, struct blocked_thread *blocked)
+static bool give_up(struct variable *variable, struct waiting_thread *blocked)
 {
     pthread_mutex_lock(&variable->lock);
     struct variable_waiter **at = &variable->first_waiter, *before = NULL, *admitted = NULL;
@@ -119,7 +119,7 @@ static bool give_up(struct variable *variable, struct blocked_thread *blocked)
 }
 
 /* Until the hold was given, or the time has come (NULL: never). */
-static bool wait_until(struct blocked_thread *blocked, const struct timespec *end)
+static bool wait_until(struct waiting_thread *blocked, const struct timespec *end)
 {
     int failed = 0;
     pthread_mutex_lock(&blocked->lock);
@@ -133,7 +133,7 @@ static bool wait_until(struct blocked_thread *blocked, const struct timespec *en
 
 static bool hold_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct blocked_thread blocked = {.waiter.resume = wake, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct waiting_thread blocked = {.waiter.resume = wake, .lock = PTHREAD_MUTEX_INITIALIZER};
     time_cond_init(&blocked.admitted);
     if (variable_hold(variable, write, &blocked.waiter)) {
         pthread_cond_destroy(&blocked.admitted);

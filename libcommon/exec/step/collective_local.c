@@ -31,7 +31,7 @@ struct local_group {
     VEC(struct local_round *) rounds;
 };
 
-struct member {
+struct local_member {
     struct collective interface; /* first */
     struct local_group *group;
 };
@@ -149,7 +149,7 @@ static void conclude_all(struct local_group *group)
 static void local_reduce(struct collective *collective, const struct collective_call *call,
                          struct collective_waiter *waiter)
 {
-    struct local_group *group = ((struct member *)collective)->group;
+    struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
     struct local_part *part = &find(group, call)->parts[collective->rank];
     BUG_ON(part->waiter);
@@ -172,7 +172,7 @@ static bool is_empty(const struct local_round *round)
 
 static bool local_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
-    struct local_group *group = ((struct member *)collective)->group;
+    struct local_group *group = ((struct local_member *)collective)->group;
     bool found = false;
     pthread_mutex_lock(&group->lock);
     for (size_t i = 0; i < group->rounds.n && !found; i++) {
@@ -193,7 +193,7 @@ static bool local_cancel(struct collective *collective, struct collective_waiter
 
 static void local_leave(struct collective *collective)
 {
-    struct local_group *group = ((struct member *)collective)->group;
+    struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
     group->left[collective->rank] = true;
     pthread_mutex_unlock(&group->lock);
@@ -202,7 +202,7 @@ static void local_leave(struct collective *collective)
 
 static void local_free(struct collective *collective)
 {
-    struct local_group *group = ((struct member *)collective)->group;
+    struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
     bool last = !--group->users;
     pthread_mutex_unlock(&group->lock);
@@ -223,7 +223,7 @@ void collective_local_new(int n, struct collective **members)
     pthread_mutex_init(&group->lock, NULL);
     group->n = group->users = n;
     for (int rank = 0; rank < n; rank++) {
-        struct member *member = mem_alloc(sizeof *member);
+        struct local_member *member = mem_alloc(sizeof *member);
         member->interface =
             (struct collective){rank, n, local_reduce, local_cancel, local_leave, local_free};
         member->group = group;

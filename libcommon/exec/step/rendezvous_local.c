@@ -19,14 +19,14 @@ struct local_item {
     struct local_item *next;
 };
 
-struct local {
+struct local_rendezvous {
     struct rendezvous interface; /* first */
     pthread_mutex_t lock;        /* guards all that follows */
     struct local_item *buckets[N_BUCKETS];
     struct error reason; /* of the abort; no code: there was none */
 };
 
-static struct local_item **find(struct local *local, const struct rendezvous_key *key)
+static struct local_item **find(struct local_rendezvous *local, const struct rendezvous_key *key)
 {
     uint64_t hash = hash_bytes(key->tensor_name, strlen(key->tensor_name), key->iteration);
     struct local_item **at = &local->buckets[hash % N_BUCKETS];
@@ -67,7 +67,7 @@ static int twice(const struct rendezvous_key *key, const char *what, struct erro
 static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                       const struct tensor *value, struct error *err)
 {
-    struct local *local = (struct local *)rendezvous;
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     struct local_item *met = NULL;
     int code = 0;
     pthread_mutex_lock(&local->lock);
@@ -95,7 +95,7 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
 static void local_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                           struct rendezvous_waiter *waiter)
 {
-    struct local *local = (struct local *)rendezvous;
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     struct error failure = ERROR_INIT;
     struct local_item *met = NULL;
     pthread_mutex_lock(&local->lock);
@@ -120,7 +120,7 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
 
 static void local_abort(struct rendezvous *rendezvous, const struct error *reason)
 {
-    struct local *local = (struct local *)rendezvous;
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     struct rendezvous_waiter *waiting = NULL;
     pthread_mutex_lock(&local->lock);
     bool first = !local->reason.code;
@@ -146,7 +146,7 @@ static void local_abort(struct rendezvous *rendezvous, const struct error *reaso
 
 static bool local_aborted(struct rendezvous *rendezvous, struct error *reason)
 {
-    struct local *local = (struct local *)rendezvous;
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     pthread_mutex_lock(&local->lock);
     if (local->reason.code)
         *reason = local->reason;
@@ -157,7 +157,7 @@ static bool local_aborted(struct rendezvous *rendezvous, struct error *reason)
 
 static void local_free(struct rendezvous *rendezvous)
 {
-    struct local *local = (struct local *)rendezvous;
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     for (int i = 0; i < N_BUCKETS; i++)
         while (local->buckets[i])
             item_free(take(&local->buckets[i]));
@@ -167,7 +167,7 @@ static void local_free(struct rendezvous *rendezvous)
 
 struct rendezvous *rendezvous_local_new(void)
 {
-    struct local *local = mem_alloc(sizeof *local);
+    struct local_rendezvous *local = mem_alloc(sizeof *local);
     local->interface =
         (struct rendezvous){local_send, local_receive, local_abort, local_aborted, local_free};
     pthread_mutex_init(&local->lock, NULL);

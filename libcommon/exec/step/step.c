@@ -8,14 +8,14 @@
 #include "base/vec.h"
 #include "exec/step/deferred.h"
 
-struct resource {
+struct step_resource {
     void *object;
     void (*release)(void *object);
 };
 
 struct step_resources {
-    pthread_mutex_t lock;       /* guards items */
-    VEC(struct resource) items; /* by handle - 1 */
+    pthread_mutex_t lock;            /* guards items */
+    VEC(struct step_resource) items; /* by handle - 1 */
 };
 
 /* Most steps have no resources: made when the first is added, perhaps by two threads at once. */
@@ -37,7 +37,7 @@ uint64_t step_resource_add(struct step *step, void *object, void (*release)(void
 {
     struct step_resources *resources = resources_of(step);
     pthread_mutex_lock(&resources->lock);
-    vec_push(&resources->items, ((struct resource){object, release}));
+    vec_push(&resources->items, ((struct step_resource){object, release}));
     uint64_t handle = resources->items.n;
     pthread_mutex_unlock(&resources->lock);
     return handle;
@@ -51,7 +51,7 @@ void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void
         return NULL;
     pthread_mutex_lock(&resources->lock);
     if (handle > 0 && handle <= resources->items.n) {
-        const struct resource *found = &resources->items.items[handle - 1];
+        const struct step_resource *found = &resources->items.items[handle - 1];
         object = found->release == release ? found->object : NULL;
     }
     pthread_mutex_unlock(&resources->lock);

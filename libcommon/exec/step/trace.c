@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "base/vec.h"
 
-struct event {
+struct trace_event {
     int64_t step, start, end;
     const char *node, *kernel, *op; /* NULL for a whole step */
     int thread;
@@ -17,7 +17,7 @@ struct event {
 
 struct trace {
     pthread_mutex_t lock;
-    VEC(struct event) events;
+    VEC(struct trace_event) events;
 };
 
 struct trace *trace_new(void)
@@ -46,7 +46,7 @@ static int thread_number(void)
     return number;
 }
 
-static void add(struct trace *trace, struct event event)
+static void add(struct trace *trace, struct trace_event event)
 {
     event.thread = thread_number();
     pthread_mutex_lock(&trace->lock);
@@ -56,16 +56,17 @@ static void add(struct trace *trace, struct event event)
 
 void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run)
 {
-    add(trace, (struct event){step, run->start, run->end, run->node, run->kernel, run->op, 0});
+    add(trace,
+        (struct trace_event){step, run->start, run->end, run->node, run->kernel, run->op, 0});
 }
 
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)
 {
-    add(trace, (struct event){step, start, end, NULL, NULL, NULL, 0});
+    add(trace, (struct trace_event){step, start, end, NULL, NULL, NULL, 0});
 }
 
 /* One event is a map; a step has no node. */
-static void pack_event(msgpack_packer *packer, const struct event *e)
+static void pack_event(msgpack_packer *packer, const struct trace_event *e)
 {
     msgpack_pack_map(packer, e->node ? 7 : 4);
     pack_key(packer, "step");

@@ -10,14 +10,14 @@
 #include "base/thread.h"
 #include "base/vec.h"
 
-struct task {
+struct worker_task {
     void (*function)(void *argument);
     void *argument;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
-static VEC(struct task) tasks; /* from `first` on: who came first is served first */
+static VEC(struct worker_task) tasks; /* from `first` on: who came first is served first */
 static size_t first;
 static int n_workers, n_idle;
 
@@ -29,7 +29,7 @@ static void *work(void *unused)
         while (first == tasks.n)
             pthread_cond_wait(&arrived, &lock);
         n_idle--;
-        struct task task = tasks.items[first++];
+        struct worker_task task = tasks.items[first++];
         pthread_mutex_unlock(&lock);
         task.function(task.argument);
         pthread_mutex_lock(&lock);
@@ -78,7 +78,7 @@ bool workers_submit(int threads, void (*function)(void *argument), void *argumen
         ;
     bool taken = n_workers > 0 && threads > 0;
     if (taken) {
-        struct task task = {function, argument};
+        struct worker_task task = {function, argument};
         compact();
         vec_push(&tasks, task);
         pthread_cond_signal(&arrived);

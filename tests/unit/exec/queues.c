@@ -154,7 +154,7 @@ static void events_are_asked_and_tell(void **state)
     assert_int_equal(device_write(device, a->data, host, 64, &err), 0);
     assert_int_equal(device->copy_out(device, back, a->data, 64, &err), 0);
     queue_notify_end(device, QUEUE_OUT, &told.waiter);
-    struct event *event = device->record(device, QUEUE_OUT);
+    struct device_event *event = device->record(device, QUEUE_OUT);
     while (!device->query(device, event))
         ;
     assert_string_equal(back, "x");

@@ -111,7 +111,7 @@ static void pass(struct raw *raw)
     memcpy(raw->buffer, raw->buffer + BIG_BYTES / 2, BIG_BYTES / 2);
 }
 
-static double measure_waits(enum kind kind, double spin, double seconds)
+static double measure_waits(enum raw_kind kind, double spin, double seconds)
 {
     struct raw raw;
     raw_open(&raw, kind, spin, false);
@@ -121,7 +121,7 @@ static double measure_waits(enum kind kind, double spin, double seconds)
 }
 
 /* On busy cores who polls waits longer: it keeps the other end from running. */
-static double measure_trip(enum kind kind, double seconds)
+static double measure_trip(enum raw_kind kind, double seconds)
 {
     double polling = measure_waits(kind, SPIN_SECONDS, seconds);
     double sleeping = measure_waits(kind, 0, seconds);
@@ -130,7 +130,7 @@ static double measure_trip(enum kind kind, double seconds)
 
 static void measure_link(bool shared, double seconds)
 {
-    enum kind kind = shared ? KIND_SHARED : KIND_TCP;
+    enum raw_kind kind = shared ? KIND_SHARED : KIND_TCP;
     double trip = measure_trip(kind, seconds);
     struct raw raw;
     raw_open(&raw, kind, SPIN_SECONDS, true);

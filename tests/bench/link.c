@@ -84,7 +84,7 @@ static void record(void *context, struct link *link, struct record *record)
         send_record(link, RECORD_REPLY, record->tensors, small ? record->n_tensors : 0);
 }
 
-static struct peers *make_end(struct bench_end *end, enum kind kind, double spin,
+static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double spin,
                               const char *folder, bool server)
 {
     struct error err = ERROR_INIT;
@@ -109,7 +109,7 @@ static struct peers *make_end(struct bench_end *end, enum kind kind, double spin
     return peers;
 }
 
-static pid_t fork_server(enum kind kind, double spin, const char *folder, char text[300])
+static pid_t fork_server(enum raw_kind kind, double spin, const char *folder, char text[300])
 {
     int ready[2];
     if (pipe(ready))
@@ -168,7 +168,7 @@ static void make_tensor(struct named_tensor *named, int64_t n)
 }
 
 struct contest {
-    enum kind kind;
+    enum raw_kind kind;
     double spin;
     struct peers *peers;
     struct bench_end *end;
@@ -214,7 +214,7 @@ static void unlink_in(const char *folder, const char *name)
     unlink(path);
 }
 
-static void bench(enum kind kind, double spin, const char *folder)
+static void bench(enum raw_kind kind, double spin, const char *folder)
 {
     char text[300];
     double result[2];
@@ -271,7 +271,7 @@ int main(int n, char **arguments)
            "RECORD", "RATIO", "BYTE us", "4 BYTES", "RATIO", "RAW ms", "100 MB", "RATIO");
     for (int polling = 1; polling >= 0; polling--)
         for (int kind = 0; kind < N_KINDS; kind++)
-            bench((enum kind)kind, polling ? SPIN_SECONDS : 0, folder);
+            bench((enum raw_kind)kind, polling ? SPIN_SECONDS : 0, folder);
     unlink_in(folder, "key");
     return rmdir(folder) ? 1 : 0;
 }

@@ -29,7 +29,7 @@ static inline bool same_bits(const struct tensor *a, const struct tensor *b)
                              : !tensor_bytes(a) || !memcmp(a->data, b->data, tensor_bytes(a));
 }
 
-struct cut {
+struct cut_graph {
     struct parts parts;
     struct graph *joined;
 };
@@ -109,7 +109,7 @@ static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
     }
 }
 
-static inline void cut_open(struct cut *cut, const struct graph *graph)
+static inline void cut_open(struct cut_graph *cut, const struct graph *graph)
 {
     struct error err = ERROR_INIT;
     const struct graph *graphs[CUT_DEVICES];
@@ -122,7 +122,7 @@ static inline void cut_open(struct cut *cut, const struct graph *graph)
 }
 
 /* The same of a graph in text form: gives the joined one, and *whole as it was before. */
-static inline struct graph *cut_parse(struct cut *cut, struct graph **whole, const char *text)
+static inline struct graph *cut_parse(struct cut_graph *cut, struct graph **whole, const char *text)
 {
     struct error err = ERROR_INIT;
     if (graph_parse_text(text, strlen(text), "test", ops_registry(), whole, &err))
@@ -131,14 +131,14 @@ static inline struct graph *cut_parse(struct cut *cut, struct graph **whole, con
     return cut->joined;
 }
 
-static inline void cut_close(struct cut *cut)
+static inline void cut_close(struct cut_graph *cut)
 {
     graph_free(cut->joined);
     parts_release(&cut->parts);
 }
 
 /* The same tensor in the joined graph. */
-static inline struct edge cut_edge(const struct cut *cut, const struct graph *graph,
+static inline struct edge cut_edge(const struct cut_graph *cut, const struct graph *graph,
                                    struct edge edge)
 {
     const struct node *node = graph_find(cut->joined, graph_node(graph, edge.node)->name);

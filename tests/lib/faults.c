@@ -26,7 +26,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum call { CALL_MEMORY, CALL_READ, CALL_WRITE, CALL_POLL, N_CALLS };
+enum failed_call { CALL_MEMORY, CALL_READ, CALL_WRITE, CALL_POLL, N_CALLS };
 
 static const char *const names[] = {"memory", "read", "write", "poll"};
 static atomic_long counts[N_CALLS];
@@ -56,7 +56,7 @@ static void parse(const char *fault)
 }
 
 /* Whether this call is the one to fail. */
-static bool strikes(enum call call)
+static bool strikes(enum failed_call call)
 {
     if (!started)
         return false;
@@ -64,7 +64,7 @@ static bool strikes(enum call call)
     return fail_at[call] && (n == fail_at[call] || (n > fail_at[call] && !once));
 }
 
-static bool is_interrupted(enum call call)
+static bool is_interrupted(enum failed_call call)
 {
     return started && interrupts && atomic_fetch_add(&counts[call], 1) % 2 == 0;
 }
@@ -135,7 +135,7 @@ void *dlopen(const char *file, int mode)
 /* ---- input and output ---- */
 
 /* -1 with errno set, or how many of the first vector's bytes may pass; 0: as many as there are. */
-static int obstacle(enum call call, int fd, int error)
+static int obstacle(enum failed_call call, int fd, int error)
 {
     if (fd == STDERR_FILENO)
         return 0;

@@ -45,8 +45,8 @@ struct faults {
     int only;     /* which connection; 0: each */
 };
 
-struct piece {
-    struct piece *next;
+struct delayed_piece {
+    struct delayed_piece *next;
     double due;
     size_t n, done;
     unsigned char bytes[];
@@ -57,7 +57,7 @@ struct direction {
     bool harmed, ended; /* ended: the sender has closed its side */
     bool cut;           /* to be closed behind what is on its way */
     unsigned long long passed;
-    struct piece *first, *last;
+    struct delayed_piece *first, *last;
     int n_pieces;
     double next; /* when the next byte of a trickle may go */
 };
@@ -103,7 +103,7 @@ static void close_connection(struct connection *c)
 {
     for (int i = 0; i < 2; i++) {
         struct direction *d = i ? &c->down : &c->up;
-        for (struct piece *piece = d->first, *next; piece; piece = next) {
+        for (struct delayed_piece *piece = d->first, *next; piece; piece = next) {
             next = piece->next;
             free(piece);
         }
@@ -147,10 +147,10 @@ static bool may_read(const struct direction *d)
 
 static void put_piece(struct direction *d, const unsigned char *bytes, size_t n)
 {
-    struct piece *piece = malloc(sizeof *piece + n);
+    struct delayed_piece *piece = malloc(sizeof *piece + n);
     if (!piece)
         die("memory");
-    *piece = (struct piece){.n = n, .due = time_now() + (is_harmed(d) ? faults.delay : 0)};
+    *piece = (struct delayed_piece){.n = n, .due = time_now() + (is_harmed(d) ? faults.delay : 0)};
     memcpy(piece->bytes, bytes, n);
     if (d->last)
         d->last->next = piece;
@@ -200,7 +200,7 @@ static double due(const struct direction *d)
 
 static void drop_first(struct direction *d)
 {
-    struct piece *piece = d->first;
+    struct delayed_piece *piece = d->first;
     d->first = piece->next;
     if (!d->first)
         d->last = NULL;
@@ -211,7 +211,7 @@ static void drop_first(struct direction *d)
 static bool write_pieces(struct direction *d)
 {
     while (d->first && due(d) <= time_now()) {
-        struct piece *piece = d->first;
+        struct delayed_piece *piece = d->first;
         size_t n = trickles(d) ? 1 : piece->n - piece->done;
         ssize_t written = send(d->to, piece->bytes + piece->done, n, MSG_NOSIGNAL);
         if (written < 0)

@@ -20,7 +20,7 @@
 
 #define BIG_BYTES ((size_t)100 << 20)
 
-enum kind { KIND_UNIX, KIND_TCP, KIND_TLS, KIND_SHARED, N_KINDS };
+enum raw_kind { KIND_UNIX, KIND_TCP, KIND_TLS, KIND_SHARED, N_KINDS };
 
 static inline void die(const char *what)
 {
@@ -28,7 +28,7 @@ static inline void die(const char *what)
     exit(1);
 }
 
-static inline void make_pair(enum kind kind, int pair[2])
+static inline void make_pair(enum raw_kind kind, int pair[2])
 {
     struct address at;
     struct error err = ERROR_INIT;
@@ -141,7 +141,7 @@ static inline void raw_stream(struct raw *raw)
         die("read");
 }
 
-static inline void raw_open(struct raw *raw, enum kind kind, double spin, bool stream)
+static inline void raw_open(struct raw *raw, enum raw_kind kind, double spin, bool stream)
 {
     int pair[2];
     *raw = (struct raw){.spin = spin};

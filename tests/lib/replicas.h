@@ -26,7 +26,7 @@
 
 #define WORKERS_MAX 8
 
-struct worker {
+struct replica {
     struct replicas *job;
     uint32_t rank;
     uint64_t incarnation;
@@ -40,8 +40,8 @@ struct replicas {
     struct parts parts;
     struct variable_store *store;
     int n_workers;
-    struct worker workers[WORKERS_MAX];
-    struct worker driver; /* of the updates */
+    struct replica workers[WORKERS_MAX];
+    struct replica driver; /* of the updates */
     pthread_t thread;
     struct step *update; /* that runs now; guarded by lock */
     pthread_mutex_t lock;
@@ -58,7 +58,7 @@ struct feed {
 
 /* Runs an entry, and fetches its tensors and those of `fetch`; as many values as there are. Returns
  * the code. */
-static inline int worker_run_fetch(struct worker *w, struct step *step, const char *entry,
+static inline int worker_run_fetch(struct replica *w, struct step *step, const char *entry,
                                    const char *fetch, const struct feed *feeds, int n_feeds,
                                    struct tensor *values, struct error *err)
 {
@@ -86,7 +86,7 @@ static inline int worker_run_fetch(struct worker *w, struct step *step, const ch
     return code;
 }
 
-static inline int worker_run(struct worker *w, struct step *step, const char *entry,
+static inline int worker_run(struct replica *w, struct step *step, const char *entry,
                              const struct feed *feeds, int n_feeds, struct tensor *values,
                              struct error *err)
 {
@@ -104,13 +104,13 @@ static inline const struct tensor *replicas_variable(struct replicas *job, const
 
 /* ---- a worker's life ---- */
 
-static inline void worker_open(struct worker *w, struct replicas *job, uint32_t rank,
+static inline void worker_open(struct replica *w, struct replicas *job, uint32_t rank,
                                uint64_t incarnation)
 {
     const struct graph *graphs[CUT_DEVICES];
     struct error err = ERROR_INIT;
     char own[64];
-    *w = (struct worker){.job = job, .rank = rank, .incarnation = incarnation};
+    *w = (struct replica){.job = job, .rank = rank, .incarnation = incarnation};
     for (size_t i = 0; i < job->parts.parts.n; i++)
         graphs[i] = job->parts.parts.items[i].graph;
     if (graph_join(graphs, (int)job->parts.parts.n, &w->joined, &err))
@@ -129,14 +129,14 @@ static inline void worker_open(struct worker *w, struct replicas *job, uint32_t 
     w->session = session_new(w->joined, &options);
 }
 
-static inline void worker_close(struct worker *w)
+static inline void worker_close(struct replica *w)
 {
     session_free(w->session);
     graph_free(w->joined);
 }
 
 /* The number of the last step of this worker that counts, or does not any more. */
-static inline int64_t worker_join(struct worker *w)
+static inline int64_t worker_join(struct replica *w)
 {
     struct step step = {.number = 0};
     struct error err = ERROR_INIT;
@@ -149,7 +149,7 @@ static inline int64_t worker_join(struct worker *w)
     return seq;
 }
 
-static inline void worker_leave(struct worker *w)
+static inline void worker_leave(struct replica *w)
 {
     struct step step = {.number = 0};
     struct error err = ERROR_INIT;

@@ -26,21 +26,21 @@ void omp_set_dynamic(int dynamic);
 extern const int parallel_always; /* ops/math/worth_cpu.h */
 const int parallel_always = 1;
 
-struct team {
+struct thread_team {
     pthread_barrier_t barrier;
     int n;
 };
 
-struct member {
-    struct team *team;
+struct team_member {
+    struct thread_team *team;
     int number;
     void (*body)(void *);
     void *data;
     pthread_t thread;
 };
 
-static _Thread_local const struct member *self; /* NULL outside of regions */
-static _Thread_local int setting;               /* of omp_set_num_threads; 0: none */
+static _Thread_local const struct team_member *self; /* NULL outside of regions */
+static _Thread_local int setting;                    /* of omp_set_num_threads; 0: none */
 
 static int from_environment(const char *name, int otherwise)
 {
@@ -92,7 +92,7 @@ void GOMP_barrier(void)
 
 static void *run(void *argument)
 {
-    const struct member *member = argument, *outside = self;
+    const struct team_member *member = argument, *outside = self;
     self = member;
     member->body(member->data);
     self = outside;
@@ -110,12 +110,12 @@ static int team_size(unsigned wanted)
 
 void GOMP_parallel(void (*body)(void *), void *data, unsigned wanted, unsigned flags)
 {
-    struct team team = {.n = team_size(wanted)};
-    struct member members[MEMBERS_MAX];
+    struct thread_team team = {.n = team_size(wanted)};
+    struct team_member members[MEMBERS_MAX];
     (void)flags;
     pthread_barrier_init(&team.barrier, NULL, (unsigned)team.n);
     for (int i = 0; i < team.n; i++)
-        members[i] = (struct member){.team = &team, .number = i, .body = body, .data = data};
+        members[i] = (struct team_member){.team = &team, .number = i, .body = body, .data = data};
     for (int i = 1; i < team.n; i++)
         if (pthread_create(&members[i].thread, NULL, run, &members[i]))
             abort();

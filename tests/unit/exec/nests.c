@@ -199,7 +199,7 @@ static bool run_plan(struct nest *n, struct plan_set *plan, struct variable_stor
 }
 
 /* On the devices if the graph was cut, else on one. */
-static bool run_with(struct nest *n, const struct cut *cut, int threads, bool dynamic)
+static bool run_with(struct nest *n, const struct cut_graph *cut, int threads, bool dynamic)
 {
     struct variable_store *store = variable_store_new();
     struct plan_feed feeds[NEST_SLOTS];
@@ -229,7 +229,7 @@ static bool run_with(struct nest *n, const struct cut *cut, int threads, bool dy
 
 static bool run_cut(struct nest *n, uint64_t seed, int threads)
 {
-    struct cut cut;
+    struct cut_graph cut;
     cut_place(n->graph, seed, 2 + (int)(seed % (CUT_DEVICES - 1)));
     cut_open(&cut, n->graph);
     bool equal = run_with(n, &cut, threads, true);

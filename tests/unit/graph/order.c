@@ -156,7 +156,7 @@ static void place(struct graph *graph, uint64_t seed)
 static int run(struct graph *graph, const struct model *m, enum how how, uint64_t seed,
                struct model_result *result, struct error *err)
 {
-    struct cut cut;
+    struct cut_graph cut;
     if (how == PASSES)
         return run_after_passes(graph, m, result, err);
     if (how != PARTS)

@@ -17,7 +17,7 @@ struct pinned {
     uint64_t seed;
     int n_tasks;
     struct graph *graph;
-    struct cut cut;
+    struct cut_graph cut;
 };
 
 static void fail_at(const struct pinned *p, const char *what)

@@ -32,7 +32,7 @@ static int run(const struct graph *graph, struct device *const *devices, struct 
     return code;
 }
 
-static bool check_fetch(const struct graph *graph, const struct cut *cut, struct edge edge,
+static bool check_fetch(const struct graph *graph, const struct cut_graph *cut, struct edge edge,
                         uint64_t seed)
 {
     struct error err = ERROR_INIT, cut_err = ERROR_INIT;
@@ -54,7 +54,7 @@ static int check_random(uint64_t seed)
 {
     struct graph *graph =
         random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
-    struct cut cut;
+    struct cut_graph cut;
     int n = 0, n_values = 0;
     if (random_graph_may_wait(graph)) {
         graph_free(graph);
@@ -92,7 +92,7 @@ static void random_graphs_compute_the_same(void **state)
 
 struct small {
     struct fixture whole;
-    struct cut cut;
+    struct cut_graph cut;
     struct session *session;
 };
 

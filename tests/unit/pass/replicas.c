@@ -74,7 +74,7 @@ static void copy_variable(struct tensor *to, struct variable_store *store, const
 
 static void train_alone(const char *script, struct trained *result)
 {
-    struct worker w = {.joined = scripts_build(script)};
+    struct replica w = {.joined = scripts_build(script)};
     struct session_options options = {
         .plan = {.kernels = ops_kernels(), .device = cut_devices()[0], .threads = 1}};
     struct error err = ERROR_INIT;
@@ -108,7 +108,7 @@ static double largest_difference(const struct tensor *a, const struct tensor *b)
 /* ---- workers as threads ---- */
 
 struct run {
-    struct worker *worker;
+    struct replica *worker;
     int64_t steps;
     double losses[STEPS];
     double pause; /* seconds before each step */
@@ -126,7 +126,7 @@ static void pause_for(double seconds)
 static void *train(void *argument)
 {
     struct run *run = argument;
-    struct worker *w = run->worker;
+    struct replica *w = run->worker;
     struct tensor loss;
     struct batch batch;
     for (int64_t i = worker_join(w); i < run->steps; i++) {
@@ -143,7 +143,7 @@ static void *train(void *argument)
     return NULL;
 }
 
-static void start_run(struct run *run, struct worker *worker, int64_t steps)
+static void start_run(struct run *run, struct replica *worker, int64_t steps)
 {
     *run = (struct run){.worker = worker, .steps = steps};
     assert_int_equal(pthread_create(&run->thread, NULL, train, run), 0);
@@ -232,7 +232,7 @@ static void accumulated_steps_equal_one(void **state)
 static void *train_without_shards(void *argument)
 {
     struct run *run = argument;
-    struct worker *w = run->worker;
+    struct replica *w = run->worker;
     struct step init = {.number = 0};
     struct tensor loss;
     struct batch batch;
@@ -250,7 +250,7 @@ static void *train_without_shards(void *argument)
 }
 
 /* Each worker has all variables, under names of its own. */
-static const struct tensor *own_variable(struct worker *w, const char *name)
+static const struct tensor *own_variable(struct replica *w, const char *name)
 {
     const struct node *node = graph_find(w->joined, name);
     return replicas_variable(w->job, node_string(node, "shared_name"));

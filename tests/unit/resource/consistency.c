@@ -22,7 +22,7 @@ static const char table[] = "x = Placeholder{dtype = float32, shape = {4}}\n"
 typedef void gradient_fn(float *x, int worker, int64_t seq);
 
 struct run {
-    struct worker *worker;
+    struct replica *worker;
     gradient_fn *gradient;
     int64_t from, steps; /* from: filled by join */
     uint64_t seed;       /* of pauses; 0: none */
@@ -272,7 +272,7 @@ static void show_victim(struct killer *killer, struct step *step)
 }
 
 /* A worker's life after life: of a killed one nothing is left but what it has pushed. */
-static int live(struct worker *w, gradient_fn *gradient, int64_t steps)
+static int live(struct replica *w, gradient_fn *gradient, int64_t steps)
 {
     struct killer killer = {.seed = w->rank + 7};
     pthread_t thread;
@@ -288,7 +288,7 @@ static int live(struct worker *w, gradient_fn *gradient, int64_t steps)
         if (lives)
             continue;
         assert_string_equal(run.err.text, "killed");
-        struct worker old = *w;
+        struct replica old = *w;
         worker_close(w);
         worker_open(w, old.job, old.rank, old.incarnation + 1);
         i = worker_join(w) - 1;
@@ -303,7 +303,7 @@ static int live(struct worker *w, gradient_fn *gradient, int64_t steps)
 }
 
 struct life {
-    struct worker *worker;
+    struct replica *worker;
     gradient_fn *gradient;
     int64_t steps;
     int deaths;

@@ -71,7 +71,7 @@ static bool may_differ(const struct error *err)
 }
 
 static bool check_fetch(struct driver_session *session, const struct graph *graph,
-                        const struct cut *cut, struct edge edge, uint64_t seed)
+                        const struct cut_graph *cut, struct edge edge, uint64_t seed)
 {
     struct error err = ERROR_INIT, cut_err = ERROR_INIT;
     struct tensor whole = TENSOR_INIT, parts = TENSOR_INIT;
@@ -97,7 +97,7 @@ static int check_random(uint64_t seed)
 {
     struct graph *graph =
         random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
-    struct cut cut;
+    struct cut_graph cut;
     int n = 0, n_values = 0;
     place(graph, seed);
     cut_open(&cut, graph);
@@ -132,7 +132,7 @@ static void random_graphs_compute_the_same(void **state)
 
 static void a_task_gets_its_nodes_alone(void **state)
 {
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole, *own, *closure;
     struct task_table table = {0};
     struct error err = ERROR_INIT;
@@ -200,7 +200,7 @@ static void values_beyond_the_credit_are_announced(void **state)
 {
     struct test_cluster small = {0};
     struct str text = STR_INIT;
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole;
     struct error err = ERROR_INIT;
     (void)state;
@@ -247,7 +247,7 @@ static void a_hundred_sessions_at_once(void **state)
             "ps/task:0") "b = Square(a)" ON("ps/task:1") "y = Add(a, b)" ON("worker/task:0");
     struct driver_session *sessions[MANY];
     struct graph *whole;
-    struct cut cut;
+    struct cut_graph cut;
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(graph_parse_text(text, strlen(text), "test", ops_registry(), &whole, &err), 0);

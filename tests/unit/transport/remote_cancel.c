@@ -31,7 +31,7 @@ static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
 {
     static const char text[] =
         "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole;
     struct error err = ERROR_INIT, why = ERROR_INIT;
     (void)state;
@@ -100,7 +100,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
 {
     static const char text[] =
         "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole;
     pthread_t runs, cancels;
     (void)state;

@@ -56,7 +56,7 @@ static void give_large_values_back(const size_t limits[2], bool shares)
     struct test_cluster own = {.segment_bytes = {limits[0], limits[1]}};
     struct tensor values[STEPS][2], ignored;
     uint64_t shared = 0;
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole;
     test_cluster_start(&own, 1, 0);
     const struct graph *graph = cut_parse(&cut, &whole, give_back);

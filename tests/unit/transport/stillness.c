@@ -88,7 +88,7 @@ static void check(struct lab *lab, const char *target, const char *fetch)
 static void the_loop_goes_on(const size_t limits[2])
 {
     struct lab lab = {.cluster = {.segment_bytes = {limits[0], limits[1]}}};
-    struct cut cut;
+    struct cut_graph cut;
     struct graph *whole;
     test_cluster_start(&lab.cluster, 1, 0);
     lab.graph = cut_parse(&cut, &whole, steps_text);

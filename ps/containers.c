@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-static int hold(struct variable *variable, bool write, double end, struct error *err)
+static int lock(struct variable *variable, bool write, double end, struct error *err)
 {
     double left = end - time_now();
-    if (variable_hold_until(variable, write, left > 0 ? left : 0))
+    if (variable_lock_until(variable, write, left > 0 ? left : 0))
         return 0;
     return error_set(err, ERR_RETRY, "variable '%s' is in use by steps that do not end",
                      variable->name);
@@ -29,7 +29,7 @@ int containers_list(struct variable_store *store, const char *container, const c
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, name))
             continue;
-        if (hold(v, false, end, err))
+        if (lock(v, false, end, err))
             return err->code;
         struct container_row row = {.container = v->container,
                                     .name = v->name,
@@ -38,7 +38,7 @@ int containers_list(struct variable_store *store, const char *container, const c
                                     .initialized = v->initialized,
                                     .updates = v->updates,
                                     .bytes = v->initialized ? (int64_t)tensor_bytes(&v->value) : 0};
-        variable_unhold(v, false);
+        variable_unlock(v, false);
         vec_push(&list->rows, row);
     }
     return 0;
@@ -66,11 +66,11 @@ int containers_get(struct variable_store *store, const char *container, const ch
     struct variable *variable;
     int code = find(store, container, name, &variable, err);
     if (!code)
-        code = hold(variable, false, time_now() + seconds, err);
+        code = lock(variable, false, time_now() + seconds, err);
     if (code)
         return code;
     code = variable_get_value(variable, value, err);
-    variable_unhold(variable, false);
+    variable_unlock(variable, false);
     return code;
 }
 
@@ -85,47 +85,47 @@ int containers_put(struct variable_store *store, const char *container, const ch
         return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", name,
                          shape_text_typed(variable->type, &variable->shape),
                          shape_text_typed(value->type, &value->shape));
-    code = hold(variable, true, time_now() + seconds, err);
+    code = lock(variable, true, time_now() + seconds, err);
     if (code)
         return code;
     code = variable_copy_in(variable, value, err);
-    variable_unhold(variable, true);
+    variable_unlock(variable, true);
     return code;
 }
 
 /* ---- a container ---- */
 
 int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
-                    variable_vec *held, struct error *err)
+                    variable_vec *locked, struct error *err)
 {
     double end = time_now() + seconds;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
         if (!matches(v, container, NULL))
             continue;
-        if (hold(v, write, end, err))
+        if (lock(v, write, end, err))
             return err->code;
-        vec_push(held, v);
+        vec_push(locked, v);
     }
     return 0;
 }
 
-void containers_unlock(variable_vec *held, bool write)
+void containers_unlock(variable_vec *locked, bool write)
 {
-    for (size_t i = 0; i < held->n; i++)
-        variable_unhold(held->items[i], write);
-    vec_release(held);
+    for (size_t i = 0; i < locked->n; i++)
+        variable_unlock(locked->items[i], write);
+    vec_release(locked);
 }
 
 int containers_reset(struct variable_store *store, const char *container, double seconds, int *n,
                      struct error *err)
 {
-    variable_vec held = VEC_INIT;
-    int code = containers_lock(store, container, true, seconds, &held, err);
-    if (!code && !held.n)
+    variable_vec locked = VEC_INIT;
+    int code = containers_lock(store, container, true, seconds, &locked, err);
+    if (!code && !locked.n)
         code = error_set(err, ERR_NOINPUT, "no container '%s'", container);
-    for (size_t i = 0; !code && i < held.n; i++)
-        variable_clear(held.items[i]);
-    *n = code ? 0 : (int)held.n;
-    containers_unlock(&held, true);
+    for (size_t i = 0; !code && i < locked.n; i++)
+        variable_clear(locked.items[i]);
+    *n = code ? 0 : (int)locked.n;
+    containers_unlock(&locked, true);
     return code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Containers as a user sees them: what a shard keeps between steps, by container and name. Each
- * function takes holds as a kernel would, so that what it shows or changes is never half of an
+ * function takes locks as a kernel would, so that what it shows or changes is never half of an
  * update, and waits for them no longer than its deadline: ERR_RETRY naming the variable.
  *
  * Thread-safe. Blocks: not for a thread that runs an event loop.
@@ -46,10 +46,10 @@ int containers_reset(struct variable_store *store, const char *container, double
 
 /* ---- for what works on several variables at once ---- */
 
-/* Holds every variable of a container (NULL: of all), in the order of all holds. What was held
+/* Locks every variable of a container (NULL: of all), in the order of all locks. What was locked
  * before a failure is in the vector, too: give it back in any case. */
 int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
-                    variable_vec *held, struct error *err);
-void containers_unlock(variable_vec *held, bool write);
+                    variable_vec *locked, struct error *err);
+void containers_unlock(variable_vec *locked, bool write);
 
 #endif

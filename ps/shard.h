@@ -11,7 +11,7 @@
  *   restore                  takes the shard back to one
  *   stop                     ends the process
  *
- * What waits for holds or disks is done by threads of the shard; the loop's thread never blocks.
+ * What waits for locks or disks is done by threads of the shard; the loop's thread never blocks.
  */
 #ifndef TF_PS_SHARD_H
 #define TF_PS_SHARD_H

@@ -36,13 +36,13 @@ static int collect(struct shard_cut *cut, struct error *err)
     return err->code;
 }
 
-/* With all variables held for reading: between two steps of whoever writes. */
+/* With all variables locked for reading: between two steps of whoever writes. */
 static int take_held(struct shard *shard, struct shard_cut *cut, double seconds, struct error *err)
 {
-    variable_vec held = VEC_INIT;
-    if (!containers_lock(shard->options.variables, NULL, false, seconds, &held, err))
-        cut_take(shard->options.variables, &held, &cut->cut, err);
-    containers_unlock(&held, false);
+    variable_vec locked = VEC_INIT;
+    if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err))
+        cut_take(shard->options.variables, &locked, &cut->cut, err);
+    containers_unlock(&locked, false);
     return err->code;
 }
 

@@ -13,7 +13,7 @@
 #include "ps/shard.h"
 #include "resource/clock.h"
 
-#define SHARD_WAIT_SECONDS 10.0 /* for holds, where a request does not say */
+#define SHARD_WAIT_SECONDS 10.0 /* for locks, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
 #define SHARD_LOCK_SECONDS 600.0 /* a nightly job may be at work on the store */
 #define SHARD_KEEP 5

@@ -200,8 +200,8 @@ struct restoring {
     struct checkpoint *checkpoint;
     char name[SHARD_NAME_BYTES];
     bool is_own; /* the shards that have saved are those of today */
-    variable_vec held;
-    struct tensor *values; /* of those that are held */
+    variable_vec locked;
+    struct tensor *values; /* of those that are locked */
     uint64_t *updates;
 };
 
@@ -252,21 +252,21 @@ static int make_variables(struct restoring *r, struct error *err)
 /* Nothing is changed before all is read. */
 static int read_values(struct restoring *r, struct error *err)
 {
-    r->values = mem_array(r->held.n + 1, sizeof *r->values);
-    r->updates = mem_array(r->held.n + 1, sizeof *r->updates);
-    for (size_t i = 0; i < r->held.n && !err->code; i++)
-        claims_read(r->checkpoint, r->held.items[i], &r->values[i], &r->updates[i], err);
+    r->values = mem_array(r->locked.n + 1, sizeof *r->values);
+    r->updates = mem_array(r->locked.n + 1, sizeof *r->updates);
+    for (size_t i = 0; i < r->locked.n && !err->code; i++)
+        claims_read(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
     return err->code;
 }
 
 /* What the checkpoint lacks has no value then. */
 static int put_values(struct restoring *r, struct error *err)
 {
-    for (size_t i = 0; i < r->held.n && !err->code; i++) {
-        variable_clear(r->held.items[i]); /* a dimension left open may be another now */
+    for (size_t i = 0; i < r->locked.n && !err->code; i++) {
+        variable_clear(r->locked.items[i]); /* a dimension left open may be another now */
         if (r->values[i].type != DTYPE_INVALID)
-            variable_copy_in(r->held.items[i], &r->values[i], err);
-        r->held.items[i]->updates = r->updates[i];
+            variable_copy_in(r->locked.items[i], &r->values[i], err);
+        r->locked.items[i]->updates = r->updates[i];
     }
     return err->code;
 }
@@ -274,14 +274,14 @@ static int put_values(struct restoring *r, struct error *err)
 static int restore_variables(struct restoring *r, double seconds, struct error *err)
 {
     struct variable_store *store = r->shard->options.variables;
-    if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->held, err) &&
+    if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->locked, err) &&
         !read_values(r, err))
         put_values(r, err);
-    for (size_t i = 0; r->values && i < r->held.n; i++)
+    for (size_t i = 0; r->values && i < r->locked.n; i++)
         tensor_release(&r->values[i]);
     mem_free(r->values);
     mem_free(r->updates);
-    containers_unlock(&r->held, true);
+    containers_unlock(&r->locked, true);
     return err->code;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a shard tells of itself. Called in the loop's thread, and never waits for a hold.
+ * What a shard tells of itself. Called in the loop's thread, and never waits for a lock.
  */
 #include <unistd.h>
 

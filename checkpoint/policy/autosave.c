@@ -118,7 +118,7 @@ static void copy_scalars_and_blobs(struct autosave_job *job)
     }
 }
 
-/* Between two steps, when nobody writes: no variable has to be held. */
+/* Between two steps, when nobody writes: no variable has to be locked. */
 static void take_cut(struct autosave_job *job)
 {
     struct variable_store *store = job->autosave->options.variables;

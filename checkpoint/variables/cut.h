@@ -16,12 +16,13 @@ struct cut {
     struct arena arena;
 };
 
-/* The variables are those that are held, so that no step writes them; where no step runs, all of
+/* The variables are those that are locked, so that no step writes them; where no step runs, all of
  * the store. No other cut of the store is uncollected. cut_release in any case. */
 int cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut,
              struct error *err);
 
-/* Waits for steps that hold a variable, as far as they have not copied it. By any one thread. */
+/* Waits for steps that have a variable locked, as far as they have not copied it. By any one
+ * thread. */
 int cut_collect(struct cut *cut, struct error *err);
 
 void cut_release(struct cut *cut);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Variables of a session's graph, read and written whole, for drivers that save and restore. To
- * wait for steps that hold a variable each request has a thread of its own: they are few.
+ * wait for steps that have a variable locked each request has a thread of its own: they are few.
  */
 #include <signal.h>
 #include <string.h>

@@ -101,10 +101,10 @@ struct step_done {
 };
 
 /* As plan_run, but returns when all that is left of the step waits: for a value of the rendezvous,
- * another asynchronous kernel, a variable that another step holds, a helper thread. Whoever ends
- * such a wait runs the cheap kernels that become ready by it. feeds and fetches must stay until
- * `done`. A step that fails, or is cancelled, aborts its rendezvous if it has one, and ends when
- * its kernels have. */
+ * another asynchronous kernel, a variable that another step has locked, a helper thread. Whoever
+ * ends such a wait runs the cheap kernels that become ready by it. feeds and fetches must stay
+ * until `done`. A step that fails, or is cancelled, aborts its rendezvous if it has one, and ends
+ * when its kernels have. */
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct step_done *done);
 

@@ -44,7 +44,7 @@ struct value {
     int live_from, live_to; /* items, by position in the order */
 };
 
-struct hold {
+struct variable_lock {
     struct variable *variable;
     bool write;
 };
@@ -59,15 +59,15 @@ struct item {
     int64_t scratch_offset;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
-    int *in, *out;               /* values; in may be -1 (an input that is never given) */
-    struct variable **refs;      /* by input; NULL when there are none */
-    int *controls, n_controls;   /* items that must be over before; they pass on deadness */
-    VEC(int) after;              /* items that must be over before, dead or alive */
-    VEC(int) follows;            /* some of them: a path leads from there that is not in the plan */
-    VEC(int) wishes;             /* items that are to be over before if that closes no cycle */
-    VEC(struct hold) take, give; /* static plans: before and after the item */
-    bool needs_initialized;      /* its ref inputs must have a value; what it reads always must */
-    struct variable **checked;   /* those variables, each once, if it reads any */
+    int *in, *out;             /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;    /* by input; NULL when there are none */
+    int *controls, n_controls; /* items that must be over before; they pass on deadness */
+    VEC(int) after;            /* items that must be over before, dead or alive */
+    VEC(int) follows;          /* some of them: a path leads from there that is not in the plan */
+    VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
+    VEC(struct variable_lock) take, give; /* static plans: before and after the item */
+    bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
+    struct variable **checked; /* those variables, each once, if it reads any */
     int n_checked;
     bool removed;       /* evaluated when the plan was made */
     bool is_point;      /* only running tells when, or whether, there is what it brings */
@@ -171,7 +171,7 @@ struct access_graph;
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory);
 
-/* plan_schedule.c: puts the items of a static plan in order, and says who holds variables. */
+/* plan_schedule.c: puts the items of a static plan in order, and says who locks variables. */
 int plan_schedule(struct plan *plan, struct error *err);
 /* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
  * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */

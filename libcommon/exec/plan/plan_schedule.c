@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fixed order of items; and which items of a static plan take and give variables, so that steps
- * may overlap: a run of reads is one hold, a write another.
+ * may overlap: a run of reads is one lock, a write another.
  *
  * Steps cannot wait for each other in a circle because whoever keeps a variable waits only for
- * variables with larger ids. A hold that would be taken while one of a larger id is kept is taken
+ * variables with larger ids. A lock that would be taken while one of a larger id is kept is taken
  * earlier, together with that.
  */
 #include <stdlib.h>
@@ -160,7 +160,7 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
     return error_set(err, ERR_INTERNAL, "the plan has a cycle among reads and writes");
 }
 
-/* ---- holds ---- */
+/* ---- locks ---- */
 
 struct span { /* positions in the order */
     struct variable *variable;
@@ -261,7 +261,7 @@ static int by_id(const void *a, const void *b)
     return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
 }
 
-static void add_holds(struct plan *plan)
+static void add_locks(struct plan *plan)
 {
     span_vec spans = VEC_INIT;
     collect_spans(plan, &spans);
@@ -270,9 +270,9 @@ static void add_holds(struct plan *plan)
         qsort(spans.items, spans.n, sizeof *spans.items, by_id);
     for (size_t i = 0; i < spans.n; i++) {
         const struct span *span = &spans.items[i];
-        struct hold hold = {span->variable, span->write};
-        vec_push(&plan->items.items[plan->order[span->from]].take, hold);
-        vec_push(&plan->items.items[plan->order[span->to]].give, hold);
+        struct variable_lock lock = {span->variable, span->write};
+        vec_push(&plan->items.items[plan->order[span->from]].take, lock);
+        vec_push(&plan->items.items[plan->order[span->to]].give, lock);
     }
     vec_release(&spans);
 }
@@ -282,6 +282,6 @@ int plan_schedule(struct plan *plan, struct error *err)
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
     int code = plan_sort(plan, NULL, plan->order, &plan->n_order, err);
     if (!code)
-        add_holds(plan);
+        add_locks(plan);
     return code;
 }

@@ -194,7 +194,7 @@ static int run_dead(struct launch *launch)
 static int run_point(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
-    if (!kernel_take_holds(a, &run->plan->dynamic->items[a->item]))
+    if (!kernel_take_locks(a, &run->plan->dynamic->items[a->item]))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);
     return code ? code : step_stopped(run->step, &launch->err);

@@ -18,9 +18,9 @@
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
  *
- * Variables: a step that only reads, and never waits for the outside, holds what it reads from its
- * beginning to its end. In any other an item holds a variable only while its kernel runs: nobody
- * ever waits for a hold while keeping one from others, but in the order of the variables' ids, so
+ * Variables: a step that only reads, and never waits for the outside, locks what it reads from its
+ * beginning to its end. In any other an item locks a variable only while its kernel runs: nobody
+ * ever waits for a lock while keeping one from others, but in the order of the variables' ids, so
  * that steps cannot wait for each other in a circle (static plans: plan_schedule.c). A tensor that
  * is the variable's memory shares it; on a device with memory of its own it is a copy.
  */
@@ -67,8 +67,8 @@ struct dynamic_item {
     int child_frame;               /* of an Enter */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
-    struct hold *holds; /* in the order in which they are taken */
-    int n_holds;
+    struct variable_lock *locks; /* in the order in which they are taken */
+    int n_locks;
 };
 
 /* Items that run one after the other, by one thread: region_find.c. */
@@ -113,7 +113,7 @@ struct dynamic {
     int *drops; /* values */
     struct out_edge *edges;
     int threads;      /* that run regions, and points that are not cheap, of a step at once */
-    bool keeps_reads; /* `kept` are held for reading as long as a step lasts */
+    bool keeps_reads; /* `kept` are locked for reading as long as a step lasts */
     VEC(struct variable *) kept;   /* in the order of their ids */
     struct pool *pool, *host_pool; /* host_pool: NULL where the device's memory is the host's */
     struct run *idle_runs;         /* memory of steps that are over; under plan->lock */
@@ -198,7 +198,7 @@ struct activation {
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
     int item;              /* of a region: its head */
     bool is_dead;
-    int n_held;   /* holds taken so far */
+    int n_locked; /* locks taken so far */
     int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
 };
@@ -269,9 +269,9 @@ void run_async_done(struct call_host *host, int result);
 /* dynamic_step.c. Everything is over and nobody touches the run any more. */
 void run_conclude(struct run *run);
 
-/* dynamic_kernel.c. False: the activation was put aside until a hold is free. */
-bool kernel_take_holds(struct activation *a, const struct dynamic_item *di);
-void kernel_give_holds(struct activation *a, const struct dynamic_item *di);
+/* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
+bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);
+void kernel_give_locks(struct activation *a, const struct dynamic_item *di);
 /* What the item reads of a variable: its own memory, shared; where it is written in place a copy
  * for kernels that may take long without computing. */
 int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
@@ -288,7 +288,7 @@ struct launch *kernel_launch(struct run *run, struct activation *a, struct launc
 int kernel_run(struct run *run, struct launch *launch);
 /* After the kernel: 0 or an error code. */
 int kernel_finish(struct run *run, struct launch *launch, int result);
-/* Lets go of inputs, temporary memory and holds. */
+/* Lets go of inputs, temporary memory and locks. */
 void kernel_release_inputs(struct run *run, struct launch *launch);
 
 /* dynamic_memory.c; with run->lock held. */

@@ -23,7 +23,7 @@ static void schedule(struct run *run, struct iteration *it, int item, bool is_de
     a->iteration = it;
     a->item = item;
     a->is_dead = is_dead;
-    a->n_held = a->at = a->told = 0;
+    a->n_locked = a->at = a->told = 0;
     a->next = *ready;
     *ready = a;
     it->outstanding++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running the kernel of one item of a dynamic plan: holds of variables, inputs, the call.
+ * Running the kernel of one item of a dynamic plan: locks of variables, inputs, the call.
  */
 #include <stddef.h>
 
@@ -9,33 +9,33 @@
 #include "base/time.h"
 #include "exec/run/dynamic.h"
 
-/* ---- holds ---- */
+/* ---- locks ---- */
 
 static void resume(struct variable_waiter *waiter)
 {
     struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
-    a->n_held++;
+    a->n_locked++;
     run_resume(a);
 }
 
-/* False: the activation was put aside until a hold is free. */
-bool kernel_take_holds(struct activation *a, const struct dynamic_item *di)
+/* False: the activation was put aside until a lock is free. */
+bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
 {
-    while (a->n_held < di->n_holds) {
-        const struct hold *hold = &di->holds[a->n_held];
+    while (a->n_locked < di->n_locks) {
+        const struct variable_lock *lock = &di->locks[a->n_locked];
         a->waiter.resume = resume;
-        if (!variable_hold(hold->variable, hold->write, &a->waiter))
+        if (!variable_lock(lock->variable, lock->write, &a->waiter))
             return false;
-        a->n_held++;
+        a->n_locked++;
     }
     return true;
 }
 
-void kernel_give_holds(struct activation *a, const struct dynamic_item *di)
+void kernel_give_locks(struct activation *a, const struct dynamic_item *di)
 {
-    while (a->n_held > 0) {
-        const struct hold *hold = &di->holds[--a->n_held];
-        variable_unhold(hold->variable, hold->write);
+    while (a->n_locked > 0) {
+        const struct variable_lock *lock = &di->locks[--a->n_locked];
+        variable_unlock(lock->variable, lock->write);
     }
 }
 
@@ -100,7 +100,7 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
         }
     }
     if (item->flags & KERNEL_ASYNC)
-        kernel_give_holds(a, di);
+        kernel_give_locks(a, di);
     return code;
 }
 
@@ -160,7 +160,7 @@ int kernel_run(struct run *run, struct launch *launch)
         set_constant(run, a);
         return 0;
     }
-    /* first: an asynchronous kernel's holds are given back once its inputs are gathered */
+    /* first: an asynchronous kernel's locks are given back once its inputs are gathered */
     if (item_begin(run->plan, item, &launch->err))
         return launch->err.code;
     struct tensor **in =
@@ -199,7 +199,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
         tensor_release(&input->tensor);
         input->is_live = false;
     }
-    kernel_give_holds(a, di);
+    kernel_give_locks(a, di);
     temporaries_free(&launch->temporaries);
     if (launch->scratch)
         launch->scratch->free(launch->scratch);

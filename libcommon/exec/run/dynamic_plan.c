@@ -248,19 +248,19 @@ static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
 
 static int by_id(const void *a, const void *b)
 {
-    const struct hold *x = a, *y = b;
+    const struct variable_lock *x = a, *y = b;
     return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
 }
 
-static void add_hold(struct dynamic_item *di, struct variable *variable, bool write)
+static void add_lock(struct dynamic_item *di, struct variable *variable, bool write)
 {
-    for (int i = 0; i < di->n_holds; i++) {
-        if (di->holds[i].variable == variable) {
-            di->holds[i].write = di->holds[i].write || write;
+    for (int i = 0; i < di->n_locks; i++) {
+        if (di->locks[i].variable == variable) {
+            di->locks[i].write = di->locks[i].write || write;
             return;
         }
     }
-    di->holds[di->n_holds++] = (struct hold){variable, write};
+    di->locks[di->n_locks++] = (struct variable_lock){variable, write};
 }
 
 static bool writes(const struct item *item, int input)
@@ -268,8 +268,8 @@ static bool writes(const struct item *item, int input)
     return item->refs && item->refs[input] && !node_has(item->node, OP_READS_REF);
 }
 
-/* What an item holds while it runs. */
-static void collect_holds(struct dynamic *d, struct plan *plan, int id)
+/* What an item locks while it runs. */
+static void collect_locks(struct dynamic *d, struct plan *plan, int id)
 {
     const struct item *item = &plan->items.items[id];
     struct dynamic_item *di = &d->items[id];
@@ -277,12 +277,12 @@ static void collect_holds(struct dynamic *d, struct plan *plan, int id)
         const struct value *value = &plan->values.items[item->in[k]];
         if (value->kind != VALUE_VARIABLE)
             continue;
-        if (!di->holds)
-            di->holds = arena_array(&plan->memory, (size_t)item->n_in, sizeof *di->holds);
-        add_hold(di, value->variable, writes(item, k));
+        if (!di->locks)
+            di->locks = arena_array(&plan->memory, (size_t)item->n_in, sizeof *di->locks);
+        add_lock(di, value->variable, writes(item, k));
     }
-    if (di->n_holds > 1)
-        qsort(di->holds, (size_t)di->n_holds, sizeof *di->holds, by_id);
+    if (di->n_locks > 1)
+        qsort(di->locks, (size_t)di->n_locks, sizeof *di->locks, by_id);
 }
 
 static bool only_reads(const struct dynamic *d, const struct plan *plan)
@@ -290,21 +290,21 @@ static bool only_reads(const struct dynamic *d, const struct plan *plan)
     for (size_t i = 0; i < plan->items.n; i++) {
         if (plan->items.items[i].flags & KERNEL_ASYNC)
             return false;
-        for (int k = 0; k < d->items[i].n_holds; k++)
-            if (d->items[i].holds[k].write)
+        for (int k = 0; k < d->items[i].n_locks; k++)
+            if (d->items[i].locks[k].write)
                 return false;
     }
     return true;
 }
 
-/* The holds of all items become those of the step. */
-static void keep_holds(struct dynamic *d, struct plan *plan)
+/* The locks of all items become those of the step. */
+static void keep_locks(struct dynamic *d, struct plan *plan)
 {
-    VEC(struct hold) all = VEC_INIT;
+    VEC(struct variable_lock) all = VEC_INIT;
     for (size_t i = 0; i < plan->items.n; i++) {
-        for (int k = 0; k < d->items[i].n_holds; k++)
-            vec_push(&all, d->items[i].holds[k]);
-        d->items[i].n_holds = 0;
+        for (int k = 0; k < d->items[i].n_locks; k++)
+            vec_push(&all, d->items[i].locks[k]);
+        d->items[i].n_locks = 0;
     }
     if (all.n)
         qsort(all.items, all.n, sizeof *all.items, by_id);
@@ -325,13 +325,13 @@ int dynamic_connect(struct plan *plan, struct error *err)
         if (plan->items.items[i].removed)
             continue;
         collect_edges(d, plan, (int)i, of);
-        collect_holds(d, plan, (int)i);
+        collect_locks(d, plan, (int)i);
     }
     flatten_edges(d, plan, of);
     mem_free(of);
     d->keeps_reads = only_reads(d, plan);
     if (d->keeps_reads)
-        keep_holds(d, plan);
+        keep_locks(d, plan);
     region_prepare(plan);
     return 0;
 }

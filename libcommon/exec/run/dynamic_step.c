@@ -57,7 +57,7 @@ static void let_go_of_reads(struct run *run)
 {
     const struct dynamic *d = run->plan->dynamic;
     while (run->n_kept > 0)
-        variable_unhold(d->kept.items[--run->n_kept], false);
+        variable_unlock(d->kept.items[--run->n_kept], false);
 }
 
 /* After a step without errors: something that waits for ever is an error. */
@@ -117,12 +117,12 @@ void run_conclude(struct run *run)
 
 /* ---- a thread that waits ---- */
 
-/* Reads that last as long as the step are begun in the order of all holds. */
+/* Reads that last as long as the step are begun in the order of all locks. */
 static void keep_reads(struct run *run)
 {
     const struct dynamic *d = run->plan->dynamic;
     for (; run->n_kept < d->kept.n; run->n_kept++)
-        variable_hold_wait(d->kept.items[run->n_kept], false);
+        variable_lock_wait(d->kept.items[run->n_kept], false);
 }
 
 /* Helps, too, until nothing is left and no helper touches the run. */
@@ -175,7 +175,7 @@ static void begin(struct deferred_work *deferred)
     const struct dynamic *d = run->plan->dynamic;
     for (; run->n_kept < d->kept.n; run->n_kept++) {
         run->waiter.resume = resume;
-        if (!variable_hold(d->kept.items[run->n_kept], false, &run->waiter))
+        if (!variable_lock(d->kept.items[run->n_kept], false, &run->waiter))
             return;
     }
     if (!run->execution.done->computes) {

@@ -83,13 +83,13 @@ int region_run(struct run *run, struct launch *launch,
     while (a->at < region->n) {
         const struct region_item *at = &first[a->at];
         const struct dynamic_item *di = &d->items[at->item];
-        if (di->n_holds && !kernel_take_holds(a, di))
+        if (di->n_locks && !kernel_take_locks(a, di))
             return KERNEL_PENDING;
         int code = run_item(run, launch, at, &it->calls[region->first + a->at]);
         if (at->gathers)
             let_go_of_inputs(run->plan, at, it);
-        if (di->n_holds)
-            kernel_give_holds(a, di);
+        if (di->n_locks)
+            kernel_give_locks(a, di);
         temporaries_free(&launch->temporaries);
         if (!code)
             code = step_stopped(run->step, &launch->err);

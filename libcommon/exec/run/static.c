@@ -14,48 +14,48 @@
 
 static void resume(struct variable_waiter *waiter);
 
-/* The holds of the item at that position that it has not taken yet. A step that was started does
+/* The locks of the item at that position that it has not taken yet. A step that was started does
  * not wait for them: false when it was put aside, and perhaps goes on elsewhere already. */
-static bool take_holds(struct instance *instance, int at, int n_taken)
+static bool take_locks(struct instance *instance, int at, int n_taken)
 {
     const struct item *item = instance->calls[at].host.item;
     for (size_t i = (size_t)n_taken; i < item->take.n; i++) {
-        const struct hold *hold = &item->take.items[i];
+        const struct variable_lock *lock = &item->take.items[i];
         if (!instance->execution.done) {
-            variable_hold_wait(hold->variable, hold->write);
+            variable_lock_wait(lock->variable, lock->write);
             continue;
         }
         instance->at = at;
         instance->n_taken = (int)i;
         instance->waiter.resume = resume;
-        if (!variable_hold(hold->variable, hold->write, &instance->waiter))
+        if (!variable_lock(lock->variable, lock->write, &instance->waiter))
             return false;
     }
     return true;
 }
 
-static void give_holds(const struct item *item)
+static void give_locks(const struct item *item)
 {
     for (size_t i = 0; i < item->give.n; i++)
-        variable_unhold(item->give.items[i].variable, item->give.items[i].write);
+        variable_unlock(item->give.items[i].variable, item->give.items[i].write);
 }
 
 /* After a failure at `position`: gives back what was taken and not yet given. */
-static void abandon_holds(const struct plan *plan, int position)
+static void abandon_locks(const struct plan *plan, int position)
 {
     for (int later = position + 1; later < plan->n_order; later++) {
         const struct item *item = &plan->items.items[plan->order[later]];
         for (size_t g = 0; g < item->give.n; g++) {
-            const struct hold *hold = &item->give.items[g];
+            const struct variable_lock *lock = &item->give.items[g];
             bool taken_later = false;
             for (int at = position + 1; at <= later && !taken_later; at++) {
                 const struct item *taker = &plan->items.items[plan->order[at]];
                 for (size_t t = 0; t < taker->take.n; t++)
-                    taken_later = taken_later || (taker->take.items[t].variable == hold->variable &&
-                                                  taker->take.items[t].write == hold->write);
+                    taken_later = taken_later || (taker->take.items[t].variable == lock->variable &&
+                                                  taker->take.items[t].write == lock->write);
             }
             if (!taken_later)
-                variable_unhold(hold->variable, hold->write);
+                variable_unlock(lock->variable, lock->write);
         }
     }
 }
@@ -71,7 +71,7 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step)
     return item_over(plan, item, &c->call, start, result);
 }
 
-/* From the item at that position, which has taken so many of its holds. KERNEL_PENDING: put aside.
+/* From the item at that position, which has taken so many of its locks. KERNEL_PENDING: put aside.
  */
 static int run_items(struct plan *plan, struct instance *instance, struct step *step, int at,
                      int n_taken)
@@ -79,15 +79,15 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
     for (; at < plan->n_order; at++, n_taken = 0) {
         struct static_call *c = &instance->calls[at];
         const struct item *item = c->host.item;
-        if (item->take.n && !take_holds(instance, at, n_taken))
+        if (item->take.n && !take_locks(instance, at, n_taken))
             return KERNEL_PENDING;
         int code = run_item(plan, c, step);
         temporaries_free(&instance->temporaries);
         if (!code)
             code = step_stopped(step, &instance->err);
-        give_holds(item);
+        give_locks(item);
         if (code) {
-            abandon_holds(plan, at);
+            abandon_locks(plan, at);
             return code;
         }
     }

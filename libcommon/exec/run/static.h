@@ -30,7 +30,7 @@ struct instance {
     struct deferred_work deferred;
     struct variable_waiter waiter;
     struct event_waiter over;
-    int at, n_taken; /* the item that waits for a hold, and how many it has */
+    int at, n_taken; /* the item that waits for a lock, and how many it has */
     int code;        /* when all items have run */
 };
 

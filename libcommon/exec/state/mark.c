@@ -5,7 +5,7 @@
 
 #define LOOK_SECONDS 0.1
 
-/* With the variable's lock. Shared memory needs no mark: a writer leaves it as it is. */
+/* With the variable's mutex. Shared memory needs no mark: a writer leaves it as it is. */
 static void place(struct variable *v, struct variable_mark *mark)
 {
     *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
@@ -22,10 +22,10 @@ void variable_marks_place(const variable_vec *variables, struct variable_marks *
     *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
     for (size_t i = 0; i < variables->n; i++) {
         struct variable *v = variables->items[i];
-        pthread_mutex_lock(&v->lock);
+        pthread_mutex_lock(&v->mutex);
         if (v->initialized)
             place(v, &marks->items[marks->n++]);
-        pthread_mutex_unlock(&v->lock);
+        pthread_mutex_unlock(&v->mutex);
     }
 }
 
@@ -39,32 +39,32 @@ void variable_mark_copy(struct variable_mark *mark)
 static bool take_away(struct variable_mark *mark)
 {
     struct variable *v = mark->variable;
-    pthread_mutex_lock(&v->lock);
+    pthread_mutex_lock(&v->mutex);
     bool placed = v->mark == mark;
     if (placed)
         v->mark = NULL;
-    pthread_mutex_unlock(&v->lock);
+    pthread_mutex_unlock(&v->mutex);
     return placed;
 }
 
 static bool is_placed(struct variable_mark *mark)
 {
     struct variable *v = mark->variable;
-    pthread_mutex_lock(&v->lock);
+    pthread_mutex_lock(&v->mutex);
     bool placed = v->mark == mark;
-    pthread_mutex_unlock(&v->lock);
+    pthread_mutex_unlock(&v->mutex);
     return placed;
 }
 
-/* Who holds it as a writer has copied it, so that nobody waits for a step that does not end. */
+/* Who has its lock as a writer has copied it, so that nobody waits for a step that does not end. */
 static void collect_one(struct variable_mark *mark)
 {
     while (is_placed(mark)) {
-        if (!variable_hold_until(mark->variable, false, LOOK_SECONDS))
+        if (!variable_lock_until(mark->variable, false, LOOK_SECONDS))
             continue;
-        if (take_away(mark)) /* no writer comes before the hold is given back */
+        if (take_away(mark)) /* no writer comes before the lock is given back */
             variable_get_value(mark->variable, &mark->value, &mark->err);
-        variable_unhold(mark->variable, false);
+        variable_unlock(mark->variable, false);
     }
 }
 

@@ -26,8 +26,8 @@ struct variable_marks {
     size_t n;
 };
 
-/* Marks those of the variables that have a value. Nobody writes them meanwhile: they are held, or
- * no step runs that writes. A variable whose value is not shared has one mark at a time. */
+/* Marks those of the variables that have a value. Nobody writes them meanwhile: they are locked,
+ * or no step runs that writes. A variable whose value is not shared has one mark at a time. */
 void variable_marks_place(const variable_vec *variables, struct variable_marks *marks);
 
 /* Copies what no writer has copied yet, from any one thread; a writer waits for the copy of one
@@ -37,7 +37,7 @@ int variable_marks_collect(struct variable_marks *marks, struct error *err);
 /* Takes away what is still marked and frees the values. */
 void variable_marks_release(struct variable_marks *marks);
 
-/* For whoever is about to write, with the variable's lock: copies and takes the mark away. */
+/* For whoever is about to write, with the variable's mutex: copies and takes the mark away. */
 void variable_mark_copy(struct variable_mark *mark);
 
 #endif

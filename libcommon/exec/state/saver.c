@@ -42,11 +42,11 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     saved->value = (struct tensor)TENSOR_INIT;
     if (!variable)
         return 0;
-    variable_hold_wait(variable, false);
+    variable_lock_wait(variable, false);
     saved->updates = (int64_t)variable->updates;
     if (variable->initialized)
         code = variable_get_value(variable, &saved->value, err);
-    variable_unhold(variable, false);
+    variable_unlock(variable, false);
     return code;
 }
 
@@ -67,10 +67,10 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
     error_clear(err);
     struct variable *v = NULL;
     while (!err->code && (v = variable_store_next(store, v))) {
-        variable_hold_wait(v, false);
+        variable_lock_wait(v, false);
         if (v->initialized)
             save_one(v, step, writer, err);
-        variable_unhold(v, false);
+        variable_unlock(v, false);
     }
     return err->code;
 }
@@ -187,11 +187,11 @@ int variable_put(struct variable_store *store, const struct saved_variable *save
     int code = variable_store_get(store, &like, &variable, err);
     if (code)
         return code;
-    variable_hold_wait(variable, true);
+    variable_lock_wait(variable, true);
     code = variable_copy_in(variable, &saved->value, err);
     if (!code)
         variable->updates = (uint64_t)saved->updates;
-    variable_unhold(variable, true);
+    variable_unlock(variable, true);
     return code;
 }
 

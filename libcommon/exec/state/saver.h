@@ -12,8 +12,8 @@
 #include "graph/graph.h"
 #include "wire/record.h"
 
-/* Writes all variables that have a value; the caller finishes the stream. Each is held for reading
- * while it is written. */
+/* Writes all variables that have a value; the caller finishes the stream. Each is locked for
+ * reading while it is written. */
 int variables_save(struct variable_store *store, int64_t step, struct stream_writer *writer,
                    struct error *err);
 
@@ -59,7 +59,7 @@ int variable_write(const struct saved_variable *saved, int64_t step, struct stre
 int variable_take(struct variable_store *store, struct saved_variable *saved, struct error *err);
 
 /* Gives the variable that value; makes it if there is none. ERR_DATA when type or shape do not fit.
- * Waits for steps that hold it. */
+ * Waits for steps that have it locked. */
 int variable_put(struct variable_store *store, const struct saved_variable *saved,
                  struct device *device, struct error *err);
 

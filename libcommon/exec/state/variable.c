@@ -11,23 +11,23 @@
 #include "exec/state/mark.h"
 #include "exec/step/deferred.h"
 
-/* ---- holds ---- */
+/* ---- locks ---- */
 
 static bool is_free(const struct variable *variable, bool write)
 {
-    return write ? variable->holds == 0 : variable->holds >= 0;
+    return write ? variable->readers == 0 : variable->readers >= 0;
 }
 
 static void take(struct variable *variable, bool write)
 {
     if (write && variable->mark)
         variable_mark_copy(variable->mark);
-    variable->holds = write ? -1 : variable->holds + 1;
+    variable->readers = write ? -1 : variable->readers + 1;
 }
 
-bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter)
+bool variable_lock(struct variable *variable, bool write, struct variable_waiter *waiter)
 {
-    pthread_mutex_lock(&variable->lock);
+    pthread_mutex_lock(&variable->mutex);
     bool taken = !variable->first_waiter && is_free(variable, write);
     if (taken) {
         take(variable, write);
@@ -40,11 +40,11 @@ bool variable_hold(struct variable *variable, bool write, struct variable_waiter
             variable->first_waiter = waiter;
         variable->last_waiter = waiter;
     }
-    pthread_mutex_unlock(&variable->lock);
+    pthread_mutex_unlock(&variable->mutex);
     return taken;
 }
 
-/* Takes the hold for as many waiters as can have it now; returns them as a list. */
+/* Takes the lock for as many waiters as can have it now; returns them as a list. */
 static struct variable_waiter *admit(struct variable *variable)
 {
     struct variable_waiter *first = variable->first_waiter, **end = &variable->first_waiter;
@@ -69,15 +69,15 @@ static void resume_all(struct variable_waiter *admitted)
     }
 }
 
-void variable_unhold(struct variable *variable, bool write)
+void variable_unlock(struct variable *variable, bool write)
 {
     if (write)
         tensor_release(&variable->left);
-    pthread_mutex_lock(&variable->lock);
-    BUG_ON(write ? variable->holds != -1 : variable->holds <= 0);
-    variable->holds = write ? 0 : variable->holds - 1;
+    pthread_mutex_lock(&variable->mutex);
+    BUG_ON(write ? variable->readers != -1 : variable->readers <= 0);
+    variable->readers = write ? 0 : variable->readers - 1;
     struct variable_waiter *admitted = admit(variable);
-    pthread_mutex_unlock(&variable->lock);
+    pthread_mutex_unlock(&variable->mutex);
     resume_all(admitted);
 }
 
@@ -97,10 +97,10 @@ static void wake(struct variable_waiter *waiter)
     pthread_mutex_unlock(&blocked->lock);
 }
 
-/* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the hold. */
+/* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the lock. */
 static bool give_up(struct variable *variable, struct waiting_thread *blocked)
 {
-    pthread_mutex_lock(&variable->lock);
+    pthread_mutex_lock(&variable->mutex);
     struct variable_waiter **at = &variable->first_waiter, *before = NULL, *admitted = NULL;
     while (*at && *at != &blocked->waiter) {
         before = *at;
@@ -113,12 +113,12 @@ static bool give_up(struct variable *variable, struct waiting_thread *blocked)
             variable->last_waiter = before;
         admitted = admit(variable);
     }
-    pthread_mutex_unlock(&variable->lock);
+    pthread_mutex_unlock(&variable->mutex);
     resume_all(admitted);
     return found;
 }
 
-/* Until the hold was given, or the time has come (NULL: never). */
+/* Until the lock was given, or the time has come (NULL: never). */
 static bool wait_until(struct waiting_thread *blocked, const struct timespec *end)
 {
     int failed = 0;
@@ -131,11 +131,11 @@ static bool wait_until(struct waiting_thread *blocked, const struct timespec *en
     return done;
 }
 
-static bool hold_blocking(struct variable *variable, bool write, const struct timespec *end)
+static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
     struct waiting_thread blocked = {.waiter.resume = wake, .lock = PTHREAD_MUTEX_INITIALIZER};
     time_cond_init(&blocked.admitted);
-    if (variable_hold(variable, write, &blocked.waiter)) {
+    if (variable_lock(variable, write, &blocked.waiter)) {
         pthread_cond_destroy(&blocked.admitted);
         return true;
     }
@@ -148,15 +148,15 @@ static bool hold_blocking(struct variable *variable, bool write, const struct ti
     return taken;
 }
 
-void variable_hold_wait(struct variable *variable, bool write)
+void variable_lock_wait(struct variable *variable, bool write)
 {
-    hold_blocking(variable, write, NULL);
+    lock_blocking(variable, write, NULL);
 }
 
-bool variable_hold_until(struct variable *variable, bool write, double seconds)
+bool variable_lock_until(struct variable *variable, bool write, double seconds)
 {
     struct timespec end = time_after(seconds);
-    return hold_blocking(variable, write, &end);
+    return lock_blocking(variable, write, &end);
 }
 
 /* ---- values ---- */
@@ -190,7 +190,7 @@ static int allocate(struct variable *variable, const struct shape *shape, struct
     return 0;
 }
 
-/* The memory stays until the hold is given back, and then as long as others have it. */
+/* The memory stays until the lock is given back, and then as long as others have it. */
 static void leave_memory(struct variable *variable)
 {
     tensor_release(&variable->left);
@@ -302,8 +302,8 @@ void variable_clear(struct variable *variable)
 
 struct variable_slice variable_get_slice(struct variable *variable)
 {
-    pthread_mutex_lock(&variable->lock);
+    pthread_mutex_lock(&variable->mutex);
     struct variable_slice slice = variable->slice;
-    pthread_mutex_unlock(&variable->lock);
+    pthread_mutex_unlock(&variable->mutex);
     return slice;
 }

@@ -5,10 +5,10 @@
  * The rule that overlapping steps and background checkpoints rest on: within a step, a read sees
  * the writes from which a path of the graph leads to it (graph/access.h; the planner adds the
  * order); between steps a writer has the variable for itself, readers share it. A kernel never
- * waits for that: the executor takes the hold before it runs the kernel, and puts a node aside
- * until its hold is free.
+ * waits for that: the executor takes the lock before it runs the kernel, and puts a node aside
+ * until its lock is free.
  *
- * A hold is short. Who wants a value for longer (to send it, to save it, for a later item) shares
+ * A lock is short. Who wants a value for longer (to send it, to save it, for a later item) shares
  * its counted memory, which costs nothing however large it is. A writer that finds such holders
  * leaves them the memory and moves the variable to other memory, so that nobody waits for a reader
  * and a value that somebody has never changes. So the address of a value is that of one step. It
@@ -34,7 +34,7 @@ struct variable_slice {  /* rows of a larger variable */
 
 struct variable {
     const char *container, *name;
-    int id; /* 0, 1, ... in the order of creation; holds that are kept together are taken so */
+    int id; /* 0, 1, ... in the order of creation; locks that are kept together are taken so */
     enum dtype type;
     struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
     struct tensor value; /* data NULL before the first assignment */
@@ -44,11 +44,11 @@ struct variable {
     struct variable *next; /* in the store, which guards it */
 
     /* The writer's: */
-    struct tensor left; /* the memory that it has moved from, until it gives its hold back */
+    struct tensor left; /* the memory that it has moved from, until it gives its lock back */
     struct pool *pool;  /* what it moves to, used in turns; NULL: it never had to */
 
-    pthread_mutex_t lock;                               /* guards what follows */
-    int holds;                                          /* readers; -1: a writer */
+    pthread_mutex_t mutex;                              /* guards what follows */
+    int readers;                                        /* that have the lock; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
     struct variable_mark
         *mark; /* the value is wanted as it is (exec/state/mark.h); NULL: it is not */
@@ -57,21 +57,21 @@ struct variable {
 
 typedef VEC(struct variable *) variable_vec;
 
-/* Someone who waits for a hold; lives with its owner. `resume` is called without the lock held, by
- * the thread that released, once the hold has been taken for the waiter. */
+/* Someone who waits for a lock; lives with its owner. `resume` is called without the mutex held, by
+ * the thread that released, once the lock has been taken for the waiter. */
 struct variable_waiter {
     bool write;
     void (*resume)(struct variable_waiter *waiter);
     struct variable_waiter *next;
 };
 
-/* Takes a hold if it is free now and nobody waits; else queues the waiter and returns false. */
-bool variable_hold(struct variable *variable, bool write, struct variable_waiter *waiter);
-void variable_unhold(struct variable *variable, bool write);
+/* Takes the lock if it is free now and nobody waits; else queues the waiter and returns false. */
+bool variable_lock(struct variable *variable, bool write, struct variable_waiter *waiter);
+void variable_unlock(struct variable *variable, bool write);
 /* The same for threads that may block: tools that save and restore. The second gives up after
  * `seconds` and returns false. */
-void variable_hold_wait(struct variable *variable, bool write);
-bool variable_hold_until(struct variable *variable, bool write, double seconds);
+void variable_lock_wait(struct variable *variable, bool write);
+bool variable_lock_until(struct variable *variable, bool write, double seconds);
 
 enum variable_write {
     VARIABLE_UPDATE,    /* of what is there, which a value that has moved is a copy of */
@@ -79,10 +79,10 @@ enum variable_write {
     VARIABLE_RESHAPE,   /* the same, and the shape may be another one */
 };
 
-/* For kernels that write, with the hold: memory for a value of this shape that nobody else has. The
+/* For kernels that write, with the lock: memory for a value of this shape that nobody else has. The
  * first assignment allocates; later shapes must be equal but for VARIABLE_RESHAPE. ERR_DATA on a
  * mismatch, ERR_OS without memory; the value is as it was then. The caller fills value.data and
- * calls variable_written. What was at another address before stays there until the hold is given
+ * calls variable_written. What was at another address before stays there until the lock is given
  * back: an input of the same kernel may be that memory. */
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            enum variable_write how, struct error *err);
@@ -91,14 +91,14 @@ void variable_written(struct variable *variable);
 /* Whether values are shared with readers, or copied for them as the device has its own memory. */
 bool variable_is_shared(const struct variable *variable);
 
-/* With a hold: the value in host memory, not to be changed, which the caller releases: shared, or a
- * copy. ERR_NOINPUT when there is none. */
+/* With the lock: the value in host memory, not to be changed, which the caller releases: shared, or
+ * a copy. ERR_NOINPUT when there is none. */
 int variable_get_value(const struct variable *variable, struct tensor *value, struct error *err);
-/* With the hold of a writer: a value from host memory of the variable's type. ERR_DATA when the
+/* With the lock of a writer: a value from host memory of the variable's type. ERR_DATA when the
  * shape does not fit. */
 int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
 
-/* With the hold of a writer: as before the first assignment, but for the count of updates. Gives
+/* With the lock of a writer: as before the first assignment, but for the count of updates. Gives
  * the memory back. */
 void variable_clear(struct variable *variable);
 

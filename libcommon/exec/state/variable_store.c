@@ -29,7 +29,7 @@ static void variable_free(struct variable *v)
     tensor_release(&v->value);
     tensor_release(&v->left);
     pool_free(v->pool);
-    pthread_mutex_destroy(&v->lock);
+    pthread_mutex_destroy(&v->mutex);
     mem_free((char *)(uintptr_t)v->container);
     mem_free((char *)(uintptr_t)v->name);
     mem_free((char *)(uintptr_t)v->slice.of);
@@ -68,12 +68,12 @@ static void take_slice(struct variable *v, const struct variable *like)
     struct variable_slice slice = like->slice;
     if (!slice.of)
         return;
-    pthread_mutex_lock(&v->lock);
+    pthread_mutex_lock(&v->mutex);
     if (!v->slice.of) {
         slice.of = mem_strdup(slice.of);
         v->slice = slice;
     }
-    pthread_mutex_unlock(&v->lock);
+    pthread_mutex_unlock(&v->mutex);
 }
 
 static struct variable *variable_new(const struct variable *like)
@@ -84,12 +84,12 @@ static struct variable *variable_new(const struct variable *like)
     v->type = like->type;
     v->shape = like->shape;
     v->device = like->device;
-    pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->mutex, NULL);
     take_slice(v, like);
     return v;
 }
 
-/* Nobody finds it before the watcher has given it its value, which the watcher does without a hold.
+/* Nobody finds it before the watcher has given it its value, which the watcher does without a lock.
  */
 static int add(struct variable_store *store, const struct variable *like, struct variable **added,
                struct error *err)

@@ -49,14 +49,14 @@ static void write_all(struct variable *variables[VARIABLES], int64_t step)
     const struct shape shape = shape_vector(SIZE);
     for (int i = 0; i < VARIABLES; i++) {
         struct error err = ERROR_INIT;
-        variable_hold_wait(variables[i], true);
+        variable_lock_wait(variables[i], true);
         if (variable_prepare_write(variables[i], &shape, VARIABLE_UPDATE, &err))
             fail_msg("%s", err.text);
         int64_t *data = variables[i]->value.data;
         for (int k = 0; k < SIZE; k++)
             data[k] = step;
         variable_written(variables[i]);
-        variable_unhold(variables[i], true);
+        variable_unlock(variables[i], true);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that are started, and the variables that they hold.
+ * Steps that are started, and the variables that they lock.
  */
 #include <pthread.h>
 
@@ -19,14 +19,14 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
         struct plan *adds = planned_new(&p, "^both"), *reads = planned_new(&p, "sum");
         assert_int_equal(plan_is_static(adds), !dynamic);
         struct variable *w = variable_store_find(p.variables, "default", "w");
-        variable_hold_wait(w, true);
+        variable_lock_wait(w, true);
         for (int i = 0; i < 64; i++) {
             started_open(&steps[i], i);
             plan_start(i == 32 ? reads : adds, &steps[i].step, NULL, &steps[i].value,
                        &steps[i].done);
             assert_int_equal(atomic_load(&steps[i].n_ends), 0);
         }
-        variable_unhold(w, true); /* this thread goes on with all of them */
+        variable_unlock(w, true); /* this thread goes on with all of them */
         for (int i = 0; i < 64; i++) {
             assert_int_equal(steps[i].code, 0);
             started_close(&steps[i]);
@@ -119,7 +119,7 @@ static void erase(struct variable_waiter *waiter)
 {
     const struct eraser *eraser = (struct eraser *)waiter;
     variable_clear(eraser->variable);
-    variable_unhold(eraser->variable, true);
+    variable_unlock(eraser->variable, true);
 }
 
 /* It has a copy of what it reads, and the variable is others' before it has run. */
@@ -138,11 +138,11 @@ static void an_asynchronous_kernel_runs_with_what_it_has_read(void **state)
     planned_get(&p, "^init");
     struct variable *v = variable_store_find(p.variables, "default", "v");
     struct eraser eraser = {{.resume = erase}, v};
-    variable_hold_wait(v, true);
+    variable_lock_wait(v, true);
     started_open(&s, 1);
     plan_start(plan, &s.step, NULL, &s.value, &s.done);
-    assert_false(variable_hold(v, true, &eraser.waiter)); /* its turn is after the kernel's */
-    variable_unhold(v, true);
+    assert_false(variable_lock(v, true, &eraser.waiter)); /* its turn is after the kernel's */
+    variable_unlock(v, true);
     started_wait(&s);
     if (s.code)
         fail_msg("%s", s.err.text);

@@ -124,14 +124,14 @@ static void a_step_that_does_not_end_is_named(void **unused)
     assert_int_equal(put(store, "default", "w", "[1.0,2]", FLOAT32, &err), 0);
     assert_int_equal(put(store, "default", "n", "5", INT64, &err), 0);
     struct variable *last = variable_store_find(store, "default", "n");
-    variable_hold_wait(last, false);
+    variable_lock_wait(last, false);
     unit_assert_error(containers_reset(store, "default", 0.02, &n, &err), err, ERR_RETRY,
                       "variable 'n' is in use by steps that do not end");
     /* readers share it, and who gave up does not stand in their way */
     assert_int_equal(containers_get(store, "default", "n", 0.02, &value, &err), 0);
     tensor_release(&value);
-    variable_unhold(last, false);
-    /* all or none: w has kept its value, and nobody holds it */
+    variable_unlock(last, false);
+    /* all or none: w has kept its value, and nobody has it locked */
     assert_int_equal(put(store, "default", "w", "[3.0,4]", FLOAT32, &err), 0);
     assert_int_equal(containers_reset(store, "default", 0.02, &n, &err), 0);
     assert_int_equal(n, 2);
@@ -151,7 +151,7 @@ static void *use(void *argument)
     for (int i = 0; i < EACH; i++) {
         struct variable *w = variable_store_find(shared, "default", "w");
         bool write = unit_random(&random) & 1;
-        if (!variable_hold_until(w, write, (double)(unit_random(&random) % 100) * 1e-6))
+        if (!variable_lock_until(w, write, (double)(unit_random(&random) % 100) * 1e-6))
             continue;
         float *values = w->value.data;
         if (values && !write)
@@ -167,7 +167,7 @@ static void *use(void *argument)
             values[1] = (float)i;
             variable_written(w);
         }
-        variable_unhold(w, write);
+        variable_unlock(w, write);
     }
     return NULL;
 }
@@ -181,7 +181,7 @@ static void holds_with_a_deadline(void **unused)
         assert_int_equal(pthread_create(&threads[i], NULL, use, (void *)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_true(variable_hold_until(variable_store_find(shared, "default", "w"), true, 0));
+    assert_true(variable_lock_until(variable_store_find(shared, "default", "w"), true, 0));
     variable_store_free(shared);
 }
 
@@ -203,15 +203,15 @@ static void *list_all(void *argument)
 
 static bool somebody_waits(struct variable *variable)
 {
-    pthread_mutex_lock(&variable->lock);
+    pthread_mutex_lock(&variable->mutex);
     bool waits = variable->first_waiter != NULL;
-    pthread_mutex_unlock(&variable->lock);
+    pthread_mutex_unlock(&variable->mutex);
     return waits;
 }
 
 struct giver {
     struct variable_watcher watcher; /* first */
-    struct variable *last;           /* held for writing by this thread, until `made` */
+    struct variable *last;           /* locked for writing by this thread, until `made` */
 };
 
 /* Lets whoever has come as far as the last variable go on to the new one. */
@@ -221,7 +221,7 @@ static int give_value(struct variable_watcher *watcher, struct variable *variabl
     struct giver *giver = (struct giver *)watcher;
     int64_t number = 5;
     const struct tensor value = tensor_borrow(INT64, &SHAPE_SCALAR, &number);
-    variable_unhold(giver->last, true);
+    variable_unlock(giver->last, true);
     usleep(50000);
     if (!variable_copy_in(variable, &value, err))
         variable->updates = 7;
@@ -237,7 +237,7 @@ static void a_new_variable_is_listed_once_it_has_its_value(void **unused)
     shared = make_store();
     struct giver giver = {{give_value}, variable_store_find(shared, "scratch", "s")};
     variable_watch(shared, &giver.watcher);
-    variable_hold_wait(giver.last, true);
+    variable_lock_wait(giver.last, true);
     assert_int_equal(pthread_create(&lister.thread, NULL, list_all, &lister), 0);
     while (!somebody_waits(giver.last))
         usleep(100);
@@ -283,13 +283,13 @@ static void write_twice(struct variable *variable)
 {
     struct error err = ERROR_INIT;
     for (int64_t number = 1; number <= 2; number++) {
-        variable_hold_wait(variable, true);
+        variable_lock_wait(variable, true);
         assert_int_equal(variable_prepare_write(variable, &variable->shape, VARIABLE_UPDATE, &err),
                          0);
         for (int i = 0; i < WIDTH; i++)
             ((int64_t *)variable->value.data)[i] = number;
         variable_written(variable);
-        variable_unhold(variable, true);
+        variable_unlock(variable, true);
     }
 }
 
@@ -343,11 +343,11 @@ static void a_cut_has_whole_values_while_variables_are_made(void **unused)
     assert_int_equal(pthread_create(&thread, NULL, make_and_write, NULL), 0);
     for (bool last = false; !last;) {
         struct cut cut;
-        variable_vec held = VEC_INIT;
+        variable_vec locked = VEC_INIT;
         last = atomic_load(&all_made);
-        assert_int_equal(containers_lock(shared, NULL, false, 5, &held, &err), 0);
-        assert_int_equal(cut_take(shared, &held, &cut, &err), 0);
-        containers_unlock(&held, false);
+        assert_int_equal(containers_lock(shared, NULL, false, 5, &locked, &err), 0);
+        assert_int_equal(cut_take(shared, &locked, &cut, &err), 0);
+        containers_unlock(&locked, false);
         assert_int_equal(cut_collect(&cut, &err), 0);
         check_cut(&cut);
         assert_true(!last || cut.tensors.n == MADE);

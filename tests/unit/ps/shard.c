@@ -162,14 +162,14 @@ static void who_does_not_answer_is_named(void **unused)
                                  .context = &g};
     shards_start(0);
     struct variable *v = variable_store_find(servers[0].store, "default", "v");
-    variable_hold_wait(v, true);
+    variable_lock_wait(v, true);
     open_client(&client, "ps:0");
     client.options.timeout = 0.2;
     assert_int_equal(client_ask(&client, &get_v, &err), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "ps:0 at unix:ps-0, incarnation "));
     assert_non_null(strstr(err.text, ": no answer in 0.2 s, waiting for 'v'"));
     client_close(&client);
-    variable_unhold(v, true);
+    variable_unlock(v, true);
     struct task_request unknown = {.verb = "dance"};
     unit_assert_error(ask("ps:0", &unknown, &g, &err), err, ERR_PROTOCOL,
                       "ps:0: does not know the request 'dance'");

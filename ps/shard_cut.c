@@ -37,11 +37,12 @@ static int collect(struct shard_cut *cut, struct error *err)
 }
 
 /* With all variables locked for reading: between two steps of whoever writes. */
-static int take_held(struct shard *shard, struct shard_cut *cut, double seconds, struct error *err)
+static int take_locked(struct shard *shard, struct shard_cut *cut, double seconds,
+                       struct error *err)
 {
     variable_vec locked = VEC_INIT;
     if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err))
-        cut_take(shard->options.variables, &locked, &cut->cut, err);
+        cut_take(shard->options.variables, &locked, &cut->cut);
     containers_unlock(&locked, false);
     return err->code;
 }
@@ -56,9 +57,7 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     clear(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
         collect(&shard->cuts[i], err);
-    if (!err->code && take_held(shard, &cut, seconds, err))
-        cut_release(&cut.cut);
-    if (!err->code) {
+    if (!err->code && !take_locked(shard, &cut, seconds, err)) {
         cut.name = mem_strdup(name);
         *slot_of(shard, name) = cut;
     }

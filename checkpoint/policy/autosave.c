@@ -125,7 +125,7 @@ static void take_cut(struct autosave_job *job)
     variable_vec all = VEC_INIT;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));)
         vec_push(&all, v);
-    cut_take(store, &all, &job->cut, &job->err);
+    cut_take(store, &all, &job->cut);
     vec_release(&all);
 }
 
@@ -197,8 +197,7 @@ static void let_steps_pass(void)
 
 static int job_run(struct autosave_job *job, struct error *err)
 {
-    *err = job->err; /* a resource could not be copied */
-    if (err->code || cut_collect(&job->cut, err))
+    if (cut_collect(&job->cut, err))
         return err->code;
     if (job->in_background)
         let_steps_pass();

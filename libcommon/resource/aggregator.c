@@ -149,7 +149,66 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
     pthread_mutex_unlock(&a->lock);
 }
 
+/* ---- marks ---- */
+
+struct aggregator_mark {
+    struct kept_push *pushes; /* which share the values */
+    size_t n;
+};
+
+/* The values that are there: of a push that is being restored, some. */
+static struct staged share(const struct staged *staged)
+{
+    struct staged copy = {mem_array((size_t)staged->n + 1, sizeof *copy.values), staged->n};
+    for (int i = 0; i < staged->n; i++)
+        if (staged->values[i].buffer)
+            tensor_share(&copy.values[i], &staged->values[i]);
+    return copy;
+}
+
+static void *aggregator_mark(void *object)
+{
+    struct aggregator *a = object;
+    struct aggregator_mark *mark = mem_alloc(sizeof *mark);
+    pthread_mutex_lock(&a->lock);
+    mark->n = a->pushes.n;
+    mark->pushes = mem_array(mark->n + 1, sizeof *mark->pushes);
+    for (size_t i = 0; i < mark->n; i++) {
+        const struct kept_push *push = &a->pushes.items[i];
+        mark->pushes[i] = (struct kept_push){push->id, share(&push->staged)};
+    }
+    pthread_mutex_unlock(&a->lock);
+    return mark;
+}
+
+static void aggregator_free_mark(void *pointer)
+{
+    struct aggregator_mark *mark = pointer;
+    for (size_t i = 0; i < mark->n; i++)
+        staged_release(&mark->pushes[i].staged);
+    mem_free(mark->pushes);
+    mem_free(mark);
+}
+
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
+
+static int put_ids(const struct aggregator_mark *mark, struct resource_sink *sink,
+                   struct error *err)
+{
+    int64_t *rows = mem_array(mark->n + 1, 4 * sizeof *rows);
+    for (size_t i = 0; i < mark->n; i++) {
+        const struct kept_push *push = &mark->pushes[i];
+        memcpy(&rows[4 * i],
+               (int64_t[]){push->id.worker, (int64_t)push->id.incarnation, push->id.seq,
+                           push->staged.n},
+               4 * sizeof *rows);
+    }
+    struct shape shape = {.rank = 2, .dims = {(int64_t)mark->n, 4}};
+    struct tensor table = tensor_borrow(INT64, &shape, rows);
+    int code = sink->put(sink, "ids", &table, err);
+    mem_free(rows);
+    return code;
+}
 
 static int put_values(const struct kept_push *push, size_t index, struct resource_sink *sink,
                       struct error *err)
@@ -163,27 +222,16 @@ static int put_values(const struct kept_push *push, size_t index, struct resourc
     return 0;
 }
 
-static int aggregator_save(void *object, struct resource_sink *sink, struct error *err)
+static int aggregator_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    struct aggregator *a = object;
-    VEC(int64_t) ids = VEC_INIT;
-    pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i < a->pushes.n; i++) {
-        const struct kept_push *push = &a->pushes.items[i];
-        vec_push(&ids, push->id.worker);
-        vec_push(&ids, (int64_t)push->id.incarnation);
-        vec_push(&ids, push->id.seq);
-        vec_push(&ids, push->staged.n);
-    }
-    struct shape shape = {.rank = 2, .dims = {(int64_t)a->pushes.n, 4}};
-    struct tensor table = tensor_borrow(INT64, &shape, ids.items);
-    int code = sink->put(sink, "ids", &table, err);
-    for (size_t i = 0; !code && i < a->pushes.n; i++)
-        code = put_values(&a->pushes.items[i], i, sink, err);
-    pthread_mutex_unlock(&a->lock);
-    vec_release(&ids);
+    const struct aggregator_mark *mark = pointer;
+    int code = put_ids(mark, sink, err);
+    for (size_t i = 0; !code && i < mark->n; i++)
+        code = put_values(&mark->pushes[i], i, sink, err);
     return code;
 }
+
+/* ---- restoring ---- */
 
 static int load_ids(struct aggregator *a, const struct tensor *value, struct error *err)
 {
@@ -240,6 +288,8 @@ const struct resource_kind aggregator_kind = {
     .name = "aggregator",
     .create = aggregator_create,
     .free = aggregator_free,
+    .mark = aggregator_mark,
+    .free_mark = aggregator_free_mark,
     .save = aggregator_save,
     .restore = aggregator_restore,
     .describe = aggregator_describe,

@@ -34,9 +34,11 @@ static void clock_free(void *object)
 
 const struct resource_kind clock_kind = {
     .name = "clock",
-    .saved_first = true,
+    .marked_first = true,
     .create = clock_create,
     .free = clock_free,
+    .mark = clock_mark,
+    .free_mark = clock_free_mark,
     .save = clock_save,
     .restore = clock_restore,
     .describe = clock_describe,

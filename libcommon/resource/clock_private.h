@@ -80,7 +80,9 @@ void clock_decide_late(struct clock *clock, struct clock_member *member);
 
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);
-int clock_save(void *object, struct resource_sink *sink, struct error *err);
+void *clock_mark(void *object);
+void clock_free_mark(void *mark);
+int clock_save(const void *mark, struct resource_sink *sink, struct error *err);
 int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
 void clock_print_missing(const struct clock *clock, struct str *text);
 

@@ -9,6 +9,52 @@
 #include "base/time.h"
 #include "resource/clock_private.h"
 
+/* ---- marks ---- */
+
+/* What is kept of a clock, as it was at one moment. */
+struct clock_mark {
+    struct policy policy;
+    int64_t version, arrivals, workers;
+    struct clock_member *members;
+    struct push_id *dropped;
+    size_t n_members, n_dropped;
+};
+
+static void *copy_items(const void *items, size_t n, size_t bytes)
+{
+    void *copy = mem_array(n + 1, bytes);
+    if (n)
+        memcpy(copy, items, n * bytes);
+    return copy;
+}
+
+void *clock_mark(void *object)
+{
+    struct clock *clock = object;
+    struct clock_mark *mark = mem_alloc(sizeof *mark);
+    pthread_mutex_lock(&clock->lock);
+    *mark = (struct clock_mark){
+        .policy = clock->policy,
+        .version = clock->version,
+        .arrivals = clock->arrivals,
+        .workers = clock->workers,
+        .n_members = clock->members.n,
+        .n_dropped = clock->dropped.n,
+    };
+    mark->members = copy_items(clock->members.items, mark->n_members, sizeof *mark->members);
+    mark->dropped = copy_items(clock->dropped.items, mark->n_dropped, sizeof *mark->dropped);
+    pthread_mutex_unlock(&clock->lock);
+    return mark;
+}
+
+void clock_free_mark(void *pointer)
+{
+    struct clock_mark *mark = pointer;
+    mem_free(mark->members);
+    mem_free(mark->dropped);
+    mem_free(mark);
+}
+
 /* ---- saving ----
  *
  * "version" int64[2]: version, arrivals. "policy": its text, as bytes. "members" int64[n,16]: a row
@@ -61,33 +107,33 @@ static int put_table(struct resource_sink *sink, const char *part, int64_t *valu
     return sink->put(sink, part, &table, err);
 }
 
-static int put_members(struct clock *clock, struct resource_sink *sink, struct error *err)
+static int put_members(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
 {
-    int64_t *rows = mem_array(clock->members.n + 1, COLUMNS * sizeof *rows);
-    for (size_t i = 0; i < clock->members.n; i++)
-        to_row(&clock->members.items[i], &rows[i * COLUMNS]);
-    int code = put_table(sink, "members", rows, clock->members.n, COLUMNS, err);
+    int64_t *rows = mem_array(mark->n_members + 1, COLUMNS * sizeof *rows);
+    for (size_t i = 0; i < mark->n_members; i++)
+        to_row(&mark->members[i], &rows[i * COLUMNS]);
+    int code = put_table(sink, "members", rows, mark->n_members, COLUMNS, err);
     mem_free(rows);
     return code;
 }
 
-static int put_dropped(struct clock *clock, struct resource_sink *sink, struct error *err)
+static int put_dropped(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
 {
-    int64_t *rows = mem_array(clock->dropped.n + 1, 3 * sizeof *rows);
-    for (size_t i = 0; i < clock->dropped.n; i++) {
-        const struct push_id *id = &clock->dropped.items[i];
+    int64_t *rows = mem_array(mark->n_dropped + 1, 3 * sizeof *rows);
+    for (size_t i = 0; i < mark->n_dropped; i++) {
+        const struct push_id *id = &mark->dropped[i];
         memcpy(&rows[3 * i], (int64_t[]){id->worker, (int64_t)id->incarnation, id->seq},
                3 * sizeof *rows);
     }
-    int code = put_table(sink, "dropped", rows, clock->dropped.n, 3, err);
+    int code = put_table(sink, "dropped", rows, mark->n_dropped, 3, err);
     mem_free(rows);
     return code;
 }
 
-static int put_policy(struct clock *clock, struct resource_sink *sink, struct error *err)
+static int put_policy(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
 {
     struct str text = STR_INIT;
-    policy_print(&text, &clock->policy);
+    policy_print(&text, &mark->policy);
     struct shape shape = shape_vector((int64_t)text.n);
     struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
     int code = sink->put(sink, "policy", &bytes, err);
@@ -95,21 +141,21 @@ static int put_policy(struct clock *clock, struct resource_sink *sink, struct er
     return code;
 }
 
-int clock_save(void *object, struct resource_sink *sink, struct error *err)
+int clock_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    struct clock *clock = object;
-    pthread_mutex_lock(&clock->lock);
-    int64_t numbers[] = {clock->version, clock->arrivals, clock->workers};
+    const struct clock_mark *mark = pointer;
+    int64_t numbers[] = {mark->version, mark->arrivals, mark->workers};
     int code = put_table(sink, "version", numbers, 1, 3, err);
-    if (!code && clock->policy.kind)
-        code = put_policy(clock, sink, err);
+    if (!code && mark->policy.kind)
+        code = put_policy(mark, sink, err);
     if (!code)
-        code = put_members(clock, sink, err);
+        code = put_members(mark, sink, err);
     if (!code)
-        code = put_dropped(clock, sink, err);
-    pthread_mutex_unlock(&clock->lock);
+        code = put_dropped(mark, sink, err);
     return code;
 }
+
+/* ---- restoring ---- */
 
 static int load_policy(struct clock *clock, const struct tensor *value, struct error *err)
 {

@@ -74,6 +74,29 @@ void resource_table_release(struct resource_table *table)
     pthread_mutex_destroy(&table->lock);
 }
 
+/* ---- marks ---- */
+
+static void mark_kinds(struct variable_store *store, bool first, struct resource_marks *marks)
+{
+    for (struct resource *r = NULL; (r = resource_next(store, r));)
+        if (r->kind->marked_first == first)
+            vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
+}
+
+void resource_marks_place(struct variable_store *store, struct resource_marks *marks)
+{
+    *marks = (struct resource_marks){0};
+    mark_kinds(store, true, marks);
+    mark_kinds(store, false, marks);
+}
+
+void resource_marks_release(struct resource_marks *marks)
+{
+    for (size_t i = 0; i < marks->items.n; i++)
+        marks->items.items[i].resource->kind->free_mark(marks->items.items[i].state);
+    vec_release(&marks->items);
+}
+
 /* ---- saving ---- */
 
 struct named_sink {
@@ -93,23 +116,16 @@ static int put(struct resource_sink *sink, const char *part, const struct tensor
     return code;
 }
 
-static int save_kinds(struct variable_store *store, bool first, struct resource_writer *writer,
-                      struct error *err)
+int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
+                        struct error *err)
 {
-    struct resource *r = NULL;
     int code = 0;
-    while (!code && (r = resource_next(store, r))) {
-        struct named_sink to = {{put}, writer, r};
-        if (r->kind->saved_first == first)
-            code = r->kind->save(r->object, &to.sink, err);
+    for (size_t i = 0; !code && i < marks->items.n; i++) {
+        const struct resource_mark *mark = &marks->items.items[i];
+        struct named_sink to = {{put}, writer, mark->resource};
+        code = mark->resource->kind->save(mark->state, &to.sink, err);
     }
     return code;
-}
-
-int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err)
-{
-    return save_kinds(store, true, writer, err) || save_kinds(store, false, writer, err) ? err->code
-                                                                                         : 0;
 }
 
 bool resource_is_part(const char *name)

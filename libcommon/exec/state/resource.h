@@ -2,7 +2,10 @@
  *
  * Resources: what outlives steps and is no tensor (a clock, an aggregator), by container, kind and
  * name, beside the variables of a store. Kernels find theirs when they are prepared. What a
- * resource is made of is the business of its kind; the store only keeps, saves and restores it.
+ * resource is made of is the business of its kind; the store only keeps, marks and restores it.
+ *
+ * A checkpoint has resources as they were at one moment: at that moment each is marked, which takes
+ * no time, and what was marked is saved while steps go on.
  *
  * Thread-safe; each resource guards itself.
  */
@@ -11,7 +14,8 @@
 
 #include "exec/state/variable.h"
 
-/* Takes the parts of a resource that is saved. The value is valid during the call. */
+/* Takes the parts of a resource that is saved. The value is valid during the call; counted memory
+ * may be shared, and is not changed by anybody. */
 struct resource_sink {
     int (*put)(struct resource_sink *sink, const char *part, const struct tensor *value,
                struct error *err);
@@ -24,12 +28,18 @@ struct resource_size {
 /* A kind: what the store of variables, checkpoints, shards and tools know of its resources. All
  * kinds that are kept in checkpoints stand in resource/kinds.h. */
 struct resource_kind {
-    const char *name; /* "clock": a word, without ':' and '/' */
-    bool saved_first; /* of what it knows, the others still have all when they are saved after it */
+    const char *name;  /* "clock": a word, without ':' and '/' */
+    bool marked_first; /* of what it knows, the others still have all when they are marked after it
+                        */
     void *(*create)(const char *name);
     void (*free)(void *object);
-    /* Gives all that a restart needs to `sink`, in parts with names of their own. */
-    int (*save)(void *object, struct resource_sink *sink, struct error *err);
+    /* Its state at this moment: shares of counted tensors and copies of small things, as updates
+     * may stand still meanwhile. It does not change with the object, and may outlive it. */
+    void *(*mark)(void *object);
+    void (*free_mark)(void *mark);
+    /* Gives all that a restart needs to `sink`, in parts with names of their own, as it was when it
+     * was marked. */
+    int (*save)(const void *mark, struct resource_sink *sink, struct error *err);
     /* Takes a part back, in the order in which parts were given. ERR_DATA when it cannot be one. */
     int (*restore)(void *object, const char *part, const struct tensor *value, struct error *err);
     /* Appends a line for a person. */
@@ -58,13 +68,28 @@ struct resource_watcher {
 };
 void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
 
-/* Gives all parts of all resources to `put`, under names like "clock:train/members" that no
- * variable has. Kinds that are saved first come first. */
+/* All resources of a store at one moment; zeroed: none. The store lives longer. */
+struct resource_mark {
+    const struct resource *resource;
+    void *state; /* its kind's */
+};
+
+struct resource_marks {
+    VEC(struct resource_mark) items;
+};
+
+/* Marks all resources, those of kinds that are marked first before the others. */
+void resource_marks_place(struct variable_store *store, struct resource_marks *marks);
+void resource_marks_release(struct resource_marks *marks);
+
+/* Gives all parts of what was marked to `put`, in the order of the marks, under names like
+ * "clock:train/members" that no variable has. */
 struct resource_writer {
     int (*put)(struct resource_writer *writer, const char *container, const char *name,
                const struct tensor *value, struct error *err);
 };
-int resources_save(struct variable_store *store, struct resource_writer *writer, struct error *err);
+int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
+                        struct error *err);
 
 /* Whether the name is one of those. */
 bool resource_is_part(const char *name);

@@ -225,6 +225,15 @@ static int put(struct resource_writer *writer, const char *container, const char
     return code;
 }
 
+static void save_all(struct bench *b, struct store *store)
+{
+    struct resource_marks marks;
+    struct error err = ERROR_INIT;
+    resource_marks_place(b->store, &marks);
+    assert_int_equal(resource_marks_save(&marks, &store->writer, &err), 0);
+    resource_marks_release(&marks);
+}
+
 static void stage(struct bench *b, struct push_id id, float value)
 {
     struct tensor t = TENSOR_INIT;
@@ -281,7 +290,7 @@ static void what_was_pushed_survives_a_restart(void **state)
     assert_int_equal(apply_round(&before), 111);
     stage(&before, id, 2.5F);
     push(&before, id, 1, &w[1]); /* waits for 0 when all is saved */
-    assert_int_equal(resources_save(before.store, &store.writer, &err), 0);
+    save_all(&before, &store);
     bench_close(&before);
 
     bench_open(&after, "sync", 2);
@@ -317,7 +326,7 @@ static int members_after_the_end(int workers)
     apply_round(&before);
     for (int i = 0; i < 2; i++)
         clock_leave(before.clock, &(struct push_id){i, (uint64_t)(7 + i), 0});
-    assert_int_equal(resources_save(before.store, &store.writer, &err), 0);
+    save_all(&before, &store);
     bench_close(&before);
 
     load_all(&store, after.store); /* before there is a graph */

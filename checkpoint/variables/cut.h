@@ -19,7 +19,7 @@ struct cut {
 };
 
 /* The variables are those that are locked, so that no step writes them; where no step runs, all of
- * the store. No other cut of the store is uncollected. cut_release in any case. */
+ * the store, which lives longer. No other cut of it is uncollected. cut_release in any case. */
 void cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut);
 
 /* Waits for steps that have a variable locked, as far as they have not copied it. By any one

@@ -28,13 +28,13 @@ struct resource_size {
 /* A kind: what the store of variables, checkpoints, shards and tools know of its resources. All
  * kinds that are kept in checkpoints stand in resource/kinds.h. */
 struct resource_kind {
-    const char *name;  /* "clock": a word, without ':' and '/' */
-    bool marked_first; /* of what it knows, the others still have all when they are marked after it
-                        */
+    const char *name; /* "clock": a word, without ':' and '/' */
+    /* What it knows of, the others still have when they are marked after it. */
+    bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);
     /* Its state at this moment: shares of counted tensors and copies of small things, as updates
-     * may stand still meanwhile. It does not change with the object, and may outlive it. */
+     * may stand still meanwhile. It does not change with the object. */
     void *(*mark)(void *object);
     void (*free_mark)(void *mark);
     /* Gives all that a restart needs to `sink`, in parts with names of their own, as it was when it

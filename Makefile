@@ -116,7 +116,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
 # What each benchmark target runs: the tests/bench/NAME.sh, or programs of the same name.
-BENCH_bench := startup nullops train
+BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
 .PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean

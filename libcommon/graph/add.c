@@ -166,7 +166,7 @@ struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec
 {
     struct node *node = arena_alloc(&graph->arena, sizeof *node);
     node->name = spec->name;
-    node->op = registry_find(graph->registry, spec->op);
+    node->op = spec->known ? spec->known : registry_find(graph->registry, spec->op);
     BUG_ON(!node->op);
     set_rest(graph, node, spec);
     node->attrs = (struct attr *)(uintptr_t)spec->attrs;
@@ -182,7 +182,7 @@ struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec
 
 struct node *graph_add_copy(struct graph *graph, const struct node *node)
 {
-    struct node_spec spec = {.op = node->op->def->name,
+    struct node_spec spec = {.known = node->op,
                              .name = node->name,
                              .inputs = node->inputs,
                              .n_inputs = node->n_inputs,

@@ -96,6 +96,7 @@ struct node *graph_find(const struct graph *graph, const char *name); /* NULL: n
 /* What a new node is made of. Zero-initialise; only `op` is needed. Everything is copied. */
 struct node_spec {
     const char *op;
+    const struct op *known;    /* graph_add_trusted: the op itself, which may be in no registry */
     const char *name;          /* NULL: made from the op's name and made unique */
     const struct edge *inputs; /* to nodes that exist, or EDGE_NONE to be set later (back edges) */
     int n_inputs;

@@ -63,10 +63,33 @@ static void read_values(const struct tensor *t, int64_t *values)
         values[i] = tensor_get_int64(t, i);
 }
 
+/* What is left of dimension i behind the beginning; -1: not known. */
+static int64_t rest_of(const struct shape *in, const struct shape *begins, int i)
+{
+    bool known = in->dims[i] >= 0 && begins->dims[i] >= 0 && begins->dims[i] <= in->dims[i];
+    return known ? in->dims[i] - begins->dims[i] : SHAPE_UNKNOWN;
+}
+
+/* Where only some elements of begin, or of size, are known. */
+static void slice_partly(struct infer *infer, const struct shape *in, const struct tensor *size,
+                         const int64_t n[SHAPE_RANK_MAX])
+{
+    struct shape sizes, begins;
+    bool sized = infer_value_shape(infer, 2, &sizes) && sizes.rank == in->rank;
+    bool begun = infer_value_shape(infer, 1, &begins) && begins.rank == in->rank;
+    infer->out[0] = *in;
+    for (int i = 0; i < in->rank; i++) {
+        bool to_the_end = size && begun && n[i] == -1;
+        infer->out[0].dims[i] = to_the_end ? rest_of(in, &begins, i)
+                                : sized    ? sizes.dims[i]
+                                           : SHAPE_UNKNOWN;
+    }
+}
+
 static int slice_shape(struct infer *infer)
 {
     int rank = find_rank(infer, 1, 2), code;
-    struct shape sizes, in = *infer_shape(infer, 0);
+    struct shape in = *infer_shape(infer, 0);
     if ((code = check_index(infer, 1, "begin", rank)) ||
         (code = check_index(infer, 2, "size", rank)) || rank < 0)
         return code;
@@ -81,10 +104,7 @@ static int slice_shape(struct infer *infer)
     read_values(size, n);
     if (begin && size)
         return slice_resolve(&in, begins, n, &infer->out[0], infer->err);
-    bool partly = infer_value_shape(infer, 2, &sizes) && sizes.rank == rank;
-    infer->out[0] = in;
-    for (int i = 0; i < rank; i++)
-        infer->out[0].dims[i] = partly ? sizes.dims[i] : SHAPE_UNKNOWN;
+    slice_partly(infer, &in, size, n);
     return 0;
 }
 

@@ -101,4 +101,10 @@ static int pop_run(struct kernel_call *call)
     return code;
 }
 
-const struct kernel_code kernel_stack_pop = {.run = pop_run};
+static int pop_prepare(struct kernel_setup *setup)
+{
+    setup->out[0] = (struct kernel_output){.forward = FORWARD_SHARE};
+    return 0;
+}
+
+const struct kernel_code kernel_stack_pop = {.prepare = pop_prepare, .run = pop_run};

@@ -82,6 +82,7 @@ enum kernel_forward {
     FORWARD_NONE,  /* memory of its own */
     FORWARD_REUSE, /* may overwrite input `from` if nobody needs it, no other input either */
     FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
+    FORWARD_SHARE, /* is counted memory of somebody else's (kernel_share_output) */
 };
 
 struct kernel_output {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/plan/plan_internal.h"
 
 static bool all_cheap(const struct plan *plan)
@@ -21,6 +22,8 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         arena_array(&plan->memory, (size_t)request->n_fetches + 1, sizeof *fetches);
     int code = plan_make_graph(plan, request, fetches, err);
     if (!code)
+        code = plan_take_loops(plan, fetches, err);
+    if (!code)
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_static)
         code = dynamic_new(plan, err);
@@ -30,17 +33,18 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return code;
     plan_find_checks(plan);
     plan_find_copies(plan);
-    if (!plan->is_static)
+    if (!plan->is_static) {
         code = dynamic_connect(plan, err);
-    else if (!(code = plan_schedule(plan, err)))
+    } else if (!(code = plan_schedule(plan, err))) {
+        plan_find_counted(plan);
         plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
                           plan->arena_bytes);
+    }
     plan->is_cheap = plan->is_static && all_cheap(plan);
     return code;
 }
 
-int plan_new(const struct graph *graph, const struct plan_options *options,
-             const struct plan_request *request, struct plan **result, struct error *err)
+static struct plan *plan_alloc(const struct graph *graph, const struct plan_options *options)
 {
     struct plan *plan = mem_alloc(sizeof *plan);
     plan->source = graph;
@@ -48,7 +52,21 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
     if (options->device->kernels)
         plan->options.kernels = options->device->kernels;
     pthread_mutex_init(&plan->lock, NULL);
+    return plan;
+}
+
+int plan_new(const struct graph *graph, const struct plan_options *options,
+             const struct plan_request *request, struct plan **result, struct error *err)
+{
+    struct plan *plan = plan_alloc(graph, options);
     int code = compile(plan, request, err);
+    if (code && plan->keeps_loops) {
+        *err = (struct error)ERROR_INIT;
+        plan_free(plan);
+        plan = plan_alloc(graph, options);
+        plan->keeps_loops = true;
+        code = compile(plan, request, err);
+    }
     if (code) {
         plan_free(plan);
         plan = NULL;
@@ -59,7 +77,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 
 static void item_release(struct item *item)
 {
-    if (item->state) {
+    if (item->state && item->code != &plan_while_code) {
         if (item->code->release)
             item->code->release(item->state);
         else
@@ -83,9 +101,14 @@ void plan_free(struct plan *plan)
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);
+    for (size_t i = 0; i < plan->loops.n; i++)
+        while_free(plan->loops.items[i]);
+    pool_free(plan->counted);
+    vec_release(&plan->loops);
     vec_release(&plan->items);
     vec_release(&plan->values);
     graph_free(plan->graph);
+    graph_free(plan->looped);
     mem_free(plan->dump);
     arena_release(&plan->memory);
     pthread_mutex_destroy(&plan->lock);
@@ -97,9 +120,14 @@ bool plan_is_static(const struct plan *plan)
     return plan->is_static;
 }
 
+/* Loops run one after the other, but keep what they have. */
 size_t plan_peak_bytes(const struct plan *plan)
 {
-    return plan->arena_bytes[0] + plan->arena_bytes[1];
+    size_t bytes = plan->arena_bytes[0] + plan->arena_bytes[1];
+    for (size_t i = 0; i < plan->loops.n; i++)
+        bytes += plan_peak_bytes(plan->loops.items[i]->condition) +
+                 plan_peak_bytes(plan->loops.items[i]->body);
+    return bytes;
 }
 
 static void describe(const struct plan *plan, const struct item *item, struct plan_item *out)
@@ -126,18 +154,63 @@ int plan_n_regions(const struct plan *plan)
     return plan->is_static ? 1 : region_count(plan);
 }
 
+static int count_items(const struct plan *plan)
+{
+    int n = plan->n_order;
+    for (size_t i = 0; i < plan->loops.n; i++)
+        n += count_items(plan->loops.items[i]->condition) + count_items(plan->loops.items[i]->body);
+    return n;
+}
+
+static int describe_all(struct plan *plan, struct plan_item *out, int first);
+
+/* Behind its item, which has them done. */
+static int describe_loop(const struct while_loop *loop, const struct plan_item *item,
+                         struct plan_item *out, int first)
+{
+    int n = describe_all(loop->condition, out, first);
+    n += describe_all(loop->body, out + n, first + n);
+    for (int i = 0; i < n; i++)
+        out[i].region = item->region;
+    return n;
+}
+
+/* From position `first` of the whole list on; items come later where loops are before them. */
+static int describe_all(struct plan *plan, struct plan_item *out, int first)
+{
+    if (!plan->order)
+        region_list(plan);
+    int n = plan->n_order, at = 0;
+    struct plan_item *own = mem_array((size_t)n + 1, sizeof *own);
+    int *place = mem_array((size_t)n + 1, sizeof *place);
+    for (int i = 0; i < n; i++)
+        describe(plan, &plan->items.items[plan->order[i]], &own[i]);
+    if (!plan->is_static)
+        region_describe(plan, own);
+    for (int i = 0; i < n; i++) {
+        const struct item *item = &plan->items.items[plan->order[i]];
+        place[i] = at;
+        out[at++] = own[i];
+        if (item->code == &plan_while_code)
+            at += describe_loop(item->state, &own[i], out + at, first + at);
+    }
+    for (int i = 0; i < n; i++) {
+        struct plan_item *item = &out[place[i]];
+        item->live_from = item->live_from < 0 ? -1 : first + place[item->live_from];
+        item->live_to = item->live_to < 0 ? -1 : first + place[item->live_to];
+    }
+    mem_free(own);
+    mem_free(place);
+    return at;
+}
+
 int plan_items(const struct plan *plan, const struct plan_item **items)
 {
     struct plan *mutable = (struct plan *)(uintptr_t)plan;
     if (!plan->order)
         region_list(mutable);
-    int n = plan->n_order;
     mem_free(mutable->dump);
-    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
-    for (int i = 0; i < n; i++)
-        describe(plan, &plan->items.items[plan->order[i]], &plan->dump[i]);
-    if (!plan->is_static)
-        region_describe(plan, plan->dump);
+    mutable->dump = mem_array((size_t)count_items(plan) + 1, sizeof *plan->dump);
     *items = plan->dump;
-    return n;
+    return describe_all(mutable, mutable->dump, 0);
 }

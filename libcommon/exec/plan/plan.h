@@ -28,6 +28,10 @@ struct plan_options {
     bool check_numerics; /* stop at the first node whose float output is not finite */
     bool no_layouts;     /* keep everything row-major (tests) */
     bool spread;         /* kernels with little to do go to other threads, too (tests) */
+
+    /* The executor's own, of what a loop repeats: */
+    bool alone;          /* beside other kernels: each has a team of one */
+    bool shares_fetches; /* they may be kept memory of the step's */
 };
 
 struct plan_feed {

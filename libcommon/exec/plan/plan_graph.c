@@ -162,7 +162,8 @@ static int build(struct prune *p, const struct plan_request *request, struct edg
             connect(p, graph_node(p->from, (int)i));
     for (int i = 0; i < request->n_fetches; i++)
         fetch_edges[i] = map_edge(p, request->fetches[i]);
-    return graph_infer(p->plan->graph, err);
+    code = graph_infer(p->plan->graph, err);
+    return code ? code : plan_infer_stacks(p->plan->graph, err);
 }
 
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,

@@ -12,6 +12,7 @@
 #ifndef TF_EXEC_PLAN_INTERNAL_H
 #define TF_EXEC_PLAN_INTERNAL_H
 
+#include "base/map.h"
 #include "exec/plan/plan.h"
 #include "exec/step/step.h"
 
@@ -79,9 +80,32 @@ struct item {
 struct instance;
 struct pool;
 
+/* A loop that runs as one item, whose inputs are what enters it and whose outputs are what leaves
+ * it. What an iteration computes are plans of their own, of the graph that has the loop in it. */
+struct while_loop {
+    const char *frame; /* its name */
+    uint64_t key;      /* the name's hash */
+    int node;          /* of plan->graph */
+    int n_variables;   /* the first inputs; those behind are the same in all iterations */
+    int n_inputs;
+    int *outputs;            /* by variable: which output its last value is; -1: none */
+    struct plan_feed *feeds; /* of both plans */
+    int *given;              /* by feed: which input's value; WHILE_GIVEN_... */
+    int n_feeds;
+    struct edge goes_on;     /* what LoopCond is given */
+    struct edge *next;       /* by variable: what NextIteration is given */
+    int *targets, n_targets; /* what has to be over besides */
+    struct plan *condition, *body;
+};
+
+enum { WHILE_GIVEN_INDEX = -1, WHILE_GIVEN_TRUE = -2 };
+
 struct plan {
     const struct graph *source;
-    struct graph *graph; /* pruned copy; its nodes are what items point to */
+    struct graph *graph;  /* pruned copy; its nodes are what items point to */
+    struct graph *looped; /* the same with all its loops; NULL: none was taken out */
+    VEC(struct while_loop *) loops;
+    bool keeps_loops; /* none can be taken out */
     struct plan_options options;
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
@@ -99,6 +123,7 @@ struct plan {
     struct plan_item *dump;
     pthread_mutex_t lock;    /* guards idle */
     struct instance *idle;   /* memory of steps that are over */
+    struct pool *counted;    /* static: where counted values live; NULL: there are none */
     struct dynamic *dynamic; /* of dynamic plans */
 };
 
@@ -106,14 +131,40 @@ struct plan {
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
                     struct error *err);
 
+/* Whether kernels run beside each other, each with a team of one. */
+static inline bool plan_is_parallel(const struct plan *plan)
+{
+    return plan->options.alone || (!plan->is_static && plan->options.threads > 1);
+}
+
 /* Threads that a kernel may use. */
 static inline int plan_team(const struct plan *plan)
 {
-    bool parallel = !plan->is_static && plan->options.threads > 1;
-    return parallel ? 1 : plan->options.device->threads;
+    return plan_is_parallel(plan) ? 1 : plan->options.device->threads;
 }
 
-/* plan_prepare.c: values, items, prepared kernels, fetches. */
+/* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
+int plan_infer_stacks(struct graph *graph, struct error *err);
+
+/* plan_while.c: takes out of plan->graph the loops that can run as one item; `fetch_edges` follow.
+ */
+int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *err);
+/* The loop that the node stands for; NULL: it is no such node. */
+struct while_loop *plan_while_of(const struct plan *plan, const struct node *node);
+/* ERR_INTERNAL, with plan->keeps_loops set: it has points nevertheless. */
+int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err);
+void while_free(struct while_loop *loop);
+/* What tells an iteration from all others of the step, by the same of the iteration around it. */
+static inline uint64_t while_iteration(uint64_t outer, uint64_t key, int64_t number)
+{
+    uint64_t path[] = {outer, key, (uint64_t)number + 1};
+    uint64_t hash = hash_bytes(path, sizeof path, 0);
+    return hash ? hash : 1;
+}
+
+/* plan_prepare.c: whether the node's outputs can be planned for. */
+bool plan_can_place(const struct plan *plan, const struct node *node);
+/* Values, items, prepared kernels, fetches. */
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
 int plan_add_item(struct plan *plan, const struct item *item);
@@ -203,6 +254,10 @@ struct placing {
 };
 void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
 
+/* plan_counted.c: which inputs an op keeps must be counted; and of a static plan, what else is. */
+void plan_count_kept(struct plan *plan, const struct item *item);
+void plan_find_counted(struct plan *plan);
+
 /* start.c. What a run of a plan was given, and who is told how it ended. */
 struct execution {
     struct step *step;
@@ -228,6 +283,8 @@ int execution_result(const struct plan *plan, struct step *step, const struct er
 int static_run(struct plan *plan, struct execution *execution, struct error *err);
 void static_start(struct plan *plan, const struct execution *execution);
 void static_free_instances(struct plan *plan);
+/* The kernel of loops: state: struct while_loop. */
+extern const struct kernel_code plan_while_code;
 
 /* dynamic_plan.c: finds frames; when items are ordered, regions and edges. */
 int dynamic_new(struct plan *plan, struct error *err);
@@ -251,6 +308,7 @@ typedef VEC(void *) temporary_vec;
  * executor keeps per call. */
 struct call_host {
     bool planned; /* outputs have memory from the plan, or alias what has */
+    bool counts;  /* but for counted ones, which come from `pool` */
     struct plan *plan;
     const struct item *item;
     struct tensor *fetches;     /* of the step */
@@ -262,7 +320,7 @@ struct call_host {
     void (*done)(struct call_host *host, int result);
 };
 
-/* run.c: memory for a value of a dynamic plan; NULL: there is none. */
+/* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
                            size_t bytes);
 /* A copy in that memory, which may have been refused (NULL): ERR_OS. */

@@ -63,6 +63,7 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
             return err->code;
         value->layout = out[i].layout;
         value->alias_input = out[i].forward == FORWARD_ALIAS ? out[i].from : -1;
+        value->is_counted |= out[i].forward == FORWARD_SHARE && plan->options.device->is_host;
         if (value->is_ref) {
             value->kind = VALUE_VARIABLE;
             value->variable = variable;

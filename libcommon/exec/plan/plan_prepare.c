@@ -98,7 +98,7 @@ static void add_constant(struct plan *plan, const struct node *node)
     value->kind = VALUE_CONSTANT;
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
-    if (node->n_controls) { /* in a loop or a branch: it exists only where that runs */
+    if (node->n_controls && !plan->is_static) { /* of a loop or a branch: only where that runs */
         struct item item = {
             .node = node, .name = node->name, .kernel = "constant", .is_point = true};
         item.flags = KERNEL_CHEAP;
@@ -238,9 +238,32 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     return 0;
 }
 
+static int add_loop(struct plan *plan, struct while_loop *loop, struct error *err)
+{
+    const struct node *node = graph_node(plan->graph, loop->node);
+    struct item item = {.node = node,
+                        .name = node->name,
+                        .kernel = "while",
+                        .code = &plan_while_code,
+                        .state = loop};
+    bind_controls(plan, &item);
+    if (bind_inputs(plan, &item, err) || plan_compile_while(plan, loop, err))
+        return err->code;
+    bind_outputs(plan, &item);
+    int id = plan->item_of[node->id] = plan_add_item(plan, &item);
+    for (int i = 0; i < item.n_out; i++) {
+        plan->values.items[item.out[i]].item = id;
+        plan->values.items[item.out[i]].is_counted = true;
+    }
+    return 0;
+}
+
 static int add_node(struct plan *plan, const struct node *node, struct error *err)
 {
     int feed = find_fed(plan, node->id);
+    struct while_loop *loop = plan_while_of(plan, node);
+    if (loop)
+        return add_loop(plan, loop, err);
     if (feed >= 0) {
         int first = add_outputs(plan, node);
         struct value *value = &plan->values.items[first];
@@ -328,22 +351,25 @@ static bool host_waits(const struct plan *plan, const struct node *node,
     return false;
 }
 
+bool plan_can_place(const struct plan *plan, const struct node *node)
+{
+    for (int k = 0; k < node->n_outputs; k++) {
+        const struct node_output *output = &node->outputs[k];
+        if (!output->is_ref && !node_is(node, "Const") &&
+            (!shape_is_known(&output->shape) || output->type == STRING))
+            return false;
+    }
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    return !(row && row->flags & KERNEL_ASYNC) && !host_waits(plan, node, row);
+}
+
 /* Whether a fixed order with planned memory will do. */
 static bool can_be_static(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->graph->nodes.n; i++) {
         const struct node *node = graph_node(plan->graph, (int)i);
-        if (node_has(node, OP_CONTROL_FLOW))
-            return false;
-        for (int k = 0; k < node->n_outputs; k++) {
-            const struct node_output *output = &node->outputs[k];
-            if (!output->is_ref && !node_is(node, "Const") &&
-                (!shape_is_known(&output->shape) || output->type == STRING))
-                return false;
-        }
-        const struct kernel_row *row =
-            kernel_find(plan->options.kernels, node, plan->options.device->type);
-        if ((row && row->flags & KERNEL_ASYNC) || host_waits(plan, node, row))
+        if (node_has(node, OP_CONTROL_FLOW) || !plan_can_place(plan, node))
             return false;
     }
     return !plan->options.dynamic;

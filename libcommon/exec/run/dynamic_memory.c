@@ -40,11 +40,8 @@ static void iteration_free(struct iteration *it, int n_items)
 
 static uint64_t next_tag(const struct frame *frame, int64_t number)
 {
-    if (!frame->parent)
-        return 0;
-    uint64_t path[] = {frame->parent_iteration->tag, frame->def->key, (uint64_t)number + 1};
-    uint64_t tag = hash_bytes(path, sizeof path, 0);
-    return tag ? tag : 1;
+    return frame->parent ? while_iteration(frame->parent_iteration->tag, frame->def->key, number)
+                         : 0;
 }
 
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)

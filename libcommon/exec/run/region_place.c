@@ -25,9 +25,9 @@ struct reuses {
 static void count_inputs(struct plan *plan, const struct item *item)
 {
     bool keeps_all = item->is_point || item->code == &plan_fetch_code || plan_is_copied(plan, item);
-    for (int k = 0; k < item->n_in; k++)
-        if (keeps_all || (item->node && node_keeps(item->node, k)))
-            plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+    for (int k = 0; keeps_all && k < item->n_in; k++)
+        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+    plan_count_kept(plan, item);
 }
 
 /* In a loop a region that does little would keep memory for each iteration that runs ahead. What is

@@ -6,6 +6,7 @@
 #include "exec/run/static.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/container_of.h"
 #include "base/time.h"
@@ -60,12 +61,13 @@ static void abandon_locks(const struct plan *plan, int position)
     }
 }
 
-static int run_item(struct plan *plan, struct static_call *c, struct step *step)
+static int run_item(struct plan *plan, struct static_call *c, struct step *step, uint64_t iteration)
 {
     const struct item *item = c->host.item;
     if (item_begin(plan, item, c->call.err))
         return c->call.err->code;
     c->call.step = step;
+    c->call.iteration = iteration;
     int64_t start = step->trace ? time_now_ns() : 0;
     int result = item->code->run(&c->call);
     return item_over(plan, item, &c->call, start, result);
@@ -81,7 +83,7 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
         const struct item *item = c->host.item;
         if (item->take.n && !take_locks(instance, at, n_taken))
             return KERNEL_PENDING;
-        int code = run_item(plan, c, step);
+        int code = run_item(plan, c, step, instance->iteration);
         temporaries_free(&instance->temporaries);
         if (!code)
             code = step_stopped(step, &instance->err);
@@ -124,14 +126,26 @@ static int result(const struct instance *instance, struct step *step, int code,
     return execution_result(instance->plan, step, code ? &instance->err : NULL, devices, err);
 }
 
+/* Lets go of what is counted. */
+static void clear(struct instance *instance)
+{
+    for (size_t i = 0; i < instance->counted.n; i++) {
+        struct tensor *t = &instance->tensors[instance->counted.items[i]], counted = *t;
+        t->buffer = NULL;
+        tensor_release(&counted);
+    }
+}
+
 static void end(struct plan *plan, struct instance *instance, struct execution *execution, int code,
                 const struct error *err)
 {
     for (int i = 0; code && i < plan->n_fetches; i++)
         tensor_release(&execution->fetches[i]);
     execution_close(execution, code, err); /* which may be in the instance */
-    if (instance)
+    if (instance) {
+        clear(instance);
         instance_give(plan, instance);
+    }
 }
 
 int static_run(struct plan *plan, struct execution *execution, struct error *err)
@@ -224,4 +238,55 @@ void static_start(struct plan *plan, const struct execution *given)
     instance->deferred.run = go_on;
     instance->at = instance->n_taken = 0;
     proceed(instance, execution->done->computes);
+}
+
+/* ---- what a loop repeats ---- */
+
+static const struct tensor *given(const struct while_call *call, int feed)
+{
+    static int32_t index;
+    static bool yes = true;
+    static const struct tensor indices = {.type = INT32, .data = &index};
+    static const struct tensor truth = {.type = BOOL, .data = &yes};
+    int from = call->loop->given[feed];
+    return from == WHILE_GIVEN_INDEX  ? &indices
+           : from == WHILE_GIVEN_TRUE ? &truth
+                                      : &call->values[from];
+}
+
+static int bind_given(struct instance *instance, const struct while_call *call, struct error *err)
+{
+    for (size_t i = 0; i < instance->feeds.n; i++) {
+        int v = instance->feeds.items[i];
+        const struct value *value = &instance->plan->values.items[v];
+        const struct tensor *from = given(call, value->feed);
+        if (!shape_equal(&from->shape, &value->shape))
+            return error_set(err, ERR_INTERNAL, "the loop brings %s, but was planned for %s",
+                             shape_text_typed(from->type, &from->shape),
+                             shape_text_typed(value->type, &value->shape));
+        instance->tensors[v].data = from->data;
+        instance->tensors[v].buffer = from->buffer;
+    }
+    return 0;
+}
+
+int static_repeat(struct instance *instance, const struct while_call *call, struct tensor *fetches,
+                  struct error *err)
+{
+    struct plan *plan = instance->plan;
+    memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
+    for (size_t i = 0; i < instance->fetches.n; i++)
+        instance->calls[instance->fetches.items[i]].host.fetches = fetches;
+    instance->iteration = call->iteration;
+    if (bind_given(instance, call, err))
+        return err->code;
+    int code = run_items(plan, instance, call->step, 0, 0);
+    if (code) {
+        *err = instance->err;
+        instance->err = (struct error)ERROR_INIT;
+        for (int i = 0; i < plan->n_fetches; i++)
+            tensor_release(&fetches[i]);
+    }
+    clear(instance);
+    return code;
 }

@@ -22,6 +22,8 @@ struct instance {
     struct static_call *calls; /* by position */
     temporary_vec temporaries;
     VEC(int) feeds;   /* values that are fed */
+    VEC(int) counted; /* values that are */
+    uint64_t iteration;
     VEC(int) fetches; /* positions of the items that fetch */
     struct error err;
 
@@ -37,5 +39,16 @@ struct instance {
 /* One that no step uses, or a new one; NULL with the error set. */
 struct instance *instance_take(struct plan *plan, struct error *err);
 void instance_give(struct plan *plan, struct instance *instance);
+
+/* What a loop repeats, once. */
+struct while_call {
+    const struct while_loop *loop;
+    const struct tensor *values; /* of its inputs, counted where they have buffers */
+    uint64_t iteration;
+    struct step *step;
+};
+/* On the thread that calls; fetches are the caller's. */
+int static_repeat(struct instance *instance, const struct while_call *call, struct tensor *fetches,
+                  struct error *err);
 
 #endif

@@ -51,6 +51,8 @@ static void make_call(struct plan *plan, struct instance *instance, int position
         out[i] = value_tensor(plan, instance, item->out[i]);
     c->host = (struct call_host){.planned = true, .plan = plan, .item = item};
     c->host.temporaries = &instance->temporaries;
+    c->host.pool = plan->counted;
+    c->host.counts = plan->counted != NULL;
     c->call = (struct kernel_call){.node = item->node,
                                    .state = item->state,
                                    .scratch = scratch,
@@ -60,7 +62,7 @@ static void make_call(struct plan *plan, struct instance *instance, int position
                                    .out = out,
                                    .refs = item->refs,
                                    .device = device,
-                                   .threads = device->threads,
+                                   .threads = plan_team(plan),
                                    .err = &instance->err,
                                    .executor = &c->host};
 }
@@ -71,6 +73,7 @@ static void instance_free(struct instance *instance)
         if (instance->arenas[i])
             instance->arenas[i]->free(instance->arenas[i]);
     vec_release(&instance->temporaries);
+    vec_release(&instance->counted);
     vec_release(&instance->feeds);
     vec_release(&instance->fetches);
     mem_free(instance->tensors);
@@ -116,9 +119,13 @@ static struct instance *instance_new(struct plan *plan, struct error *err)
         if (plan->items.items[plan->order[i]].code == &plan_fetch_code)
             vec_push(&instance->fetches, i);
     }
-    for (size_t v = 0; v < plan->values.n; v++)
-        if (plan->values.items[v].kind == VALUE_FEED)
+    for (size_t v = 0; v < plan->values.n; v++) {
+        const struct value *value = &plan->values.items[v];
+        if (value->kind == VALUE_FEED)
             vec_push(&instance->feeds, (int)v);
+        if (value->kind == VALUE_COMPUTED && value->is_counted)
+            vec_push(&instance->counted, (int)v);
+    }
     return instance;
 }
 

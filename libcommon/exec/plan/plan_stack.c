@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of the elements of a step's stacks: where all that are pushed have one shape, so
+ * has what is popped. A script's graph says less than a plan that knows what it is fed.
+ */
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+#define ROUNDS_MAX 4 /* what is popped may decide on the shape of what is pushed elsewhere */
+
+struct stacks {
+    struct graph *graph;
+    int *stack;           /* by node with a handle as its first input: who made it; -1 */
+    struct shape *pushed; /* by node that makes one: what all have in common */
+    bool *is_known;       /* there is one */
+    bool any_lost;        /* something is pushed, and nobody knows where */
+};
+
+/* Who made a handle, which Enter, Switch and what passes it on stand between; -1: a Merge may be
+ * either of two. */
+static int maker_of(const struct graph *graph, struct edge handle)
+{
+    const struct node *node = graph_node(graph, handle.node);
+    while (node->n_inputs == 1 || node_is(node, "Switch"))
+        node = graph_node(graph, node->inputs[0].node);
+    return node_makes_resource(node) ? node->id : -1;
+}
+
+static bool has_handle(const struct graph *graph, const struct node *node)
+{
+    return node->n_inputs && node_has(node, OP_STATEFUL) &&
+           graph_node(graph, node->inputs[0].node)->outputs[node->inputs[0].slot].type == RESOURCE;
+}
+
+static void add_pushed(struct stacks *s, int maker, const struct shape *shape)
+{
+    struct shape *pushed = &s->pushed[maker];
+    if (!s->is_known[maker])
+        *pushed = *shape;
+    else if (!shape_equal(pushed, shape))
+        *pushed = SHAPE_ANY;
+    s->is_known[maker] = true;
+}
+
+static void find(struct stacks *s)
+{
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        bool any = has_handle(s->graph, node);
+        int maker = s->stack[i] = any ? maker_of(s->graph, node->inputs[0]) : -1;
+        s->any_lost |= any && maker < 0;
+        if (maker < 0 || node->n_inputs != 2)
+            continue;
+        struct edge pushed = node->inputs[1];
+        add_pushed(s, maker, &graph_node(s->graph, pushed.node)->outputs[pushed.slot].shape);
+    }
+}
+
+static bool is_to_be_told(const struct stacks *s, const struct node *node)
+{
+    int maker = s->stack[node->id];
+    return !s->any_lost && maker >= 0 && node->n_inputs == 1 && node_attr(node, "shape") &&
+           s->is_known[maker] && shape_is_known(&s->pushed[maker]) &&
+           !shape_is_known(&node->outputs[0].shape);
+}
+
+static int tell(struct stacks *s, bool *any, struct error *err)
+{
+    *any = false;
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        if (!is_to_be_told(s, node))
+            continue;
+        struct attr shape = {"shape", attr_shape(&s->pushed[s->stack[i]])};
+        *any = true;
+        if (graph_set_attr(s->graph, node, &shape, err))
+            return err->code;
+    }
+    return *any ? graph_infer(s->graph, err) : 0;
+}
+
+static bool has_stacks(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (node_makes_resource(graph_node(graph, (int)i)))
+            return true;
+    return false;
+}
+
+int plan_infer_stacks(struct graph *graph, struct error *err)
+{
+    size_t n = graph->nodes.n + 1;
+    bool any = has_stacks(graph);
+    int code = 0;
+    for (int round = 0; any && round < ROUNDS_MAX && !code; round++) {
+        struct stacks s = {.graph = graph,
+                           .stack = mem_array(n, sizeof *s.stack),
+                           .pushed = mem_array(n, sizeof *s.pushed),
+                           .is_known = mem_array(n, sizeof *s.is_known)};
+        find(&s);
+        code = tell(&s, &any, err);
+        mem_free(s.stack);
+        mem_free(s.pushed);
+        mem_free(s.is_known);
+    }
+    return code;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of a kernel's outputs, and of what it keeps of its inputs, whichever executor runs it.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/device/pool.h"
+#include "exec/device/queue.h"
+#include "exec/plan/plan_internal.h"
+
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes)
+{
+    struct buffer *buffer = NULL;
+    if (plan->values.items[value].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, type, bytes);
+    return buffer ? buffer : pool_alloc(pool, bytes);
+}
+
+int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
+               struct tensor *to, struct error *err)
+{
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(from->type, &from->shape), mem_limit_text());
+    *to = *from;
+    to->buffer = buffer;
+    to->data = buffer->data;
+    return device->copy(device, to->data, from->data, tensor_bytes(from), err);
+}
+
+static struct tensor *fail_shape(struct kernel_call *call, int i, const struct shape *planned,
+                                 const struct shape *shape)
+{
+    error_set(call->err, ERR_INTERNAL, "output %d was planned as %s, but is %s", i,
+              shape_text(planned), shape_text(shape));
+    return NULL;
+}
+
+/* Of a planned call: whether the output is none of the plan's memory. */
+static bool is_counted_output(const struct call_host *host, int i)
+{
+    return host->counts && host->plan->values.items[host->item->out[i]].is_counted;
+}
+
+struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    if (call->outputs)
+        return call->outputs->alloc(call, i, shape);
+    if (host->planned && !is_counted_output(host, i))
+        return shape_equal(&out->shape, shape) ? out : fail_shape(call, i, &out->shape, shape);
+    int v = host->item->out[i];
+    const struct value *value = &host->plan->values.items[v];
+    if (!shape_compatible(&value->shape, shape))
+        return fail_shape(call, i, &value->shape, shape);
+    if (value->offset >= 0)
+        return out;
+    struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
+    enum dtype type = value->type;
+    int64_t bytes = shape_bytes(shape, type);
+    struct buffer *buffer =
+        bytes < 0 ? NULL : value_alloc(host->plan, v, pool, type, (size_t)bytes);
+    if (!buffer) {
+        error_set(call->err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
+                  mem_limit_text());
+        return NULL;
+    }
+    *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return out;
+}
+
+/* A variable of this device is the input's memory, and is written in place as soon as the call is
+ * over. */
+static bool is_written_in_place(const struct call_host *host, int from)
+{
+    return host->copies_reads &&
+           host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
+}
+
+static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
+{
+    struct call_host *host = call->executor;
+    struct buffer *buffer =
+        value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
+    return value_copy(call->device, buffer, in, call->out[i], call->err);
+}
+
+/* A variable's value that leaves the process is best copied to where it is sent from. */
+static bool copy_to_send(const struct call_host *host, int from, const struct tensor *in,
+                         struct tensor *copy)
+{
+    const struct plan *plan = host->plan;
+    bool is_variable = plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
+    struct buffer *buffer =
+        is_variable ? outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in)) : NULL;
+    if (!buffer)
+        return false;
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
+    return true;
+}
+
+/* As it was planned to be seen. */
+static void share_planned(struct tensor *out, const struct tensor *in)
+{
+    const struct shape planned = out->shape;
+    tensor_share(out, in);
+    out->shape = planned;
+}
+
+struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
+                                   const struct shape *shape)
+{
+    struct call_host *host = call->executor;
+    struct tensor *out = call->out[i];
+    const struct tensor *in = call->in[from];
+    if (call->outputs)
+        return call->outputs->alias(call, i, from, shape);
+    if (call->node && call->node->outputs[i].is_ref) {
+        if (host->out_refs)
+            host->out_refs[i] = call->refs[from];
+        return out;
+    }
+    if (host->planned) {
+        if (shape && !shape_equal(shape, &out->shape))
+            return fail_shape(call, i, &out->shape, shape);
+        if (in->buffer && is_counted_output(host, i))
+            share_planned(out, in);
+        else
+            out->data = in->data;
+        return out;
+    }
+    bool leaves = host->plan->values.items[host->item->out[i]].is_outgoing;
+    if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
+        tensor_share(out, in);
+    else if (!in->buffer && !is_written_in_place(host, from))
+        *out = *in;
+    else if (!in->buffer && copy_read(call, i, in))
+        return NULL;
+    if (shape)
+        out->shape = *shape;
+    return out;
+}
+
+struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
+{
+    const struct call_host *host = call->executor;
+    const struct value *planned = &host->plan->values.items[host->item->out[i]];
+    struct tensor *out = call->out[i];
+    if (!call->outputs && (!host->planned || is_counted_output(host, i)) && planned->offset < 0) {
+        if (host->planned && !shape_equal(&out->shape, &value->shape))
+            return fail_shape(call, i, &out->shape, &value->shape);
+        tensor_share(out, value);
+        return out;
+    }
+    if (!(out = kernel_alloc_output(call, i, &value->shape)))
+        return NULL;
+    if (!planned->on_device)
+        memcpy(out->data, value->data, tensor_bytes(value));
+    else if (call->device->copy(call->device, out->data, value->data, tensor_bytes(value),
+                                call->err))
+        return NULL;
+    return out;
+}
+
+static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
+{
+    const struct call_host *host = call->executor;
+    struct device *device = call->device;
+    const struct tensor *in = call->in[i];
+    size_t bytes = tensor_bytes(in);
+    struct buffer *buffer =
+        host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
+    return value_copy(device, buffer, in, copy, call->err);
+}
+
+/* As tensor_copy. */
+static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    const struct tensor *in = call->in[i];
+    struct buffer *buffer = NULL;
+    if (plan->values.items[host->item->in[i]].on_device)
+        return copy_on_device(call, i, copy);
+    if (plan->values.items[host->item->in[i]].is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
+    if (!buffer)
+        return tensor_copy(copy, in, call->err);
+    *copy = *in;
+    copy->buffer = buffer;
+    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
+    return 0;
+}
+
+/* Not that of a variable that is written in place. */
+static bool is_counted(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    bool is_variable = plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
+    return call->in[i]->buffer && (!is_variable || plan->options.device->is_host);
+}
+
+int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
+{
+    const struct call_host *host = call->executor;
+    if (call->node && !node_keeps(call->node, i))
+        return error_set(call->err, ERR_INTERNAL, "it is not declared that input %d is kept", i);
+    bool leaves = host->plan->values.items[host->item->in[i]].is_outgoing;
+    if (!is_counted(call, i))
+        return copy_input(call, i, kept);
+    if (!leaves || !copy_to_send(host, i, call->in[i], kept))
+        tensor_share(kept, call->in[i]);
+    return 0;
+}
+
+int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
+{
+    const struct call_host *host = call->executor;
+    struct tensor *in = call->in[i];
+    bool is_own = host->plan->values.items[host->item->in[i]].kind == VALUE_COMPUTED;
+    if (!is_own || !in->buffer)
+        return kernel_keep_input(call, i, taken);
+    *taken = *in;
+    in->buffer = NULL;
+    return 0;
+}
+
+void *kernel_temporary(struct kernel_call *call, size_t bytes)
+{
+    struct call_host *host = call->executor;
+    void *memory = mem_try(bytes);
+    if (!memory) {
+        error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch%s", bytes,
+                  mem_limit_text());
+        return NULL;
+    }
+    vec_push(host->temporaries, memory);
+    return memory;
+}
+
+void temporaries_give_back(temporary_vec *temporaries)
+{
+    for (size_t i = 0; i < temporaries->n; i++)
+        mem_free(temporaries->items[i]);
+    temporaries->n = 0;
+}
+
+void kernel_done(struct kernel_call *call, int result)
+{
+    struct call_host *host = call->executor;
+    host->done(host, result);
+}

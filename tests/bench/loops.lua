@@ -1,0 +1,38 @@
+-- Training of a recurrent net over T rows, as a loop in the graph or unrolled.
+-- tf-graph -D net=rnn|lstm -D kind=loop|unrolled loops.lua
+local sizes = {rnn = {rows = 8, batch = 64, inputs = 8, units = 32},
+               lstm = {rows = 20, batch = 32, inputs = 64, units = 128}}
+local size, lstm = sizes[D.net], D.net == "lstm"
+local width = lstm and 4 * size.units or size.units
+local rows = variable{name = "rows", shape = {size.rows, size.batch, size.inputs},
+                      init = init.normal{stddev = 1}, trainable = false}
+local w = variable{name = "W", shape = {size.inputs + size.units, width},
+                   init = init.glorot_uniform()}
+local b = variable{name = "b", shape = {width}}
+
+local function cell(row, h, c)
+  local z = BiasAdd(MatMul(Concat(1, {row, h}), w), b)
+  if not lstm then return Tanh(z), c end
+  local i, f, o, u = Split(1, z, {num_split = 4})
+  c = Sigmoid(f) * c + Sigmoid(i) * Tanh(u)
+  return Sigmoid(o) * Tanh(c), c
+end
+
+local function row_at(begin)
+  return Reshape(Slice(rows, begin, {1, -1, -1}), {size.batch, size.inputs})
+end
+
+local h = Fill(Const({size.batch, size.units}, {dtype = int32}), Const(0, {dtype = float32}))
+local c = h
+if D.kind == "loop" then
+  local _
+  _, h, c = while_loop(function(i) return Less(i, size.rows) end, function(i, h, c)
+    return i + 1, cell(row_at(Pack{i, 0, 0}), h, c)
+  end, {Const(0, {dtype = int32}), h, c})
+else
+  for t = 0, size.rows - 1 do h, c = cell(row_at{t, 0, 0}, h, c) end
+end
+local labels = {}
+for i = 1, size.batch do labels[i] = (i * 7919) % 10 end
+loss = nn.cross_entropy(nn.dense(h, 10, {name = "out"}), Cast(labels, {DstT = int32}))
+entry.train = minimize(loss, optim.sgd{rate = 1e-3})

@@ -25,6 +25,17 @@ static void tidy(struct error *err, int wanted)
             *c = ' ';
 }
 
+/* An error that has a text, and no details yet. */
+static int begin(struct error *err, int code, const char *file, int line)
+{
+    err->code = code;
+    err->file = file;
+    err->line = line;
+    err->reason = ERROR_PLAIN;
+    err->node = err->op = (struct error_span){0, 0};
+    return code;
+}
+
 int error_set_at(struct error *err, int code, const char *file, int line, const char *format, ...)
 {
     va_list args;
@@ -32,10 +43,7 @@ int error_set_at(struct error *err, int code, const char *file, int line, const 
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     tidy(err, n);
-    err->code = code;
-    err->file = file;
-    err->line = line;
-    return code;
+    return begin(err, code, file, line);
 }
 
 int error_set_errno_at(struct error *err, int code, const char *file, int line, const char *format,
@@ -50,10 +58,16 @@ int error_set_errno_at(struct error *err, int code, const char *file, int line, 
     if (n >= 0 && n < ERROR_TEXT_BYTES)
         n += snprintf(err->text + n, sizeof err->text - (size_t)n, "%s", reason);
     tidy(err, n);
-    err->code = code;
-    err->file = file;
-    err->line = line;
-    return code;
+    return begin(err, code, file, line);
+}
+
+/* A part that is not whole any more is none. */
+static struct error_span shifted(struct error_span span, size_t by)
+{
+    size_t at = span.at + by;
+    if (!span.n || at + span.n >= ERROR_TEXT_BYTES - 4)
+        return (struct error_span){0, 0};
+    return (struct error_span){(unsigned short)at, span.n};
 }
 
 int error_prefix(struct error *err, const char *format, ...)
@@ -77,13 +91,83 @@ int error_prefix(struct error *err, const char *format, ...)
         memcpy(err->text + length - 5, "...: ", 5);
     err->text[most] = '\0';
     tidy(err, (int)(length + old));
+    err->node = shifted(err->node, length);
+    err->op = shifted(err->op, length);
     return err->code;
+}
+
+__attribute__((format(printf, 2, 0))) static int append(struct error *err, const char *format,
+                                                        va_list args)
+{
+    size_t used = strlen(err->text);
+    int n = vsnprintf(err->text + used, sizeof err->text - used, format, args);
+    tidy(err, (int)used + (n < 0 ? 0 : n));
+    return err->code;
+}
+
+int error_append(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    append(err, format, args);
+    va_end(args);
+    return err->code;
+}
+
+int error_waited(struct error *err, const char *format, ...)
+{
+    va_list args;
+    error_append(err, ", waiting for ");
+    va_start(args, format);
+    append(err, format, args);
+    va_end(args);
+    err->reason = ERROR_WAITED;
+    return err->code;
+}
+
+int error_prefix_node(struct error *err, const char *node, const char *op)
+{
+    size_t node_bytes = strlen(node), op_bytes = strlen(op), old = strlen(err->text);
+    bool known = err->op.n > 0;
+    error_prefix(err, "%s: %s: ", node, op);
+    if (known || strlen(err->text) != node_bytes + op_bytes + 4 + old) /* or it was cut */
+        return err->code;
+    err->node = (struct error_span){0, (unsigned short)node_bytes};
+    err->op = (struct error_span){(unsigned short)(node_bytes + 2), (unsigned short)op_bytes};
+    return err->code;
+}
+
+int error_drop_node(struct error *err)
+{
+    size_t by = err->op.at;
+    if (!err->op.n)
+        return err->code;
+    memmove(err->text, err->text + by, strlen(err->text + by) + 1);
+    err->node = (struct error_span){0, 0};
+    err->op.at = 0;
+    return err->code;
+}
+
+static const char *const reasons[ERROR_REASONS] = {
+    [ERROR_NOT_FINITE] = "not-finite", [ERROR_WAITED] = "waited", [ERROR_STOPPED] = "stopped"};
+
+const char *error_reason_name(enum error_reason reason)
+{
+    return reasons[reason];
+}
+
+enum error_reason error_reason_parse(const char *name)
+{
+    for (int i = 0; name && i < ERROR_REASONS; i++)
+        if (reasons[i] && !strcmp(reasons[i], name))
+            return (enum error_reason)i;
+    return ERROR_PLAIN;
 }
 
 void error_clear(struct error *err)
 {
-    err->code = 0;
     err->text[0] = '\0';
+    begin(err, 0, NULL, 0);
 }
 
 _Noreturn void error_bug(const char *file, int line, const char *condition)

@@ -10,6 +10,9 @@
  * front with error_prefix ("node 'hidden/h': MatMul: ", then "digits.tfg: ").
  *
  * Form of a message: lower case start, no full stop, no newline, names in single quotes.
+ *
+ * The line is for people. What a program acts upon beyond the code is in the error's reason, and
+ * nobody looks for words in a text.
  */
 #ifndef TF_BASE_ERROR_H
 #define TF_BASE_ERROR_H
@@ -33,12 +36,29 @@ enum error_code {
     ERR_CANCELLED = 130,  /* stopped by SIGINT or by another node's failure */
 };
 
+/* A reply to another process carries it by name (transport/value/answer.c). */
+enum error_reason {
+    ERROR_PLAIN,
+    ERROR_NOT_FINITE, /* a number that must be finite is NaN or infinite */
+    ERROR_WAITED,     /* the text says what was waited for in vain */
+    ERROR_STOPPED,    /* the stage before has failed, and has said why itself */
+    ERROR_REASONS
+};
+
 #define ERROR_TEXT_BYTES 1024
 
+/* A part of the text; n is 0 where the text has no such part. */
+struct error_span {
+    unsigned short at, n;
+};
+
 struct error {
-    int code;                    /* 0: no error */
-    int line;                    /* of our source, shown with -v */
-    const char *file;            /* of our source */
+    int code;         /* 0: no error */
+    int line;         /* of our source, shown with -v */
+    const char *file; /* of our source */
+    enum error_reason reason;
+    struct error_span node;      /* "node 'hidden/h' (m.lua:2)": the node that failed */
+    struct error_span op;        /* its op, "MatMul" */
     char text[ERROR_TEXT_BYTES]; /* one line, always terminated; cut with "..." when too long */
 };
 
@@ -51,11 +71,14 @@ static inline struct error error_none(void)
     struct error none;
     none.code = none.line = 0;
     none.file = NULL;
+    none.reason = ERROR_PLAIN;
+    none.node = none.op = (struct error_span){0, 0};
     none.text[0] = '\0';
     return none;
 }
 
-/* Sets the error and returns `code`, so that a caller can `return error_set(...)`. */
+/* Sets the error and returns `code`, so that a caller can `return error_set(...)`. The reason is
+ * ERROR_PLAIN, and no node is known, until somebody says more. */
 #define error_set(err, code, ...) error_set_at((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
 int error_set_at(struct error *err, int code, const char *file, int line, const char *format, ...)
@@ -70,6 +93,25 @@ int error_set_errno_at(struct error *err, int code, const char *file, int line, 
 
 /* Puts a formatted text in front of the message. Returns err->code. */
 int error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts a formatted text behind the message. Returns err->code. */
+int error_append(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends ", waiting for " and a formatted text; the reason is ERROR_WAITED. Returns err->code. */
+int error_waited(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts "NODE: OP: " in front and remembers where they stand. Of several nodes the innermost, which
+ * is named first, is the one that failed. Returns err->code. */
+int error_prefix_node(struct error *err, const char *node, const char *op);
+
+/* For who knows of no nodes: the message begins with the op of the node that failed. Nothing
+ * changes if no node has. Returns err->code. */
+int error_drop_node(struct error *err);
+
+/* "not-finite"; NULL for ERROR_PLAIN. */
+const char *error_reason_name(enum error_reason reason);
+/* ERROR_PLAIN for a name that is not known, and for NULL. */
+enum error_reason error_reason_parse(const char *name);
 
 /* Forgets the error. */
 void error_clear(struct error *err);

@@ -25,6 +25,69 @@ static void error_is_built_from_the_inside_out(void **unused)
     assert_string_equal(err.text, "");
 }
 
+static void expect_span(const struct error *err, struct error_span span, const char *text)
+{
+    assert_int_equal(span.n, strlen(text));
+    assert_int_equal(strncmp(err->text + span.at, text, span.n), 0);
+}
+
+static void error_knows_its_node_and_op(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    error_set(&err, ERR_DATA, "node 'x': Neg: is quoted");
+    assert_int_equal(err.op.n, 0);
+    assert_int_equal(error_drop_node(&err), ERR_DATA);
+    assert_string_equal(err.text, "node 'x': Neg: is quoted");
+    assert_int_equal(error_prefix_node(&err, "node 'h' (m.lua:2)", "MatMul"), ERR_DATA);
+    error_prefix_node(&err, "node 'loop'", "While"); /* the innermost is the one that failed */
+    error_prefix(&err, "m.tfg: ");
+    expect_span(&err, err.node, "node 'h' (m.lua:2)");
+    expect_span(&err, err.op, "MatMul");
+    struct error copy = err;
+    unit_assert_error(error_drop_node(&copy), copy, ERR_DATA, "MatMul: node 'x': Neg: is quoted");
+    error_prefix(&copy, "step 3: ");
+    expect_span(&copy, copy.op, "MatMul");
+    assert_int_equal(copy.node.n, 0);
+    char text[ERROR_TEXT_BYTES];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    error_prefix(&err, "%s", text); /* a quarter of it stays, and the node behind it */
+    expect_span(&err, err.op, "MatMul");
+    for (int i = 0; i < 3; i++)
+        error_prefix(&err, "%.250s", text);
+    assert_int_equal(err.op.n, 0); /* cut away */
+    error_set(&err, ERR_DATA, "%.900s", text);
+    error_prefix_node(&err, text, "MatMul");
+    assert_int_equal(err.op.n, 0);
+    error_set(&err, ERR_DATA, "another");
+    assert_int_equal(err.node.n, 0);
+}
+
+static void error_has_a_reason_until_it_is_set_anew(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    assert_int_equal(err.reason, ERROR_PLAIN);
+    error_set(&err, ERR_UNAVAILABLE, "ps:0: closed");
+    assert_int_equal(error_waited(&err, "'%s'", "W"), ERR_UNAVAILABLE);
+    error_prefix(&err, "step 3: ");
+    error_append(&err, "; %s", "nothing saved");
+    unit_assert_error(err.code, err, ERR_UNAVAILABLE,
+                      "step 3: ps:0: closed, waiting for 'W'; nothing saved");
+    assert_int_equal(err.reason, ERROR_WAITED);
+    for (int i = 1; i < ERROR_REASONS; i++)
+        assert_int_equal(error_reason_parse(error_reason_name((enum error_reason)i)), i);
+    assert_null(error_reason_name(ERROR_PLAIN));
+    assert_int_equal(error_reason_parse("of a later version"), ERROR_PLAIN);
+    assert_int_equal(error_reason_parse(NULL), ERROR_PLAIN);
+    error_set_errno(&err, ERR_IO, "x");
+    assert_int_equal(err.reason, ERROR_PLAIN);
+    err.reason = ERROR_STOPPED;
+    error_clear(&err);
+    assert_int_equal(err.reason, ERROR_PLAIN);
+}
+
 static void error_tells_errno(void **unused)
 {
     (void)unused;
@@ -210,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_is_built_from_the_inside_out),
+        cmocka_unit_test(error_knows_its_node_and_op),
+        cmocka_unit_test(error_has_a_reason_until_it_is_set_anew),
         cmocka_unit_test(error_tells_errno),
         cmocka_unit_test(error_stays_on_one_line_and_is_cut),
         cmocka_unit_test(memory_is_zeroed_and_aligned),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/eager.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -225,17 +224,6 @@ static int add_inputs(struct builder *b, struct error *err)
     return 0;
 }
 
-/* The node that messages begin with has no meaning to the user: the op is enough. */
-static int without_node(struct error *err, const char *op)
-{
-    char needle[128];
-    snprintf(needle, sizeof needle, "': %s: ", op);
-    const char *found = strstr(err->text, needle);
-    if (found)
-        memmove(err->text, found + 3, strlen(found + 3) + 1);
-    return err->code;
-}
-
 static void name_outputs(const struct builder *b, const struct node *node,
                          struct eager_result *result)
 {
@@ -297,7 +285,7 @@ static int build_and_run(struct builder *b, struct eager_result *result, struct 
                              .n_attrs = b->n_attrs};
     const struct node *node = graph_add(b->graph, &spec, err);
     if (!node || run(b, node, result, err))
-        return without_node(err, call->op);
+        return error_drop_node(err); /* the node has no meaning to the user: the op is enough */
     return 0;
 }
 

@@ -157,7 +157,7 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
             return node;
         }
     }
-    error_prefix(err, "node '%s': %s: ", name, spec->op);
+    node_fail(node, err);
     return NULL;
 }
 

@@ -87,7 +87,7 @@ int graph_check(const struct graph *graph, struct error *err)
         const struct node *node = graph_node(graph, (int)i);
         if (check_inputs(graph, node, err) || check_group(graph, node, err) ||
             check_devices(node, err))
-            return error_prefix(err, "%s: %s: ", node_text(node), node->op->def->name);
+            return node_fail(node, err);
     }
     if (check_names(graph, err) || frames_new(graph, &frames, err))
         return err->code;

@@ -81,12 +81,11 @@ static int check_same_frame(struct analysis *a, const struct node *node, int fro
     int expected = frames_output(a->f, graph_node(a->graph, *first));
     if (frame == expected)
         return 0;
-    return error_set(a->err, ERR_DATA,
-                     "%s: %s: inputs of one node must come from one loop, but '%s' is %s and '%s' "
-                     "is %s",
-                     node_text(node), node->op->def->name, graph_node(a->graph, *first)->name,
-                     frame_text(a, expected), graph_node(a->graph, from)->name,
-                     frame_text(a, frame));
+    error_set(a->err, ERR_DATA,
+              "inputs of one node must come from one loop, but '%s' is %s and '%s' is %s",
+              graph_node(a->graph, *first)->name, frame_text(a, expected),
+              graph_node(a->graph, from)->name, frame_text(a, frame));
+    return node_fail(node, a->err);
 }
 
 /* A variable itself, which is no value: it is there in every loop and every iteration. */
@@ -204,7 +203,8 @@ int frames_edge_condition(const struct frames *frames, const struct graph *graph
 
 static int fail_node(struct analysis *a, const struct node *node, const char *text)
 {
-    return error_set(a->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, text);
+    error_set(a->err, ERR_DATA, "%s", text);
+    return node_fail(node, a->err);
 }
 
 static int condition_depth(const struct analysis *a, int condition)

@@ -340,3 +340,8 @@ const char *node_text(const struct node *node)
         snprintf(text, sizeof buffers[0], "node '%s'", node->name);
     return text;
 }
+
+int node_fail(const struct node *node, struct error *err)
+{
+    return error_prefix_node(err, node_text(node), node->op->def->name);
+}

@@ -204,6 +204,9 @@ static inline bool node_makes_resource(const struct node *node)
  * place if there is none. In one of a few rotating per-thread buffers. */
 const char *node_text(const struct node *node);
 
+/* Puts node_text and the op in front of an error, as those of the node that failed. */
+int node_fail(const struct node *node, struct error *err);
+
 /* Ids so that every node comes after its inputs and controls; back edges into Merge are left out;
  * ties by id. ERR_DATA naming the nodes of a cycle. `order` holds nodes.n ids. */
 int graph_order(const struct graph *graph, int *order, struct error *err);

@@ -226,7 +226,7 @@ static int infer_pass(struct graph *graph, const int *order, char *visited, bool
         }
         mem_free(out);
         if (code)
-            return error_prefix(err, "%s: %s: ", node_text(node), node->op->def->name);
+            return node_fail(node, err);
         visited[node->id] = 1;
     }
     return 0;

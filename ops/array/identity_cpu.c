@@ -45,6 +45,7 @@ static int check_run(struct kernel_call *call)
     tensor_print_not_finite(&what, call->in[0], bad);
     kernel_fail(call, "%s is %s", ((const struct check *)call->state)->message, str_text(&what));
     str_release(&what);
+    call->err->reason = ERROR_NOT_FINITE;
     return call->err->code;
 }
 

@@ -129,11 +129,10 @@ static int no_kernel(const struct plan *plan, const struct node *node, struct er
                        dtype_name(node->attrs[i].value.type));
     const char *device = plan->options.device->type;
     bool other = kernel_exists(plan->options.kernels, node->op->def->name, device);
-    int code =
-        error_set(err, ERR_DATA, "%s: %s: no %s kernel%s%s", node_text(node), node->op->def->name,
-                  device, other ? " for" : "", other ? str_text(&types) : "");
+    error_set(err, ERR_DATA, "no %s kernel%s%s", device, other ? " for" : "",
+              other ? str_text(&types) : "");
     str_release(&types);
-    return code;
+    return node_fail(node, err);
 }
 
 static bool wants_device(const struct plan *plan, const struct item *item, int input)

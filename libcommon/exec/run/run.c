@@ -64,7 +64,7 @@ int item_fail(const struct item *item, struct error *err)
 {
     if (!item->node)
         return err->code;
-    return error_prefix(err, "%s: %s: ", node_text(item->node), item->node->op->def->name);
+    return node_fail(item->node, err);
 }
 
 static void tell_trace(const struct item *item, const struct step *step, int64_t start)
@@ -102,6 +102,7 @@ static int fail_not_finite(const struct item *item, int output, const struct ten
     else
         error_set(err, ERR_DATA, "result is %s", str_text(&what));
     str_release(&what);
+    err->reason = ERROR_NOT_FINITE;
     return item_fail(item, err);
 }
 

@@ -318,7 +318,8 @@ static void find_initial(struct replicator *r)
 
 static int refuse(struct replicator *r, const struct node *node, const char *why)
 {
-    return error_set(r->err, ERR_DATA, "%s: %s: %s", node_text(node), node->op->def->name, why);
+    error_set(r->err, ERR_DATA, "%s", why);
+    return node_fail(node, r->err);
 }
 
 static int check_pushes(struct replicator *r)

@@ -2,8 +2,6 @@
  *
  * The verb of tf-ckpt that asks the shards of a running job.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "bin/ckpt_verbs.h"
 #include "ps/backup.h"
@@ -18,11 +16,10 @@ static void say_newest(const char *path, struct error *err)
     struct store *store;
     struct checkpoint *newest;
     struct error ignored = ERROR_INIT;
-    size_t used = strlen(err->text);
     if (store_open(path, NULL, &store, &ignored))
         return;
     if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, &ignored)) {
-        snprintf(err->text + used, sizeof err->text - used, "; newest stays %s", newest->name);
+        error_append(err, "; newest stays %s", newest->name);
         checkpoint_close(newest);
     }
     store_close(store);

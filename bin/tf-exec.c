@@ -511,12 +511,11 @@ static void add_advice(const struct graph_execution *job, struct error *err)
     if (err->code == ERR_CANCELLED)
         error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
                   job->driver.name, step, grace, tool_signal());
-    size_t used = strlen(err->text);
-    snprintf(err->text + used, sizeof err->text - used, "%s%s",
-             job->saving.autosave ? "; this step is not saved"
-             : save_options.path  ? "; nothing saved"
-                                  : "",
-             !check && strstr(err->text, "CheckNumerics: ") ? "; --check finds the origin" : "");
+    error_append(err, "%s%s",
+                 job->saving.autosave ? "; this step is not saved"
+                 : save_options.path  ? "; nothing saved"
+                                      : "",
+                 !check && err->reason == ERROR_NOT_FINITE ? "; --check finds the origin" : "");
 }
 
 static bool has_run(const struct graph_execution *job)

@@ -225,9 +225,8 @@ int command_repair(struct command *c, struct error *err)
 
 int command_advise(struct error *err)
 {
-    size_t used = strlen(err->text);
     if (err->code == ERR_CONFIG)
-        snprintf(err->text + used, sizeof err->text - used, "; --replace replaces it");
+        error_append(err, "; --replace replaces it");
     return err->code;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -19,9 +18,8 @@ static void take_name(struct archive *archive, const char *name, struct save_ten
 /* How to get past a step that is taken, where the file did not say which it is. */
 static int advise(const struct command *c, bool is_found, struct error *err)
 {
-    size_t used = strlen(err->text);
     if (err->code == ERR_CONFIG && c->step < 0 && !is_found)
-        snprintf(err->text + used, sizeof err->text - used, "; --step N says which it is");
+        error_append(err, "; --step N says which it is");
     return command_advise(err);
 }
 

@@ -255,4 +255,9 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
         tf-exec -g steep.tfg --run train --feed train.rec
     fails 65 "tf-exec: steep.tfg: step [0-9]*: node 'Log' (steep.lua:8): Log: result is -Inf at *" \
         tf-exec -g steep.tfg --run train --feed train.rec --check
+    # the name of a file is no reason
+    tf-exec -g neg.tfg --feed x=two.npy --fetch x -o 'CheckNumerics: .rec'
+    cat train.rec >>'CheckNumerics: .rec'
+    fails 65 "tf-exec: CheckNumerics: .rec: step 2: node 'x' (stdin:1): is float32\[2], but is fed float32\[64,64]" \
+        tf-exec -g neg.tfg --run run --feed 'CheckNumerics: .rec'
 }

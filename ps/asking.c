@@ -2,8 +2,6 @@
 #include "ps/asking.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -54,9 +52,8 @@ static void release(struct asking *asking)
 /* What a link has died over, unless whoever was asked says so itself. */
 static void say_waited(struct error *failure, const char *about)
 {
-    size_t used = strlen(failure->text);
-    if (failure->code == ERR_UNAVAILABLE && *about && !strstr(failure->text, "waiting for "))
-        snprintf(failure->text + used, sizeof failure->text - used, ", waiting for %s", about);
+    if (failure->code == ERR_UNAVAILABLE && *about && failure->reason != ERROR_WAITED)
+        error_waited(failure, "%s", about);
 }
 
 /* With the lock. */
@@ -158,9 +155,9 @@ static void blame(struct asking *asking, double seconds)
         const struct asked *asked = &asking->asked[i];
         if (asked->done)
             continue;
-        error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s%s%s",
-                  peer_text(asked->peer), seconds, *asking->about ? ", waiting for " : "",
-                  asking->about);
+        error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s",
+                  peer_text(asked->peer), seconds);
+        say_waited(&asking->failure, asking->about);
         return;
     }
 }

@@ -32,8 +32,8 @@ static void say(const struct clock *clock, const struct clock_waiter *waiter, st
 {
     struct str missing = STR_INIT;
     clock_print_missing(clock, &missing);
-    error_set(reason, ERR_RETRY, "no answer in %.1f s, waiting for %s", waiter->timeout,
-              str_text(&missing));
+    error_set(reason, ERR_RETRY, "no answer in %.1f s", waiter->timeout);
+    error_waited(reason, "%s", str_text(&missing));
     str_release(&missing);
 }
 

@@ -38,8 +38,8 @@ static void fail_waiting(struct process_group *group, const struct error *why)
 {
     struct collective_round *m;
     while ((m = hold_waiting(group))) {
-        struct error err = ERROR_INIT;
-        error_set(&err, why->code, "%s, waiting for '%s'", why->text, m->name);
+        struct error err = *why;
+        error_waited(&err, "'%s'", m->name);
         reduce_fail(group, m, &err);
         round_drop(group, m);
     }
@@ -76,8 +76,8 @@ void collective_close_links(struct process_group *group, const struct error *why
 void collective_links_abort(struct collective *collective, const struct error *why)
 {
     struct process_group *group = (struct process_group *)collective;
-    struct error reason = ERROR_INIT;
-    error_set(&reason, ERR_UNAVAILABLE, "%s", why->text);
+    struct error reason = *why;
+    reason.code = ERR_UNAVAILABLE;
     if (fail(group, &reason))
         collective_close_links(group, &reason);
 }
@@ -126,7 +126,8 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
     if (!mine)
         return;
     peer_release(peer);
-    error_set(&reason, ERR_UNAVAILABLE, "%s", why->text);
+    reason = *why;
+    reason.code = ERR_UNAVAILABLE;
     if (!left && fail(group, &reason))
         collective_close_links(group, &reason);
 }
@@ -157,8 +158,8 @@ static void links_reduce(struct collective *collective, const struct collective_
     pthread_mutex_lock(&group->lock);
     m->announced = true;
     if (!code && group->failed.code) {
-        error_set(&err, group->failed.code, "%s, waiting for '%s'", group->failed.text, m->name);
-        code = err.code;
+        err = group->failed;
+        code = error_waited(&err, "'%s'", m->name);
     }
     bool settled = !code && round_settle(group, m);
     pthread_mutex_unlock(&group->lock);

@@ -92,8 +92,8 @@ static void failed(struct dial *dial, const struct error *why)
     if (!may_pass(why)) {
         give_up(dial, &dial->last);
     } else if (now >= dial->deadline) {
-        error_set(&dial->last, ERR_UNAVAILABLE, "%s, gave up after %.3g s", why->text,
-                  dial->deadline - dial->started);
+        dial->last.code = ERR_UNAVAILABLE;
+        error_append(&dial->last, ", gave up after %.3g s", dial->deadline - dial->started);
         give_up(dial, &dial->last);
     } else {
         double left = dial->deadline - now;

@@ -30,11 +30,16 @@ void answer_end(struct peer *peer, const struct named_tensor *tensors, int n)
 
 void answer_error(struct peer *peer, uint64_t id, const struct error *err)
 {
-    msgpack_packer *packer = begin_reply(peer, id, err->code, 1);
+    const char *reason = error_reason_name(err->reason);
+    msgpack_packer *packer = begin_reply(peer, id, err->code, reason ? 2 : 1);
     if (!packer)
         return;
     pack_key(packer, "error");
     pack_text(packer, err->text);
+    if (reason) {
+        pack_key(packer, "reason");
+        pack_text(packer, reason);
+    }
     answer_end(peer, NULL, 0);
 }
 

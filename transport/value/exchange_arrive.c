@@ -153,7 +153,7 @@ void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error
         struct error reason = *why;
         struct str key = STR_INIT;
         if (remote_waits_for(steps.items[i], peer_task(peer), &key))
-            error_set(&reason, why->code, "%s, waiting for %s", why->text, str_text(&key));
+            error_waited(&reason, "%s", str_text(&key));
         steps.items[i]->abort(steps.items[i], &reason);
         remote_release(steps.items[i]);
         str_release(&key);

@@ -144,9 +144,11 @@ static int take_reply(struct hub *hub, struct peer *peer, struct record *record,
     struct call *call = take_call(hub, peer, &id);
     if (!call)
         return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
-    if (code)
+    if (code) {
         error_set(&failure, (int)code, "%s: %s", peer_task(peer),
                   text ? text : "failed and said not why");
+        failure.reason = error_reason_parse(record_text(&record->header, "reason"));
+    }
     call->replied(call, code ? NULL : record, code ? &failure : NULL);
     return 0;
 }

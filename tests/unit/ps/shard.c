@@ -148,6 +148,51 @@ static void a_container_is_reset(void **unused)
     shards_end();
 }
 
+/* A server that has lost somebody itself, and says so in the client's words or in its own. */
+static void answer_loss(void *context, const struct query *query)
+{
+    struct error err = ERROR_INIT;
+    int64_t waited = 0;
+    (void)context;
+    record_get_int(&query->record->header, "waited", &waited);
+    error_set(&err, ERR_UNAVAILABLE, "'waiting for me': lost");
+    if (waited)
+        error_waited(&err, "'w'");
+    answer_error(query->peer, query->id, &err);
+}
+
+static void pack_waited(void *context, msgpack_packer *packer)
+{
+    pack_key(packer, "waited");
+    msgpack_pack_int(packer, *(int *)context);
+}
+
+static void add_lossy_verb(void *argument)
+{
+    hub_verb(argument, "lose", answer_loss, NULL);
+}
+
+static void what_was_waited_for_is_said_once(void **unused)
+{
+    (void)unused;
+    struct gathered g = {0};
+    struct error err = ERROR_INIT;
+    int waited = 0;
+    struct task_request lose = {
+        .verb = "lose", .n_fields = 1, .pack = pack_waited, .about = "'v'", .context = &waited};
+    shards_start(0);
+    loop_post(hub_loop(servers[0].hub), add_lossy_verb, servers[0].hub);
+    unit_assert_error(ask("ps:0", &lose, &g, &err), err, ERR_UNAVAILABLE,
+                      "ps:0: 'waiting for me': lost, waiting for 'v'");
+    assert_int_equal(err.reason, ERROR_WAITED);
+    waited = 1;
+    error_clear(&err);
+    unit_assert_error(ask("ps:0", &lose, &g, &err), err, ERR_UNAVAILABLE,
+                      "ps:0: 'waiting for me': lost, waiting for 'w'");
+    assert_int_equal(err.reason, ERROR_WAITED);
+    shards_end();
+}
+
 static void who_does_not_answer_is_named(void **unused)
 {
     (void)unused;
@@ -319,6 +364,7 @@ int main(void)
         cmocka_unit_test(all_shards_list_in_order),
         cmocka_unit_test(a_value_goes_there_and_back),
         cmocka_unit_test(a_container_is_reset),
+        cmocka_unit_test(what_was_waited_for_is_said_once),
         cmocka_unit_test(who_does_not_answer_is_named),
         cmocka_unit_test(nonsense_is_answered_and_changes_nothing),
         cmocka_unit_test(who_asks_a_shard_that_ends_is_told_so),

@@ -72,15 +72,10 @@ static void fill_standard_descriptors(void)
 
 static void report(const struct tool *tool, const struct error *err)
 {
-    const char *text = err->text;
-    char stopped[512], line[LINE_BYTES];
-    if (tool->stopped) {
-        const char *cause = strstr(text, "stopped by ");
-        if (cause) {
-            snprintf(stopped, sizeof stopped, "%s: %.200s", tool_stopped_input(), cause);
-            text = stopped;
-        }
-    }
+    const char *text = err->text, *stopped = tool_stopped_text();
+    char line[LINE_BYTES];
+    if (err->reason == ERROR_STOPPED && stopped) /* it has told its cause: say only that */
+        text = stopped;
     if (!*text)
         return;
     int n = snprintf(line, sizeof line, "%s: %s", tool->table->tool, text);
@@ -105,7 +100,6 @@ int tool_finish(struct tool *tool, int code, struct error *err)
 {
     struct error late = ERROR_INIT;
     if (code && code != ERR_NEGATIVE) {
-        tool->stopped = tool_stopped_input() != NULL;
         if (tool_output_failure())
             *err = *tool_output_failure();
         report(tool, err); /* before the next stage hears of it, so that the cause stands first */

@@ -26,7 +26,6 @@ struct tool {
     int verbose;                  /* -v, counted */
     bool quiet;                   /* -q */
     struct stream_writer *writer; /* set by tool_open_writer; gets the error record on failure */
-    bool stopped; /* the stage before has failed and told its cause: say only that */
 };
 
 /* Rows that every tool has (-o is not among them: use TOOL_OUTPUT_ROW). */

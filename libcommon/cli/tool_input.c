@@ -27,7 +27,7 @@ struct tool_input {
 
 /* The open readers; a tool has one to three. */
 static VEC(struct tool_input *) inputs;
-static char stopped_input[256];
+static char stopped_text[512];
 
 static struct error output_failure; /* of a flush while waiting for input */
 
@@ -36,12 +36,19 @@ const struct error *tool_output_failure(void)
     return output_failure.code ? &output_failure : NULL;
 }
 
-const char *tool_stopped_input(void)
+static void note_stopped(const struct stream_reader *reader)
 {
-    for (size_t i = 0; i < inputs.n; i++)
-        if (stream_reader_stopped(inputs.items[i]->reader))
-            return stream_reader_name(inputs.items[i]->reader);
-    return *stopped_input ? stopped_input : NULL;
+    const char *tool = stream_reader_stopped_by(reader);
+    if (tool)
+        snprintf(stopped_text, sizeof stopped_text, "%.255s: stopped by %.200s",
+                 stream_reader_name(reader), tool);
+}
+
+const char *tool_stopped_text(void)
+{
+    for (size_t i = inputs.n; i > 0; i--)
+        note_stopped(inputs.items[i - 1]->reader);
+    return *stopped_text ? stopped_text : NULL;
 }
 
 static int open_file(const char *path, int *fd, struct error *err)
@@ -181,8 +188,7 @@ void tool_close_reader(struct stream_reader *reader)
         return;
     struct tool_input *input = inputs.items[i];
     inputs.items[i] = vec_pop(&inputs);
-    if (stream_reader_stopped(reader))
-        snprintf(stopped_input, sizeof stopped_input, "%s", stream_reader_name(reader));
+    note_stopped(reader);
     stream_reader_free(reader);
     if (input->fd != STDIN_FILENO)
         close(input->fd);

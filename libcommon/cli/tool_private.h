@@ -17,8 +17,8 @@ extern int tool_signal_fd;
  * every so often. */
 bool tool_ends_wait(void);
 
-/* Name of an input whose stage before has failed, or NULL. */
-const char *tool_stopped_input(void);
+/* "stdin: stopped by tf-graph" of an input whose stage before has failed; NULL: of none. */
+const char *tool_stopped_text(void);
 
 /* Why output could not be flushed before a wait for input, or NULL: the reader, which passes the
  * error on, puts its own name before it. */

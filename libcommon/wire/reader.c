@@ -12,7 +12,8 @@ struct stream_reader {
     struct input in;
     struct decoder decoder;
     char *name;
-    bool in_stream, seen, stopped;
+    char *stopped_by; /* NULL: the stage before has not failed */
+    bool in_stream, seen;
     bool cut;   /* the decoder was told that the input is too short */
     int failed; /* code of the error that ended reading */
     int64_t expected, count;
@@ -81,6 +82,7 @@ void stream_reader_free(struct stream_reader *reader)
     input_release(&reader->in);
     decoder_release(&reader->decoder);
     mem_free(reader->name);
+    mem_free(reader->stopped_by);
     mem_free(reader);
 }
 
@@ -147,9 +149,9 @@ const char *stream_reader_name(const struct stream_reader *reader)
     return reader->name;
 }
 
-bool stream_reader_stopped(const struct stream_reader *reader)
+const char *stream_reader_stopped_by(const struct stream_reader *reader)
 {
-    return reader->stopped;
+    return reader->stopped_by;
 }
 
 static int truncated(struct stream_reader *reader, struct error *err)
@@ -263,8 +265,11 @@ static int take_error(struct stream_reader *reader, struct record *record, struc
         tool = "the stage before";
     if (!record_get_int(&record->header, "code", &code) || code < 1 || code > 255)
         code = ERR_DATA;
-    reader->stopped = true;
-    return error_set(err, (int)code, "stopped by %s", tool);
+    mem_free(reader->stopped_by);
+    reader->stopped_by = mem_strdup(tool);
+    error_set(err, (int)code, "stopped by %s", tool);
+    err->reason = ERROR_STOPPED;
+    return err->code;
 }
 
 /* Data of tensors is read in blocks that stay in the cache while they are hashed. */

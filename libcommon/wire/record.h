@@ -147,7 +147,7 @@ int stream_reader_take_rest(struct stream_reader *reader, struct str *bytes, str
  * the input. Streams that follow each other are read as one. Errors start with the
  * reader's name: ERR_DATA (truncated, damaged, beyond the limits, an unknown kind), ERR_PROTOCOL
  * (another major version), ERR_IO, ERR_OS (no memory); when the input carries an `error` record,
- * its code and "stopped by TOOL", and stream_reader_stopped holds from then on. What the function
+ * its code, "stopped by TOOL" and ERROR_STOPPED. What the function
  * of stream_reader_on_wait fails with is passed on as it is. `record` must be zeroed or one that
  * was read before. */
 int stream_read(struct stream_reader *reader, struct record *record, bool *more, struct error *err);
@@ -157,8 +157,8 @@ int64_t stream_reader_expected(const struct stream_reader *reader);
 int64_t stream_reader_count(const struct stream_reader *reader);
 const char *stream_reader_name(const struct stream_reader *reader);
 
-/* True once stream_read failed because the stage before said that it failed. */
-bool stream_reader_stopped(const struct stream_reader *reader);
+/* The stage before, once stream_read has failed because it said that it failed; else NULL. */
+const char *stream_reader_stopped_by(const struct stream_reader *reader);
 
 /* ---- writing ---- */
 

@@ -221,6 +221,13 @@ passes_the_blame_on() {
     each passes_the_blame_on "${names[@]}"
 }
 
+@test "a name that reads like the words of a message changes no message" {
+    sample_graph
+    echo 'x = Bogus()' | { tf-graph --text 2>/dev/null || true; } >'stopped by me.tfg'
+    run --separate-stderr tf-opt 'stopped by me.tfg'
+    [[ $status -eq 65 && $stderr == 'tf-opt: stopped by me.tfg: stopped by tf-graph' ]]
+}
+
 @test "-o FILE appears whole or not at all, and keeps its mode" {
     sample_graph
     tf-graph --text -o out.tfg sample.txt

@@ -292,7 +292,8 @@ static void test_error_record_reaches_the_next_stage(void **state)
     struct record record = {0};
     bool more;
     assert_int_equal(stream_read(reader, &record, &more, &err), ERR_CONFIG);
-    assert_true(stream_reader_stopped(reader));
+    assert_string_equal(stream_reader_stopped_by(reader), "tf-place");
+    assert_int_equal(err.reason, ERROR_STOPPED);
     assert_string_equal(err.text, "stdin: stopped by tf-place");
     record_release(&record);
     stream_reader_free(reader);

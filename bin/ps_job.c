@@ -2,7 +2,6 @@
 #include "bin/ps_job.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bin/cluster_options.h"
@@ -99,13 +98,9 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
 
 void ps_warn_of_supervisor(const struct tool *tool)
 {
-    struct error ignored = ERROR_INIT;
-    struct str state = STR_INIT;
-    if (cluster_options.job && !supervise_ask(cluster_options.job, false, &state, &ignored) &&
-        !strstr(str_text(&state), "\"state\":\"over\""))
+    if (cluster_options.job && supervise_is_running(cluster_options.job))
         tool_say(tool,
                  "tf-run supervises this job and will start again what is stopped; "
                  "tf-run stop --job %s ends the job",
                  cluster_options.job);
-    str_release(&state);
 }

@@ -34,4 +34,7 @@ int supervise(const struct supervise_options *options, struct error *err);
  * ERR_UNAVAILABLE: its supervisor has died; ERR_DENIED: it is another user's. */
 int supervise_ask(const char *folder, bool stop, struct str *state, struct error *err);
 
+/* Whether a supervisor runs a job in the folder, or is about to end it. */
+bool supervise_is_running(const char *folder);
+
 #endif

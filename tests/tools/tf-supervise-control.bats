@@ -79,6 +79,17 @@ END
     state_is over
 }
 
+@test "a state is read as JSON, however it is laid out" {
+    mkdir -p job
+    printf '{ "why": "",\n  "state" : "over", "pid" : 1 }\n' >job/run.json
+    [ "$(tf-supervise --status --job job | jq -r .state)" = over ]
+    printf '{ "why": "{\\"state\\":\\"over\\"", "state": "running", "pid": 1 }\n' >job/run.json
+    run -69 --separate-stderr tf-supervise --status --job job
+    [[ $stderr == *'its tf-run has died' ]]
+    echo '"state":"over"' >job/run.json # no object
+    run -69 tf-supervise --status --job job
+}
+
 @test "whoever asks for the end waits for it, and hurries nothing" {
     tasks <<'END'
 stop touch saving; until [ -e go ]; do sleep 0.05; done; touch saved

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What tf-exec is asked to run: the graph, what of it, and where the feeds come from.
+ */
+#ifndef TF_BIN_EXEC_REQUEST_H
+#define TF_BIN_EXEC_REQUEST_H
+
+#include "cli/tool.h"
+#include "exec/session/driver.h"
+#include "graph/join.h"
+
+extern struct request_options {
+    const char *graph; /* NULL: stdin */
+    struct option_list runs, fetches, feeds;
+} request_options;
+
+struct exec_request {
+    struct tool *tool;
+    struct driver *driver;
+    struct joined joined;               /* the graph, once it is read; the caller releases it */
+    struct stream_reader *graph_reader; /* while feeds may follow the graph */
+};
+
+/* Reads the graph, and sets the driver up with it, what is to be run, and constant feeds. */
+int exec_request_read(struct exec_request *request, struct error *err);
+
+/* Prints the names of what a step is to be fed. */
+int exec_request_print_needs(struct exec_request *request, struct error *err);
+
+/* Gives the driver its reader of feed records, if there are any. */
+int exec_request_open_feeds(struct exec_request *request, struct error *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/runner.h"
+
+#include "cli/record_file.h"
+
+int runner_open(struct runner *r, struct error *err)
+{
+    if (!r->options.plan_only &&
+        saving_check(r->options.saving, r->kind->has_all_variables(r), err))
+        return err->code;
+    return r->kind->open(r, err);
+}
+
+void runner_close(struct runner *r)
+{
+    if (r)
+        r->kind->close(r);
+}
+
+/* ---- starting ---- */
+
+static int start_from_reader(struct runner *r, struct error *err)
+{
+    struct runner_origin origin = {.is_restored = false};
+    if (saving_open_reader(r->options.saving, &origin.reader, err))
+        return err->code;
+    int code = r->kind->start(r, &origin, err);
+    saving_close_reader(r->options.saving, origin.reader);
+    return code;
+}
+
+/* The variables get their values. */
+static int begin(struct runner *r, struct error *err)
+{
+    struct runner_origin origin = {.reader = NULL};
+    struct saving *saving = r->options.saving;
+    bool reads = r->kind->saves(r);
+    saving->takes_over = !reads;
+    int code = reads ? saving_restore(saving, &origin.is_restored, err) : 0;
+    if (code)
+        return code;
+    if (save_options.partial && !origin.is_restored)
+        return driver_initialize(r->options.driver, err) ? err->code
+                                                         : saving_restore_partial(saving, err);
+    if (reads && save_options.restore && !origin.is_restored)
+        return start_from_reader(r, err);
+    return r->kind->start(r, &origin, err);
+}
+
+int runner_start(struct runner *r, struct error *err)
+{
+    int code = begin(r, err);
+    if (!code && r->kind->saves(r))
+        code = saving_open(r->options.saving, err);
+    r->is_started = !code;
+    r->first = r->options.driver->step;
+    return code;
+}
+
+/* ---- running ---- */
+
+int runner_step(struct runner *r, struct error *err)
+{
+    return r->kind->saves(r) ? saving_step(r->options.saving, err) : 0;
+}
+
+bool runner_was_stopped(struct runner *r)
+{
+    r->was_stopped = !tool_signal() && r->kind->is_over(r);
+    return r->was_stopped;
+}
+
+bool runner_has_run(const struct runner *r)
+{
+    return r->is_started && r->options.driver->step > r->first;
+}
+
+/* ---- ending ---- */
+
+/* Who was asked to end before the first step has nothing of its own: what it was to go on from is
+ * saved already, and must not be saved as another step, nor in the place of a file that is whole.
+ */
+static bool has_to_save(const struct runner *r)
+{
+    bool asked = tool_signal() || r->was_stopped;
+    return save_options.path && r->is_started && (runner_has_run(r) || !asked) && r->kind->saves(r);
+}
+
+static int save(struct runner *r, struct error *err)
+{
+    struct record_file file;
+    struct saving *saving = r->options.saving;
+    error_clear(err); /* who was asked to end while it waited has not failed */
+    if (!has_to_save(r) || saving_open(saving, err))
+        return err->code;
+    if (saving->autosave)
+        return saving_finish(saving, r->options.driver->step, err);
+    int code = record_file_open(&file, r->options.tool, save_options.path, err);
+    if (code)
+        return code;
+    code = r->kind->write(r, file.writer, err);
+    if (!code)
+        return record_file_commit(&file, err);
+    record_file_discard(&file);
+    return code;
+}
+
+int runner_end(struct runner *r, int code, struct error *err)
+{
+    bool asked = code;
+    if (r->saves_first)
+        return r->kind->leave(r, save(r, err), err);
+    code = r->kind->leave(r, code, err);
+    return !code || asked ? save(r, err) : code;
+}

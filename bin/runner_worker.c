@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker: the task of a cluster that --task names, which drives the other tasks.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "bin/cluster_options.h"
+#include "bin/runner.h"
+#include "cli/lifeline.h"
+#include "ops/ops.h"
+#include "transport/session/worker.h"
+
+struct worker_runner {
+    struct runner runner;
+    struct worker worker;
+};
+
+static struct worker *worker_of(const struct runner *r)
+{
+    return &CONTAINER_OF(r, struct worker_runner, runner)->worker;
+}
+
+/* Whether every variable is on the task itself, or on every task of its job. */
+static bool worker_has_all(const struct runner *r)
+{
+    const struct graph *graph = r->options.joined->graph;
+    struct device_name name;
+    struct error ignored = ERROR_INIT;
+    char own[DEVICE_WORD_BYTES];
+    int index;
+    bool all = !task_parse(cluster_options.task, own, &index, &ignored);
+    for (size_t i = 0; all && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        all = !node_is(node, "Variable") ||
+              (!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, own) &&
+               (name.task < 0 || name.task == index));
+    }
+    return all;
+}
+
+static bool ends_wait(void *context)
+{
+    const struct runner *r = context;
+    return worker_ends_wait(worker_of(r), r->options.driver);
+}
+
+static int open_worker(struct runner *r, struct error *err)
+{
+    struct worker *worker = worker_of(r);
+    if (r->options.plan_only)
+        return error_set(err, ERR_USAGE, "--dump-plan shows plans of one process, without --task");
+    struct worker_options options = {.member = cluster_member(r->options.tool),
+                                     .graph = r->options.joined->graph,
+                                     .plan = {.kernels = ops_kernels(),
+                                              .check_numerics = r->options.check,
+                                              .no_layouts = r->options.check},
+                                     .device = r->options.device};
+    int code = worker_open(worker, &options, err);
+    r->saves_first = worker->collective;
+    if (code)
+        return code;
+    worker_bind_driver(worker, r->options.driver);
+    r->options.driver->seed = r->options.seed;
+    r->options.saving->variables = worker_variables(worker);
+    r->options.saving->device = worker_device(worker);
+    if (worker->collective)
+        tool_read_on(ends_wait, r); /* the others may wait for the step that is fed */
+    return 0;
+}
+
+/* What was counted before this worker was started again is passed over. Of workers that go on
+ * together one may have less data, and leaves. */
+static int rejoin(const struct runner *r, int64_t counted, struct error *err)
+{
+    bool together = worker_of(r)->collective;
+    struct driver *driver = r->options.driver;
+    int code = driver_pass_over(driver, counted, err);
+    if (code)
+        return code;
+    if (together && driver->step < counted)
+        tool_say(r->options.tool,
+                 "%s: goes on after step %" PRId64 "; its feeds end after step %" PRId64,
+                 driver->name, counted, driver->step);
+    else
+        tool_say(r->options.tool, "%s: joined again; %" PRId64 " feed records passed over",
+                 driver->name, driver->step);
+    if (together)
+        driver->step = r->options.saving->resumed = counted;
+    return 0;
+}
+
+static int start_worker(struct runner *r, const struct runner_origin *begin, struct error *err)
+{
+    int64_t counted;
+    struct saving *saving = r->options.saving;
+    struct worker_origin origin = {
+        .reader = begin->reader, .is_restored = begin->is_restored, .step = saving->resumed};
+    int code = saving_newest(saving, &origin.seen, err);
+    if (!code)
+        code = worker_start(worker_of(r), r->options.driver, &origin, &counted, err);
+    return code || !counted ? code : rejoin(r, counted, err);
+}
+
+static bool begins(struct runner *r)
+{
+    return worker_begins(worker_of(r), r->options.driver, tool_signal());
+}
+
+static bool is_over(struct runner *r)
+{
+    return worker_is_over(worker_of(r), r->options.driver, tool_signal());
+}
+
+static bool saves(const struct runner *r)
+{
+    return worker_writes(worker_of(r));
+}
+
+static int write_all(struct runner *r, struct stream_writer *writer, struct error *err)
+{
+    return worker_save(worker_of(r), r->options.driver->step, writer, err);
+}
+
+/* Also when it was asked to end: the others go on without it. Not when all end at once because who
+ * runs the job has died: what the last ones did without the others would be saved as if it were a
+ * round of all. */
+static int leave(struct runner *r, int code, struct error *err)
+{
+    struct worker *worker = worker_of(r);
+    struct error left = ERROR_INIT;
+    if (lifeline_has_ended() && !worker->collective)
+        return err->code;
+    if (worker_leave(worker, r->options.driver, &left) && !code)
+        *err = left;
+    return err->code;
+}
+
+static void close_worker(struct runner *r)
+{
+    worker_close(worker_of(r));
+    mem_free(CONTAINER_OF(r, struct worker_runner, runner));
+}
+
+struct runner *runner_worker_new(const struct runner_options *options)
+{
+    static const struct runner_kind kind = {.has_all_variables = worker_has_all,
+                                            .open = open_worker,
+                                            .start = start_worker,
+                                            .begins = begins,
+                                            .is_over = is_over,
+                                            .saves = saves,
+                                            .write = write_all,
+                                            .leave = leave,
+                                            .close = close_worker};
+    struct worker_runner *own = mem_alloc(sizeof *own);
+    own->runner = (struct runner){.kind = &kind, .options = *options};
+    return &own->runner;
+}

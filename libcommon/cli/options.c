@@ -205,6 +205,9 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         int code;
         if (only_operands || is_operand(text)) {
             code = add_operand(parse, text, n_operands);
+        } else if (!strcmp(text, "--") && parse->table->command) {
+            *parse->table->command = parse->next;
+            break;
         } else if (!strcmp(text, "--")) {
             only_operands = true;
             code = 0;
@@ -236,6 +239,8 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
                                   .err = err};
     *n_operands = 0;
     *shown = false;
+    if (table->command)
+        *table->command = argc;
     int code = parse_all(&parse, n_operands, shown);
     mem_free(parse.given);
     return code;

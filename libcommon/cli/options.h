@@ -5,7 +5,8 @@
  * To add an option: a row in the tool's table. tests/tools/cli.bats then checks that --help shows
  * it and that the man page has it.
  *
- * Rules, the same for all tools: options and operands may be mixed, `--` ends options,
+ * Rules, the same for all tools: options and operands may be mixed, `--` ends options (and what
+ * follows it is the command that the tool is to run, if its table takes one),
  * `--name=value` and `--name value` are equal, a long option may be cut to a unique prefix, letters
  * may be joined
  * (-vvo FILE, -oFILE). `-` alone and what looks like a number (-1, -.5) are operands. Each long
@@ -60,7 +61,10 @@ struct option_table {
     const char *description; /* paragraphs for the man page */
     const char *examples;    /* shown by --help first, and in the man page; one command a line */
     const struct option_row *rows;
-    int operands_max;   /* more is a usage error; -1: any number */
+    int operands_max; /* more is a usage error; -1: any number */
+    /* Where a command may follow "--": gets the index of its first word in argv, or argc. Its words
+     * are no operands. NULL: what follows "--" are operands. */
+    int *command;
     bool writes_stream; /* stdout carries records: a failure before tool_open_writer is told to
                          * the next stage, too */
 };

@@ -157,6 +157,31 @@ static void operands_mix_with_options(void **unused)
                       "extra operand 'd'; usage: tf-test [OPTION]... [FILE]...");
 }
 
+static void what_follows_two_hyphens_may_be_a_command(void **unused)
+{
+    (void)unused;
+    int command = -1, most = 9;
+    struct option_table takes = table;
+    takes.command = &command;
+    takes.operands_max = 1;
+    char *words[] = {"tf-test", "-v", "a", "--save", "--", "--", "b", "--steps", "--", "x"};
+    forget(NULL);
+    assert_int_equal(options_parse(&takes, 10, words, &n_operands, &shown, &err), 0);
+    assert_int_equal(n_operands, 1);
+    assert_string_equal(words[0], "a");
+    assert_string_equal(set.save, "--"); /* an option's value is no end of options */
+    assert_int_equal(command, 6);
+    assert_string_equal(words[command], "b");
+    assert_string_equal(words[most], "x");
+    assert_int_equal(set.steps, 0);
+    char *none[] = {"tf-test", "a"};
+    assert_int_equal(options_parse(&takes, 2, none, &n_operands, &shown, &err), 0);
+    assert_int_equal(command, 2);
+    char *empty[] = {"tf-test", "--"};
+    assert_int_equal(options_parse(&takes, 2, empty, &n_operands, &shown, &err), 0);
+    assert_int_equal(command, 2);
+}
+
 static void names_may_be_cut(void **unused)
 {
     (void)unused;
@@ -298,6 +323,7 @@ int main(void)
         cmocka_unit_test(letters_join),
         cmocka_unit_test(optional_values_need_the_equals_sign),
         cmocka_unit_test(operands_mix_with_options),
+        cmocka_unit_test(what_follows_two_hyphens_may_be_a_command),
         cmocka_unit_test(names_may_be_cut),
         cmocka_unit_test(flags_are_switched_off),
         cmocka_unit_test(mistakes_are_told),

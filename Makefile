@@ -99,6 +99,7 @@ BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part r
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # tf-run is shell, and finds its parts here.
 RUN_PARTS := $(if $(FILTERS),,$(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh)))
+RUN_OPTIONS := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/run/options)
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -168,17 +169,19 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< $(filter %.a,$^) -o $@ \
 	$(LINK_LIBS) -lmsgpackc -ljansson $(1)
-$(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-%,$(wildcard bin/*.c)))
+$(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)))
 	rm -f $@
 	$(AR) rcs $@ $^
 $(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
-$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS)
+$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_OPTIONS)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	@mkdir -p $(@D)
 	install -m 644 $< $@
+$(RUN_OPTIONS): bin/run-options.c $(LIB)
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/..')
 $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
@@ -230,6 +233,9 @@ $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
 	$(NVCC) -shared $(filter %.o,$^) -o $@ -Xlinker @$(BUILD)/gen/core.wrap -L$(BUILD)/lib/tf-tools -ltf-jobs -ltf-graph -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
+	@mkdir -p $(@D)
+	$(EMULATOR) $< --man >$@
+$(BUILD)/man/tf-run.1: $(RUN_OPTIONS)
 	@mkdir -p $(@D)
 	$(EMULATOR) $< --man >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
@@ -301,6 +307,7 @@ install-files: install-headers
 	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
 	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools/run
 	$(if $(RUN_PARTS),install -m 644 $(RUN_PARTS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run)
+	$(if $(RUN_OPTIONS),install $(RUN_OPTIONS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run)
 	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
 	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
 	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude

@@ -42,7 +42,7 @@ const struct policy_kind policy_sync = {
     .name = "sync",
     .option = "backup",
     .usage = "sync; sync,backup=B",
-    .doc = "every worker counts in every step (same seed, same bits), or all but the last B",
+    .doc = "all count in every step (same seed, same bits), or all but the last B",
     .choose = choose,
     .is_late = is_late,
     .may_go_on = may_go_on,

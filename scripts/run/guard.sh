@@ -36,8 +36,3 @@ leave() {
     while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do sleep 0.05; done
     exit "$1"
 }
-
-ask_job() {
-    [ -n "$opt_job" ] || die 64 "$verb: which job? --job DIR"
-    exec tf-supervise "--$verb" --job "$opt_job"
-}

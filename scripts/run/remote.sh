@@ -38,6 +38,10 @@ agent_command() {
         "$(quote "$here")" "$1"
 }
 
+is_count() {
+    case $1 in '' | *[!0-9]*) return 1 ;; esac
+}
+
 # head -c takes what it is told and no more: the rest stays in the pipe.
 receive_file() {
     read -r bytes || exit 76
@@ -45,7 +49,8 @@ receive_file() {
     head -c "$bytes" >"$1" || exit 74
 }
 
-agent_main() {
+agent_main() { # TASK
+    agent=$1
     echo "tf-run: $agent: on $(hostname)" >&2
     job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
     trap : INT TERM HUP # the end of stdin is what counts

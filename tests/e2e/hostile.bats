@@ -69,7 +69,7 @@ make_tools() {
     for tool in "$tools"/tf-*; do ln -s "$tool" bin/; done
     rm bin/tf-run bin/tf-exec
     cp "$tools/tf-run" bin/tf-run
-    cp -r "$root/scripts/run" bin/run
+    ln -s "$(realpath "$tools/../lib")" lib
     cat >bin/tf-exec <<EOF
 #!/bin/sh
 until [ -z "\$RELAY" ] || [ -e "\$RELAY" ]; do sleep 0.02; done

@@ -281,6 +281,15 @@ nobody_has_the_job() {
     grep -q '^step 23 ' last
 }
 
+@test "the words of the feed command are those that were typed" {
+    local words=(printf '%s|' "it's" 'two  words' '' --ps '$HOME' $'a\nb' '*') text
+    tf-run --dry-run --job "$job" digits.tfg -- "${words[@]}" >commands
+    text=$(<commands)
+    text=${text#*"(TF_SHARD"}
+    text="(TF_SHARD${text%%") | 'tf-exec'"*})"
+    [ "$(eval "$text")" = "$("${words[@]}")" ]
+}
+
 @test "bad input" {
     fails() { # STATUS TEXT OPTION...
         local status_wanted=$1 text=$2
@@ -288,9 +297,12 @@ nobody_has_the_job() {
         run --separate-stderr tf-run "$@" </dev/null
         [ "$status" -eq "$status_wanted" ] && [[ $stderr == *"$text"* ]]
     }
-    fails 64 "no such option --worker" --worker 2 digits.tfg
+    fails 64 "unknown option '--wrokers'; did you mean --workers?" --wrokers 2 digits.tfg
     fails 64 "--workers 0" --workers 0 digits.tfg
-    fails 64 "--workers x" --workers x digits.tfg
+    fails 64 "--workers: 'x' is not a whole number" --workers x digits.tfg
+    TF_LEASE=long fails 64 "TF_LEASE: 'long' is not a time" digits.tfg
+    fails 64 "--max-restarts 5/x: a number is wanted" --max-restarts 5/x digits.tfg
+    fails 64 "extra operand 'two.tfg'" digits.tfg two.tfg
     fails 64 "--save ck: a folder is wanted" --save ck digits.tfg
     fails 66 "nothing.tfg" nothing.tfg
     fails 66 "nothing.cluster" -c nothing.cluster digits.tfg

@@ -149,8 +149,8 @@ EOF
     chmod +x bin/tf-ps
     touch "$go"
     cp "$(command -v tf-run)" bin/tf-run
-    cp -r "$root/scripts/run" bin/run
     tools=$(dirname "$(command -v tf-exec)")
+    ln -s "$(realpath "$tools/../lib")" lib
     PATH=$BATS_TEST_TMPDIR/bin:$tools:$PATH
     start --save ck/
     finish

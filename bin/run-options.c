@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options of tf-run, which is a script and calls this: it parses the command line as every tool
+ * does and writes what it found as assignments of the shell to descriptor 3, opt_save_every of
+ * --save-every, empty where there is none, then verb, graph_file, and `set --` with the words of
+ * the feed command. Nothing is written there after --help and its like.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/tool.h"
+#include "resource/policy.h"
+
+#define ASSIGNMENTS_FD 3
+#define UNSET INT64_MIN
+
+static struct {
+    int64_t shards, workers, accumulate, fetch_every, fetch_limit, steps, seed, keep, threads;
+    const char *cluster, *mode, *compress, *run, *save, *save_every, *run_name, *restore, *job;
+    const char *key_file, *ops, *max_restarts;
+    struct option_list fetch;
+    double lease, timeout;
+    bool resume, no_key, deterministic, dry_run, json;
+} options = {.shards = UNSET,
+             .workers = 1,
+             .accumulate = UNSET,
+             .fetch_every = UNSET,
+             .fetch_limit = UNSET,
+             .steps = UNSET,
+             .seed = UNSET,
+             .keep = UNSET,
+             .threads = UNSET,
+             .mode = "sync",
+             .run = "train",
+             .max_restarts = "5",
+             .lease = 3,
+             .timeout = 30};
+
+static int feed_command; /* the index of its first word */
+static char mode_help[1024];
+
+static const struct option_row rows[] = {
+    {0, "ps", OPTION_INT, &options.shards, "K",
+     "parameter shards to start on this machine (1; 0 with --mode allreduce)"},
+    {0, "workers", OPTION_INT, &options.workers, "N", "workers to start on this machine (1)"},
+    {'c', "cluster", OPTION_TEXT, &options.cluster, "FILE",
+     "the cluster, instead: its tasks and their addresses; other hosts by ssh"},
+    {0, "mode", OPTION_TEXT, &options.mode, "MODE", mode_help},
+    {0, "accumulate", OPTION_INT, &options.accumulate, "N",
+     "a worker's gradients are summed over N steps before they are pushed"},
+    {0, "compress", OPTION_TEXT, &options.compress, "TYPE",
+     "bf16 or fp16: gradients cross in 16 bits"},
+    {0, "run", OPTION_TEXT, &options.run, "ENTRY", "what a worker runs in each step (train)"},
+    {0, "fetch", OPTION_LIST, &options.fetch, "A,B",
+     "tensors that workers write in each step, to JOB/worker-N.rec"},
+    {0, "fetch-every", OPTION_INT, &options.fetch_every, "N",
+     "write them after every N steps only: worker-N.rec of a long job grows"},
+    {0, "fetch-limit", OPTION_BYTES, &options.fetch_limit, "BYTES",
+     "begin worker-N.rec anew when it has as many, as 100M; one older is kept"},
+    {0, "steps", OPTION_INT, &options.steps, "N", "steps of each worker (until its feed ends)"},
+    {0, "seed", OPTION_INT, &options.seed, "N", "seed of the random ops (0)"},
+    {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
+    {0, "save-every", OPTION_TEXT, &options.save_every, "N",
+     "rounds, or steps, between two checkpoints"},
+    {0, "keep", OPTION_INT, &options.keep, "N", "checkpoints to keep (5; with allreduce: all)"},
+    {0, "run-name", OPTION_TEXT, &options.run_name, "NAME",
+     "of this run, by which a store tells it from others"},
+    {0, "resume", OPTION_FLAG, &options.resume, NULL,
+     "go on from the newest checkpoint in --save, if there is one"},
+    {0, "restore", OPTION_TEXT, &options.restore, "CKPT", "begin with these values"},
+    {0, "job", OPTION_TEXT, &options.job, "DIR", "the directory of the job (a temporary one)"},
+    {0, "key-file", OPTION_TEXT, &options.key_file, "FILE",
+     "the key of the cluster, for TCP (one is made for the job)"},
+    {0, "no-key", OPTION_FLAG, &options.no_key, NULL, "TCP without a key, on loopback only"},
+    {0, "ops", OPTION_TEXT, &options.ops, "FILE.so",
+     "ops of your own, for all tasks; on other hosts, too, by this name"},
+    {0, "threads", OPTION_INT, &options.threads, "N",
+     "threads of each worker (cores over workers)"},
+    {0, "deterministic", OPTION_FLAG, &options.deterministic, NULL,
+     "the same bits whatever the number of threads"},
+    {0, "max-restarts", OPTION_TEXT, &options.max_restarts, "N[/TIME]",
+     "how often what died is started again, or how often in a time (5)"},
+    {0, "lease", OPTION_SECONDS, &options.lease, "TIME", "how long a task may be silent (3s)"},
+    {0, "timeout", OPTION_SECONDS, &options.timeout, "TIME",
+     "how long to wait for tasks, and for what others have to send (30s)"},
+    {0, "dry-run", OPTION_FLAG, &options.dry_run, NULL,
+     "print the commands instead of running them"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "with --version: as JSON"},
+    TOOL_COMMON_ROWS,
+    {0}};
+
+static const struct option_table table = {
+    .tool = "tf-run",
+    .summary = "run a distributed training job",
+    .operands = "[GRAPH | status | stop] [-- FEED COMMAND...]",
+    .description =
+        "Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs "
+        "for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.\n"
+        "\n"
+        "status prints the state of the job in --job DIR as JSON, stop ends it. INT, TERM and stop "
+        "end the job, after a checkpoint if --save; two signals kill it. The exit status is 0, or "
+        "that of the first task that failed for good, as of tf-exec(1).",
+    .examples =
+        "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32\n"
+        "tf-run -c lab.cluster --key-file lab.key --mode async --resume --save ckpt/ m.tfg -- "
+        "./feed\n"
+        "tf-run stop --job run",
+    .rows = rows,
+    .operands_max = 1,
+    .command = &feed_command,
+};
+
+/* A policy's line comes from its row; the other modes have none. */
+static void print_mode_help(void)
+{
+    struct str text = STR_INIT;
+    str_append(&text, "how workers work together (sync):");
+    for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
+        str_printf(&text, "\n  %-23s  %s", (*kind)->usage, (*kind)->doc);
+    str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
+               "async, with a fetch every N steps and a push every M", "allreduce",
+               "the workers sum among themselves, without shards");
+    BUG_ON(text.n >= sizeof mode_help);
+    memcpy(mode_help, text.data, text.n + 1);
+    str_release(&text);
+}
+
+/* ---- checks ---- */
+
+static bool is_budget(const char *text)
+{
+    char count[32];
+    int64_t n;
+    double seconds;
+    size_t digits = strcspn(text, "/");
+    snprintf(count, sizeof count, "%.*s", (int)digits, text);
+    return str_to_int64(count, &n) && n >= 0 &&
+           (!text[digits] || str_to_seconds(text + digits + 1, &seconds));
+}
+
+static int check_graph(const char *path, struct error *err)
+{
+    if (!path && isatty(STDIN_FILENO))
+        return error_set(err, ERR_USAGE,
+                         "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | "
+                         "tf-run ...");
+    if (!path || !strcmp(path, "-"))
+        return 0;
+    if (access(path, R_OK))
+        return error_set_errno(err, file_error_code(), "%s", path);
+    struct stat status;
+    bool is_folder = !stat(path, &status) && S_ISDIR(status.st_mode);
+    return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", path) : 0;
+}
+
+static int check_options(const char *graph, struct error *err)
+{
+    if (options.shards == UNSET)
+        options.shards = str_starts(options.mode, "allreduce") ? 0 : 1;
+    if (options.shards < 0)
+        return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
+    if (options.workers < 1)
+        return error_set(err, ERR_USAGE, "--workers %" PRId64 ": nobody would work",
+                         options.workers);
+    if (!is_budget(options.max_restarts))
+        return error_set(err, ERR_USAGE,
+                         "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",
+                         options.max_restarts);
+    if (options.save && !str_ends(options.save, "/"))
+        return error_set(err, ERR_USAGE, "--save %s: a folder is wanted, as in %s/", options.save,
+                         options.save);
+    if (options.resume && !options.save)
+        return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
+    return check_graph(graph, err);
+}
+
+/* ---- assignments ---- */
+
+static void append_quoted(struct str *out, const char *text)
+{
+    str_append_char(out, '\'');
+    for (; *text; text++)
+        if (*text == '\'')
+            str_append(out, "'\\''");
+        else
+            str_append_char(out, *text);
+    str_append_char(out, '\'');
+}
+
+static void print_list(struct str *out, const struct option_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        str_printf(out, "%s%s", i ? "," : "", list->items[i]);
+}
+
+static void print_value(struct str *out, const struct option_row *row)
+{
+    switch (row->type) {
+    case OPTION_FLAG:
+        str_append(out, *(const bool *)row->target ? "1" : "");
+        break;
+    case OPTION_COUNT:
+        str_printf(out, "%d", *(const int *)row->target);
+        break;
+    case OPTION_INT:
+    case OPTION_BYTES:
+        if (*(const int64_t *)row->target != UNSET)
+            str_printf(out, "%" PRId64, *(const int64_t *)row->target);
+        break;
+    case OPTION_SECONDS:
+        str_printf(out, "%.15gs", *(const double *)row->target);
+        break;
+    case OPTION_LIST:
+        print_list(out, row->target);
+        break;
+    default:
+        BUG_ON(row->type != OPTION_TEXT);
+        if (*(const char *const *)row->target)
+            str_append(out, *(const char *const *)row->target);
+    }
+}
+
+static void append_assignment(struct str *out, const struct option_row *row)
+{
+    struct str value = STR_INIT;
+    str_append(out, "opt_");
+    for (const char *c = row->name; *c; c++)
+        str_append_char(out, *c == '-' ? '_' : *c);
+    str_append_char(out, '=');
+    print_value(&value, row);
+    append_quoted(out, str_text(&value));
+    str_append_char(out, '\n');
+    str_release(&value);
+}
+
+static int write_assignments(const struct tool *tool, const char *verb, const char *graph,
+                             char **arguments, struct error *err)
+{
+    struct str out = STR_INIT;
+    for (const struct option_row *row = rows; row->name; row++)
+        append_assignment(&out, row);
+    str_append(&out, "verb=");
+    append_quoted(&out, verb ? verb : "");
+    str_append(&out, "\ngraph_file=");
+    append_quoted(&out, graph ? graph : "");
+    str_append(&out, "\nset --");
+    for (int i = feed_command; i < tool->argc; i++) {
+        str_append_char(&out, ' ');
+        append_quoted(&out, arguments[i]);
+    }
+    str_append_char(&out, '\n');
+    if (dprintf(ASSIGNMENTS_FD, "%s", out.data) < 0)
+        error_set_errno(err, ERR_IO, "descriptor %d", ASSIGNMENTS_FD);
+    str_release(&out);
+    return err->code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    const char *operand = n ? operands[0] : NULL;
+    bool is_verb = n && (!strcmp(operand, "status") || !strcmp(operand, "stop"));
+    const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
+    if (is_verb && !options.job)
+        return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
+    if (!is_verb && check_options(graph, err))
+        return err->code;
+    return write_assignments(tool, verb, graph, operands, err);
+}
+
+int main(int argc, char **argv)
+{
+    print_mode_help();
+    return tool_main(&table, run, argc, argv);
+}

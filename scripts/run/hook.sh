@@ -8,6 +8,8 @@ set -u
 job=$2
 # shellcheck source=/dev/null
 . "$job/run.options"
+# shellcheck source=scripts/run/store.sh
+. "${0%/*}/store.sh"
 
 # Tasks that start again listen where they were told to, or where the system lets them now: a port
 # that it chose before may be somebody else's.
@@ -23,14 +25,9 @@ forget_ports() {
     ) 5<"$job"
 }
 
-newest_step() {
-    [ -n "$save" ] || return
-    tf-ckpt list --json "$save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
-}
-
 # A lost shard, or any loss without shards, takes everything back to the newest checkpoint.
 say_where() {
-    newest=$(newest_step)
+    newest=$(newest_step "$save")
     if [ -n "$newest" ]; then
         repeat=$((JOB_STEP - newest))
         [ "$repeat" -ge 0 ] || repeat=0

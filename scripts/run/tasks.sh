@@ -18,15 +18,10 @@ common_words() {
     [ -z "$opt_ops" ] || quote --ops "$opt_ops"
 }
 
-newest_step() {
-    [ -n "$opt_save" ] || return
-    tf-ckpt list --json "$opt_save" 2>/dev/null | sed -n '$s/^{"step":\([0-9]*\).*/\1/p'
-}
-
 # It is worker 0 that gives all variables their first values, unless there are better ones.
 first_worker_words() {
     [ -z "$opt_restore" ] || [ "$1" = again ] || [ "$1" = resumed ] ||
-        { [ -n "$opt_resume" ] && [ -n "$(newest_step)" ]; } || quote --restore "$opt_restore"
+        { [ -n "$opt_resume" ] && [ -n "$(newest_step "$opt_save")" ]; } || quote --restore "$opt_restore"
 }
 
 saving_words() {

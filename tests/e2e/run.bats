@@ -189,7 +189,8 @@ PY
     train 2 1 1 --restore whole --run eval --fetch accuracy --steps 1 --job "$job" digits.tfg
     tf-show "$job/worker-0.rec" >from
     ./feed --rows 1-1437 --shuffle --batch 64 --epochs 1 --steps 1 |
-        tf-exec -g one.tfg --run eval --fetch accuracy --restore whole@460 | tf-show | diff - from
+        tf-exec -g one.tfg --run eval --fetch loss,accuracy --restore whole@460 | tf-show |
+        diff - from
     run --separate-stderr tf-exec -g one.tfg --run eval --restore whole@7
     [ "$status" -eq 66 ]
     [ "$stderr" = "tf-exec: whole@7: there is no checkpoint of this step" ]

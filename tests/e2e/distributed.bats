@@ -211,6 +211,30 @@ LUA
     work 0 -g parts.tfg --run r --feed x=1 >/dev/null # the shard goes on
 }
 
+@test "a number that is not finite on a shard: the driver is told the reason, and has its advice" {
+    cat >log.lua <<'LUA'
+x = Placeholder{dtype = float32, name = "x", shape = {}}
+device("/job:ps/task:0", function() t = CheckNumerics(Log(x), {message = "t", name = "t"}) end)
+entry.r = -t
+LUA
+    printf '%s\n' 'x = Placeholder{dtype = float32, name = "x", shape = {}}' 'entry.r = -x' >x.lua
+    (
+        unset TF_CLUSTER
+        tf-graph x.lua | tf-place >x.tfg
+        for value in 1 -1; do
+            tf-exec -g x.tfg --feed x=$value --fetch x -o "x$value.rec"
+        done
+    )
+    cat x1.rec x-1.rec >x.rec
+    cluster 1 1
+    shards 1
+    tf-graph log.lua | tf-place -c c | tf-part >parts.tfg
+    run --separate-stderr work 0 -g parts.tfg --run r --feed x.rec
+    [ "$status" -eq 65 ]
+    [[ $stderr == "tf-exec: worker:0: step 2: ps:0: node 't' (log.lua:2): CheckNumerics: t is NaN"* ]]
+    [[ $stderr == *"; --check finds the origin" ]]
+}
+
 # A worker that trains until it is stopped; its last line is in w.err.
 endless() {
     mkfifo pipe

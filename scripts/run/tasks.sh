@@ -21,7 +21,8 @@ common_words() {
 # It is worker 0 that gives all variables their first values, unless there are better ones.
 first_worker_words() {
     [ -z "$opt_restore" ] || [ "$1" = again ] || [ "$1" = resumed ] ||
-        { [ -n "$opt_resume" ] && [ -n "$(newest_step "$opt_save")" ]; } || quote --restore "$opt_restore"
+        { [ -n "$opt_resume" ] && [ -n "$(newest_step "$opt_save")" ]; } ||
+        quote --restore "$opt_restore"
 }
 
 saving_words() {

@@ -67,6 +67,13 @@ tf-tools
 LIBRARIES
 }
 
+@test "tf-run finds its parts beside itself" {
+    line_graph
+    env -i PATH=/usr/bin:/bin "$prefix/bin/tf-run" --dry-run --job job line.tfg -- true >commands
+    grep -q "^'tf-ps' 'serve' .* 'ps:0'" commands
+    diff <("$prefix/bin/tf-run" --man) "$prefix/share/man/man1/tf-run.1"
+}
+
 @test "the library exports the functions of its header and nothing else, and needs libc alone" {
     library=$prefix/lib/libtf-tools.so.1
     grep -o '^[a-z_].*\btf_[a-z_]*(' "$prefix/include/tf-tools/tf_tools.h" |

@@ -35,9 +35,6 @@ static struct {
              .seed = UNSET,
              .keep = UNSET,
              .threads = UNSET,
-             .mode = "sync",
-             .run = "train",
-             .max_restarts = "5",
              .lease = 3,
              .timeout = 30};
 
@@ -158,10 +155,25 @@ static int check_graph(const char *path, struct error *err)
     return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", path) : 0;
 }
 
-static int check_options(const char *graph, struct error *err)
+/* An empty text is as good as none: a script's variable that is not set. */
+static void set_default(const char **text, const char *otherwise)
 {
+    if (!*text || !**text)
+        *text = otherwise;
+}
+
+static void set_defaults(void)
+{
+    set_default(&options.mode, "sync");
+    set_default(&options.run, "train");
+    set_default(&options.max_restarts, "5");
+    set_default(&options.save, NULL);
     if (options.shards == UNSET)
         options.shards = str_starts(options.mode, "allreduce") ? 0 : 1;
+}
+
+static int check_options(const char *graph, struct error *err)
+{
     if (options.shards < 0)
         return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
     if (options.workers < 1)
@@ -265,7 +277,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     const char *operand = n ? operands[0] : NULL;
     bool is_verb = n && (!strcmp(operand, "status") || !strcmp(operand, "stop"));
     const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
-    if (is_verb && !options.job)
+    set_defaults();
+    if (is_verb && (!options.job || !*options.job))
         return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
     if (!is_verb && check_options(graph, err))
         return err->code;

@@ -306,6 +306,7 @@ nobody_has_the_job() {
     fails 64 "extra operand 'two.tfg'" digits.tfg two.tfg
     fails 64 "--save ck: a folder is wanted" --save ck digits.tfg
     fails 66 "nothing.tfg" nothing.tfg
+    fails 66 "nothing.tfg" --save '' --mode '' --run-name '' nothing.tfg
     fails 66 "nothing.cluster" -c nothing.cluster digits.tfg
     openssl rand -hex 32 >open.key
     chmod 640 open.key

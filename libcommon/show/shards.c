@@ -7,7 +7,15 @@
 #include "show/columns.h"
 #include "show/show.h"
 
-enum cell_form { CELL_TASK, CELL_TEXT, CELL_INT, CELL_WORKER, CELL_SECONDS, CELL_BYTES };
+enum cell_form {
+    CELL_TASK,
+    CELL_TEXT,
+    CELL_INT,
+    CELL_WORKER,
+    CELL_SECONDS,
+    CELL_BYTES,
+    CELL_REASON
+};
 
 struct cell {
     const char *head;
@@ -91,7 +99,8 @@ static const struct shard_view views[] = {
       {"still", CELL_SECONDS, "still"},
       {"step", CELL_INT, "version"},
       {"workers", CELL_INT, "workers"},
-      {"saved", CELL_INT, "saved"}}},
+      {"saved", CELL_INT, "saved"},
+      {"failed", CELL_REASON, "failed"}}},
 };
 
 const struct shard_view *shard_view_find(const char *name)
@@ -140,10 +149,25 @@ static void print_cell(const struct cell *cell, const char *task, const msgpack_
     arena_release(&arena);
 }
 
+/* The rest of the line, where there is something to say. */
+static void add_reason(const struct cell *cell, const msgpack_object *row, struct str *rows)
+{
+    struct arena arena = ARENA_INIT;
+    const char *text = "";
+    record_get_text(row, cell->field, &arena, &text);
+    if (*text)
+        str_printf(rows, " %s=%s", cell->head, str_is_printable(text, strlen(text)) ? text : "?");
+    arena_release(&arena);
+}
+
 static void add_cells(const struct shard_view *view, const char *task, const msgpack_object *row,
                       struct str *rows)
 {
     for (const struct cell *cell = view->cells; cell->head; cell++) {
+        if (cell->form == CELL_REASON) {
+            add_reason(cell, row, rows);
+            continue;
+        }
         if (view->lines && cell->form != CELL_TASK)
             str_printf(rows, " %s=", cell->head);
         print_cell(cell, task, row, rows);

@@ -43,7 +43,7 @@ say_where() {
 is_broken() {
     [ -n "$shards" ] || return
     case $JOB_ENDED in exit*) ;; *) return 1 ;; esac
-    tf-ps status --json --job "$job" --timeout 1s 2>/dev/null | grep -q '"failed":"[^"]'
+    tf-ps status --job "$job" --timeout 1s 2>/dev/null | grep -q ' failed='
 }
 
 save_now() { # OPTION...

@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include "exec/step/trace.h"
+#include "show/shards.h"
 #include "show/show.h"
+#include "wire/record.h"
 
 /* Two steps of 1 ms, in which MatMul takes 600 us twice and Relu 100 us once. */
 static void a_trace_adds_up(void **unused)
@@ -139,6 +141,47 @@ static void empty_tensors(void **unused)
     tensor_release(&t);
 }
 
+static void pack_word(msgpack_packer *packer, const char *word)
+{
+    msgpack_pack_str_with_body(packer, word, strlen(word));
+}
+
+static void assert_status(const char *failed, const char *line)
+{
+    const struct shard_view *view = shard_view_find("status");
+    struct str rows = STR_INIT, out = STR_INIT;
+    msgpack_sbuffer bytes;
+    msgpack_packer packer;
+    msgpack_unpacked reply;
+    msgpack_sbuffer_init(&bytes);
+    msgpack_packer_init(&packer, &bytes, msgpack_sbuffer_write);
+    msgpack_pack_map(&packer, 2);
+    pack_word(&packer, "pid");
+    msgpack_pack_int(&packer, 7);
+    pack_word(&packer, "failed");
+    pack_word(&packer, failed);
+    msgpack_unpacked_init(&reply);
+    assert_int_equal(msgpack_unpack_next(&reply, bytes.data, bytes.size, NULL),
+                     MSGPACK_UNPACK_SUCCESS);
+    shard_view_add(view, false, "ps:0", &reply.data, &rows);
+    shard_view_print(view, &rows, &out);
+    assert_string_equal(str_text(&out), line);
+    msgpack_unpacked_destroy(&reply);
+    msgpack_sbuffer_destroy(&bytes);
+    str_release(&rows);
+    str_release(&out);
+}
+
+static void a_status_says_why_an_update_failed(void **unused)
+{
+    (void)unused;
+    assert_status("", "ps:0 pid=7 incarnation=- up=- still=- step=- workers=- saved=-\n");
+    assert_status("ps:1: lost", "ps:0 pid=7 incarnation=- up=- still=- step=- workers=- saved=- "
+                                "failed=ps:1: lost\n");
+    assert_status("two\nlines", "ps:0 pid=7 incarnation=- up=- still=- step=- workers=- saved=- "
+                                "failed=?\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_large_trace_takes_no_longer_than_its_size),
         cmocka_unit_test(tensors_as_text),
         cmocka_unit_test(empty_tensors),
+        cmocka_unit_test(a_status_says_why_an_update_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

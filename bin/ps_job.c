@@ -7,7 +7,7 @@
 #include "bin/cluster_options.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
-#include "ps/supervise.h"
+#include "ps/job_state.h"
 #include "ps/watch.h"
 #include "transport/job/cluster_config.h"
 
@@ -98,7 +98,7 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
 
 void ps_warn_of_supervisor(const struct tool *tool)
 {
-    if (cluster_options.job && supervise_is_running(cluster_options.job))
+    if (cluster_options.job && job_is_running(cluster_options.job))
         tool_say(tool,
                  "tf-run supervises this job and will start again what is stopped; "
                  "tf-run stop --job %s ends the job",

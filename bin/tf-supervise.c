@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ps/guard.h"
+#include "ps/job_state.h"
 #include "ps/supervise.h"
 
 static bool status, stop, temporary, detach, count;
@@ -81,7 +82,7 @@ static int ask(struct error *err)
     struct str state = STR_INIT;
     if (!folder)
         return error_set(err, ERR_USAGE, "which job? --job DIR");
-    int code = supervise_ask(folder, stop, &state, err);
+    int code = job_state_ask(folder, stop, &state, err);
     if (!code && !stop)
         fputs(str_text(&state), stdout);
     str_release(&state);

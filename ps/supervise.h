@@ -12,7 +12,6 @@
 #define TF_PS_SUPERVISE_H
 
 #include "base/error.h"
-#include "base/str.h"
 #include "ps/watch.h"
 
 struct supervise_options {
@@ -28,13 +27,5 @@ struct supervise_options {
  * ERR_NOINPUT, ERR_DATA of the file; ERR_RETRY: another one has the job's folder; ERR_OS. Blocks
  * signals in the process, for good. */
 int supervise(const struct supervise_options *options, struct error *err);
-
-/* What runs in a job's folder: its state, as JSON; or, to `stop` it, ends it as TERM does and
- * returns when it has ended, with its last state or none. ERR_NOINPUT: nothing ever ran there;
- * ERR_UNAVAILABLE: its supervisor has died; ERR_DENIED: it is another user's. */
-int supervise_ask(const char *folder, bool stop, struct str *state, struct error *err);
-
-/* Whether a supervisor runs a job in the folder, or is about to end it. */
-bool supervise_is_running(const char *folder);
 
 #endif

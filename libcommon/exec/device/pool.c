@@ -41,12 +41,16 @@ static void free_idle(struct pool *pool)
     }
 }
 
-static void relieve(struct mem_keeper *keeper)
+void pool_trim(struct pool *pool)
 {
-    struct pool *pool = (struct pool *)keeper;
     pthread_mutex_lock(&pool->lock);
     free_idle(pool);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static void relieve(struct mem_keeper *keeper)
+{
+    pool_trim((struct pool *)keeper);
 }
 
 struct pool *pool_new(struct device *device, bool on_device)

@@ -17,6 +17,9 @@ struct pool *pool_new(struct device *device, bool on_device);
  * its plan. The device must outlive both. */
 void pool_free(struct pool *pool);
 
+/* What nobody holds goes back to the system. */
+void pool_trim(struct pool *pool);
+
 /* One holder; NULL without memory. */
 struct buffer *pool_alloc(struct pool *pool, size_t bytes);
 

@@ -117,6 +117,10 @@ void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds
 void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
                      struct tensor *fetches, struct step_done *done);
 
+/* Gives memory of steps that are over back to the system; the next step gets some anew. Any thread,
+ * also while steps run. */
+void plan_trim(struct plan *plan);
+
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 
 struct plan_item {           /* one kernel, in order */

@@ -282,6 +282,7 @@ int execution_result(const struct plan *plan, struct step *step, const struct er
 /* static.c */
 int static_run(struct plan *plan, struct execution *execution, struct error *err);
 void static_start(struct plan *plan, const struct execution *execution);
+/* Those that no step uses. */
 void static_free_instances(struct plan *plan);
 /* The kernel of loops: state: struct while_loop. */
 extern const struct kernel_code plan_while_code;
@@ -298,6 +299,8 @@ void region_describe(const struct plan *plan, struct plan_item *items);
 
 /* dynamic_step.c */
 void dynamic_free(struct plan *plan);
+/* Of memory that steps had, what none uses. */
+void dynamic_trim(struct plan *plan);
 int dynamic_run(struct plan *plan, struct execution *execution, struct error *err);
 void dynamic_start(struct plan *plan, const struct execution *execution);
 

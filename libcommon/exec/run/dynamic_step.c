@@ -202,6 +202,13 @@ void dynamic_start(struct plan *plan, const struct execution *execution)
     deferred_run(&run->deferred);
 }
 
+void dynamic_trim(struct plan *plan)
+{
+    pool_trim(plan->dynamic->pool);
+    if (plan->dynamic->host_pool)
+        pool_trim(plan->dynamic->host_pool);
+}
+
 void dynamic_free(struct plan *plan)
 {
     struct dynamic *d = plan->dynamic;

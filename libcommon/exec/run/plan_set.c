@@ -207,6 +207,12 @@ void plan_set_free(struct plan_set *set)
     mem_free(set);
 }
 
+void plan_set_trim(struct plan_set *set)
+{
+    for (int i = 0; i < set->n_parts; i++)
+        plan_trim(set->plans[i]);
+}
+
 int plan_set_plans(const struct plan_set *set, struct plan *const **plans)
 {
     *plans = set->plans;

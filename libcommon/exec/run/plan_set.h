@@ -30,6 +30,9 @@ void plan_set_start(struct plan_set *set, struct step *step, const struct tensor
 int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *feeds,
                  struct tensor *fetches, struct error *err);
 
+/* plan_trim of all of them. */
+void plan_set_trim(struct plan_set *set);
+
 /* The plans, in the order of devices; the group owns them. */
 int plan_set_plans(const struct plan_set *set, struct plan *const **plans);
 

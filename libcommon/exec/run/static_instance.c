@@ -150,9 +150,13 @@ void instance_give(struct plan *plan, struct instance *instance)
 
 void static_free_instances(struct plan *plan)
 {
-    for (struct instance *i = plan->idle, *next; i; i = next) {
-        next = i->next;
-        instance_free(i);
-    }
+    pthread_mutex_lock(&plan->lock);
+    struct instance *idle = plan->idle;
     plan->idle = NULL;
+    pthread_mutex_unlock(&plan->lock);
+    while (idle) {
+        struct instance *next = idle->next;
+        instance_free(idle);
+        idle = next;
+    }
 }

@@ -13,6 +13,7 @@ struct cached {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
     struct plan_set *set;
     uint64_t last_used;
+    uint64_t uses;
     atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
     bool keep;        /* handed out by session_plan */
 };
@@ -178,6 +179,7 @@ static bool wants_general(struct session *session, const struct session_call *ca
 static struct cached *use(struct session *session, struct cached *c)
 {
     c->users++;
+    c->uses++;
     c->last_used = ++session->clock;
     return c;
 }
@@ -204,6 +206,27 @@ static bool is_for_all_shapes(struct session *session, const struct session_call
     return general;
 }
 
+static void give_back(struct cached *c)
+{
+    atomic_fetch_sub(&c->users, 1);
+}
+
+/* What was run once, as initialization is, mostly does not come back when something else begins:
+ * memory of its step would stay for as long as the session. With `making`, under which no plan goes
+ * away, and without `lock`. */
+static void trim_others(struct session *session)
+{
+    VEC(struct cached *) idle = VEC_INIT;
+    pthread_mutex_lock(&session->lock);
+    for (size_t i = 0; i < session->plans.n; i++)
+        if (session->plans.items[i]->uses == 1 && !session->plans.items[i]->users)
+            vec_push(&idle, session->plans.items[i]);
+    pthread_mutex_unlock(&session->lock);
+    for (size_t i = 0; i < idle.n; i++)
+        plan_set_trim(idle.items[i]->set);
+    vec_release(&idle);
+}
+
 /* With `making`, under which nobody else adds one. */
 static struct cached *make_planned(struct session *session, const struct session_call *call,
                                    bool general, struct error *err)
@@ -211,6 +234,7 @@ static struct cached *make_planned(struct session *session, const struct session
     struct cached *c = make_cached(session, call, general, err);
     if (!c)
         return NULL;
+    trim_others(session);
     pthread_mutex_lock(&session->lock);
     use(session, add(session, c));
     pthread_mutex_unlock(&session->lock);
@@ -233,11 +257,6 @@ static struct cached *acquire(struct session *session, const struct session_call
         c = make_planned(session, call, false, err);
     pthread_mutex_unlock(&session->making);
     return c;
-}
-
-static void give_back(struct cached *c)
-{
-    atomic_fetch_sub(&c->users, 1);
 }
 
 int session_run(struct session *session, const struct session_call *call, struct step *step,

@@ -77,6 +77,14 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     return run(plan, &execution, err);
 }
 
+void plan_trim(struct plan *plan)
+{
+    if (plan->is_static)
+        static_free_instances(plan);
+    else
+        dynamic_trim(plan);
+}
+
 static void start(struct plan *plan, const struct execution *execution)
 {
     if (plan->is_static)

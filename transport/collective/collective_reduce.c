@@ -104,7 +104,7 @@ static int share_with_all(struct process_group *group, const struct collective_r
     int readers = 0;
     for (int i = 0; i < m->n_members; i++)
         readers += group->shares[m->members[i]] && !direct_is_read(m, m->members[i], value);
-    return shared_block(group, tensor_bytes(piece), readers, data);
+    return shared_block(group, m->kinds[value], tensor_bytes(piece), readers, data);
 }
 
 static void block_is_done(struct process_group *group, struct collective_round *m,
@@ -177,11 +177,12 @@ static void send_part(struct process_group *group, struct collective_round *m, s
 {
     const struct reduce part = {
         .what = REDUCE_PART, .round = m, .index = index, .tensors = piece, .n = 1};
-    int owner = m->blocks[index].owner;
+    int owner = m->blocks[index].owner, value = m->blocks[index].value;
     void *data;
-    if (direct_is_read(m, owner, m->blocks[index].value))
+    if (direct_is_read(m, owner, value))
         return;
-    int shared = shared_block(group, tensor_bytes(piece), group->shares[owner], &data);
+    int shared =
+        shared_block(group, m->kinds[value], tensor_bytes(piece), group->shares[owner], &data);
     if (shared >= 0)
         memcpy(data, piece->data, tensor_bytes(piece));
     send_piece(group, owner, &part, shared);

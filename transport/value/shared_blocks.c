@@ -98,11 +98,11 @@ struct shared_offer shared_blocks_offer(const struct shared_blocks *shared)
     return (struct shared_offer){getpid(), shared->fd, shared->memory->number};
 }
 
-int shared_blocks_grant(struct shared_blocks *shared, int readers, void **data)
+int shared_blocks_grant(struct shared_blocks *shared, int most, int readers, void **data)
 {
     int found = -1;
     pthread_mutex_lock(&shared->lock);
-    for (int i = 0; i < SHARED_BLOCKS && found < 0; i++) /* the first ones have pages by now */
+    for (int i = 0; i < most && found < 0; i++) /* the first ones have pages by now */
         if (atomic_load_explicit(&shared->memory->readers[i], memory_order_acquire) == 0)
             found = i;
     if (found >= 0) {

@@ -19,12 +19,24 @@ static void test_all_blocks_are_lent_once(void **state)
     (void)state;
     assert_non_null(shared);
     for (int i = 0; i < SHARED_BLOCKS; i++) {
-        int block = shared_blocks_grant(shared, 1, &data);
+        int block = shared_blocks_grant(shared, SHARED_BLOCKS, 1, &data);
         assert_in_range(block, 0, SHARED_BLOCKS - 1);
         assert_false(seen[block]);
         seen[block] = true;
     }
-    assert_int_equal(shared_blocks_grant(shared, 1, &data), -1);
+    assert_int_equal(shared_blocks_grant(shared, SHARED_BLOCKS, 1, &data), -1);
+    shared_blocks_free(shared);
+}
+
+static void test_only_the_first_blocks(void **state)
+{
+    struct shared_blocks *shared = shared_blocks_new();
+    void *data;
+    (void)state;
+    assert_int_equal(shared_blocks_grant(shared, 2, 1, &data), 0);
+    assert_int_equal(shared_blocks_grant(shared, 2, 1, &data), 1);
+    assert_int_equal(shared_blocks_grant(shared, 2, 1, &data), -1);
+    assert_int_equal(shared_blocks_grant(shared, 3, 1, &data), 2);
     shared_blocks_free(shared);
 }
 
@@ -36,14 +48,14 @@ static void test_every_reader_gives_back(void **state)
     void *data, *again;
     (void)state;
     assert_non_null(view);
-    int block = shared_blocks_grant(shared, 2, &data);
+    int block = shared_blocks_grant(shared, SHARED_BLOCKS, 2, &data);
     memset(data, 7, SHARED_BLOCK_BYTES);
     const char *read = shared_view_block(view, (uint64_t)block);
     assert_int_equal(read[0] + read[SHARED_BLOCK_BYTES - 1], 14);
     shared_view_return(view, (uint64_t)block);
-    assert_int_not_equal(shared_blocks_grant(shared, 1, &again), block);
+    assert_int_not_equal(shared_blocks_grant(shared, SHARED_BLOCKS, 1, &again), block);
     shared_view_return(view, (uint64_t)block);
-    assert_int_equal(shared_blocks_grant(shared, 1, &again), block);
+    assert_int_equal(shared_blocks_grant(shared, SHARED_BLOCKS, 1, &again), block);
     assert_null(shared_view_block(view, SHARED_BLOCKS));
     shared_view_return(view, SHARED_BLOCKS); /* harmless */
     shared_view_free(view);
@@ -57,7 +69,7 @@ static void test_another_process_reads(void **state)
     void *data;
     int status;
     (void)state;
-    int block = shared_blocks_grant(shared, 1, &data);
+    int block = shared_blocks_grant(shared, SHARED_BLOCKS, 1, &data);
     strcpy(data, "filled before the fork");
     pid_t child = fork();
     if (!child) {
@@ -72,7 +84,7 @@ static void test_another_process_reads(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(shared_blocks_grant(shared, 1, &data), block);
+    assert_int_equal(shared_blocks_grant(shared, SHARED_BLOCKS, 1, &data), block);
     shared_blocks_free(shared);
 }
 
@@ -102,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_blocks_are_lent_once),
+        cmocka_unit_test(test_only_the_first_blocks),
         cmocka_unit_test(test_every_reader_gives_back),
         cmocka_unit_test(test_another_process_reads),
         cmocka_unit_test(test_refused),

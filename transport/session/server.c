@@ -92,6 +92,7 @@ struct server *server_new(const struct server_options *options)
         server->options.timeout = 30;
     server->watcher = (struct hub_watcher){opened, lost, failed, NULL};
     hub_watch(hub, &server->watcher);
+    variable_store_send_from(options->variables, hub_outgoing(hub));
     server->graphs = serial_queue_new();
     server->updates = update_loops_new(&server->options, server->graphs, update_failed, server);
     hub_verb(hub, "open", server_verb_open, server);
@@ -127,5 +128,6 @@ void server_free(struct server *server)
     loop_run_until(hub_loop(server->options.hub), has_no_sessions, server, -1);
     serial_queue_free(server->graphs);
     hub_unwatch(server->options.hub, &server->watcher);
+    variable_store_send_from(server->options.variables, NULL);
     mem_free(server);
 }

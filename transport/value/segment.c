@@ -276,6 +276,11 @@ static bool copies_to_lend(struct outgoing *outgoing, const struct tensor *value
            segment_suits(value->type, tensor_bytes(value)) && !segment_has(value);
 }
 
+static bool is_read(const struct tensor *value)
+{
+    return segment_has(value) && !segment_is_own(value);
+}
+
 static void relieve(struct mem_keeper *keeper)
 {
     segments_trim((struct segments *)((char *)keeper - offsetof(struct segments, keeper)), 0);
@@ -286,7 +291,7 @@ struct segments *segments_new(size_t limit)
     struct segments *segments = mem_alloc(sizeof *segments);
     segments->keeper.give_back = relieve;
     mem_keeper_add(&segments->keeper);
-    segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend};
+    segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend, is_read};
     atomic_init(&segments->has_reader, false);
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;

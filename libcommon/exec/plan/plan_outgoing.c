@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/plan/plan_internal.h"
+#include "exec/state/saver.h"
 #include "graph/device_name.h"
 
 static bool goes_to_another_task(const struct node *send)
@@ -48,11 +49,42 @@ static void mark_aliased(struct plan *plan, const struct item *item)
     }
 }
 
+/* The variable that is sent as it is; NULL: something else is. */
+static const struct node *sent_variable(const struct graph *graph, const struct node *send)
+{
+    const struct node *node = graph_node(graph, send->inputs[0].node);
+    while (node_is(node, "Identity"))
+        node = graph_node(graph, node->inputs[0].node);
+    return node_is(node, "Variable") ? node : NULL;
+}
+
+static struct variable *find_variable(const struct plan *plan, const struct node *node)
+{
+    const struct variable key = variable_of_node(node, NULL);
+    return variable_store_find(plan->options.variables, key.container, key.name);
+}
+
+/* Also when another plan sends it: this one may be what gives the variable its memory. */
+static void mark_sent_variables(struct plan *plan)
+{
+    const struct graph *graph = plan->source;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_is(node, "Send") || !goes_to_another_task(node))
+            continue;
+        const struct node *sent = sent_variable(graph, node);
+        struct variable *variable = sent ? find_variable(plan, sent) : NULL;
+        if (variable)
+            atomic_store_explicit(&variable->is_sent, true, memory_order_relaxed);
+    }
+}
+
 /* Consumers come after producers, but where a loop is closed. */
 void plan_find_outgoing(struct plan *plan)
 {
     if (!plan->options.outgoing || !plan->options.device->is_host)
         return;
+    mark_sent_variables(plan);
     for (size_t i = plan->items.n; i-- > 0;) {
         const struct item *item = &plan->items.items[i];
         if (item->removed)

@@ -88,14 +88,16 @@ static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
     return value_copy(call->device, buffer, in, call->out[i], call->err);
 }
 
-/* A variable's value that leaves the process is best copied to where it is sent from. */
+/* A variable's value that leaves the process is best copied to where it is sent from, unless the
+ * variable is there. */
 static bool copy_to_send(const struct call_host *host, int from, const struct tensor *in,
                          struct tensor *copy)
 {
     const struct plan *plan = host->plan;
     bool is_variable = plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
-    struct buffer *buffer =
-        is_variable ? outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in)) : NULL;
+    if (!is_variable || !outgoing_copies(plan->options.outgoing, in))
+        return false;
+    struct buffer *buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
     if (!buffer)
         return false;
     *copy = *in;

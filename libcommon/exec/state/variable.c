@@ -10,6 +10,7 @@
 #include "exec/device/queue.h"
 #include "exec/state/mark.h"
 #include "exec/step/deferred.h"
+#include "exec/step/outgoing.h"
 
 /* ---- locks ---- */
 
@@ -172,21 +173,44 @@ static int no_memory(const struct variable *variable, const struct shape *shape,
                      shape_text_typed(variable->type, shape), mem_limit_text());
 }
 
-static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer)
+/* outgoing: whose memory it is; NULL: it is for this process alone. */
+static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer,
+                        const struct outgoing *outgoing)
 {
+    variable->is_read = outgoing ? outgoing->is_read : NULL;
     variable->value = (struct tensor){
         .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+}
+
+/* NULL: its values are not sent, or are copied. */
+static struct outgoing *outgoing_of(const struct variable *variable)
+{
+    bool is_sent = atomic_load_explicit(&variable->is_sent, memory_order_relaxed);
+    return is_sent && variable->store && variable_is_shared(variable)
+               ? variable_store_outgoing(variable->store)
+               : NULL;
+}
+
+static bool allocate_outgoing(struct variable *variable, const struct shape *shape, size_t bytes)
+{
+    struct outgoing *outgoing = outgoing_of(variable);
+    struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
+    if (buffer)
+        take_buffer(variable, shape, buffer, outgoing);
+    return buffer != NULL;
 }
 
 static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
 {
     int64_t bytes = shape_bytes(shape, variable->type);
+    if (bytes >= 0 && allocate_outgoing(variable, shape, (size_t)bytes))
+        return 0;
     if (!variable->device)
         return tensor_alloc(&variable->value, variable->type, shape, err);
     struct buffer *buffer = bytes < 0 ? NULL : device_alloc(variable->device, (size_t)bytes);
     if (!buffer)
         return no_memory(variable, shape, err);
-    take_buffer(variable, shape, buffer);
+    take_buffer(variable, shape, buffer, NULL);
     return 0;
 }
 
@@ -201,7 +225,8 @@ static void leave_memory(struct variable *variable)
 static bool others_have_it(const struct variable *variable)
 {
     const struct buffer *buffer = variable->value.buffer;
-    return atomic_load_explicit(&buffer->holders, memory_order_acquire) > 1;
+    return atomic_load_explicit(&buffer->holders, memory_order_acquire) > 1 ||
+           (variable->is_read && variable->is_read(&variable->value));
 }
 
 /* Readers come and go: what they let go of is used again. */
@@ -214,19 +239,31 @@ static struct buffer *other_memory(struct variable *variable, size_t bytes)
     return pool_alloc(variable->pool, bytes);
 }
 
-/* From memory that others have. */
-static int move(struct variable *variable, enum variable_write how, struct error *err)
+static int move_to(struct variable *variable, struct buffer *buffer,
+                   const struct outgoing *outgoing, enum variable_write how, struct error *err)
 {
     const struct tensor from = variable->value;
-    size_t bytes = tensor_bytes(&from);
-    struct buffer *buffer = other_memory(variable, bytes);
     if (!buffer)
         return no_memory(variable, &from.shape, err);
     if (how == VARIABLE_UPDATE)
-        memcpy(buffer->data, from.data, bytes);
+        memcpy(buffer->data, from.data, tensor_bytes(&from));
     leave_memory(variable);
-    take_buffer(variable, &from.shape, buffer);
+    take_buffer(variable, &from.shape, buffer, outgoing);
     return 0;
+}
+
+/* From memory that others have, or to such as others can read. */
+static int move(struct variable *variable, enum variable_write how, struct error *err)
+{
+    size_t bytes = tensor_bytes(&variable->value);
+    bool must = others_have_it(variable);
+    struct outgoing *outgoing = outgoing_of(variable);
+    if (!must && !outgoing_copies(outgoing, &variable->value))
+        return 0;
+    struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
+    if (buffer)
+        return move_to(variable, buffer, outgoing, how, err);
+    return must ? move_to(variable, other_memory(variable, bytes), NULL, how, err) : 0;
 }
 
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
@@ -240,8 +277,7 @@ int variable_prepare_write(struct variable *variable, const struct shape *shape,
         return allocate(variable, shape, err);
     }
     if (shape_equal(&before.shape, shape))
-        return variable_is_shared(variable) && others_have_it(variable) ? move(variable, how, err)
-                                                                        : 0;
+        return variable_is_shared(variable) ? move(variable, how, err) : 0;
     if (how != VARIABLE_RESHAPE)
         return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
                          shape_text(&before.shape), shape_text(shape));
@@ -297,6 +333,7 @@ void variable_clear(struct variable *variable)
     tensor_release(&variable->value);
     pool_free(variable->pool);
     variable->pool = NULL;
+    variable->is_read = NULL;
     variable->initialized = false;
 }
 

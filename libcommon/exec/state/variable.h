@@ -12,17 +12,21 @@
  * its counted memory, which costs nothing however large it is. A writer that finds such holders
  * leaves them the memory and moves the variable to other memory, so that nobody waits for a reader
  * and a value that somebody has never changes. So the address of a value is that of one step. It
- * is of the variable's whole life on devices with memory of their own, where readers copy.
+ * is of the variable's whole life on devices with memory of their own, where readers copy. In a
+ * process that others read variables of, what is sent lies in memory that these map: a read copies
+ * nothing, and one in another process is a holder as any other.
  */
 #ifndef TF_EXEC_VARIABLE_H
 #define TF_EXEC_VARIABLE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
 struct device;
+struct outgoing;
 struct pool;
 struct variable_mark;
 struct variable_waiter;
@@ -41,11 +45,15 @@ struct variable {
     bool initialized;
     uint64_t updates; /* writes so far */
     struct device *device;
-    struct variable *next; /* in the store, which guards it */
+    struct variable_store *store; /* that has it; NULL: none */
+    struct variable *next;        /* in the store, which guards it */
+    atomic_bool is_sent;          /* to other processes: set by who plans with it */
 
     /* The writer's: */
     struct tensor left; /* the memory that it has moved from, until it gives its lock back */
     struct pool *pool;  /* what it moves to, used in turns; NULL: it never had to */
+    bool (*is_read)(const struct tensor *value); /* by others, where these map the memory of `value`
+                                                  * (exec/step/outgoing.h); NULL: they do not */
 
     pthread_mutex_t mutex;                              /* guards what follows */
     int readers;                                        /* that have the lock; -1: a writer */
@@ -112,6 +120,12 @@ struct variable_store;
 
 struct variable_store *variable_store_new(void);
 void variable_store_free(struct variable_store *store);
+
+/* The memory from which values of its variables are sent; NULL, as at first: they are copied there.
+ * A variable whose value is sent is there, or moves there when it is written next. To be set back
+ * before the memory goes. */
+void variable_store_send_from(struct variable_store *store, struct outgoing *outgoing);
+struct outgoing *variable_store_outgoing(const struct variable_store *store);
 
 /* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape.
  * Thread-safe. The pointer is valid as long as the store. */

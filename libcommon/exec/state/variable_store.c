@@ -11,6 +11,7 @@
 struct variable_store {
     struct resource_table resources;
     struct checkpoint_files *files;
+    _Atomic(struct outgoing *) outgoing;
     pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
     struct variable *first, *last;
     struct variable_watcher *watcher;
@@ -95,6 +96,7 @@ static int add(struct variable_store *store, const struct variable *like, struct
                struct error *err)
 {
     struct variable *v = variable_new(like);
+    v->store = store;
     int code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
     if (code) {
         variable_free(v);
@@ -151,6 +153,16 @@ void variable_watch(struct variable_store *store, struct variable_watcher *watch
     pthread_mutex_lock(&store->lock);
     store->watcher = watcher;
     pthread_mutex_unlock(&store->lock);
+}
+
+void variable_store_send_from(struct variable_store *store, struct outgoing *outgoing)
+{
+    atomic_store(&store->outgoing, outgoing);
+}
+
+struct outgoing *variable_store_outgoing(const struct variable_store *store)
+{
+    return atomic_load(&store->outgoing);
 }
 
 void variable_store_set_files(struct variable_store *store, struct checkpoint_files *files)

@@ -16,6 +16,9 @@ struct outgoing {
     /* Whether the value, which is about to be sent, may be copied to such memory first. Any thread.
      */
     bool (*copies)(struct outgoing *outgoing, const struct tensor *value);
+    /* Whether another process still reads a value that is in such memory, which is not to be
+     * written then. Any thread, also when `outgoing` is gone. */
+    bool (*is_read)(const struct tensor *value);
 };
 
 /* NULL is as one that has no memory. */

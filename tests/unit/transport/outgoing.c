@@ -4,6 +4,7 @@
  */
 #include "exec/step/outgoing.h"
 
+#include "exec/state/variable.h"
 #include "exec/step/rendezvous.h"
 #include "lib/session.h"
 
@@ -48,6 +49,14 @@ static bool copies(struct outgoing *outgoing, const struct tensor *value)
     return value->buffer->owner != outgoing;
 }
 
+static bool is_mapped; /* by another process */
+
+static bool is_read(const struct tensor *value)
+{
+    (void)value;
+    return is_mapped;
+}
+
 struct sent {
     struct rendezvous rendezvous; /* first */
     struct memory *memory;
@@ -86,8 +95,8 @@ static const char graph_text[] =
     "square = Const() {dtype=int32, value=[8,8]}" HERE "two = Const() {dtype=float32, value=2}" HERE
     "x = Placeholder() {dtype=float32, shape=[64]}" HERE
     "v = Variable() {dtype=float32, shape=[64]}" HERE "twos = Fill(n, two)" HERE
-    "set = Assign(v, twos)" HERE "read = Identity(v)" HERE "double = Add(x, x)" HERE
-    "view = Reshape(double, square)" HERE "same = Identity(view)" HERE
+    "set = Assign(v, twos)" HERE "double_v = AssignAdd(v, v)" HERE "read = Identity(v)" HERE
+    "double = Add(x, x)" HERE "view = Reshape(double, square)" HERE "same = Identity(view)" HERE
     "little = Fill(few, two)" HERE "yes = Const() {dtype=bool, value=true}" HERE
     "branch = Switch(double, yes)" HERE
     "merged = Merge(branch:0, branch:1)" HERE SEND("computed", "double", SHARD)
@@ -128,7 +137,7 @@ static void open_lab(struct lab *lab)
     struct error err = ERROR_INIT;
     struct sent none;
     memset(lab, 0, sizeof *lab);
-    lab->memory.outgoing = (struct outgoing){alloc, copies};
+    lab->memory.outgoing = (struct outgoing){alloc, copies, is_read};
     if (graph_parse_text(graph_text, strlen(graph_text), "test", ops_registry(), &lab->graph, &err))
         fail_msg("%s", err.text);
     if (!device)
@@ -197,12 +206,90 @@ static void test_without_room(void **state)
     close_lab(&lab);
 }
 
+/* ---- variables of a process that others read them of ---- */
+
+static struct variable *only_variable(const struct lab *lab)
+{
+    return variable_store_next(session_variables(lab->session), NULL);
+}
+
+static void send_from_memory(struct lab *lab)
+{
+    variable_store_send_from(session_variables(lab->session), &lab->memory.outgoing);
+}
+
+/* A variable that has memory already is moved by the next write. */
+static void test_a_variable_is_sent_where_it_is(void **state)
+{
+    static const char *const targets[] = {"variable", "copied"};
+    struct lab lab;
+    struct sent sent;
+    (void)state;
+    open_lab(&lab);
+    send_from_memory(&lab);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        step_of(&lab, "set", &sent);
+        const void *there = only_variable(&lab)->value.data;
+        assert_int_equal(lab.memory.n_out, 1);
+        step_of(&lab, targets[i], &sent);
+        assert_ptr_equal(sent.value.data, there);
+        assert_int_equal(lab.memory.n_out, 1);
+        tensor_release(&sent.value);
+        step_of(&lab, "set", &sent);
+        assert_ptr_equal(only_variable(&lab)->value.data, there);
+    }
+    variable_store_send_from(session_variables(lab.session), NULL);
+    step_of(&lab, "set", &sent);
+    assert_int_equal(lab.memory.n_out, 1);
+    close_lab(&lab);
+}
+
+static void write_and_check(struct lab *lab, const struct sent *sent, bool moves)
+{
+    struct sent none;
+    const void *before = only_variable(lab)->value.data;
+    step_of(lab, "double_v", &none);
+    assert_int_equal(only_variable(lab)->value.data != before, moves);
+    for (int i = 0; sent && i < 64; i++)
+        assert_float_equal(tensor_get_float64(&sent->value, i), 2, 0);
+}
+
+/* By this process, or by another that maps it. */
+static void test_a_variable_leaves_what_is_read(void **state)
+{
+    struct lab lab;
+    struct sent sent;
+    (void)state;
+    open_lab(&lab);
+    send_from_memory(&lab);
+    step_of(&lab, "set", &sent);
+    step_of(&lab, "variable", &sent);
+    write_and_check(&lab, &sent, true);
+    assert_int_equal(lab.memory.n_out, 2);
+    tensor_release(&sent.value);
+    write_and_check(&lab, NULL, false);
+    is_mapped = true;
+    write_and_check(&lab, NULL, true);
+    lab.memory.is_full = true; /* then to any memory */
+    write_and_check(&lab, NULL, true);
+    is_mapped = false;
+    assert_int_equal(lab.memory.n_out, 0);
+    lab.memory.is_full = false;
+    write_and_check(&lab, NULL, true);
+    write_and_check(&lab, NULL, false);
+    assert_int_equal(lab.memory.n_out, 1);
+    assert_float_equal(tensor_get_float64(&only_variable(&lab)->value, 63), 128, 0);
+    close_lab(&lab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_leaves),
         cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_without_room),
+        cmocka_unit_test(test_a_variable_is_sent_where_it_is),
+        cmocka_unit_test(test_a_variable_leaves_what_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,11 +135,14 @@ static void test_what_is_made_to_be_lent(void **state)
     struct tensor t = {FLOAT32, shape, buffer->data, buffer, NULL};
     assert_true(segment_is_own(&t));
     ((float *)t.data)[N - 1] = 3;
+    assert_false(outgoing->is_read(&t));
     struct shared_offer offer = segment_share(&t);
     assert_false(segment_is_own(&t)); /* the other may read it from now on */
+    assert_true(outgoing->is_read(&t));
     assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     assert_float_equal(last(&there), 3, 0);
     assert_false(segment_is_own(&there));
+    assert_true(outgoing->is_read(&there));
     tensor_release(&t);
     assert_false(segment_is_own(&there)); /* nor what is another's, however alone */
     tensor_release(&there);

@@ -4,7 +4,10 @@
 # at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6": net of train.lua,
 # batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare builds).
 # Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (the ones
-# to trust on a busy machine), and MB at the most of one process.
+# to trust on a busy machine), MB at the most of one process (RSS: memory that both workers map, as
+# gradients that one reads where the other has them, counts in each of them), and of one more run,
+# whose time does not count, PSS: MB of both processes at the most, halved, what n processes map
+# counted as 1/n in each.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD rounds=${ROUNDS:-3}
@@ -21,11 +24,42 @@ trap finish EXIT
 measured() { # COMMAND...: its peak memory in MB and processor time, to the file `used`
     python3 -c '
 import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+with open("processes", "a") as file:
+    print(process.pid, file=file)
+code = process.wait()
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 with open("used", "a") as file:
     print(used.ru_maxrss / 1024, used.ru_utime + used.ru_stime, file=file)
 sys.exit(code)' "$@"
+}
+
+# Until one of the two processes that are measured ends: MB of one of them at the most, as PSS. To
+# look is costly, so what is weighed is not timed.
+weigh() {
+    python3 -c '
+import os, time
+def pss(process):
+    with open(f"/proc/{process}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+most = 0
+try:
+    while True:
+        time.sleep(0.02)
+        processes = open("processes").read().split() if os.path.exists("processes") else []
+        if len(processes) == 2:
+            most = max(most, sum(map(pss, processes)) / 2)
+except OSError:
+    print(most / 1024)'
+}
+
+weighed() { # FILE COMMAND...
+    local weigher
+    rm -f processes
+    weigh >>"$1" &
+    weigher=$!
+    "${@:2}" >/dev/null
+    wait "$weigher"
 }
 
 step_of() { # TRACE: seconds of the median step
@@ -37,6 +71,7 @@ print(statistics.median(steps[len(steps) // 5:]))'
 
 alone() { # STEPS
     local each=()
+    rm -f processes
     for i in 0 1; do
         measured tf-exec -g net.tfg --run train --steps "$1" --threads 1 --trace "trace.$i" &
         each+=($!)
@@ -47,7 +82,7 @@ alone() { # STEPS
 
 together() { # MODE STEPS
     local each=()
-    rm -rf run
+    rm -rf run processes
     printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
     [[ $1 = allreduce ]] || echo 'task ps:0 unix:p0' >>c
     tf-ps init -c c
@@ -83,8 +118,9 @@ keep_used() { # FILE STEPS: what the last runs took, at the most
 
 cd "$work"
 export TF_JOB=run
-printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' MODEL BATCH MODE BUILD \
-    ALONE/ms WORKER/ms RATIO CPU/ms WORKER/ms RATIO ALONE/MB WORKER/MB RATIO
+printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' MODEL BATCH MODE \
+    BUILD ALONE/ms WORKER/ms RATIO CPU/ms WORKER/ms RATIO ALONE/MB WORKER/MB RATIO \
+    ALONE/PSS WORKER/PSS RATIO
 for entry in ${MODELS:-lenet:32:40 alexnet:16:6}; do
     IFS=: read -r model batch steps <<<"$entry"
     for mode in ${MODES:-sync allreduce}; do
@@ -102,14 +138,21 @@ for entry in ${MODELS:-lenet:32:40 alexnet:16:6}; do
             done
         done
         for bin in ${BIN:-build/bin}; do
+            PATH=$(realpath "$root/$bin"):$PATH
+            weighed "${bin//\//_}.alone_pss.of" alone "$steps"
+            weighed "${bin//\//_}.worker_pss.of" together "$mode" "$steps" 2>>err
+            rm used
+        done
+        for bin in ${BIN:-build/bin}; do
             name=${bin//\//_}
-            for what in '' _cpu _mb; do
+            for what in '' _cpu _mb _pss; do
                 median <"$name.alone$what.of"
                 median <"$name.worker$what.of"
             done | paste -sd' ' |
                 awk -v what="$(printf '%-8s %5s %-9s %-20s' "$model" "$batch" "$mode" "$bin")" '{
-                    printf "%s %8.2f %9.2f %6.2f %8.2f %9.2f %6.2f %8.0f %9.0f %6.2f\n", what,
-                        $1 * 1e3, $2 * 1e3, $2 / $1, $3 * 1e3, $4 * 1e3, $4 / $3, $5, $6, $6 / $5 }'
+                    ms = " %8.2f %9.2f %6.2f"; mb = " %8.0f %9.0f %6.2f"
+                    printf "%s" ms ms mb mb "\n", what, $1 * 1e3, $2 * 1e3, $2 / $1, $3 * 1e3,
+                        $4 * 1e3, $4 / $3, $5, $6, $6 / $5, $7, $8, $8 / $7 }'
         done
     done
     rm net.tfg

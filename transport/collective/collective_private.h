@@ -188,8 +188,8 @@ int shared_take_offer(struct process_group *group, int rank, const msgpack_objec
                       struct error *err);
 int shared_take_answer(struct process_group *group, int rank, bool has_it, struct error *err);
 
-/* A block of so many bytes, of a value of that kind, for so many readers, to be filled; -1: they are
- * to be sent. */
+/* A block of so many bytes, of a value of that kind, for so many readers, to be filled; -1: they
+ * are to be sent. */
 int shared_block(struct process_group *group, enum collective_kind kind, size_t bytes, int readers,
                  void **data);
 /* The member's block as bytes, given back by the last who holds it. ERR_PROTOCOL. */

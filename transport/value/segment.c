@@ -292,7 +292,6 @@ struct segments *segments_new(size_t limit)
     segments->keeper.give_back = relieve;
     mem_keeper_add(&segments->keeper);
     segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend, is_read};
-    atomic_init(&segments->has_reader, false);
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;
     return segments;
@@ -336,9 +335,8 @@ void segments_have_reader(struct segments *segments)
 
 static struct segment *segment_of(const struct tensor *t)
 {
-    if (!t->buffer || t->buffer->free != give_back || t->data != t->buffer->data)
-        return NULL;
-    return ((struct held *)t->buffer)->segment;
+    bool has = t->buffer && t->buffer->free == give_back && t->data == t->buffer->data;
+    return has ? ((struct held *)t->buffer)->segment : NULL;
 }
 
 bool segment_has(const struct tensor *t)

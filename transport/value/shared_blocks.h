@@ -38,8 +38,8 @@ struct shared_blocks *shared_blocks_new(void);
 void shared_blocks_free(struct shared_blocks *shared); /* NULL is harmless */
 struct shared_offer shared_blocks_offer(const struct shared_blocks *shared);
 
-/* One of the first `most` blocks for so many readers, which each give it back once; -1: all of these
- * are in use. *data is to be filled before anybody is told of it. Any thread. */
+/* One of the first `most` blocks for so many readers, which each give it back once; -1: all of
+ * these are in use. *data is to be filled before anybody is told of it. Any thread. */
 int shared_blocks_grant(struct shared_blocks *shared, int most, int readers, void **data);
 
 /* NULL: that memory is not there, or not for this process (another user's, another host's, in

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/container_of.h"
+#include "exec/device/pool.h"
 #include "exec/plan/plan_internal.h"
 #include "exec/step/rendezvous.h"
 
@@ -83,6 +84,12 @@ void plan_trim(struct plan *plan)
         static_free_instances(plan);
     else
         dynamic_trim(plan);
+    if (plan->counted)
+        pool_trim(plan->counted);
+    for (size_t i = 0; i < plan->loops.n; i++) {
+        plan_trim(plan->loops.items[i]->condition);
+        plan_trim(plan->loops.items[i]->body);
+    }
 }
 
 static void start(struct plan *plan, const struct execution *execution)

@@ -124,7 +124,7 @@ printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' M
 for entry in ${MODELS:-lenet:32:40 alexnet:16:6}; do
     IFS=: read -r model batch steps <<<"$entry"
     for mode in ${MODES:-sync allreduce}; do
-        rm -f ./*.of
+        rm -f ./*.of ./.*.of
         for ((round = 0; round < rounds; round++)); do
             for bin in ${BIN:-build/bin}; do
                 PATH=$(realpath "$root/$bin"):$PATH

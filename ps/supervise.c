@@ -25,6 +25,7 @@
 #define SAME_SENDER_SECONDS 1.0 /* to the process and to its group, as timeout(1) does */
 #define KILLED_SECONDS 5.0      /* what does not end by then cannot be killed */
 #define END_TRIES 3             /* of a hook that is killed, not by us */
+#define LEAVING_SECONDS 1.0     /* in which a service that refuses a hook, as it ends, has ended */
 
 void say(struct supervisor *s, const char *format, ...)
 {
@@ -90,6 +91,7 @@ static void hook_ended(struct supervisor *s, struct process *hook, int status)
     char said[4 * TEXT_BYTES] = "", *rest = said, *line;
     (void)hook;
     s->hook_status = status;
+    s->hook_ended_at = time_now();
     s->saved |= s->phase == PHASE_SAVE && !status;
     if (s->hook_out < 0 || pread(s->hook_out, said, sizeof said - 1, 0) < 0)
         return;
@@ -168,7 +170,7 @@ static bool end_is_over(struct supervisor *s)
     int status = s->hook_status > 0 ? s->hook_status : 0;
     if (status > 128 && s->end_tries++ < END_TRIES && run_hook(s, HOOK_END, NULL))
         return false;
-    if (status && !s->why && !services_run(s))
+    if (status && !s->why && (!services_run(s) || time_now() < s->hook_ended_at + LEAVING_SECONDS))
         return false;
     if (!s->result)
         s->result = status;

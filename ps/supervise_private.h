@@ -119,7 +119,8 @@ struct supervisor {
 
     struct process hook;
     int hook_out;
-    int hook_status;       /* of the last one; -1: there was none */
+    int hook_status; /* of the last one; -1: there was none */
+    double hook_ended_at;
     struct task *about;    /* whom the hook runs for, or ran; NULL: all */
     char said[TEXT_BYTES]; /* by that hook, for the user */
     int end_tries;

@@ -139,20 +139,6 @@ END
     [ "$(paste -sd' ' log)" = "end END s over" ]
 }
 
-@test "a service that dies while the hook for the end runs takes all back, and that is done again" {
-    tasks <<'END'
-end [ ! -e again ] || exit 0; touch again; kill -9 $(cat s.pid); sleep 60
-task s
-service
-restart all
-command echo $$ >s.pid; echo s >>starts; exec sleep 60
-task a
-command echo a >>starts; until [ -e s.pid ]; do sleep 0.05; done
-END
-    timeout 20 tf-supervise tasks 3>&-
-    [ "$(sort starts | paste -sd' ')" = "a a s s" ]
-}
-
 @test "the hook says whether one alone will do; what it says is told" {
     tasks <<'END'
 restart echo "$JOB_TASK $JOB_ENDED" >>about; echo 'so be it'; [ ! -e all ]

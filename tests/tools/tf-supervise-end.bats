@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-supervise: services that are lost while the hook for the end needs them.
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    mkdir -m 700 job
+}
+
+tasks() { # the lines of FILE, from stdin; the job's folder is there
+    { echo "job job" && cat; } >tasks
+}
+
+@test "a service that dies while the hook for the end runs takes all back, and that is done again" {
+    tasks <<'END'
+end [ ! -e again ] || exit 0; touch again; kill -9 $(cat s.pid); sleep 60
+task s
+service
+restart all
+command echo $$ >s.pid; echo s >>starts; exec sleep 60
+task a
+command echo a >>starts; until [ -e s.pid ]; do sleep 0.05; done
+END
+    timeout 20 tf-supervise tasks 3>&-
+    [ "$(sort starts | paste -sd' ')" = "a a s s" ]
+}
+
+@test "a service that refuses the hook for the end because it ends itself is such a one" {
+    tasks <<'END'
+end [ ! -e again ] || exit 0; touch again; kill -INT $(cat s.pid); exit 69
+task s
+service
+restart all
+command echo $$ >s.pid; echo s >>starts; trap 'sleep 0.4; exit 0' INT; while :; do sleep 0.05; done
+task a
+command echo a >>starts; until [ -e s.pid ]; do sleep 0.05; done
+END
+    timeout 20 tf-supervise tasks 3>&-
+    [ "$(sort starts | paste -sd' ')" = "a a s s" ]
+    # one that fails by itself has failed
+    tasks <<'END'
+end exit 74
+task s
+service
+command sleep 60
+task a
+command true
+END
+    run -74 timeout 20 tf-supervise tasks 3>&-
+}

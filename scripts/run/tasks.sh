@@ -6,7 +6,8 @@
 
 # As many threads for each as there are cores for one, if all of them are here.
 worker_threads() {
-    share=$(($(tf-supervise --cores) / n_workers))
+    share=$(tf-supervise --cores) || return
+    share=$((share / n_workers))
     [ "$share" -gt 0 ] || share=1
     echo "${opt_threads:-$share}"
 }
@@ -134,7 +135,7 @@ check_fetch_limit() {
 
 print_commands() {
     echo "# each in a terminal of its own; the job's directory is $job"
-    threads=$(worker_threads)
+    threads=$(worker_threads) || exit
     for task in $tasks; do
         host_of "$task"
         printf '%s' "${host:+ssh $host }"
@@ -163,7 +164,7 @@ write_options() {
 }
 
 write_tasks() {
-    threads=$(worker_threads)
+    threads=$(worker_threads) || exit
     printf '%s\n' 'name tf-run' "job $job" "guard $guard" "cleanup $cleanup" "lease $opt_lease" \
         "timeout $opt_timeout" "max-restarts $opt_max_restarts"
     [ -z "$opt_no_key" ] || echo no-key

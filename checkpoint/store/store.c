@@ -143,12 +143,29 @@ int store_reserve_readers(struct store *store, struct error *err)
     return error_set_errno(err, store_denied_or_io(failed), "%s: " STORE_READERS_FILE, store->name);
 }
 
+/* A disk that cannot be read is no damage. */
+static int blame_file(const struct store *store, struct error *err)
+{
+    return error_prefix(err, "%s: " STORE_DATA_FILE ": %s", store->name,
+                        err->code == ERR_DATA ? "damaged: " : "");
+}
+
+/* LMDB says the same of both of its files. The data was sound, or new, before it looked, and may
+ * have been cut since. */
+static int blame_invalid(const struct store *store, struct error *err)
+{
+    struct pages_meta meta;
+    if (store->fd >= 0 && pages_read_meta(store->fd, &meta, err))
+        return blame_file(store, err);
+    return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
+                     store->name);
+}
+
 int store_open_environment(struct store *store, unsigned flags, struct error *err)
 {
     int status = mdb_env_open(store->env, store->folder, flags, 0666);
-    if (status == MDB_INVALID) /* the data is sound, or new */
-        return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
-                         store->name);
+    if (status == MDB_INVALID)
+        return blame_invalid(store, err);
     return store_failed(store, status, "opening", err);
 }
 
@@ -179,13 +196,6 @@ static int open_environment(struct store *store, struct error *err)
     if (!err->code)
         mdb_reader_check(store->env, &cleared);
     return err->code;
-}
-
-/* A disk that cannot be read is no damage. */
-static int blame_file(const struct store *store, struct error *err)
-{
-    return error_prefix(err, "%s: " STORE_DATA_FILE ": %s", store->name,
-                        err->code == ERR_DATA ? "damaged: " : "");
 }
 
 /* Within a read transaction: its pages are not used again. Its meta page is, by the second commit

@@ -487,18 +487,22 @@ strike() { # SIGNAL MAX-RUNTIME
     tf-ckpt init cut
     tf-ckpt import 1.ckpt cut
     cp -r cut whole
-    reads=$(strace -qq -e trace=pread64 tf-ckpt list cut 2>&1 >/dev/null | wc -l)
-    # the last ones of the walk, whereafter the mapping is used, and the first of the manifest
-    for ((n = reads - 4; n < reads; n++)); do
+    # shellcheck disable=SC2016  # the shell that becomes the reader says its number
+    reader=(sh -c 'echo $$ >reader; exec tf-ckpt list cut')
+    reads=$(strace -qq -e trace=pread64 "${reader[@]}" 2>&1 >/dev/null | wc -l)
+    # the first two are the shell's own; behind the last ones the mapping is used; the reader stands
+    # still behind each, however slow the machine is, until the file is cut
+    for ((n = 3; n <= reads; n++)); do
         cp whole/data.mdb cut/data.mdb
-        strace -qq -o trace.txt -e trace=pread64 -e "inject=pread64:delay_exit=400000:when=$n" \
-            tf-ckpt list cut >seen 2>said 3>&- &
-        for ((i = 0; i < 100; i++)); do
-            [[ ! -f trace.txt || $(wc -l <trace.txt) -lt $((n - 1)) ]] || break
+        rm -f trace.txt
+        strace -qq -o trace.txt -e trace=pread64 -e "inject=pread64:signal=STOP:when=$n" \
+            "${reader[@]}" >seen 2>said 3>&- &
+        for ((i = 0; i < 1000; i++)); do
+            ! grep -qs -e '--- stopped by SIGSTOP' trace.txt || break
             sleep 0.02
         done
-        sleep 0.1
         truncate -s 0 cut/data.mdb
+        kill -CONT "$(cat reader)"
         status=0
         wait $! || status=$?
         [ "$status" -eq 65 ]

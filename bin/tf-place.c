@@ -15,7 +15,7 @@
 static struct option_list devices;
 static const char *cluster_file, *costs_file;
 static int64_t assume = 32;
-static bool report;
+static bool report, soft;
 
 static const struct option_row rows[] = {
     {0, "devices", OPTION_LIST, &devices, "DEVICE,...",
@@ -24,6 +24,8 @@ static const struct option_row rows[] = {
      "what there is, and how fast: tasks, devices, memory, links"},
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
     {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
+    {0, "soft", OPTION_FLAG, &soft, NULL,
+     "what asked for a device without a kernel for it may go to another"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr each node's device, and why"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
@@ -40,7 +42,8 @@ static const struct option_table table = {
         "as much of a device's name as the script said, is a constraint; nodes share a device "
         "where the script put them together, and with the variable that they change. A device "
         "must have kernels for all that share it. A node that was placed before stays if it "
-        "may.\n"
+        "may. With --soft a node whose device is not there, or has no kernel for it, goes to "
+        "another of its task; a line for each op says so.\n"
         "\n"
         "Without --devices there is CPU:0 of this process, /job:localhost/task:0/device:CPU:0.\n"
         "\n"
@@ -77,15 +80,50 @@ struct line {
     char *reason;
 };
 
+/* Nodes of one op that are elsewhere for one reason. */
+struct moved {
+    const struct op *op;
+    const struct node *first;
+    char *reason;
+    int n;
+};
+
 struct report {
     struct arena arena;
     VEC(struct line) lines;
+    VEC(struct moved) moved;
 };
 
 static void note(void *context, const struct node *node, const char *reason)
 {
     struct report *r = context;
     vec_push(&r->lines, ((struct line){node, arena_strdup(&r->arena, reason)}));
+}
+
+static void note_moved(void *context, const struct node *node, const char *reason)
+{
+    struct report *r = context;
+    for (size_t i = 0; i < r->moved.n; i++) {
+        struct moved *moved = &r->moved.items[i];
+        if (moved->op == node->op && !strcmp(moved->reason, reason)) {
+            moved->n++;
+            return;
+        }
+    }
+    vec_push(&r->moved, ((struct moved){node->op, node, arena_strdup(&r->arena, reason), 1}));
+}
+
+static void say_moved(const struct tool *tool, const struct report *r)
+{
+    for (size_t i = 0; i < r->moved.n; i++) {
+        const struct moved *moved = &r->moved.items[i];
+        if (moved->n == 1)
+            tool_say(tool, "%s is on %s: %s", moved->first->name, moved->first->assigned,
+                     moved->reason);
+        else
+            tool_say(tool, "%s and %d more %s are on %s: %s", moved->first->name, moved->n - 1,
+                     moved->op->def->name, moved->first->assigned, moved->reason);
+    }
 }
 
 static void print_report(const struct report *r)
@@ -183,6 +221,8 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
                                     .kernels = ops_kernels(),
                                     .model = simulates ? &model : NULL,
                                     .result = &result,
+                                    .soft = soft,
+                                    .moved = note_moved,
                                     .note = reports ? note : NULL,
                                     .context = &r};
     struct graph *whole = NULL, *sliced = NULL;
@@ -197,6 +237,7 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         say_unused_costs(tool, world, graph);
+        say_moved(tool, &r);
         print_report(&r);
         if (reports && simulates)
             print_result(tool, &result);
@@ -204,6 +245,7 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
         code = graph_write(tool->writer, graph, err);
     }
     vec_release(&r.lines);
+    vec_release(&r.moved);
     arena_release(&r.arena);
     graph_free(sliced);
     graph_free(whole);

@@ -131,6 +131,23 @@ LUA
     [ "$(cat report)" = "tf-place: other.costs: measures no node of the graph" ]
 }
 
+@test "what asks for a GPU goes to the CPU with --soft alone, and is said" {
+    cat >g.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {4}}
+device("/device:GPU:0", function()
+    entry.run = Neg(x)
+end)
+LUA
+    tf-graph g.lua >g.tfg
+    run bash -c 'tf-place g.tfg >p.tfg'
+    [ "$status" -eq 65 ]
+    [[ $output == "tf-place: g.tfg: node 'Neg'"*"/device:CUDA:0 is not in this cluster"* ]]
+    run bash -c 'tf-place --soft g.tfg 2>report | tf-show --text'
+    [[ $output == *"Neg(x)"*"@/job:localhost/task:0/device:CPU:0"* ]]
+    here=/job:localhost/task:0/device:CPU:0
+    [ "$(cat report)" = "tf-place: Neg is on $here: there is no /device:CUDA:0" ]
+}
+
 @test "wrong cluster files and costs" {
     printf 'task ps:0 h:1\nlink ps:0 lost=1\n' >bad.cluster
     run bash -c 'tf-place -c bad.cluster m.tfg >p.tfg'

@@ -113,9 +113,9 @@ static int merge_into_group(struct placer *p, int node)
     int root = place_root(p, node);
     struct error ignored = ERROR_INIT;
     if (root == node) {
-        p->merged[root] = p->asked[node];
+        p->merged[root] = p->wanted[node];
         p->common_types[root] = p->kernel_types[node];
-    } else if (device_name_merge(&p->merged[root], &p->asked[node], &ignored)) {
+    } else if (device_name_merge(&p->merged[root], &p->wanted[node], &ignored)) {
         return place_fail_shared(p, node);
     }
     p->members[root]++;
@@ -132,8 +132,8 @@ bool place_is_feasible(const struct placer *p, int root, const struct place_devi
            device_name_specialises(&device->name, &p->merged[root]);
 }
 
-/* Accelerators before CPUs; the first of equals. */
-static int choose(struct placer *p, int root)
+/* Accelerators before CPUs; the first of equals; -1: the group can have none. */
+static int find_device(const struct placer *p, int root)
 {
     int best = -1;
     for (size_t i = 0; i < p->placement->devices.n; i++) {
@@ -145,8 +145,19 @@ static int choose(struct placer *p, int root)
                 break;
         }
     }
-    p->chosen[root] = best;
-    return best < 0 ? place_fail_group(p, root) : 0;
+    return best;
+}
+
+static int choose(struct placer *p, int root)
+{
+    struct device_name wish = p->merged[root];
+    p->chosen[root] = find_device(p, root);
+    if (p->chosen[root] < 0 && place_soften_group(p, root))
+        p->chosen[root] = find_device(p, root);
+    if (p->chosen[root] >= 0)
+        return 0;
+    p->merged[root] = wish;
+    return place_fail_group(p, root);
 }
 
 /* A group stays where its first node with a feasible device was. */
@@ -170,6 +181,8 @@ static int decide(struct placer *p)
         if (read_request(p, node))
             return p->err->code;
         find_kernels(p, node);
+        if (p->soft)
+            place_soften_node(p, i);
         join_references(p, node);
         join_resources(p, node);
         join_classes(p, node);
@@ -205,6 +218,8 @@ static void explain(struct placer *p, const struct node *node, const char *befor
     const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
     if (!strcmp(before, node->assigned))
         snprintf(reason, 512, "placed there before");
+    else if (place_why_soft(p, node, reason))
+        return;
     else if (device->tasks > 0)
         snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
     else if (p->model && node_is(node, "Variable") && p->model->by_bytes[root])
@@ -242,6 +257,8 @@ static void assign(struct placer *p, struct graph *graph, const struct place_opt
             explain(p, node, before, reason);
             options->note(options->context, node, reason);
         }
+        if (options->moved && place_why_soft(p, node, reason))
+            options->moved(options->context, node, reason);
     }
 }
 
@@ -275,6 +292,7 @@ static int prepare(struct placer *p)
 {
     size_t n = p->graph->nodes.n;
     p->asked = arena_array(&p->arena, n, sizeof *p->asked);
+    p->wanted = p->soft ? arena_array(&p->arena, n, sizeof *p->wanted) : p->asked;
     p->kernel_types = arena_array(&p->arena, n, sizeof *p->kernel_types);
     p->parent = arena_array(&p->arena, n, sizeof *p->parent);
     p->members = arena_array(&p->arena, n, sizeof *p->members);
@@ -297,8 +315,11 @@ static void release(struct placer *p)
 
 int place_graph(struct graph *graph, const struct place_options *options, struct error *err)
 {
-    struct placer p = {
-        .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
+    struct placer p = {.graph = graph,
+                       .placement = options->placement,
+                       .kernels = options->kernels,
+                       .soft = options->soft,
+                       .err = err};
     int code = prepare(&p);
     if (!code && options->model)
         code = place_search(&p, options->model, options->result);

@@ -70,9 +70,15 @@ struct place_options {
     const struct place_costs *model; /* NULL: the first device that will do */
     struct place_result *result;     /* with a model; NULL: not wanted */
 
+    /* A node that asked for a type of device which has no kernel for it, or for one that there is
+     * not, may have another of the same task. */
+    bool soft;
+
     /* Told of each node, by id, once all are placed; the reason is valid during the call. NULL:
      * nobody. */
     void (*note)(void *context, const struct node *node, const char *reason);
+    /* The same of each that is elsewhere than it asked for. */
+    void (*moved)(void *context, const struct node *node, const char *reason);
     void *context;
 };
 

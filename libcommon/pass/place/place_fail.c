@@ -92,9 +92,9 @@ static void print_chain(struct str *out, const struct placer *p, const struct ch
 
 static bool ask_for_others(const struct placer *p, int a, int b)
 {
-    struct device_name merged = p->asked[a];
+    struct device_name merged = p->wanted[a];
     struct error ignored = ERROR_INIT;
-    return device_name_merge(&merged, &p->asked[b], &ignored) != 0;
+    return device_name_merge(&merged, &p->wanted[b], &ignored) != 0;
 }
 
 static bool have_no_common_kernels(const struct placer *p, int a, int b)

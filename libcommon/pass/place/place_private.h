@@ -21,10 +21,12 @@ struct placer {
     struct arena arena;
     const char *types[PLACE_TYPES_MAX]; /* of the devices there are */
     int n_types;
-    struct device_name *asked; /* by node */
-    uint32_t *kernel_types;    /* by node: bit i: has a kernel on types[i] */
-    int *parent;               /* union-find, by node */
-    int *members;              /* by root: nodes of its group */
+    struct device_name *asked;  /* by node */
+    struct device_name *wanted; /* by node: what of it has to hold */
+    bool soft;                  /* requests may give way */
+    uint32_t *kernel_types;     /* by node: bit i: has a kernel on types[i] */
+    int *parent;                /* union-find, by node */
+    int *members;               /* by root: nodes of its group */
     struct device_name *merged;
     uint32_t *common_types;    /* by root: where all have a kernel */
     int *chosen;               /* by root: index of a device */
@@ -55,6 +57,12 @@ static inline int place_type_of(const struct placer *p, const struct place_devic
         i++;
     return i;
 }
+
+/* place_soft.c: sets what the node wants; gives up the group's type of device, if that is allowed
+ * and it has one; and whether the node is elsewhere than it asked for, with the reason. */
+void place_soften_node(struct placer *p, int node);
+bool place_soften_group(struct placer *p, int root);
+bool place_why_soft(const struct placer *p, const struct node *node, char reason[static 512]);
 
 /* Each explains one way to fail, and returns ERR_DATA. */
 int place_fail_shared(struct placer *p, int node);  /* asked for other devices than its group */

@@ -27,14 +27,24 @@ struct placed {
     struct graph *graph;
     struct placement placement;
     struct error err;
-    char reasons[1024];
+    char reasons[1024], moved[1024];
+    bool soft;
 };
+
+static void add_line(char lines[static 1024], const struct node *node, const char *reason)
+{
+    size_t n = strlen(lines);
+    snprintf(lines + n, 1024 - n, "%s: %s\n", node->name, reason);
+}
 
 static void note(void *context, const struct node *node, const char *reason)
 {
-    struct placed *p = context;
-    size_t n = strlen(p->reasons);
-    snprintf(p->reasons + n, sizeof p->reasons - n, "%s: %s\n", node->name, reason);
+    add_line(((struct placed *)context)->reasons, node, reason);
+}
+
+static void note_moved(void *context, const struct node *node, const char *reason)
+{
+    add_line(((struct placed *)context)->moved, node, reason);
 }
 
 static void open_graph(struct placed *p, const char *devices, const char *text)
@@ -51,8 +61,12 @@ static void open_graph(struct placed *p, const char *devices, const char *text)
 
 static int place(struct placed *p)
 {
-    struct place_options options = {
-        .placement = &p->placement, .kernels = &kernels, .note = note, .context = p};
+    struct place_options options = {.placement = &p->placement,
+                                    .kernels = &kernels,
+                                    .soft = p->soft,
+                                    .note = note,
+                                    .moved = note_moved,
+                                    .context = p};
     return place_graph(p->graph, &options, &p->err);
 }
 
@@ -69,21 +83,40 @@ static void finish(struct placed *p)
 #define PS1 "/job:ps/task:1/device:CPU:0"
 
 /* `want`: "name=DEVICE" of each node, in order, separated by blanks. */
-static void check(const char *devices, const char *text, const char *want)
+static void check_places(const struct placed *p, const char *want)
 {
-    struct placed p;
     struct str got = STR_INIT;
-    open_graph(&p, devices, text);
-    if (place(&p))
-        fail_msg("%s", p.err.text);
-    for (size_t i = 0; i < p.graph->nodes.n; i++) {
-        const struct node *node = graph_node(p.graph, (int)i);
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const struct node *node = graph_node(p->graph, (int)i);
         str_printf(&got, "%s%s=%s", i ? " " : "", node->name,
                    str_starts(node->assigned, HERE) ? node->assigned + strlen(HERE)
                                                     : node->assigned);
     }
     assert_string_equal(str_text(&got), want);
     str_release(&got);
+}
+
+static void check(const char *devices, const char *text, const char *want)
+{
+    struct placed p;
+    open_graph(&p, devices, text);
+    if (place(&p))
+        fail_msg("%s", p.err.text);
+    check_places(&p, want);
+    assert_string_equal(p.moved, "");
+    finish(&p);
+}
+
+/* The same, where requests may give way; `moved`: what is said of those that did. */
+static void check_soft(const char *devices, const char *text, const char *want, const char *moved)
+{
+    struct placed p;
+    open_graph(&p, devices, text);
+    p.soft = true;
+    if (place(&p))
+        fail_msg("%s", p.err.text);
+    check_places(&p, want);
+    assert_string_equal(p.moved, moved);
     finish(&p);
 }
 
@@ -209,6 +242,42 @@ static void test_unknown_devices(void **state)
                 "CPU:1");
 }
 
+static void test_soft(void **state)
+{
+    (void)state;
+    check_soft("CPU:0,CUDA:0", X "y = Exp(x) @?/device:GPU:0\nz = Neg(y) @?/device:GPU:0\n",
+               "x=CUDA:0 y=CPU:0 z=CUDA:0", "y: no kernel for Exp on /device:CUDA:0\n");
+    check_soft("CPU:0", X "y = Neg(x) @?/device:GPU:0\n", "x=CPU:0 y=CPU:0",
+               "y: there is no /device:CUDA:0\n");
+    check_soft("CPU:0,CUDA:0", X "y = Neg(x) @?/device:GPU:1\n", "x=CUDA:0 y=CUDA:0",
+               "y: there is no /device:CUDA:1\n");
+    /* The task still counts. */
+    check_soft(PS0 "," PS1 ",/job:ps/task:0/device:CUDA:0",
+               X "y = Exp(x) @?/task:1/device:GPU:0\nz = Neg(x) @?/task:1/device:GPU:0\n",
+               "x=/job:ps/task:0/device:CUDA:0 y=" PS1 " z=" PS1,
+               "y: there is no /task:1/device:CUDA:0\nz: there is no /task:1/device:CUDA:0\n");
+    /* One that has a kernel goes where another of its group must be. */
+    check_soft("CPU:0,CUDA:0",
+               X "y = Neg(x) @?/device:GPU:0\nz = Exp(x) {_class=[\"loc:@y\"]} @?/device:GPU:0\n",
+               "x=CUDA:0 y=CPU:0 z=CPU:0",
+               "y: not all that share a device can have /device:CUDA:0\n"
+               "z: no kernel for Exp on /device:CUDA:0\n");
+}
+
+/* What gives way is the device, not its task, and not what no device has a kernel for. */
+static void test_soft_has_limits(void **state)
+{
+    struct placed p;
+    (void)state;
+    open_graph(&p, "CPU:0,CUDA:0", X "y = Neg(x) @?/job:ps/device:GPU:0\n");
+    p.soft = true;
+    int code = place(&p);
+    unit_assert_error(code, p.err, ERR_DATA,
+                      "node 'y': /job:ps/device:CUDA:0 is not in this cluster: it has " HERE
+                      "CPU:0, " HERE "CUDA:0");
+    finish(&p);
+}
+
 static void test_bad_devices(void **state)
 {
     (void)state;
@@ -246,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_conflict_names_the_shortest_chain),
         cmocka_unit_test(test_missing_kernels),
         cmocka_unit_test(test_unknown_devices),
+        cmocka_unit_test(test_soft),
+        cmocka_unit_test(test_soft_has_limits),
         cmocka_unit_test(test_bad_devices),
         cmocka_unit_test(test_every_op_has_a_place),
     };

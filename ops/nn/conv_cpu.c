@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conv2D and its gradients: float32 with known shapes by oneDNN, where it has kernels for the
- * machine, everything else by matrix products.
+ * machine, or better by our own; everything else by matrix products.
  */
 #include "ops/nn/conv_cpu.h"
 
@@ -37,8 +37,9 @@ int conv_init(struct conv *c, enum conv_direction direction, const struct node *
 struct conv_state {
     enum conv_direction direction;
     bool deterministic;
-    struct chain *chain; /* NULL: by matrix products */
-    struct shape output; /* with a chain */
+    struct chain *chain;  /* NULL: by matrix products, or: */
+    struct conv_few *few; /* the filter of an image with few channels */
+    struct shape output;  /* with a chain */
 };
 
 static enum conv_direction direction_of(const struct node *node)
@@ -65,6 +66,9 @@ static int prepare_chain(struct kernel_setup *setup, struct conv_state *state)
         return setup->err->code;
     if (is_empty(&conv))
         return 0;
+    state->few = conv_few_prepare(&conv, setup);
+    if (state->few)
+        return setup->err->code;
     if (conv_chain(&conv, setup))
         return setup->err->code;
     state->chain = setup->state;
@@ -76,6 +80,7 @@ static void release(void *pointer)
 {
     struct conv_state *state = pointer;
     chain_free(state->chain);
+    conv_few_free(state->few);
     mem_free(state);
 }
 
@@ -148,6 +153,8 @@ static int run_gemm(struct kernel_call *call)
 static int run(struct kernel_call *call)
 {
     const struct conv_state *state = call->state;
+    if (state->few)
+        return conv_few_run(state->few, call);
     if (!state->chain)
         return run_gemm(call);
     return chain_run_call(state->chain, call, &state->output);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The three kernels of Conv2D: what they share, and the two ways to compute them.
+ * The three kernels of Conv2D: what they share, and the ways to compute them.
  */
 #ifndef TF_OPS_NN_CONV_CPU_H
 #define TF_OPS_NN_CONV_CPU_H
@@ -35,5 +35,12 @@ int conv_chain(const struct conv *conv, struct kernel_setup *setup);
  */
 int conv_by_gemm(const struct conv *conv, struct kernel_call *call, bool deterministic,
                  const struct tensor *const operands[3]);
+
+/* The gradient of the filter in float32, of an image whose channels are few beside a vector.
+ * Geometry known, no dimension 0. NULL: it is none of those, or the machine or the layout is not
+ * for it, or with an error. */
+struct conv_few *conv_few_prepare(const struct conv *conv, struct kernel_setup *setup);
+int conv_few_run(const struct conv_few *few, struct kernel_call *call);
+void conv_few_free(struct conv_few *few);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "exec/plan/fuse.h"
 #include "exec/session/session.h"
 #include "graph/build.h"
 #include "lib/random.h"
@@ -78,6 +79,7 @@ static double seconds(struct plan *plan)
     return times[REPEATS / 2];
 }
 
+/* Views run as well, so that there is something to measure. */
 static void measure(const char *title, const struct graph *graph, int target, int n)
 {
     struct error err = ERROR_INIT;
@@ -90,6 +92,7 @@ static void measure(const char *title, const struct graph *graph, int target, in
                                        .device = device,
                                        .variables = variables,
                                        .threads = 1,
+                                       .without = 1u << DEVICE_PASS_VIEWS,
                                        .dynamic = dynamic};
         struct plan_request request = {.targets = &target, .n_targets = 1};
         struct plan *plan;

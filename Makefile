@@ -10,6 +10,7 @@
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 #     (install-files: the same of what is built already)
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
+# CUDA=0: without the module for GPUs, which is built where nvcc is found; CUDA_ARCH="sm_80 sm_90".
 # FILTERS=1: the tools that rewrite graphs and data, alone; no kernels, links or checkpoints, and so
 # neither OpenBLAS, oneDNN, libevent, LMDB, isa-l nor OpenSSL.
 # For another machine: CROSS_COMPILE=aarch64-linux-gnu- SYSROOT=a root with its libraries, and, for
@@ -61,7 +62,7 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # go to a module per device, loaded when it is asked for. All of these are our own: they change from
 # one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
 PUBLIC_SRC := libcommon/api/door.c
-LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_cuda.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
 JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
@@ -88,10 +89,21 @@ CPU_LIBS := $(if $(BLAS_DIR),-L$(SYSROOT)$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(
 CPU_CFLAGS := $(if $(BLAS_DIR),-I$(SYSROOT)$(BLAS_DIR:/usr/lib/%=/usr/include/%))
 # TLS, for those who have a key: OpenSSL takes milliseconds to load.
 TLS_MODULE := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/tls.so)
-# The CUDA kernels, where there are any and a compiler for them.
-CUDA_SRC := $(wildcard ops/*/*.cu)
-NVCC := $(if $(CUDA_SRC),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
+# The CUDA device, where there is a compiler for its kernels: CUDA=0 leaves it out. It is built for
+# the architectures of CUDA_ARCH, and as PTX of the last, from which the driver makes code for others
+# when it loads them: one is quick to build, releases have sm_80, sm_90 and sm_100.
+CUDA ?= $(if $(FILTERS)$(SANITIZE)$(CROSS_COMPILE),0,1)
+CUDA_ARCH ?= sm_80
+NVCC := $(if $(filter-out 0,$(CUDA)),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(NVCC))
+CUDA_SRC := $(wildcard ops/*/*.cu ops/*/*_cuda.c)
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
+CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	$(foreach arch,$(lastword $(CUDA_ARCH:sm_%=%)),-gencode arch=compute_$(arch),code=compute_$(arch))
+# The runtime is in the module; it finds the driver when it is asked for. Of C++'s, the stubs that
+# launch kernels want the locks of first calls alone.
+CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a)) -l:libsupc++.a \
+	-Wl$(comma)--exclude-libs$(comma)ALL -ldl -lrt -lpthread
 
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
 	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run)
@@ -104,8 +116,14 @@ RUN_OPTIONS := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/run/options)
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/*.c)) $(BUILD)/tests/unit/ops/cases
+# The CUDA kernels run on the host, too, by the emulator of tests/lib/cuda: where there is a C++
+# compiler that goes with $(CC).
+CXX := $(if $(filter default,$(origin CXX)),$(CROSS_COMPILE)$(if $(IS_CLANG),clang++,g++),$(CXX))
+HOST_CUDA := $(if $(filter %gcc %clang cc,$(notdir $(CC))),$(if $(filter-out musl-gcc,$(notdir $(CC))),$(shell command -v $(CXX))))
+EMULATED_CUDA := $(patsubst %,$(BUILD)/obj/cuda-host/%.o,$(wildcard ops/*/*.cu tests/lib/cuda/*.cu tests/lib/cuda/*.cc))
+CUDA_TESTS := $(filter $(BUILD)/tests/unit/ops/cuda_%,$(UNIT_TESTS))
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reductions|shards).h' tests/unit/*/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reducers|reductions|shards).h' tests/unit/*/*.c 2>/dev/null))
 # Kernels under ThreadSanitizer: by a team of threads that it sees, and the proof that it does.
 TEAM := $(if $(filter thread,$(SANITIZE)),$(BUILD)/obj/tests/lib/team.o)
 TEAM_TESTS := $(if $(TEAM),$(BUILD)/tests/unit/ops/cases $(BUILD)/tests/lib/race)
@@ -124,11 +142,12 @@ BENCH_bench-checkpoint := checkpoint
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
+FAKE_CUDA := $(BUILD)/tests/lib/cuda.so
 OWN_OPS := $(BUILD)/tests/lib/own_ops.so $(patsubst %,$(BUILD)/tests/lib/refused-%.so,abi later none \
 	nothing taken twice name malformed reference flag kernel empty)
 PROXY := $(BUILD)/tests/lib/proxy
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(PROXY)
+unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY)
 fuzzers: $(FUZZERS) $(CPU_MODULES)
 
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
@@ -187,6 +206,30 @@ $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
 # What it exports is found before what the libraries of kernels bring.
 $(BUILD)/tests/unit/ops/team $(BUILD)/tests/unit/ops/products: private BASE_LDFLAGS += -rdynamic
+# Kernels on the host have the device's arithmetic: no sum is fused with a product.
+CUDA_HOST_FLAGS = -std=c++17 -O1 -g -fPIC -ffp-contract=off -fno-strict-aliasing -fno-exceptions -Wall -Wextra -Werror \
+	-Itests/lib/cuda -Itests -Ilibcommon -I. $(filter -fsanitize% -fno-sanitize% -fno-omit%,$(BASE_CFLAGS)) -MMD -MP
+$(BUILD)/obj/cuda-host/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(CXX) $(CUDA_HOST_FLAGS) -x c++ -c $< -o $@
+$(BUILD)/obj/cuda-host/%.cc.o: %.cc
+	@mkdir -p $(@D)
+	$(CXX) $(CUDA_HOST_FLAGS) -c $< -o $@
+ifneq ($(HOST_CUDA),)
+$(BUILD)/obj/tests/unit/ops/cuda_%.o: BASE_CFLAGS += -Itests
+$(BUILD)/tests/lib/emulated-cuda.a: $(EMULATED_CUDA)
+	@mkdir -p $(@D)
+	rm -f $@
+	$(AR) rcs $@ $^
+$(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: $(BUILD)/obj/tests/unit/ops/%.o $(BUILD)/tests/lib/emulated-cuda.a $(LIB)
+	@mkdir -p $(@D)
+	$(CXX) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lcmocka -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
+else
+$(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: tests/unit/ops/%.c
+	@mkdir -p $(@D)
+	printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo "ok 1 - $* # SKIP no C++ compiler that goes with $(CC)"' >$@
+	chmod +x $@
+endif
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
@@ -208,7 +251,12 @@ $(BUILD)/tests/lib/own_ops.so: tests/lib/own_ops.c $(PUBLIC_HEADERS)
 $(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 	$(call own_ops,-DREFUSED_$*)
 # A module for a type of device, found by TF_DEVICE_PATH.
-$(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c)) $(LIB)
+# And the CUDA device's own code, over a driver that is none, on the same scheduler.
+TEST_ENGINE := $(filter-out tests/lib/device_test.c,$(wildcard tests/lib/device_test_*.c))
+CUDA_PLAIN := $(filter-out ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/device/*_cuda.c))
+$(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,tests/lib/device_test.c $(TEST_ENGINE)) $(LIB)
+$(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c) $(CUDA_PLAIN) $(TEST_ENGINE)) $(LIB)
+$(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
@@ -225,12 +273,17 @@ $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
 $(BUILD)/lib/tf-tools/tls.so: $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN'
-$(BUILD)/obj/cuda/%.o: %.cu
+$(BUILD)/obj/cuda/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -O2 -g -std=c++17 -Ilibcommon -I. -Xcompiler -fPIC -MMD -MP -c $< -o $@
-$(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%.cu=$(BUILD)/obj/cuda/%.o) $(LIB)
+	$(NVCC) -O3 -std=c++17 -fmad=false -Werror all-warnings $(CUDA_CODE) -Ilibcommon -I. \
+		-Xcompiler -fPIC,-Wall,-Wextra,-fno-exceptions -MMD -MP -c $< -o $@
+$(BUILD)/obj/cuda/%.c.o: %.c
 	@mkdir -p $(@D)
-	$(NVCC) -shared $(filter %.o,$^) -o $@ -Xlinker @$(BUILD)/gen/core.wrap -L$(BUILD)/lib/tf-tools -ltf-jobs -ltf-graph -lcudnn -lcublas -Xlinker '-rpath,$$ORIGIN'
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
+$(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -shared $(BASE_LDFLAGS) -Wl$(comma)-z$(comma)defs -Wl$(comma)@$(BUILD)/gen/core.wrap $(filter %.o,$^) -o $@ $(LINK_LIBS) \
+		$(CUDA_LIBS) '-Wl,-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)
@@ -267,14 +320,23 @@ fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, every bit of the meta pages of three stores, 500 ends of
-# resumed runs, 200 of resumed jobs, 1,000 saves under a policy, 1,000 graphs on the TEST device.
+# resumed runs, 200 of resumed jobs, 1,000 saves under a policy, 1,000 nests and 20,000 graphs on the
+# TEST device, 20,000 graphs of branches and 5,000 of loops.
 soak:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
 	STORE_DAMAGES=10000 $(BUILD)/tests/unit/checkpoint/store_damage
 	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
 	STORE_META=all $(BUILD)/tests/unit/checkpoint/store_meta
+	FUSED=20000 $(BUILD)/tests/unit/exec/fuse
+	VIEWS=20000 $(BUILD)/tests/unit/exec/views_random
+	BRANCHES=20000 $(BUILD)/tests/unit/exec/branches_random
+	WHILES=5000 $(BUILD)/tests/unit/exec/whiles
 	NESTS=1000 TF_TEST_DEVICE=TEST:0 $(BUILD)/tests/unit/exec/nests
+	CAPTURES=20000 $(BUILD)/tests/unit/exec/captures_random
+	HAND_OVERS=20000 $(BUILD)/tests/unit/exec/hand_over_random
+	CONVOLUTIONS=20000 $(BUILD)/tests/unit/ops/conv_few
+	REDUCTIONS=20000 $(BUILD)/tests/unit/exec/reduce_random
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep

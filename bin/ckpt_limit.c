@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sysexits.h>
 #include <time.h>
@@ -82,7 +81,6 @@ int ckpt_limit_start(const struct ckpt_limit *limit, struct error *err)
 {
     double end = limit->seconds + GRACE_SECONDS;
     pthread_condattr_t monotonic;
-    sigset_t all, before;
     watch.limit = *limit;
     clock_gettime(CLOCK_MONOTONIC, &watch.began);
     watch.end = watch.began;
@@ -93,10 +91,7 @@ int ckpt_limit_start(const struct ckpt_limit *limit, struct error *err)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&watch.ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are for the thread that works */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     watch.runs = !thread_start(&watch.thread, wait_for_end, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return watch.runs ? 0 : error_set(err, ERR_OS, "no thread for --max-runtime");
 }
 

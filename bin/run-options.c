@@ -129,17 +129,6 @@ static void print_mode_help(void)
 
 /* ---- checks ---- */
 
-static bool is_budget(const char *text)
-{
-    char count[32];
-    int64_t n;
-    double seconds;
-    size_t digits = strcspn(text, "/");
-    snprintf(count, sizeof count, "%.*s", (int)digits, text);
-    return str_to_int64(count, &n) && n >= 0 &&
-           (!text[digits] || str_to_seconds(text + digits + 1, &seconds));
-}
-
 static int check_graph(const char *path, struct error *err)
 {
     if (!path && isatty(STDIN_FILENO))
@@ -174,12 +163,14 @@ static void set_defaults(void)
 
 static int check_options(const char *graph, struct error *err)
 {
+    int64_t max;
+    double within;
     if (options.shards < 0)
         return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
     if (options.workers < 1)
         return error_set(err, ERR_USAGE, "--workers %" PRId64 ": nobody would work",
                          options.workers);
-    if (!is_budget(options.max_restarts))
+    if (!str_to_budget(options.max_restarts, &max, &within))
         return error_set(err, ERR_USAGE,
                          "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",
                          options.max_restarts);
@@ -192,17 +183,6 @@ static int check_options(const char *graph, struct error *err)
 }
 
 /* ---- assignments ---- */
-
-static void append_quoted(struct str *out, const char *text)
-{
-    str_append_char(out, '\'');
-    for (; *text; text++)
-        if (*text == '\'')
-            str_append(out, "'\\''");
-        else
-            str_append_char(out, *text);
-    str_append_char(out, '\'');
-}
 
 static void print_list(struct str *out, const struct option_list *list)
 {
@@ -245,7 +225,7 @@ static void append_assignment(struct str *out, const struct option_row *row)
         str_append_char(out, *c == '-' ? '_' : *c);
     str_append_char(out, '=');
     print_value(&value, row);
-    append_quoted(out, str_text(&value));
+    str_append_quoted(out, str_text(&value));
     str_append_char(out, '\n');
     str_release(&value);
 }
@@ -257,13 +237,13 @@ static int write_assignments(const struct tool *tool, const char *verb, const ch
     for (const struct option_row *row = rows; row->name; row++)
         append_assignment(&out, row);
     str_append(&out, "verb=");
-    append_quoted(&out, verb ? verb : "");
+    str_append_quoted(&out, verb ? verb : "");
     str_append(&out, "\ngraph_file=");
-    append_quoted(&out, graph ? graph : "");
+    str_append_quoted(&out, graph ? graph : "");
     str_append(&out, "\nset --");
     for (int i = feed_command; i < tool->argc; i++) {
         str_append_char(&out, ' ');
-        append_quoted(&out, arguments[i]);
+        str_append_quoted(&out, arguments[i]);
     }
     str_append_char(&out, '\n');
     if (dprintf(ASSIGNMENTS_FD, "%s", out.data) < 0)

@@ -20,8 +20,9 @@ struct runner_options {
     struct saving *saving;
     struct device_options device;
     uint64_t seed;
-    bool check;     /* stop at the first value that is not finite */
-    bool plan_only; /* nothing is run */
+    bool check;       /* stop at the first value that is not finite */
+    unsigned without; /* plan_options */
+    bool plan_only;   /* nothing is run */
 };
 
 /* What the variables begin with. */

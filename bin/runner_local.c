@@ -38,7 +38,8 @@ static int local_open(struct runner *r, struct error *err)
     struct session_options session = {.plan = {.kernels = ops_kernels(),
                                                .device = driver->device,
                                                .check_numerics = r->options.check,
-                                               .no_layouts = r->options.check},
+                                               .no_layouts = r->options.check,
+                                               .without = r->options.without},
                                       .devices = devices->devices.items,
                                       .n_devices = joined->is_cut ? (int)devices->devices.n : 0};
     driver->session = session_new(joined->graph, &session);

@@ -56,7 +56,8 @@ static int open_worker(struct runner *r, struct error *err)
                                      .graph = r->options.joined->graph,
                                      .plan = {.kernels = ops_kernels(),
                                               .check_numerics = r->options.check,
-                                              .no_layouts = r->options.check},
+                                              .no_layouts = r->options.check,
+                                              .without = r->options.without},
                                      .device = r->options.device};
     int code = worker_open(worker, &options, err);
     r->saves_first = worker->collective;

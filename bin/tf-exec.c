@@ -13,17 +13,20 @@
 #include "bin/exec_request.h"
 #include "bin/ops_option.h"
 #include "bin/runner.h"
+#include "bin/without_option.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
+#include "exec/plan/fuse.h"
 #include "ops/ops.h"
 
 #define FETCH_LIMIT_LEAST 4096
 
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
-static int64_t seed, threads, fetch_every = 1, fetch_limit;
+static int64_t seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
 static bool dump_plan, check, deterministic, needs;
+static unsigned without;
 
 static const struct option_row rows[] = {
     {'g', "graph", OPTION_TEXT, &request_options.graph, "FILE",
@@ -43,9 +46,12 @@ static const struct option_row rows[] = {
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "the same bits whatever the number of threads"},
+    {0, "gpu-memory", OPTION_BYTES, &gpu_memory, "BYTES",
+     "memory of each GPU that may be used, as 8G (all that it has)"},
     {0, "grace", OPTION_SECONDS, &grace, "TIME",
      "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
     {0, "check", OPTION_FLAG, &check, NULL, "stop at the first value that is NaN or infinite"},
+    WITHOUT_OPTION_ROW,
     {0, "needs", OPTION_FLAG, &needs, NULL,
      "print the names of what a step is to be fed; run nothing"},
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
@@ -141,15 +147,18 @@ static int open_trace(struct graph_execution *job, struct error *err)
 
 static int open_runner(struct graph_execution *job, struct error *err)
 {
-    struct runner_options options = {
-        .tool = job->tool,
-        .joined = &job->request.joined,
-        .driver = &job->driver,
-        .saving = &job->saving,
-        .device = {.threads = (int)threads, .deterministic = deterministic},
-        .seed = (uint64_t)seed,
-        .check = check,
-        .plan_only = dump_plan};
+    struct runner_options options = {.tool = job->tool,
+                                     .joined = &job->request.joined,
+                                     .driver = &job->driver,
+                                     .saving = &job->saving,
+                                     .device = {.threads = (int)threads,
+                                                .deterministic = deterministic,
+                                                .memory = (size_t)gpu_memory},
+                                     .seed = (uint64_t)seed,
+                                     .check = check,
+                                     .without = trace_path ? DEVICE_PASSES_ALL
+                                                           : without, /* each op has its time */
+                                     .plan_only = dump_plan};
     job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
     return runner_open(job->runner, err);
 }
@@ -158,6 +167,8 @@ static int set_up(struct graph_execution *job, struct error *err)
 {
     tool_catch_signals();
     int code = check_numbers(err);
+    if (!code)
+        code = without_option_read(&without, err);
     if (!code)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
     if (!code)
@@ -286,6 +297,7 @@ static int serve_drivers(struct tool *tool, struct error *err)
 {
     tool_catch_signals();
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    options.device_memory = (size_t)gpu_memory;
     return serve(&options, err);
 }
 

@@ -2,8 +2,12 @@
  *
  * tf-opt: simplifies a graph.
  */
+#include <string.h>
+
+#include "base/memory.h"
 #include "bin/ops_option.h"
 #include "cli/tool.h"
+#include "exec/plan/fuse.h"
 #include "exec/session/evaluate.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
@@ -13,6 +17,7 @@
 
 static struct option_list passes, keep;
 static bool report;
+static const char *device;
 
 static const struct option_row rows[] = {
     {0, "passes", OPTION_LIST, &passes, "PASS,...",
@@ -20,6 +25,7 @@ static const struct option_row rows[] = {
      "(all, until nothing changes)"},
     {0, "keep", OPTION_LIST, &keep, "NAME,...",
      "leave these tensors as they are, to be fetched or fed"},
+    {0, "for", OPTION_TEXT, &device, "DEVICE", "then also what plans for it do, CPU: chains"},
     {0, "report", OPTION_FLAG, &report, NULL,
      "say on stderr what each pass changed; with -v, which nodes"},
     OPS_OPTION_ROW,
@@ -50,6 +56,12 @@ static const struct option_table table = {
         "cse keeps the first of the nodes that compute the same of the same. Nodes with state, "
         "random ones among them, are never merged.\n"
         "\n"
+        "With --for DEVICE follows what a plan for that type of device does with its own copy of a "
+        "graph; so it can be looked at, and --passes can name some of it:\n"
+        "\n"
+        "chains makes one FusedElementwise of element-wise ops of which each takes what the one "
+        "before has made for nobody else, where types and shapes are alike.\n"
+        "\n"
         "What stays keeps its name, its seeds and its device. When a node that was given a name "
         "goes, since another tensor equals it, the name becomes an alias and can still be "
         "fetched. A tensor that is to be fetched though no entry needs it, or to be fed though it "
@@ -57,24 +69,56 @@ static const struct option_table table = {
         "that who asks for one is told.",
     .examples = "tf-graph digits.lua | tf-opt | tf-place > digits.tfg\n"
                 "tf-opt --report -v digits.tfg -o small.tfg\n"
-                "tf-opt --passes prune --keep logits digits.tfg | tf-show",
+                "tf-opt --passes prune --keep logits digits.tfg | tf-show\n"
+                "tf-opt --for CPU digits.tfg | tf-show --text",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
 };
 
-static int choose_passes(const struct pass **chosen, int *n, struct error *err)
+/* What runs: passes of graphs in their order, and which of the device's do not. */
+struct chosen_passes {
+    const struct pass *passes[PASSES_MAX];
+    int n;
+    unsigned without; /* fuse_options */
+};
+
+static int choose_pass(struct chosen_passes *choice, const char *name, struct error *err)
 {
-    *n = passes.n ? (int)passes.n : pass_count;
-    if (*n > PASSES_MAX)
+    const struct pass *pass = pass_find(name);
+    int own = device ? device_pass_find(name) : -1;
+    if (choice->n == PASSES_MAX)
         return error_set(err, ERR_USAGE, "--passes names more than %d", PASSES_MAX);
-    for (int i = 0; i < *n; i++) {
-        chosen[i] = passes.n ? pass_find(passes.items[i]) : &pass_list[i];
-        if (!chosen[i])
-            return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold or cse",
-                             passes.items[i]);
-    }
+    if (pass)
+        choice->passes[choice->n++] = pass;
+    else if (own >= 0 && device_passes[own].run)
+        choice->without &= ~(1u << own);
+    else
+        return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
+                         device ? ", cse or chains" : " or cse");
     return 0;
+}
+
+static int choose_passes(struct chosen_passes *choice, struct error *err)
+{
+    *choice = (struct chosen_passes){.without = passes.n || !device ? DEVICE_PASSES_ALL : 0};
+    for (int i = 0; !passes.n && i < pass_count; i++)
+        choice->passes[choice->n++] = &pass_list[i];
+    for (size_t i = 0; i < passes.n; i++)
+        if (choose_pass(choice, passes.items[i], err))
+            return err->code;
+    return 0;
+}
+
+static int check_device(struct error *err)
+{
+    const struct kernel_table *kernels = ops_kernels();
+    bool known = !device;
+    for (size_t i = 0; i < kernels->n && !known; i++)
+        known = !strcmp(kernels->rows[i].device, device);
+    return known
+               ? 0
+               : error_set(err, ERR_USAGE, "--for: no kernels are known of a device '%s'", device);
 }
 
 static void note(void *tool, const char *node, const char *what)
@@ -83,17 +127,53 @@ static void note(void *tool, const char *node, const char *what)
 }
 
 static void say_changes(const struct tool *tool, const struct graph *before,
-                        const struct optimized *result, const struct pass *const *chosen, int n)
+                        const struct optimized *result, const struct chosen_passes *choice)
 {
-    for (int i = 0; i < n; i++)
-        tool_say(tool, "%s: %d %s", chosen[i]->name, result->n_changes[i], chosen[i]->verb);
+    for (int i = 0; i < choice->n; i++)
+        tool_say(tool, "%s: %d %s", choice->passes[i]->name, result->n_changes[i],
+                 choice->passes[i]->verb);
     tool_say(tool, "%zu of %zu nodes stay, after %d round%s", result->graph->nodes.n,
              before->nodes.n, result->n_rounds, result->n_rounds == 1 ? "" : "s");
 }
 
-static int optimize(struct tool *tool, struct graph *graph, struct error *err)
+static void say_fused(const struct tool *tool, const struct chosen_passes *choice,
+                      const int *n_gone)
 {
-    const struct pass *chosen[PASSES_MAX];
+    for (int i = 0; i < N_DEVICE_PASSES; i++)
+        if (!(choice->without >> i & 1) && device_passes[i].run)
+            tool_say(tool, "%s: %d %s", device_passes[i].name, n_gone[i], device_passes[i].verb);
+}
+
+static int write_graph(struct tool *tool, struct graph *graph, struct error *err)
+{
+    graph_add_made(graph, tool_provenance(tool));
+    return graph_write(tool->writer, graph, err);
+}
+
+static int write_fused(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
+                       struct error *err)
+{
+    int n_gone[N_DEVICE_PASSES], code = 0;
+    struct edge *kept = mem_array(keep.n + 1, sizeof *kept);
+    struct fuse_options options = {
+        .kernels = ops_kernels(), .device = device, .keep = kept, .without = choice->without};
+    struct fused fused = {0};
+    for (size_t i = 0; i < keep.n && !code; i++)
+        code = graph_parse_edge(graph, keep.items[i], &kept[options.n_keep++], err);
+    if (!code)
+        code = fuse_named_graph(graph, &options, &fused, n_gone, err);
+    if (!code && report)
+        say_fused(tool, choice, n_gone);
+    if (!code)
+        code = write_graph(tool, fused.graph ? fused.graph : graph, err);
+    fused_release(&fused);
+    mem_free(kept);
+    return code;
+}
+
+static int optimize(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
+                    struct error *err)
+{
     struct evaluator evaluator = {.kernels = ops_kernels()};
     struct fold_evaluator fold = {evaluator_run, &evaluator};
     struct pass_options options = {.keep = keep.items,
@@ -102,14 +182,12 @@ static int optimize(struct tool *tool, struct graph *graph, struct error *err)
                                    .note = report && tool->verbose ? note : NULL,
                                    .context = tool};
     struct optimized result;
-    int n, code = choose_passes(chosen, &n, err);
-    if (!code)
-        code = pass_optimize(graph, chosen, n, &options, &result, err);
+    int code = pass_optimize(graph, choice->passes, choice->n, &options, &result, err);
     if (!code) {
         if (report)
-            say_changes(tool, graph, &result, chosen, n);
-        graph_add_made(result.graph, tool_provenance(tool));
-        code = graph_write(tool->writer, result.graph, err);
+            say_changes(tool, graph, &result, choice);
+        code = device ? write_fused(tool, result.graph, choice, err)
+                      : write_graph(tool, result.graph, err);
         optimized_release(&result);
     }
     evaluator_release(&evaluator);
@@ -118,15 +196,14 @@ static int optimize(struct tool *tool, struct graph *graph, struct error *err)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    const struct pass *chosen[PASSES_MAX];
+    struct chosen_passes choice;
     struct stream_reader *reader;
     struct graph *graph = NULL;
-    int n_passes;
-    if (choose_passes(chosen, &n_passes, err) || tool_open_writer(tool, 1, err) ||
+    if (check_device(err) || choose_passes(&choice, err) || tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
         return err->code;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = optimize(tool, graph, err)))
+    if (!code && (code = optimize(tool, graph, &choice, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     graph_free(graph);
     tool_close_reader(reader);

@@ -25,7 +25,7 @@ static const struct option_row rows[] = {
     {0, "guard", OPTION_INT, &guarded, "PID",
      "lock DIR, and tidy up when the process PID has ended"},
     {0, "temporary", OPTION_FLAG, &temporary, NULL,
-     "--guard: DIR is a template of mktemp, and is removed at the end"},
+     "--guard: DIR is a template, .XXXXXX, and is removed at the end"},
     {0, "cleanup", OPTION_TEXT, &cleanup, "LINE", "--guard: a shell's line for the end; $1 is DIR"},
     {0, "detach", OPTION_FLAG, &detach, NULL,
      "--guard: in the background; prints its pid and the folder"},
@@ -95,11 +95,11 @@ static int run_guard(struct error *err)
                                   .folder = folder,
                                   .temporary = temporary && folder,
                                   .cleanup = cleanup};
-    int code = guard_open(&guard, err);
-    pid_t pid = !code && detach ? fork() : 0;
-    if (pid < 0)
-        return error_set_errno(err, ERR_OS, "a guard");
-    if (pid > 0)
+    pid_t pid = 0;
+    int code = guard_prepare(&guard, err);
+    if (!code)
+        code = detach ? guard_detach(&guard, &pid, err) : guard_open(&guard, err);
+    if (!code && pid)
         printf("%ld %s\n", (long)pid, guard.made);
     else if (!code)
         guard_run(&guard);

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +22,7 @@
 #define LOCK_SECONDS 10 /* for a guard that is about to be done */
 #define GRACE_SECONDS 2 /* for what ends by its lifeline */
 #define KILL_SECONDS 10 /* then something cannot be killed */
+#define TEMPLATE_SIGNS 6
 
 static const struct timespec look_again = {0, 50000000};
 
@@ -59,17 +62,37 @@ static int take_lock(struct guard_options *guard, int folder, struct error *err)
     return 0;
 }
 
-int guard_open(struct guard_options *guard, struct error *err)
+/* The X at the end become letters and digits. */
+static int choose_name(struct guard_options *guard, struct error *err)
+{
+    static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    uint64_t number;
+    size_t n = strlen(guard->made);
+    if (n < TEMPLATE_SIGNS || strspn(guard->made + n - TEMPLATE_SIGNS, "X") != TEMPLATE_SIGNS)
+        return error_set(err, ERR_USAGE, "--temporary: '%s' does not end in XXXXXX", guard->folder);
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return error_set_errno(err, ERR_OS, "getrandom");
+    for (size_t i = n - TEMPLATE_SIGNS; i < n; i++, number /= sizeof signs - 1)
+        guard->made[i] = signs[number % (sizeof signs - 1)];
+    return 0;
+}
+
+int guard_prepare(struct guard_options *guard, struct error *err)
 {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     guard->lock = -1;
     snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
+    return guard->temporary ? choose_name(guard, err) : 0;
+}
+
+int guard_open(struct guard_options *guard, struct error *err)
+{
     if (!guard->folder)
         return 0;
-    if (guard->temporary ? !mkdtemp(guard->made) : mkdir(guard->made, 0700) && errno != EEXIST)
-        return error_set_errno(err, ERR_IO, "job directory %s", guard->folder);
+    if (mkdir(guard->made, 0700) && (guard->temporary || errno != EEXIST))
+        return error_set_errno(err, ERR_IO, "job directory %s", guard->made);
     int folder = open(guard->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_IO, "job directory %s",
@@ -108,6 +131,45 @@ static void clean_up(const struct guard_options *guard)
     pid_t pid;
     if ((guard->temporary || guard->cleanup) && !spawn_program(&spawn, &pid))
         waitpid(pid, NULL, 0);
+}
+
+/* ---- a process of its own ---- */
+
+/* A signal to the group of who asked does not come here from when there is a folder. That nobody
+ * hears of that is no error: who asked has ended, and there is the more to do. */
+static int open_detached(struct guard_options *guard, int ready, struct error *err)
+{
+    setsid();
+    int code = guard_open(guard, err);
+    if (!code)
+        send(ready, "", 1, MSG_NOSIGNAL);
+    close(ready);
+    return code;
+}
+
+/* Of one that has failed, or was killed: then nobody else knows of the folder. */
+static int take_result(const struct guard_options *guard, pid_t pid, struct error *err)
+{
+    int status;
+    if (waitpid(pid, &status, 0) == pid && WIFEXITED(status))
+        return err->code = WEXITSTATUS(status);
+    if (guard->temporary)
+        clean_up(guard);
+    return error_set(err, ERR_OS, "the job's guard was killed");
+}
+
+int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
+{
+    int ready[2];
+    char byte;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready) || (*pid = fork()) < 0)
+        return error_set_errno(err, ERR_OS, "a guard");
+    close(ready[!!*pid]);
+    if (!*pid)
+        return open_detached(guard, ready[1], err);
+    bool is_ready = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    return is_ready ? 0 : take_result(guard, *pid, err);
 }
 
 /* Nobody waits for the end of a pipe that the guard has inherited. */

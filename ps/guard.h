@@ -18,16 +18,24 @@
 
 struct guard_options {
     pid_t owner;
-    const char *folder;  /* NULL: none; made if it is missing */
-    bool temporary;      /* `folder` is a template of mkdtemp, which is made and goes at the end */
+    const char *folder; /* NULL: none; made if it is missing */
+    bool temporary; /* `folder` ends in XXXXXX, as for mkdtemp; it is made, and goes at the end */
     const char *cleanup; /* a shell's line, run at the end with the folder as $1; may be NULL */
-    char made[4096];     /* set: the folder */
+    char made[4096];     /* set: the folder, also while it is not there yet */
     int lock;            /* set: a descriptor that holds the folder's lock, or -1 */
 };
 
-/* Makes the folder and locks it, and blocks all signals. ERR_RETRY naming who has it; ERR_IO. That
- * the owner has ended meanwhile is no error: there is the more to do. */
+/* First: blocks all signals, and chooses the folder's name. ERR_USAGE, ERR_OS. */
+int guard_prepare(struct guard_options *guard, struct error *err);
+
+/* Makes the folder and locks it. ERR_RETRY naming who has it; ERR_IO. That the owner has ended
+ * meanwhile is no error: there is the more to do. */
 int guard_open(struct guard_options *guard, struct error *err);
+
+/* guard_open in a process of its own, which goes on here as the guard (*pid: 0). In the caller *pid
+ * is its number; if it fails, the error has its exit status and no text, as it has said why. A
+ * temporary folder is known to both, so that there is always one who removes it. */
+int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err);
 
 /* Waits until the owner has ended, or sends SIGUSR1 because all is over; then tidies up. Closes all
  * other descriptors. Other signals are ignored. */

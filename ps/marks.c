@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -12,18 +13,53 @@
 #include "ps/guard.h"
 #include "ps/pidfd.h"
 
-/* The environment as it was when the program began; empty of a zombie, and of what is another
- * user's. */
-static void read_environment(const char *pid, struct str *text)
+/* A millisecond apart. */
+#define EXEC_LOOKS 1000
+#define EMPTY_LOOKS 3
+
+/* Text of a file of the process's folder in /proc; it is over at the first that cannot be read. */
+static void read_file(const char *pid, const char *name, struct str *text)
 {
     char path[64], bytes[4096];
     ssize_t n;
     str_clear(text);
-    snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
         str_append_bytes(text, bytes, (size_t)n);
     close_if_open(fd);
+}
+
+/* How often it is worth while to look for an environment that was not to be read. In exec there is
+ * no place for one at first, and the one that was opened may be the old one; then it has a
+ * place, which is empty for some instructions, as that of a program without any is for good.
+ * proc_pid_stat(5), fields 50 and 51: its begin and end. */
+static int looks_worth(const char *pid, struct str *text)
+{
+    char path[64], program[2];
+    unsigned long long begin = 0, end = 0;
+    snprintf(path, sizeof path, "/proc/%.20s/exe", pid);
+    if (readlink(path, program, sizeof program) < 0)
+        return 0; /* a zombie, a thread of the kernel, another user's */
+    read_file(pid, "stat", text);
+    const char *at = text->n ? strrchr(str_text(text), ')') : NULL;
+    for (int field = 2; at && field < 50; field++)
+        at = strchr(at + 1, ' ');
+    bool is_known = at && sscanf(at, "%llu %llu", &begin, &end) == 2;
+    str_clear(text);
+    return !is_known ? 0 : begin && begin == end ? EMPTY_LOOKS : EXEC_LOOKS;
+}
+
+/* The environment as it was when the program began; empty of a zombie, and of what is another
+ * user's. A process in exec has none for a moment, in which it must not be passed over. */
+static void read_environment(const char *pid, struct str *text)
+{
+    const struct timespec look_again = {.tv_nsec = 1000000};
+    read_file(pid, "environ", text);
+    for (int i = 0; !text->n && i < looks_worth(pid, text); i++) {
+        nanosleep(&look_again, NULL);
+        read_file(pid, "environ", text);
+    }
 }
 
 static const char *find_mark(const struct str *environment, const char *prefix)

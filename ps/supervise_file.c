@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "base/words.h"
 #include "ps/supervise_private.h"
+
+#define RESTARTS_MOST 1000000
 
 /* ---- what words are set to ---- */
 
@@ -15,11 +18,12 @@
 static bool set_budget(void *target, const char *text)
 {
     struct budget *budget = target;
-    char *end;
-    long n = strtol(text, &end, 10);
-    *budget = (struct budget){.max = (int)n, .text = text};
-    return end > text && n >= 0 && n <= 1000000 &&
-           (!*end || (*end == '/' && setting_seconds(&budget->seconds, end + 1)));
+    int64_t n;
+    *budget = (struct budget){.text = text};
+    if (!str_to_budget(text, &n, &budget->seconds) || n > RESTARTS_MOST)
+        return false;
+    budget->max = (int)n;
+    return true;
 }
 
 static bool set_policy(void *target, const char *text)

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -255,11 +254,7 @@ static void start(struct autosave *a, int64_t step)
     a->last_time = time_now();
     a->counts.begun++;
     atomic_store(&a->done, false);
-    sigset_t all, before; /* signals are for the thread that runs steps */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = thread_start(&a->thread, work, a->job);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
         return;
     job_free(a->job); /* there will be a thread another time */

@@ -25,7 +25,7 @@ enum error_code {
     ERR_USAGE = 64,       /* wrong option or operand */
     ERR_DATA = 65,        /* bad input: malformed, truncated, inconsistent */
     ERR_NOINPUT = 66,     /* an input is missing */
-    ERR_UNAVAILABLE = 69, /* a peer cannot be reached */
+    ERR_UNAVAILABLE = 69, /* a peer cannot be reached, a device is not there */
     ERR_INTERNAL = 70,    /* a bug of ours */
     ERR_OS = 71,          /* the system refused: memory, processes */
     ERR_IO = 74,          /* reading or writing failed */
@@ -124,6 +124,6 @@ void error_clear(struct error *err);
             error_bug(__FILE__, __LINE__, #condition);                                             \
     } while (0)
 
-_Noreturn void error_bug(const char *file, int line, const char *condition);
+void error_bug(const char *file, int line, const char *condition) __attribute__((noreturn));
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,9 +62,24 @@ void mem_set_limit(size_t bytes, const char *whose)
     snprintf(limit.whose, sizeof limit.whose, "%s", whose);
 }
 
+static _Thread_local char refusal[256]; /* of the last allocation, by who refused it; "": nobody */
+
+void mem_refused(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(refusal, sizeof refusal, format, args);
+    va_end(args);
+}
+
 const char *mem_limit_text(void)
 {
-    static _Thread_local char text[128];
+    static _Thread_local char text[sizeof refusal + 2];
+    if (*refusal) {
+        snprintf(text, sizeof text, ": %s", refusal);
+        *refusal = '\0';
+        return text;
+    }
     if (!was_refused)
         return "";
     snprintf(text, sizeof text, ": the %lld MiB of %s are in use", (long long)(limit.bytes >> 20),

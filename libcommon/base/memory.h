@@ -44,6 +44,10 @@ void mem_discharge(size_t bytes);
  * mem_charge of this thread failed for the limit, else "". */
 const char *mem_limit_text(void);
 
+/* For devices, which have memory of their own: why they have just refused some. The thread's next
+ * mem_limit_text says so, and no later one. */
+void mem_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Who keeps memory only to use it again gives it back before mem_try fails for the limit. From any
  * thread; it allocates nothing, and takes no lock with which anybody allocates. */
 struct mem_keeper {
@@ -64,6 +68,6 @@ bool mem_has_handler(void);
 
 /* Calls the handler: for allocations that are not ours and cannot fail otherwise. 0: it is not
  * known how many bytes. */
-_Noreturn void mem_exhausted(size_t bytes);
+void mem_exhausted(size_t bytes) __attribute__((noreturn));
 
 #endif

@@ -2,7 +2,6 @@
 #include "base/serial_queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -50,12 +49,8 @@ struct serial_queue *serial_queue_new(void)
     struct serial_queue *queue = mem_alloc(sizeof *queue);
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->changed, NULL);
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
     if (thread_start(&queue->thread, run, queue))
         mem_exhausted(0);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return queue;
 }
 

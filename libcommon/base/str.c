@@ -126,6 +126,23 @@ void str_append_float32(struct str *s, float value)
     str_append(s, text);
 }
 
+void str_append_quoted(struct str *s, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_^";
+    if (*word && !word[strspn(word, plain)]) {
+        str_append(s, word);
+        return;
+    }
+    str_append_char(s, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            str_append(s, "'\\''");
+        else
+            str_append_char(s, *word);
+    str_append_char(s, '\'');
+}
+
 void str_append_float64(struct str *s, double value)
 {
     char text[40];
@@ -205,6 +222,16 @@ bool str_to_seconds(const char *text, double *seconds)
     static const char *const units[] = {"", "s", "ms", "us", "m", "h", "d", NULL};
     static const double factors[] = {1, 1, 1e-3, 1e-6, 60, 3600, 86400};
     return scaled(text, units, factors, seconds) && *seconds >= 0;
+}
+
+bool str_to_budget(const char *text, int64_t *n, double *seconds)
+{
+    char count[32];
+    size_t digits = strcspn(text, "/");
+    snprintf(count, sizeof count, "%.*s", (int)digits, text);
+    *seconds = 0;
+    return digits < sizeof count && str_to_int64(count, n) && *n >= 0 &&
+           (!text[digits] || str_to_seconds(text + digits + 1, seconds));
 }
 
 size_t str_utf8(const char *text, size_t n)

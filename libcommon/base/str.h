@@ -32,6 +32,8 @@ void str_release(struct str *s);
 /* The shortest decimal that reads back as the same value: "0.003", "1", "1e-08", "nan", "inf". */
 void str_append_float32(struct str *s, float value);
 void str_append_float64(struct str *s, double value);
+/* One word of a shell's; plain ones stay as they are. */
+void str_append_quoted(struct str *s, const char *word);
 
 /* Numbers, whole text only, independent of the locale. */
 bool str_to_int64(const char *text, int64_t *value);
@@ -39,6 +41,8 @@ bool str_to_float64(const char *text, double *value);
 bool str_to_float32(const char *text, float *value);    /* rounded once */
 bool str_to_bytes(const char *text, int64_t *bytes);    /* 64k, 1.5G: powers of 1024 */
 bool str_to_seconds(const char *text, double *seconds); /* 30s, 2m, 1h, 250ms, 50us */
+/* 5, or 5/1h: so many, in all (*seconds: 0) or within a time. */
+bool str_to_budget(const char *text, int64_t *n, double *seconds);
 
 /* Bytes of the UTF-8 character at the start of the n bytes: 1 to 4, or 0 if there is none. */
 size_t str_utf8(const char *text, size_t n);

@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 
+#include <signal.h>
+#include <stdbool.h>
+
+/* More than what the kernel saves with the widest registers (AMX: 11 KiB), and a handler's own. */
+#define SIGNAL_STACK_BYTES 32768
+
+static int start_blocked(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                         void *argument)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(thread, attr, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
 {
     pthread_attr_t attr;
@@ -11,7 +28,17 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
     if (!pthread_attr_getstacksize(&attr, &bytes) && bytes < THREAD_STACK_BYTES)
         code = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
     if (!code)
-        code = pthread_create(thread, &attr, run, argument);
+        code = start_blocked(thread, &attr, run, argument);
     pthread_attr_destroy(&attr);
     return code;
+}
+
+void thread_use_signal_stack(void)
+{
+    static _Thread_local char stack[SIGNAL_STACK_BYTES];
+    static _Thread_local bool has_one;
+    stack_t present, own = {.ss_sp = stack, .ss_size = sizeof stack};
+    if (!has_one && !sigaltstack(NULL, &present) && present.ss_flags & SS_DISABLE)
+        sigaltstack(&own, NULL);
+    has_one = true;
 }

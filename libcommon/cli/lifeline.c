@@ -43,17 +43,13 @@ static void *watch(void *argument)
 int lifeline_hold(int fd, double grace, struct error *err)
 {
     pthread_t thread;
-    sigset_t all, old;
     int flags = fcntl(fd, F_GETFD);
     if (flags < 0)
         return error_set(err, ERR_USAGE, "--lifeline %d: there is no such descriptor", fd);
     fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
     lifeline = fd;
     seconds_left = grace;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     int code = thread_start(&thread, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (code)
         return error_set(err, ERR_OS, "cannot start a thread for the lifeline");
     pthread_detach(thread);

@@ -56,7 +56,7 @@ static void catch_endings(void)
     if (!caught && !atexit(output_unlink_all)) /* libraries may call exit, too */
         caught = true;
     for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++) {
-        struct sigaction old, new = {.sa_handler = on_ending_signal};
+        struct sigaction old, new = {.sa_handler = on_ending_signal, .sa_flags = SA_ONSTACK};
         sigemptyset(&new.sa_mask);
         if (!sigaction(ending_signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
             sigaction(ending_signals[i], &new, NULL);

@@ -155,25 +155,7 @@ int tool_main(const struct option_table *table,
     return code;
 }
 
-/* As a shell would need it; plain words stay as they are. */
-static void append_quoted(struct str *s, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "%+,-./:=@_^";
-    if (*word && !word[strspn(word, plain)]) {
-        str_append(s, word);
-        return;
-    }
-    str_append_char(s, '\'');
-    for (; *word; word++) {
-        if (*word == '\'')
-            str_append(s, "'\\''");
-        else
-            str_append_char(s, (unsigned char)*word < ' ' ? ' ' : *word);
-    }
-    str_append_char(s, '\'');
-}
-
+/* As a shell would need it, on one line. */
 const char *tool_provenance(const struct tool *tool)
 {
     static char text[PROVENANCE_BYTES];
@@ -181,8 +163,10 @@ const char *tool_provenance(const struct tool *tool)
     str_printf(&s, "%s %s", tool->table->tool, TOOL_VERSION);
     for (int i = 1; i < tool->argc; i++) {
         str_append_char(&s, ' ');
-        append_quoted(&s, tool->argv[i]);
+        str_append_quoted(&s, tool->argv[i]);
     }
+    for (size_t i = 0; i < s.n; i++)
+        s.data[i] = (unsigned char)s.data[i] < ' ' ? ' ' : s.data[i];
     snprintf(text, sizeof text, "%s", str_text(&s));
     if (s.n >= sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);

@@ -4,7 +4,6 @@
  * it or the end of what it watches, decides how the tool goes on.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,16 +38,12 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
                     struct error *err)
 {
     pthread_t thread;
-    sigset_t all, old;
     watch.tool = tool;
     watch.reason = *reason;
     watch.time.tv_sec = (time_t)seconds;
     watch.time.tv_nsec = (long)((seconds - (double)watch.time.tv_sec) * 1e9);
     atomic_store(&watch.state, WATCHING);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that works */
     bool failed = thread_start(&thread, watch_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!failed)
         pthread_detach(thread); /* it may sleep on: it has nothing to say any more */
     return failed ? error_set(err, ERR_OS, "cannot start a thread") : 0;

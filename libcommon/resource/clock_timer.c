@@ -3,7 +3,6 @@
  * Deadlines of those who wait for a clock: a thread that is there once somebody has one. It only
  * looks at most ten times a second, so that starting a wait costs nothing.
  */
-#include <signal.h>
 
 #include "base/thread.h"
 #include "base/time.h"
@@ -62,13 +61,9 @@ static void *look(void *argument)
 
 void clock_timer_start(struct clock *clock)
 {
-    sigset_t all, old;
     if (clock->has_timer)
         return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that waits for them */
     clock->has_timer = !thread_start(&clock->timer, look, clock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 void clock_timer_end(struct clock *clock)

@@ -97,8 +97,8 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     int64_t op = find(s, &s->ops, event, "op"), node = find(s, &s->nodes, event, "node");
     if (op < 0 || node < 0)
         return false;
-    record_get_int(event, "thread", &thread);
-    add_thread(s, thread);
+    if (record_get_int(event, "thread", &thread)) /* else it was a queue of a device's */
+        add_thread(s, thread);
     s->ops.items[op].ns += (double)ns;
     s->ops.items[op].calls++;
     s->nodes.items[node].ns += (double)ns;

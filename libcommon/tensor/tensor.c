@@ -38,6 +38,7 @@ static struct buffer *small_new(size_t bytes)
     buffer->data = (char *)(buffer + 1) + (MEM_ALIGNMENT - 1 - data % MEM_ALIGNMENT);
     buffer->free = free_joint;
     buffer->owner = NULL;
+    buffer->is_read = NULL;
     return buffer;
 }
 
@@ -55,6 +56,7 @@ struct buffer *buffer_new(size_t bytes)
     buffer->data = bytes <= JOINT_BYTES ? (char *)data + MEM_ALIGNMENT : data;
     buffer->free = bytes <= JOINT_BYTES ? free_joint : free_apart;
     buffer->owner = NULL;
+    buffer->is_read = NULL;
     return buffer;
 }
 

@@ -13,10 +13,10 @@
 #ifndef TF_TENSOR_TENSOR_H
 #define TF_TENSOR_TENSOR_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "tensor/shape.h"
@@ -30,7 +30,22 @@ struct buffer {
     void *data;
     void (*free)(struct buffer *buffer); /* called once, by the last holder */
     void *owner;                         /* for `free`: the device, the mapping, ... */
+    /* Whether other processes may have the memory, too, which is not to be written then. Any
+     * thread. NULL: none has. */
+    bool (*is_read)(const struct buffer *buffer);
 };
+
+static inline bool buffer_is_read(const struct buffer *buffer)
+{
+    return buffer->is_read && buffer->is_read(buffer);
+}
+
+/* Whether who has one of its holds is the only one who has the memory, and may write to it. */
+static inline bool buffer_is_sole(const struct buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->holders, memory_order_acquire) == 1 &&
+           !buffer_is_read(buffer);
+}
 
 /* Host memory, not zeroed, held once; no owner. NULL without memory. */
 struct buffer *buffer_new(size_t bytes);

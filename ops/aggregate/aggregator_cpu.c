@@ -106,7 +106,7 @@ static int add_up(const struct take *t, int value, bool mean)
     else if (first->type == FLOAT64)
         sum_double(out->data, (const double *const *)data, t->n, count, divisor);
     else if (dtype_is_integer(first->type)) /* a mean of them is refused */
-        collective_sum(&(struct collective_terms){first->type, data, t->n, false}, out->data, NULL,
+        collective_sum(&(struct collective_terms){first->type, data, t->n, 0}, out->data, NULL,
                        count);
     else
         sum_narrow(out, t->staged, t->n, value, divisor);

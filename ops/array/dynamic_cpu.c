@@ -38,7 +38,7 @@ static int partition_run(struct kernel_call *call)
     const int32_t *to = partitions->data;
     int64_t n = tensor_count(partitions);
     struct shape rows;
-    if (row_shape(call, data, partitions, &rows) || rows_check(call, partitions, call->n_out))
+    if (row_shape(call, data, partitions, &rows) || rows_check(call, 1, call->n_out))
         return call->err->code;
     char **next = kernel_temporary(call, (size_t)call->n_out * sizeof *next);
     int64_t *counts = kernel_temporary(call, (size_t)call->n_out * sizeof *counts);
@@ -73,7 +73,7 @@ static int stitched_shape(struct kernel_call *call, struct shape *shape)
         const struct tensor *indices = call->in[i];
         struct shape rows;
         if (row_shape(call, call->in[n + i], indices, &rows) ||
-            rows_check(call, indices, INT64_C(1) << 31))
+            rows_check(call, i, INT64_C(1) << 31))
             return call->err->code;
         if (i == 0)
             *shape = rows;

@@ -50,7 +50,7 @@ static int gather_run(struct kernel_call *call)
                            shape_text(&params->shape), shape_text(&shape));
     for (int i = 1; i < params->shape.rank; i++)
         shape.dims[shape.rank++] = params->shape.dims[i];
-    if (rows_check(call, indices, params->shape.dims[0]))
+    if (rows_check(call, 1, params->shape.dims[0]))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
@@ -88,7 +88,7 @@ static int segment_run(struct kernel_call *call)
         return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
     for (int i = head.rank; i < data->shape.rank; i++)
         shape.dims[shape.rank++] = data->shape.dims[i];
-    if (rows_check(call, ids, n_segments))
+    if (rows_check(call, 1, n_segments))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)

@@ -8,8 +8,8 @@
 
 #include "exec/device/kernel.h"
 
-/* ERR_DATA naming the first index (int32 or int64) outside [0, n). */
-int rows_check(struct kernel_call *call, const struct tensor *indices, int64_t n);
+/* ERR_DATA naming the first index (int32 or int64) of the input outside [0, n). */
+int rows_check(struct kernel_call *call, int input, int64_t n);
 
 enum rows_op {
     ROWS_ADD,

@@ -6,9 +6,9 @@
  */
 #include "ops/array/rows.h"
 
-#include <inttypes.h>
 #include <string.h>
 
+#include "exec/device/step_block.h"
 #include "ops/array/heavy_rows.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/team_cpu.h"
@@ -17,27 +17,20 @@
 
 #define PARALLEL_BYTES (1 << 18)
 
-static int fail_at(struct kernel_call *call, const struct tensor *indices, int64_t i, int64_t n)
+int rows_check(struct kernel_call *call, int input, int64_t n)
 {
-    int64_t value = tensor_get_int64(indices, i);
-    struct shape at = {.rank = indices->shape.rank};
-    for (int d = at.rank - 1; d >= 0; d--) {
-        at.dims[d] = i % indices->shape.dims[d];
-        i /= indices->shape.dims[d];
-    }
-    return kernel_fail(call, "index %" PRId64 " at %s is outside [0, %" PRId64 ")", value,
-                       shape_text(&at), n);
-}
-
-int rows_check(struct kernel_call *call, const struct tensor *indices, int64_t n)
-{
+    const struct tensor *indices = call->in[input];
     int64_t count = tensor_count(indices);
     const int32_t *i32 = indices->data;
     const int64_t *i64 = indices->data;
     for (int64_t i = 0; i < count; i++) {
         int64_t index = indices->type == INT64 ? i64[i] : i32[i];
         if (index < 0 || index >= n)
-            return fail_at(call, indices, i, n);
+            return kernel_fault(call, &(struct fault){.code = FAULT_INDEX,
+                                                      .input = (uint16_t)input,
+                                                      .at = i,
+                                                      .value = index,
+                                                      .limit = n});
     }
     return 0;
 }

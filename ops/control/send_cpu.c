@@ -1,82 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Send and Recv over the step's rendezvous.
+ * Send and Recv over the step's rendezvous, of values in host memory. What stays on a device with
+ * memory of its own is the executor's (exec/run/hand_over.c).
  */
-#include "base/memory.h"
 #include "exec/step/rendezvous.h"
-
-static int no_peer(struct kernel_call *call)
-{
-    return kernel_fail(call, "nothing connects it to '%s': all parts of a graph run together",
-                       node_string(call->node, call->n_in ? "recv_device" : "send_device"));
-}
-
-/* What does not change from step to step. */
-static int prepare(struct kernel_setup *setup)
-{
-    struct rendezvous_key *key = setup->state = mem_alloc(sizeof *key);
-    key->tensor_name = node_string(setup->node, "tensor_name");
-    key->send_device = node_string(setup->node, "send_device");
-    key->recv_device = node_string(setup->node, "recv_device");
-    return 0;
-}
-
-static struct rendezvous_key key_of(const struct kernel_call *call)
-{
-    struct rendezvous_key key = *(const struct rendezvous_key *)call->state;
-    key.iteration = call->iteration;
-    return key;
-}
 
 static int send_run(struct kernel_call *call)
 {
-    struct rendezvous *rendezvous = call->step->rendezvous;
-    struct rendezvous_key key = key_of(call);
-    struct tensor value = TENSOR_INIT;
-    if (!rendezvous)
-        return no_peer(call);
-    if (call->in[0] && kernel_keep_input(call, 0, &value))
+    struct rendezvous *rendezvous = rendezvous_of(call);
+    struct rendezvous_key key = rendezvous_key_of(call);
+    struct rendezvous_value value = {.tensor = TENSOR_INIT};
+    if (!rendezvous || (call->in[0] && kernel_keep_input(call, 0, &value.tensor)))
         return call->err->code;
-    int code = rendezvous->send(rendezvous, &key, call->in[0] ? &value : NULL, call->err);
-    tensor_release(&value);
-    return code;
+    return rendezvous->send(rendezvous, &key, call->in[0] ? &value : NULL, call->err);
 }
 
-const struct kernel_code kernel_send = {.prepare = prepare, .run = send_run};
+const struct kernel_code kernel_send = {.prepare = rendezvous_prepare, .run = send_run};
 
-struct recv_wait {
-    struct rendezvous_waiter waiter; /* first */
-    struct kernel_call *call;
-};
-
-static void arrived(struct rendezvous_waiter *waiter, const struct tensor *value,
-                    const struct error *failure)
+static int take(struct kernel_call *call, const struct rendezvous_value *value)
 {
-    struct kernel_call *call = ((struct recv_wait *)waiter)->call;
-    int code = 0;
-    mem_free(waiter);
-    if (failure) {
-        *call->err = *failure;
-        code = failure->code;
-    } else if (value && value->type != call->node->outputs[0].type)
-        code = kernel_fail(call, "was sent %s", dtype_name(value->type));
-    else if (value && !kernel_share_output(call, 0, value))
-        code = call->err->code;
-    kernel_done(call, code);
+    const struct device *device = value->at.device;
+    if (device)
+        return error_set(call->err, ERR_INTERNAL, "was sent what is in the memory of %s:%d",
+                         device->type, device->index);
+    return kernel_share_output(call, 0, &value->tensor) ? 0 : call->err->code;
 }
 
-/* A dead value leaves the output out. */
 static int recv_run(struct kernel_call *call)
 {
-    struct rendezvous *rendezvous = call->step->rendezvous;
-    struct rendezvous_key key = key_of(call);
-    if (!rendezvous)
-        return no_peer(call);
-    struct recv_wait *waiting = mem_alloc(sizeof *waiting);
-    waiting->waiter.arrived = arrived;
-    waiting->call = call;
-    rendezvous->receive(rendezvous, &key, &waiting->waiter);
-    return KERNEL_PENDING;
+    return rendezvous_receive(call, take);
 }
 
-const struct kernel_code kernel_recv = {.prepare = prepare, .run = recv_run};
+const struct kernel_code kernel_recv = {.prepare = rendezvous_prepare, .run = recv_run};

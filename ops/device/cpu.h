@@ -37,7 +37,8 @@ static inline struct cpu_context *cpu_context(const struct device *device)
 }
 
 /* Gives what the calling thread runs in parallel teams of that size, or of OMP_THREAD_LIMIT. OpenMP
- * makes them no smaller then: the libraries' barriers would wait for ever for who is missing. */
+ * makes them no smaller then: the libraries' barriers would wait for ever for who is missing.
+ * Signals are for the calling thread: the others of a team block them. */
 void cpu_set_team(int threads);
 
 /* A fingerprint of the C library's functions of double precision. */

@@ -4,14 +4,17 @@
  */
 #include <cblas.h>
 #include <omp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "exec/device/module.h"
 #include "ops/device/cpu.h"
 #include "ops/device/widened_cpu.h"
+#include "ops/math/team_cpu.h"
 
 #define KERNEL(op, code, types, ...) extern const struct kernel_code kernel_##code;
 #define WIDENED(op, code, types, ...)
@@ -70,11 +73,26 @@ static const struct kernel_code *find_code(struct device *device, const char *na
     return map_get(&cpu_context(device)->codes, name, &index) ? codes[index].code : NULL;
 }
 
+static void block_signals(void *context, int index, int n)
+{
+    sigset_t all;
+    (void)context;
+    (void)n;
+    sigfillset(&all);
+    if (index)
+        pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
 void cpu_set_team(int threads)
 {
+    static _Thread_local int team = 1;
     int limit = omp_get_thread_limit();
+    int n = threads < limit ? threads : limit;
     omp_set_dynamic(0);
-    omp_set_num_threads(threads < limit ? threads : limit);
+    omp_set_num_threads(n);
+    if (n > 1 && n != team)
+        team_run(n, block_signals, NULL);
+    team = n > 1 ? n : team;
 }
 
 /* OpenBLAS' OpenMP build and oneDNN both take the calling thread's team size. */
@@ -163,5 +181,4 @@ static struct device *device_new(int index, const struct device_options *options
     return device;
 }
 
-extern const struct device_entry device_entry;
 const struct device_entry device_entry = {DEVICE_ABI, device_new};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/step_block.h"
 #include "ops/device/widened_cpu.h"
 #include "ops/math/broadcast_cpu.h"
 #include "ops/math/elementwise_cpu.h"
@@ -17,7 +18,7 @@ struct binary_state {
     struct broadcast broadcast;
 };
 
-static const struct binary_row *find_row(const char *op, enum dtype type)
+const struct binary_row *binary_find(const char *op, enum dtype type)
 {
     static const struct binary_row *const tables[] = {binary_arithmetic, binary_compare,
                                                       binary_gradients};
@@ -55,7 +56,7 @@ static void offer_reuse(struct kernel_setup *setup)
 static int binary_prepare(struct kernel_setup *setup)
 {
     const char *op = setup->node->op->def->name;
-    const struct binary_row *row = find_row(op, widened_type(setup->in_types[0].type));
+    const struct binary_row *row = binary_find(op, widened_type(setup->in_types[0].type));
     if (!row)
         return kernel_setup_fail(setup, "no loop for %s of %s", op,
                                  dtype_name(setup->in_types[0].type));
@@ -147,9 +148,9 @@ static int binary_run(struct kernel_call *call)
     int flags =
         parallel_for(call->threads, work.broadcast->count, state->row->grain, binary_body, &work);
     if (flags & LOOP_DIVIDED_BY_ZERO)
-        return kernel_fail(call, "integer division by zero");
+        return kernel_fault(call, &(struct fault){.code = FAULT_DIVISION});
     if (flags & LOOP_NEGATIVE_POWER)
-        return kernel_fail(call, "an integer to a negative power");
+        return kernel_fault(call, &(struct fault){.code = FAULT_POWER});
     return KERNEL_DONE;
 }
 

@@ -48,6 +48,10 @@ struct binary_row {
 extern const struct binary_row binary_arithmetic[], binary_compare[], binary_gradients[];
 extern const struct unary_row unary_simple[], unary_transcendental[];
 
+/* The row of an op for that type, in any of them; NULL: there is none. */
+const struct binary_row *binary_find(const char *op, enum dtype type);
+const struct unary_row *unary_find(const char *op, enum dtype type);
+
 /* A loop is written as what becomes of an element x, or of x and y; `flags |=` says what was met.
  * In it T is the type of x, and U its unsigned twin: in these integers wrap around. */
 #define ELEMENT_TYPES(input, twin)                                                                 \

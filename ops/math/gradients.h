@@ -33,7 +33,8 @@ static inline struct edge grad_scale(struct grad *g, double factor, struct edge 
 static inline struct edge grad_select(struct grad *g, struct edge condition, struct edge x,
                                       struct edge y)
 {
-    return build_op(&g->b, "Select", (struct edge[]){condition, x, y}, 3, NULL, 0);
+    const struct edge inputs[] = {condition, x, y};
+    return build_op(&g->b, "Select", inputs, 3, NULL, 0);
 }
 
 /* A helper that needs only forward values is made to wait for what flows back: computed at once,

@@ -8,7 +8,7 @@
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
-static const struct unary_row *find_row(const char *op, enum dtype type)
+const struct unary_row *unary_find(const char *op, enum dtype type)
 {
     static const struct unary_row *const tables[] = {unary_simple, unary_transcendental};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
@@ -22,7 +22,7 @@ static int unary_prepare(struct kernel_setup *setup)
 {
     const char *op = setup->node->op->def->name;
     enum dtype in = setup->in_types[0].type, out = setup->out_types[0].type;
-    const struct unary_row *row = find_row(op, widened_type(in));
+    const struct unary_row *row = unary_find(op, widened_type(in));
     if (!row)
         return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(in));
     setup->state = (void *)row;

@@ -13,21 +13,26 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t vmath_bits(float x)
+/* Devices compile these for themselves, and have the same bits then. */
+#ifndef VMATH_FUNCTION
+#define VMATH_FUNCTION static inline
+#endif
+
+VMATH_FUNCTION uint32_t vmath_bits(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float vmath_float(uint32_t bits)
+VMATH_FUNCTION float vmath_float(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline uint64_t vmath_bits64(double x)
+VMATH_FUNCTION uint64_t vmath_bits64(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -40,13 +45,13 @@ static inline uint64_t vmath_bits64(double x)
 #define VMATH_ROUND_BITS 0x4b400000u
 
 /* 2^n for n in [-126, 127]. */
-static inline float vmath_power_of_two(int32_t n)
+VMATH_FUNCTION float vmath_power_of_two(int32_t n)
 {
     return vmath_float((uint32_t)(n + 127) << 23);
 }
 
 /* e^x = 2^n e^r with |r| <= ln(2)/2. */
-static inline float vmath_exp(float x)
+VMATH_FUNCTION float vmath_exp(float x)
 {
     float bounded = x > 89.0f ? 89.0f : x;           /* beyond: infinity */
     bounded = bounded < -104.0f ? -104.0f : bounded; /* below: zero */
@@ -70,7 +75,7 @@ static inline float vmath_exp(float x)
 }
 
 /* ln(x) = e ln(2) + ln(1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). */
-static inline float vmath_log(float x)
+VMATH_FUNCTION float vmath_log(float x)
 {
     int denormal = x < 1.17549435e-38f;
     float scaled = denormal ? x * 8388608.0f : x;
@@ -96,7 +101,7 @@ static inline float vmath_log(float x)
 }
 
 /* ln(1 + x): the logarithm of the rounded sum, and what the rounding lost. */
-static inline float vmath_log1p(float x)
+VMATH_FUNCTION float vmath_log1p(float x)
 {
     float u = 1.0f + x;
     float lost = x - (u - 1.0f);
@@ -104,13 +109,13 @@ static inline float vmath_log1p(float x)
     return u > 0.0f && u < INFINITY ? y + lost / u : y;
 }
 
-static inline float vmath_sigmoid(float x)
+VMATH_FUNCTION float vmath_sigmoid(float x)
 {
     float e = vmath_exp(-fabsf(x)); /* in (0, 1]: nothing overflows, small results stay exact */
     return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
 
-static inline float vmath_tanh(float x)
+VMATH_FUNCTION float vmath_tanh(float x)
 {
     float size = fabsf(x), z = x * x;
     float p = -6.04516501e-3f;
@@ -124,7 +129,7 @@ static inline float vmath_tanh(float x)
 }
 
 /* Near zero x times a polynomial of x^2; beyond, 1 - e^(ln erfc) with ln erfc as a polynomial. */
-static inline float vmath_erf(float x)
+VMATH_FUNCTION float vmath_erf(float x)
 {
     float size = fabsf(x), z = x * x;
     float p = 8.38707419e-5f;
@@ -152,7 +157,7 @@ static inline float vmath_erf(float x)
 #define VMATH_ANGLE_MAX 1e6f
 
 /* sin(x + quadrants * pi/2), in double precision: |x| < VMATH_ANGLE_MAX. */
-static inline float vmath_sin_quadrant(float x, uint64_t quadrants)
+VMATH_FUNCTION float vmath_sin_quadrant(float x, uint64_t quadrants)
 {
     double shifted = (double)x * 0.63661977236758138 + 6755399441055744.0; /* 1.5 * 2^52 */
     double whole = shifted - 6755399441055744.0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/step_block.h"
 #include "ops/array/strided.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
@@ -245,8 +246,11 @@ static int64_t *read_classes(struct kernel_call *call, int64_t n, int64_t classe
     for (int64_t i = 0; labels && i < n; i++) {
         labels[i] = tensor_get_int64(call->in[1], i);
         if (labels[i] < 0 || labels[i] >= classes) {
-            kernel_fail(call, "label %lld at [%lld] is outside [0, %lld)", (long long)labels[i],
-                        (long long)i, (long long)classes);
+            kernel_fault(call, &(struct fault){.code = FAULT_LABEL,
+                                               .input = 1,
+                                               .at = i,
+                                               .value = labels[i],
+                                               .limit = classes});
             return NULL;
         }
     }

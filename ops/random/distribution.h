@@ -19,29 +19,34 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float uniform_float32(uint32_t word)
+/* As in philox.h. */
+#ifndef RANDOM_FUNCTION
+#define RANDOM_FUNCTION static inline
+#endif
+
+RANDOM_FUNCTION float uniform_float32(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
 
-static inline uint64_t random_bits64(const uint32_t words[2])
+RANDOM_FUNCTION uint64_t random_bits64(const uint32_t words[2])
 {
     return (uint64_t)words[1] << 32 | words[0];
 }
 
-static inline double uniform_float64(const uint32_t words[2])
+RANDOM_FUNCTION double uniform_float64(const uint32_t words[2])
 {
     return (double)(random_bits64(words) >> 11) * 0x1p-53;
 }
 
-static inline uint64_t uniform_integer(const uint32_t words[2], uint64_t n)
+RANDOM_FUNCTION uint64_t uniform_integer(const uint32_t words[2], uint64_t n)
 {
     return (uint64_t)((unsigned __int128)random_bits64(words) * n >> 64);
 }
 
 /* Natural logarithm of a normal number: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and
  * ln m = 2 artanh((m - 1) / (m + 1)). */
-static inline double random_log(double x)
+RANDOM_FUNCTION double random_log(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -58,7 +63,7 @@ static inline double random_log(double x)
 
 /* Sine and cosine of 2 pi u, u in [0, 1): Taylor series within an eighth of a turn around the
  * nearest quarter. */
-static inline void random_sincos(double u, double *sine, double *cosine)
+RANDOM_FUNCTION void random_sincos(double u, double *sine, double *cosine)
 {
     int quarter = (int)(4.0 * u + 0.5);
     double x = (u - 0.25 * quarter) * 6.28318530717958647693, x2 = x * x;
@@ -76,7 +81,7 @@ static inline void random_sincos(double u, double *sine, double *cosine)
         *cosine = -*cosine;
 }
 
-static inline void normal_pair(double u1, double u2, double out[2])
+RANDOM_FUNCTION void normal_pair(double u1, double u2, double out[2])
 {
     double radius = sqrt(-2.0 * random_log(u1)), sine, cosine;
     random_sincos(u2, &sine, &cosine);
@@ -84,7 +89,7 @@ static inline void normal_pair(double u1, double u2, double out[2])
     out[1] = radius * sine;
 }
 
-static inline void normal_pair_float32(const uint32_t words[2], float out[2])
+RANDOM_FUNCTION void normal_pair_float32(const uint32_t words[2], float out[2])
 {
     double pair[2];
     normal_pair(((double)words[0] + 1.0) * 0x1p-32, (double)words[1] * 0x1p-32, pair);
@@ -92,7 +97,7 @@ static inline void normal_pair_float32(const uint32_t words[2], float out[2])
     out[1] = (float)pair[1];
 }
 
-static inline void normal_pair_float64(const uint32_t words[4], double out[2])
+RANDOM_FUNCTION void normal_pair_float64(const uint32_t words[4], double out[2])
 {
     normal_pair(1.0 - uniform_float64(words), uniform_float64(words + 2), out);
 }

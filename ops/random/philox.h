@@ -23,6 +23,11 @@
 
 #include <stdint.h>
 
+/* Devices compile these for themselves, and have the same bits then. */
+#ifndef RANDOM_FUNCTION
+#define RANDOM_FUNCTION static inline
+#endif
+
 /* Blocks that are computed side by side, so that the compiler vectorizes. */
 #define PHILOX_LANES 8
 #define PHILOX_WORDS (4 * PHILOX_LANES)
@@ -36,7 +41,7 @@ struct philox_place {
     uint32_t replica;
 };
 
-static inline void philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+RANDOM_FUNCTION void philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -55,17 +60,17 @@ static inline void philox(const uint32_t key[2], const uint32_t counter[4], uint
     out[3] = c3;
 }
 
-static inline uint32_t philox_low(uint64_t x)
+RANDOM_FUNCTION uint32_t philox_low(uint64_t x)
 {
     return (uint32_t)x;
 }
 
-static inline uint32_t philox_high(uint64_t x)
+RANDOM_FUNCTION uint32_t philox_high(uint64_t x)
 {
     return (uint32_t)(x >> 32);
 }
 
-static inline struct philox_stream philox_stream_at(const struct philox_place *at)
+RANDOM_FUNCTION struct philox_stream philox_stream_at(const struct philox_place *at)
 {
     uint32_t a[4], b[4];
     uint32_t seed[2] = {philox_low(at->seed), philox_high(at->seed)};
@@ -80,15 +85,15 @@ static inline struct philox_stream philox_stream_at(const struct philox_place *a
 }
 
 /* Block j of a stream. */
-static inline void philox_block(const struct philox_stream *stream, uint64_t j, uint32_t out[4])
+RANDOM_FUNCTION void philox_block(const struct philox_stream *stream, uint64_t j, uint32_t out[4])
 {
     uint32_t counter[4] = {philox_low(j), philox_high(j), stream->high[0], stream->high[1]};
     philox(stream->key, counter, out);
 }
 
 /* Blocks j to j + PHILOX_LANES - 1, one after another: the same as philox_block for each. */
-static inline void philox_blocks(const struct philox_stream *stream, uint64_t j,
-                                 uint32_t out[PHILOX_WORDS])
+RANDOM_FUNCTION void philox_blocks(const struct philox_stream *stream, uint64_t j,
+                                   uint32_t out[PHILOX_WORDS])
 {
     uint32_t c0[PHILOX_LANES], c1[PHILOX_LANES], c2[PHILOX_LANES], c3[PHILOX_LANES];
     uint32_t k0 = stream->key[0], k1 = stream->key[1];

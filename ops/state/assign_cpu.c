@@ -40,18 +40,35 @@ static int copy_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+/* A value becomes the variable's without a copy: others who have it only read it, and a writer of
+ * the variable leaves it to them. False: it is to be copied. */
+static bool take_value(struct kernel_call *call, enum variable_write how, int *code)
+{
+    struct variable *variable = call->refs[0];
+    struct tensor value;
+    if (!variable_may_take_memory(variable, call->in[1]) || !kernel_share_input(call, 1, &value))
+        return false;
+    *code = variable_take_memory(variable, &value, how, call->err);
+    if (*code)
+        tensor_release(&value);
+    return true;
+}
+
 static int assign_run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
     const struct tensor *value = call->in[1];
     bool reshape = !*(const bool *)call->state;
+    enum variable_write how = reshape ? VARIABLE_RESHAPE : VARIABLE_OVERWRITE;
+    int code;
     bool is_itself = variable->value.data && variable->value.data == value->data;
     if (is_itself && (reshape || shape_equal(&variable->value.shape, &value->shape))) {
         variable->value.shape = value->shape; /* its own memory, perhaps seen with another shape */
         return finish(call);
     }
-    if (variable_prepare_write(variable, &value->shape,
-                               reshape ? VARIABLE_RESHAPE : VARIABLE_OVERWRITE, call->err))
+    if (take_value(call, how, &code))
+        return code ? code : finish(call);
+    if (variable_prepare_write(variable, &value->shape, how, call->err))
         return call->err->code;
     struct copy copy = {variable->value.data, value->data};
     parallel_for(call->threads, (int64_t)tensor_bytes(value), COPY_GRAIN, copy_part, &copy);

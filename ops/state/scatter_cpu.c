@@ -15,7 +15,7 @@ static int check_shapes(struct kernel_call *call)
     if (!shape_equal(&wanted, &call->in[2]->shape))
         return kernel_fail(call, "updates must be %s (indices, then a row of ref), not %s",
                            shape_text(&wanted), shape_text(&call->in[2]->shape));
-    return rows_check(call, call->in[1], ref->dims[0]);
+    return rows_check(call, 1, ref->dims[0]);
 }
 
 /* Input i; a copy if it is the variable's own memory, whose rows change one after another. */

@@ -47,7 +47,7 @@ struct apply_row {
 #define POW powf
 #define FABS fabsf
 #define NAME(rule) rule##_float32
-#include "ops/train/rules_cpu.h"
+#include "ops/train/rules.h"
 #undef REAL
 #undef SQRT
 #undef POW
@@ -59,7 +59,7 @@ struct apply_row {
 #define POW pow
 #define FABS fabs
 #define NAME(rule) rule##_float64
-#include "ops/train/rules_cpu.h"
+#include "ops/train/rules.h"
 
 #define RULE(rule) rule##_float32, rule##_float64
 static const struct apply_row rules[] = {

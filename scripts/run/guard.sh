@@ -22,7 +22,10 @@ hold_job() {
         cleanup='exec rm -rf -- "$1"'
         set -- --job "${TMPDIR:-/tmp}/tf-run.XXXXXX" --temporary
     fi
-    held=$(tf-supervise --guard $$ --detach "$@" 2>&1) || die $? "${held#*: }"
+    held=$(tf-supervise --guard $$ --detach "$@" 2>&1) || {
+        code=$? held=${held#*: }
+        die "$code" "${held:-the guard of the job was killed}"
+    }
     guard=${held%% *} job=${held#* }
     TF_SUPERVISED=$$.run # by this the guard knows what is ours
     export TF_SUPERVISED

@@ -79,7 +79,7 @@ static void sum_up(struct collective *collective, const char *name, int64_t step
     static const enum collective_kind sum = COLLECTIVE_SUM;
     struct error err = ERROR_INIT;
     struct tensor result = TENSOR_INIT;
-    struct collective_call call = {{name, step, 0}, value, &sum, 1, true};
+    struct collective_call call = {{name, step, 0}, value, &sum, 1, .yields = true};
     must(collective_links_run(collective, &call, &result, &err), &err);
     tensor_release(value);
     *value = result;

@@ -1,8 +1,12 @@
 -- Training of a recurrent net over T rows, as a loop in the graph or unrolled.
--- tf-graph -D net=rnn|lstm -D kind=loop|unrolled loops.lua
+-- A padded net passes over the last quarter of its rows, by a branch in the loop.
+-- tf-graph -D net=rnn|lstm|padded_rnn|padded_lstm -D kind=loop|unrolled loops.lua
 local sizes = {rnn = {rows = 8, batch = 64, inputs = 8, units = 32},
                lstm = {rows = 20, batch = 32, inputs = 64, units = 128}}
-local size, lstm = sizes[D.net], D.net == "lstm"
+local padded = D.net:match("^padded_(.*)")
+local net = padded or D.net
+local size, lstm = sizes[net], net == "lstm"
+local n_used = padded and size.rows * 3 // 4 or size.rows
 local width = lstm and 4 * size.units or size.units
 local rows = variable{name = "rows", shape = {size.rows, size.batch, size.inputs},
                       init = init.normal{stddev = 1}, trainable = false}
@@ -27,10 +31,12 @@ local c = h
 if D.kind == "loop" then
   local _
   _, h, c = while_loop(function(i) return Less(i, size.rows) end, function(i, h, c)
-    return i + 1, cell(row_at(Pack{i, 0, 0}), h, c)
+    local function step() return cell(row_at(Pack{i, 0, 0}), h, c) end
+    if not padded then return i + 1, step() end
+    return i + 1, cond(Less(i, n_used), step, function() return h, c end)
   end, {Const(0, {dtype = int32}), h, c})
 else
-  for t = 0, size.rows - 1 do h, c = cell(row_at{t, 0, 0}, h, c) end
+  for t = 0, n_used - 1 do h, c = cell(row_at{t, 0, 0}, h, c) end
 end
 local labels = {}
 for i = 1, size.batch do labels[i] = (i * 7919) % 10 end

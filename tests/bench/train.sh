@@ -15,18 +15,24 @@ trap 'rm -rf "$work"' EXIT
 large=4294967296
 tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=$large:glibc.malloc.trim_threshold=$large
 
-ours() { # MODEL STEPS: seconds a step, the median
-    build/bin/tf-exec -g "$work/$1.tfg" --run train --steps "$2" --threads "$OMP_NUM_THREADS" \
-        --trace "$work/trace" > /dev/null
-    build/bin/tf-show --json "$work/trace" |
-        python3 -c '
-import json, statistics, sys
-steps = []
-for line in sys.stdin:
-    event = json.loads(line)
-    if "node" not in event and "ns" in event:
-        steps.append(event["ns"] * 1e-9)
-print(statistics.median(steps[len(steps) // 5:]))'
+ours() { # MODEL STEPS: seconds a step: what as many steps more take
+    python3 - build/bin/tf-exec -g "$work/$1.tfg" --run train --threads "$OMP_NUM_THREADS" \
+        --steps "$2" <<'END'
+import subprocess
+import sys
+import time
+
+
+def seconds(steps):
+    began = time.monotonic()
+    subprocess.run(sys.argv[1:-1] + [str(steps)], stdout=subprocess.DEVNULL, check=True)
+    return time.monotonic() - began
+
+
+steps = int(sys.argv[-1])
+less = seconds(steps)
+print((seconds(3 * steps) - less) / (2 * steps))
+END
 }
 
 peer() { # MODEL BATCH STEPS: the best of its four ways

@@ -90,6 +90,17 @@ EOF
     [[ $stderr == *"node 'z'"*"Log: result is NaN at [1]"* ]]
 }
 
+@test "a trace says when the device did what" {
+    tf-graph digits.lua | tf-opt | tf-place | on_test > "$work/test.tfg"
+    ./feed --rows 1-64 --batch 64 > "$work/feed.rec"
+    tf-exec -g "$work/test.tfg" --run train --feed "$work/feed.rec" --trace "$work/trace" \
+        > "$work/out"
+    tf-show --json "$work/trace" | grep '"queue":"compute"' > "$work/compute"
+    grep -q '"ns":1000,.*"op":"MatMul"' "$work/compute" # a microsecond each, by its clock
+    [ "$(tf-show --costs "$work/trace" | grep -c '^op copy_in 1000$')" -eq 1 ]
+    [[ $(tf-show "$work/trace") == "trace   1 steps "* ]]
+}
+
 @test "a plan shows what is copied and what is in host memory" {
     tf-graph digits.lua | tf-opt | tf-place | on_test > "$work/test.tfg"
     ./feed --rows 1-64 --batch 64 > "$work/feed.rec"
@@ -103,6 +114,6 @@ EOF
 @test "a device that is not there is named" {
     tf-graph digits.lua | tf-place | on_test > "$work/test.tfg"
     TF_DEVICE_PATH='' run --separate-stderr tf-exec -g "$work/test.tfg" --run init
-    [ "$status" -eq 78 ]
-    [[ $stderr == *"no device of type 'TEST'"* ]]
+    [ "$status" -eq 69 ]
+    [[ $stderr == *"no device of type 'TEST' in this build: it has no test.so"* ]]
 }

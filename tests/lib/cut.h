@@ -93,20 +93,42 @@ static inline bool cut_has_resource(const struct graph *graph, const struct node
     return false;
 }
 
-/* Each node on one of the devices; what has a variable itself, on the variable's; all resources on
- * the first. */
+/* Whoever has the reference goes where it comes from, or that to where the other is: to the first
+ * of both places. */
+static inline bool cut_meet(struct graph *graph, struct node *node, struct node *from)
+{
+    int order = strcmp(node->assigned, from->assigned);
+    if (order)
+        graph_set_assigned(graph, order < 0 ? from : node,
+                           order < 0 ? node->assigned : from->assigned);
+    return order;
+}
+
+static inline bool cut_join(struct graph *graph)
+{
+    bool moved = false;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
+            struct node *from = graph_node(graph, node->inputs[k].node);
+            if (from->outputs[node->inputs[k].slot].is_ref)
+                moved |= cut_meet(graph, node, from);
+        }
+    }
+    return moved;
+}
+
+/* Each node on one of the devices; those that have a variable itself, or share one with others, on
+ * one; all resources on the first. */
 static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
         int device = (int)(unit_random(&seed) % (uint64_t)n_devices);
         cut_assign(graph, node, cut_has_resource(graph, node) ? 0 : device);
-        for (int k = 0; k < node->n_inputs && cut_is_joined(node); k++) {
-            const struct node *from = graph_node(graph, node->inputs[k].node);
-            if (from->outputs[node->inputs[k].slot].is_ref)
-                graph_set_assigned(graph, node, from->assigned);
-        }
     }
+    while (cut_join(graph))
+        ;
 }
 
 static inline void cut_open(struct cut_graph *cut, const struct graph *graph)

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TEST device: memory, copies, and what opens it. device_test_queue.c does what was enqueued,
- * device_test_order.c says what may be before what, device_test_kernel.c has the kernels.
+ * The TEST device: memory, and what opens it. device_test_queue.c does what was enqueued,
+ * device_test_order.c says what may be before what, device_test_context.c has the kernels.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "lib/device_test_internal.h"
-#include "ops/ops.h"
+
+struct test_device {
+    struct test_context context; /* first */
+    struct device device;
+    struct test_scheduler scheduler;
+    size_t memory; /* that it has */
+};
+
+static struct test_scheduler *scheduler_of(const struct device *device)
+{
+    return &((struct test_device *)device->context)->scheduler;
+}
 
 /* ---- memory ---- */
 
@@ -28,26 +39,26 @@ static void free_memory(struct test_job *job)
 
 static void buffer_free(struct buffer *buffer)
 {
-    struct test_context *context = ((struct device *)buffer->owner)->context;
     struct giving_back *g = mem_alloc(sizeof *g);
     g->job = (struct test_job){.free = free_memory};
     g->buffer = buffer;
     g->memory = test_to_host(buffer->data);
-    test_enqueue_free(&context->scheduler, &g->job, g->memory);
+    test_enqueue_free(scheduler_of(buffer->owner), QUEUE_COMPUTE, &g->job, g->memory);
 }
 
-static bool has_memory(struct test_context *context, size_t bytes)
+static bool has_memory(struct test_device *t, size_t bytes)
 {
-    pthread_mutex_lock(&context->scheduler.lock);
-    bool has = context->scheduler.order.bytes + bytes <= context->memory;
-    pthread_mutex_unlock(&context->scheduler.lock);
+    pthread_mutex_lock(&t->scheduler.lock);
+    bool has = t->scheduler.order.bytes + bytes <= t->memory;
+    pthread_mutex_unlock(&t->scheduler.lock);
     return has;
 }
 
 static struct buffer *raw_alloc(struct device *device, size_t bytes)
 {
-    struct test_context *context = device->context;
-    void *data = has_memory(context, bytes) ? mem_try(bytes) : NULL;
+    struct test_device *t = device->context;
+    void *data = has_memory(t, bytes) ? mem_try(bytes) : NULL;
+    test_capture_refuse(&t->scheduler, "memory is asked for");
     if (!data)
         return NULL;
     struct buffer *buffer = mem_alloc(sizeof *buffer);
@@ -56,11 +67,9 @@ static struct buffer *raw_alloc(struct device *device, size_t bytes)
     buffer->data = data;
     buffer->free = buffer_free;
     buffer->owner = device;
-    test_allocated(&context->scheduler, data, bytes);
+    test_allocated(&t->scheduler, data, bytes);
     return buffer;
 }
-
-_Thread_local bool test_allocates_plain;
 
 static struct buffer *alloc(struct device *device, size_t bytes)
 {
@@ -72,208 +81,149 @@ static struct buffer *alloc(struct device *device, size_t bytes)
 
 /* ---- copies ---- */
 
-struct test_copy {
-    struct test_job job; /* first */
-    struct test_context *context;
-    void *to;
-    const void *from;
-    size_t bytes;
-    uint64_t sum; /* of the host's memory when the copy was enqueued */
-    bool from_host;
-};
-
-/* FNV-1a. */
-static uint64_t sum_of(const unsigned char *bytes, size_t n)
-{
-    uint64_t sum = 0xcbf29ce484222325;
-    for (size_t i = 0; i < n; i++)
-        sum = (sum ^ bytes[i]) * 0x100000001b3;
-    return sum;
-}
-
-static void copy_run(struct test_job *job)
-{
-    struct test_copy *copy = (struct test_copy *)job;
-    if (copy->from_host && sum_of(copy->from, copy->bytes) != copy->sum)
-        test_fail(&copy->context->scheduler,
-                  "the TEST device: %zu bytes of the host changed before they were copied",
-                  copy->bytes);
-    memcpy(copy->to, copy->from, copy->bytes);
-}
-
-static void copy_free(struct test_job *job)
-{
-    mem_free((struct test_copy *)job);
-}
-
-static int check(const void *to, bool to_device, const void *from, bool from_device, size_t bytes,
-                 struct error *err)
-{
-    if (!bytes || (test_is_device(to) == to_device && test_is_device(from) == from_device))
-        return 0;
-    return error_set(err, ERR_INTERNAL, "a copy of %zu bytes has an address in other memory",
-                     bytes);
-}
-
-static int enqueue_copy(struct device *device, enum queue_kind queue, void *to, const void *from,
-                        size_t bytes, struct error *err)
-{
-    struct test_context *context = device->context;
-    struct test_access accesses[2];
-    int n = 0;
-    struct test_copy *copy = mem_alloc(sizeof *copy);
-    copy->job = (struct test_job){.run = copy_run, .free = copy_free};
-    copy->context = context;
-    copy->to = test_to_host(to);
-    copy->from = test_to_host(from);
-    copy->bytes = bytes;
-    copy->from_host = !test_is_device(from);
-    if (copy->from_host)
-        copy->sum = sum_of(from, bytes);
-    else
-        accesses[n++] = (struct test_access){copy->from, bytes, false};
-    if (!test_is_device(to))
-        memset(to, 0xa5, bytes);
-    else
-        accesses[n++] = (struct test_access){copy->to, bytes, true};
-    return test_enqueue(&context->scheduler, queue, &copy->job, accesses, n, err);
-}
-
 static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
                    struct error *err)
 {
-    if (check(to, true, from, false, bytes, err))
-        return err->code;
-    if (!bytes)
-        return 0;
-    atomic_fetch_add(&((struct test_context *)device->context)->copies_in, 1);
-    return enqueue_copy(device, QUEUE_IN, to, from, bytes, err);
+    if (bytes)
+        atomic_fetch_add(&test_context(device)->copies_in, 1);
+    return test_enqueue_copy(scheduler_of(device), QUEUE_IN,
+                             &(struct test_copying){true, false, to, from, bytes}, err);
 }
 
 static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
                     struct error *err)
 {
-    if (check(to, false, from, true, bytes, err))
-        return err->code;
-    if (!bytes)
-        return 0;
-    atomic_fetch_add(&((struct test_context *)device->context)->copies_out, 1);
-    return enqueue_copy(device, QUEUE_OUT, to, from, bytes, err);
+    if (bytes)
+        atomic_fetch_add(&test_context(device)->copies_out, 1);
+    return test_enqueue_copy(scheduler_of(device), QUEUE_OUT,
+                             &(struct test_copying){false, true, to, from, bytes}, err);
 }
 
 static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
-    if (check(to, true, from, true, bytes, err))
-        return err->code;
-    if (!bytes)
-        return 0;
-    atomic_fetch_add(&((struct test_context *)device->context)->copies, 1);
-    return enqueue_copy(device, QUEUE_COMPUTE, to, from, bytes, err);
+    if (bytes)
+        atomic_fetch_add(&test_context(device)->copies, 1);
+    return test_enqueue_copy(scheduler_of(device), QUEUE_COMPUTE,
+                             &(struct test_copying){true, true, to, from, bytes}, err);
 }
 
 /* ---- events ---- */
 
-static struct test_scheduler *scheduler_of(struct device *device)
+static struct test_event *event_of(struct device_event *event)
 {
-    return &((struct test_context *)device->context)->scheduler;
+    return (struct test_event *)event;
 }
 
-static struct device_event *record(struct device *device, enum queue_kind queue)
+static struct device_event *record(struct device *device, enum queue_kind queue, bool timed)
 {
-    return test_record(scheduler_of(device), queue);
+    (void)timed;
+    return (struct device_event *)test_record(scheduler_of(device), (int)queue);
+}
+
+static int64_t event_time(struct device *device, struct device_event *event)
+{
+    return test_time(scheduler_of(device), event_of(event));
 }
 
 static void wait_for(struct device *device, enum queue_kind queue, struct device_event *event)
 {
-    test_wait(scheduler_of(device), queue, event);
+    test_wait(scheduler_of(device), (int)queue, event_of(event));
 }
 
 static bool query(struct device *device, struct device_event *event)
 {
-    return test_query(scheduler_of(device), event);
+    return test_query(scheduler_of(device), event_of(event));
 }
 
 static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
 {
-    test_notify(scheduler_of(device), event, waiter);
+    test_notify(scheduler_of(device), event_of(event), waiter);
 }
 
 static int block(struct device *device, struct device_event *event, struct error *err)
 {
-    return test_block(scheduler_of(device), event, err);
+    return test_block(scheduler_of(device), event_of(event), err);
 }
 
 static void event_free(struct device *device, struct device_event *event)
 {
     (void)device;
-    test_event_free(event);
+    test_event_free(event_of(event));
+}
+
+/* ---- captured work ---- */
+
+static int capture(struct device *device, int (*enqueue)(void *context), void *context,
+                   struct device_graph **graph, struct error *err)
+{
+    struct test_graph *captured;
+    test_capture_begin(scheduler_of(device), QUEUE_COMPUTE);
+    int failed = enqueue(context), code = test_capture_end(scheduler_of(device), &captured, err);
+    *graph = (struct device_graph *)captured;
+    if (failed && !code) {
+        test_graph_free(captured);
+        *graph = NULL;
+    }
+    if (failed)
+        return error_set(err, ERR_INTERNAL, "what was to be captured failed");
+    if (!code)
+        atomic_fetch_add(&test_context(device)->captures, 1);
+    return code;
+}
+
+static int launch(struct device *device, struct device_graph *graph, struct error *err)
+{
+    atomic_fetch_add(&test_context(device)->launches, 1);
+    return test_launch(scheduler_of(device), QUEUE_COMPUTE, (struct test_graph *)graph, err);
+}
+
+static void free_graph(struct device *device, struct device_graph *graph)
+{
+    (void)device;
+    test_graph_free((struct test_graph *)graph);
 }
 
 /* ---- the device ---- */
 
-static struct device *cpu_of(struct device *device)
+static void finish(struct device *device)
 {
-    return ((struct test_context *)device->context)->cpu;
-}
-
-/* What waits for the outside has to do with host memory only, and runs as it is. */
-static bool runs_as_it_is(const struct kernel_table *table, const char *name)
-{
-    for (size_t i = 0; i < table->n; i++)
-        if (!strcmp(table->rows[i].code, name) && table->rows[i].flags & KERNEL_ASYNC)
-            return true;
-    return false;
-}
-
-static const struct kernel_code *find_code(struct device *device, const char *name)
-{
-    const struct kernel_code *code = cpu_of(device)->code(cpu_of(device), name);
-    return !code || runs_as_it_is(device->kernels, name) ? code : &test_kernel;
-}
-
-static void enter_thread(struct device *device, int threads)
-{
-    cpu_of(device)->enter_thread(cpu_of(device), threads);
+    test_scheduler_release(scheduler_of(device));
 }
 
 static void device_close(struct device *device)
 {
-    struct test_context *context = device->context;
-    pool_free(context->pool);
-    test_scheduler_release(&context->scheduler);
-    device_free(context->cpu);
-    mem_free((struct kernel_row *)(uintptr_t)context->table.rows);
-    mem_free(context);
+    struct test_device *t = device->context;
+    test_context_close(&t->context, finish);
+    mem_free(t);
 }
 
-static void make_table(struct test_context *context)
+static int compute_line(struct test_context *context)
 {
-    const struct kernel_table *all = ops_kernels();
-    struct kernel_row *rows = mem_array(all->n + 1, sizeof *rows);
-    for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->rows[i].device, "CPU") != 0)
-            continue;
-        rows[context->table.n] = all->rows[i];
-        rows[context->table.n++].device = "TEST";
-    }
-    context->table.rows = rows;
+    (void)context;
+    return QUEUE_COMPUTE;
 }
 
 static void set_functions(struct device *device)
 {
     device->alloc = alloc;
+    device->pin = test_pin;
+    device->unpin = test_unpin;
     device->copy_in = copy_in;
     device->copy_out = copy_out;
     device->copy = copy;
     device->record = record;
+    device->time = event_time;
     device->wait = wait_for;
     device->query = query;
     device->notify = notify;
     device->block = block;
     device->event_free = event_free;
-    device->code = find_code;
-    device->relayout = &test_relayout;
-    device->enter_thread = enter_thread;
+    const char *captures = getenv("TF_TEST_DEVICE_CAPTURE");
+    if (!captures || strcmp(captures, "0") != 0) {
+        device->capture = capture;
+        device->launch = launch;
+        device->graph_free = free_graph;
+    }
     device->free = device_close;
 }
 
@@ -282,36 +232,18 @@ static struct device *device_new(int index, const struct device_options *options
     struct device *cpu = device_open("CPU", index, options, err);
     if (!cpu)
         return NULL;
-    struct test_context *context = mem_alloc(sizeof *context);
-    struct device *device = &context->device;
-    *device = *cpu; /* layouts, options */
-    device->type = "TEST";
-    device->is_host = false;
-    device->context = context;
-    set_functions(device);
-    context->cpu = cpu;
-    make_table(context);
-    device->kernels = &context->table;
-    context->raw = *device;
-    context->raw.alloc = raw_alloc;
-    context->pool = pool_new(&context->raw, true);
+    struct test_device *t = mem_alloc(sizeof *t);
+    struct device *device = &t->device;
     const char *memory = getenv("TF_TEST_DEVICE_MEMORY");
-    context->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
-    test_scheduler_init(&context->scheduler);
+    t->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
+    *device = (struct device){
+        .type = "TEST", .index = cpu->index, .deterministic = cpu->deterministic, .context = t};
+    set_functions(device);
+    t->context.scheduler = &t->scheduler;
+    t->context.compute_line = compute_line;
+    test_scheduler_init(&t->scheduler, N_QUEUES);
+    test_context_open(&t->context, device, cpu, raw_alloc);
     return device;
 }
 
-extern const struct device_entry device_entry;
 const struct device_entry device_entry = {DEVICE_ABI, device_new};
-
-device_test_counts_function device_test_counts;
-struct device_test_counts device_test_counts(struct device *device)
-{
-    struct test_context *context = device->context;
-    return (struct device_test_counts){.copies_in = atomic_load(&context->copies_in),
-                                       .copies_out = atomic_load(&context->copies_out),
-                                       .copies = atomic_load(&context->copies),
-                                       .kernels = atomic_load(&context->kernels),
-                                       .enqueued = atomic_load(&context->enqueued),
-                                       .updates = atomic_load(&context->updates)};
-}

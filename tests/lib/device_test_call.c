@@ -95,11 +95,12 @@ static void make_variables(struct plain *p, const struct kernel_call *call)
 
 int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
 {
-    struct test_context *context = call->device->context;
+    struct test_context *context = test_context(call->device);
     const struct wrapped *w = call->state;
     size_t n = (size_t)(call->n_in + call->n_out) + 1;
     struct plain *p = *result = mem_alloc(sizeof *p);
     p->wrapped = w;
+    p->context = context;
     p->tensors = mem_array(n, sizeof *p->tensors);
     p->pointers = mem_array(n, sizeof *p->pointers);
     p->host = *(const struct call_host *)call->executor;
@@ -112,6 +113,9 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->call.out = p->pointers + call->n_in;
     p->call.device = context->cpu;
     p->call.executor = &p->host;
+    p->on_device.found = &p->fault;
+    p->host.on_device = &p->on_device;
+    p->block = test_to_host(call->step_block);
     if (enqueued && call->refs)
         make_variables(p, call);
     for (int i = 0; i < call->n_in; i++)
@@ -121,8 +125,11 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
         if (plain_output(p, call, i))
             return call->err->code;
     struct test_access scratch = {p->call.scratch, p->host.item->scratch_bytes, true};
+    struct test_access block = {p->block, sizeof *p->block, true};
     if (scratch.data)
         vec_push(&p->accesses, scratch);
+    if (block.data)
+        vec_push(&p->accesses, block);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #ifndef TF_TESTS_LIB_DEVICE_TEST_CALL_H
 #define TF_TESTS_LIB_DEVICE_TEST_CALL_H
 
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 #include "lib/device_test_internal.h"
 
 /* What was prepared. */
@@ -23,7 +23,12 @@ struct plain {
     struct kernel_call call;
     struct call_host host;
     struct error err;
+    struct step step;         /* of what is enqueued: what the step block says */
+    struct step_block *block; /* NULL: no step */
+    struct device_step on_device;
+    struct fault fault; /* that the kernel has met with */
     const struct wrapped *wrapped;
+    struct test_context *context;
     struct tensor *tensors; /* inputs, outputs */
     struct tensor **pointers;
     temporary_vec temporaries;          /* of what is enqueued, as the next three */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the TEST device: each wraps one of the CPU's. It gets the tensors with plain addresses
- * and its outputs are marked as the device's again, or, where their shapes are known before,
- * it is enqueued, updates of variables too. What fills outputs in host memory, and a variable's
- * first value, is waited for.
+ * Kernels of the TEST device, and of others over its scheduler: each wraps one of the CPU's. It
+ * gets the tensors with plain addresses and its outputs are marked as the device's again, or, where
+ * their shapes are known before, it is enqueued, updates of variables too. What fills outputs in
+ * host memory, and a variable's first value, is waited for.
  */
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/fault.h"
 #include "exec/step/deferred.h"
 #include "lib/device_test_call.h"
 
@@ -15,10 +16,11 @@
 
 static bool moves_only(const struct node *node)
 {
-    static const char *const ops[] = {
-        "Identity", "StopGradient",   "Reshape", "ExpandDims", "Squeeze",       "Switch",
-        "Merge",    "Enter",          "Exit",    "LoopCond",   "NextIteration", "NoOp",
-        "Stack",    "ControlTrigger", "Shape",   "Size",       "Rank"};
+    static const char *const ops[] = {"Identity", "StopGradient",   "Reshape",       "ExpandDims",
+                                      "Squeeze",  "Switch",         "Merge",         "Enter",
+                                      "Exit",     "LoopCond",       "NextIteration", "NoOp",
+                                      "Stack",    "ControlTrigger", "Shape",         "Size",
+                                      "Rank",     "StackPush",      "StackPop"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (node_is(node, ops[i]))
             return true;
@@ -55,7 +57,7 @@ static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *
 
 static int prepare(struct kernel_setup *setup, const struct kernel_code *code)
 {
-    struct test_context *context = setup->device->context;
+    struct test_context *context = test_context(setup->device);
     struct wrapped *w = mem_alloc(sizeof *w);
     struct kernel_setup inner = *setup;
     w->code = code;
@@ -78,13 +80,13 @@ static int prepare(struct kernel_setup *setup, const struct kernel_code *code)
 
 static int wrap_prepare(struct kernel_setup *setup)
 {
-    struct test_context *context = setup->device->context;
+    struct test_context *context = test_context(setup->device);
     return prepare(setup, context->cpu->code(context->cpu, setup->name));
 }
 
 static int relayout_prepare(struct kernel_setup *setup)
 {
-    struct test_context *context = setup->device->context;
+    struct test_context *context = test_context(setup->device);
     return prepare(setup, context->cpu->relayout);
 }
 
@@ -98,6 +100,12 @@ static void wrap_release(void *state)
     mem_free(w->host_in);
     mem_free(w->out_shapes);
     mem_free(w);
+}
+
+/* What the step computes is garbage. */
+static bool has_fault(const struct plain *p)
+{
+    return p->block && p->block->fault.code;
 }
 
 static int run_kernel(struct plain *p)
@@ -155,16 +163,20 @@ static bool reads_memory(const struct kernel_call *call)
 
 /* Nothing is enqueued meanwhile: memory that the kernel is given may have been given back by
  * whoever enqueued something that uses it, which is over then. */
-static int run_alone(struct test_scheduler *s, struct kernel_call *call, struct plain *p)
+static int run_alone(struct test_context *context, struct kernel_call *call, struct plain *p)
 {
+    struct test_scheduler *s = context->scheduler;
+    int line = context->compute_line(context);
     struct error failure = ERROR_INIT;
-    int code = test_begin_alone(s, p->accesses.items, (int)p->accesses.n, call->err);
+    int code = test_begin_alone(s, line, p->accesses.items, (int)p->accesses.n, call->err);
+    if (!code && has_fault(p))
+        code = error_set(call->err, ERR_DATA, "its inputs are garbage");
     plain_variables(call, true);
     if (!code)
         code = run_kernel(p);
     plain_variables(call, false);
     give_outputs(call, p);
-    if (test_end_alone(s, p->accesses.items, (int)p->accesses.n, &failure) && code <= 0) {
+    if (test_end_alone(s, line, p->accesses.items, (int)p->accesses.n, &failure) && code <= 0) {
         *call->err = failure;
         code = failure.code;
     }
@@ -173,11 +185,11 @@ static int run_alone(struct test_scheduler *s, struct kernel_call *call, struct 
 
 static int run_now(struct kernel_call *call)
 {
-    struct test_context *context = call->device->context;
+    struct test_context *context = test_context(call->device);
     struct plain *p;
     int code = plain_new(call, false, &p);
     if (!code && reads_memory(call)) {
-        code = run_alone(&context->scheduler, call, p);
+        code = run_alone(context, call, p);
     } else if (!code) {
         code = run_kernel(p);
         give_outputs(call, p);
@@ -188,22 +200,36 @@ static int run_now(struct kernel_call *call)
 
 /* ---- later ---- */
 
-static bool step_is_over(const struct plain *p)
+/* All that it knows of the step is what is in the device's memory. */
+static void read_block(struct plain *p)
 {
-    const struct step *step = p->call.step;
-    return step && (atomic_load(&step->stop.stopped) || atomic_load(&step->cancelled));
+    p->step = (struct step){0};
+    if (!p->block)
+        return;
+    p->step.number = p->block->number;
+    p->step.seed = p->block->seed;
+    p->step.replica = p->block->replica;
 }
 
-/* The rest of a step that has failed changes nothing. */
+/* Errors that a kernel of a device would not find there are the TEST device's own. */
+static void leave_fault(struct plain *p)
+{
+    if (!p->fault.code)
+        p->fault = test_own_fault(p->context, p->call.item, &p->err);
+    if (fault_goes_first(&p->fault, &p->block->fault))
+        p->block->fault = p->fault;
+}
+
 static void run_job(struct test_job *job)
 {
     struct plain *p = (struct plain *)job;
-    const struct node *node = p->call.node;
-    if (step_is_over(p) || run_kernel(p) <= 0)
+    if (has_fault(p))
         return;
-    if (node)
-        error_prefix(&p->err, "%s: %s: ", node_text(node), node->op->def->name);
-    step_stop(p->call.step, &p->err);
+    read_block(p);
+    p->fault = (struct fault){0};
+    if (run_kernel(p) > 0)
+        leave_fault(p);
+    temporaries_free(&p->temporaries);
 }
 
 static void free_job(struct test_job *job)
@@ -251,7 +277,7 @@ static void count_updates(struct test_context *context, const struct kernel_call
 
 static int enqueue(struct kernel_call *call)
 {
-    struct test_context *context = call->device->context;
+    struct test_context *context = test_context(call->device);
     struct plain *p;
     if (make_outputs(call))
         return call->err->code;
@@ -263,19 +289,99 @@ static int enqueue(struct kernel_call *call)
     p->host.planned = true; /* its outputs are there */
     p->host.temporaries = &p->temporaries;
     p->call.err = &p->err;
+    p->call.step = &p->step;
     atomic_fetch_add(&context->enqueued, 1);
     count_updates(context, call);
-    int code = test_enqueue(&context->scheduler, QUEUE_COMPUTE, &p->job, p->accesses.items,
-                            (int)p->accesses.n, call->err);
+    int code = test_enqueue(context->scheduler, context->compute_line(context), &p->job,
+                            p->accesses.items, (int)p->accesses.n, call->err);
     return code ? code : KERNEL_ENQUEUED;
 }
 
 static int wrap_run(struct kernel_call *call)
 {
-    struct test_context *context = call->device->context;
+    struct test_context *context = test_context(call->device);
     atomic_fetch_add(&context->kernels, 1);
     bool enqueued = ((const struct wrapped *)call->state)->enqueued && has_values(call);
     return enqueued ? enqueue(call) : run_now(call);
+}
+
+/* ---- faults of others ---- */
+
+struct leaving {
+    struct test_job job; /* first */
+    struct step_block *block;
+    const struct fault *fault;
+};
+
+static void run_leaving(struct test_job *job)
+{
+    const struct leaving *leaving = (struct leaving *)job;
+    if (!leaving->block->fault.code)
+        leaving->block->fault = *leaving->fault;
+}
+
+static void free_leaving(struct test_job *job)
+{
+    mem_free((struct leaving *)job);
+}
+
+int test_leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
+                     struct error *err)
+{
+    struct test_context *context = test_context(device);
+    struct leaving *leaving = mem_alloc(sizeof *leaving);
+    leaving->job = (struct test_job){.run = run_leaving, .free = free_leaving};
+    leaving->block = test_to_host(block);
+    leaving->fault = test_to_host(fault);
+    struct test_access accesses[] = {{leaving->block, sizeof *block, true},
+                                     {leaving->fault, sizeof *fault, false}};
+    return test_enqueue(context->scheduler, context->compute_line(context), &leaving->job, accesses,
+                        2, err);
+}
+
+/* ---- sums ---- */
+
+struct summing {
+    struct test_job job; /* first */
+    struct collective_terms terms;
+    void *sum;
+    int64_t count;
+    const void *values[];
+};
+
+static void run_summing(struct test_job *job)
+{
+    const struct summing *s = (struct summing *)job;
+    collective_sum(&s->terms, s->sum, NULL, s->count);
+}
+
+static void free_summing(struct test_job *job)
+{
+    mem_free((struct summing *)job);
+}
+
+int test_sum(struct device *device, const struct collective_terms *terms, void *sum, int64_t count,
+             struct error *err)
+{
+    struct test_context *context = test_context(device);
+    size_t n = (size_t)terms->n, bytes = (size_t)count * dtype_bytes(terms->type);
+    struct summing *s = mem_alloc(sizeof *s + n * sizeof *s->values);
+    struct test_access *accesses = mem_array(n + 1, sizeof *accesses);
+    s->job = (struct test_job){.run = run_summing, .free = free_summing};
+    s->terms = *terms;
+    s->terms.values = s->values;
+    s->sum = test_to_host(sum);
+    s->count = count;
+    for (size_t k = 0; k < n; k++) {
+        s->values[k] = test_to_host(terms->values[k]);
+        accesses[k] = (struct test_access){s->values[k], bytes, false};
+    }
+    accesses[n] = (struct test_access){s->sum, bytes, true};
+    atomic_fetch_add(&context->sums, 1);
+    int code = test_enqueue(context->scheduler, context->compute_line(context), &s->job, accesses,
+                            (int)n + 1, err);
+    mem_free(accesses);
+    return code;
 }
 
 const struct kernel_code test_kernel = {wrap_prepare, wrap_run, wrap_release};

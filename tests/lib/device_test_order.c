@@ -11,7 +11,7 @@
 
 void test_clock_join(struct test_clock *clock, const struct test_clock *other)
 {
-    for (int i = 0; i <= N_QUEUES; i++)
+    for (int i = 0; i <= TEST_LINES; i++)
         if (clock->at[i] < other->at[i])
             clock->at[i] = other->at[i];
 }
@@ -53,22 +53,26 @@ static struct test_block *block_of(const struct test_order *order, uintptr_t beg
 
 /* ---- uses ---- */
 
-static const char *const names[] = {"compute", "in", "out"};
+static const char *name_of(int line)
+{
+    static const char *const names[] = {"compute", "in", "out"};
+    return line < N_QUEUES ? names[line] : "another";
+}
 
 static int check(const struct test_order *order, const struct test_block *block,
                  const struct test_use *use, struct error *err)
 {
-    const struct test_clock *known = &order->clocks[use->queue];
+    const struct test_clock *known = &order->clocks[use->line];
     for (size_t i = 0; i < block->uses.n; i++) {
         const struct test_use *past = &block->uses.items[i];
         if (past->end <= use->begin || use->end <= past->begin || (!past->write && !use->write) ||
-            past->tick <= known->at[past->queue])
+            past->tick <= known->at[past->line])
             continue;
         return error_set(err, ERR_INTERNAL,
                          "the TEST device: a %s of %zu bytes in queue '%s' does not wait for a %s "
                          "of them in queue '%s'",
                          use->write ? "write" : "read", (size_t)(use->end - use->begin),
-                         names[use->queue], past->write ? "write" : "read", names[past->queue]);
+                         name_of(use->line), past->write ? "write" : "read", name_of(past->line));
     }
     return 0;
 }
@@ -77,7 +81,7 @@ static int check(const struct test_order *order, const struct test_block *block,
 static bool stands_for(const struct test_use *use, const struct test_use *past)
 {
     bool covers = use->begin <= past->begin && past->end <= use->end;
-    return covers && (use->write || (!past->write && past->queue == use->queue));
+    return covers && (use->write || (!past->write && past->line == use->line));
 }
 
 static void add(struct test_block *block, const struct test_use *use)
@@ -90,16 +94,16 @@ static void add(struct test_block *block, const struct test_use *use)
     vec_push(&block->uses, *use);
 }
 
-int test_order_use(struct test_order *order, enum queue_kind queue,
-                   const struct test_access *accesses, int n, struct error *err)
+int test_order_use(struct test_order *order, int line, const struct test_access *accesses, int n,
+                   struct error *err)
 {
-    struct test_clock *clock = &order->clocks[queue];
+    struct test_clock *clock = &order->clocks[line];
     test_clock_join(clock, &order->clocks[TEST_HOST]);
-    uint64_t tick = ++clock->at[queue];
+    uint64_t tick = ++clock->at[line];
     for (int i = 0; i < n; i++) {
         struct test_use use = {.begin = (uintptr_t)accesses[i].data,
                                .end = (uintptr_t)accesses[i].data + accesses[i].bytes,
-                               .queue = queue,
+                               .line = line,
                                .tick = tick,
                                .write = accesses[i].write};
         if (use.begin == use.end)
@@ -116,13 +120,13 @@ int test_order_use(struct test_order *order, enum queue_kind queue,
     return 0;
 }
 
-int test_order_free(struct test_order *order, const void *data, struct error *err)
+int test_order_free(struct test_order *order, int line, const void *data, struct error *err)
 {
     size_t at = find_block(order, (uintptr_t)data);
     struct test_block *block = order->blocks.items + at;
     size_t bytes = (size_t)(block->end - block->begin);
     struct test_access all = {.data = data, .bytes = bytes, .write = true};
-    int code = test_order_use(order, QUEUE_COMPUTE, &all, 1, err);
+    int code = test_order_use(order, line, &all, 1, err);
     order->bytes -= bytes;
     vec_release(&block->uses);
     memmove(block, block + 1, (order->blocks.n - at - 1) * sizeof *block);

@@ -88,17 +88,22 @@ static inline void end_waiting(void *context, const char *task, const char *text
     end->n_waiting++;
 }
 
-static inline void end_start(struct end *end, const struct peers_options *options)
+static inline int end_try_start(struct end *end, const struct peers_options *options,
+                                struct error *err)
 {
-    struct error err = ERROR_INIT;
     struct peers_handler handler = {
         {end, end_opened, end_record, end_closed, NULL}, end_failed, end_waiting, NULL};
     memset(end, 0, sizeof *end);
-    end->loop = loop_new(&err);
-    assert_non_null(end->loop);
-    end->peers = peers_new(end->loop, options, &handler, &err);
-    if (!end->peers)
-        fail_msg("%s", err.text);
+    end->loop = loop_new(err);
+    if (end->loop)
+        end->peers = peers_new(end->loop, options, &handler, err);
+    return err->code;
+}
+
+static inline void end_start(struct end *end, const struct peers_options *options)
+{
+    struct error err = ERROR_INIT;
+    must(end_try_start(end, options, &err), &err);
 }
 
 static inline void *end_run(void *argument)

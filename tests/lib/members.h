@@ -130,17 +130,18 @@ static inline void members_stop(struct members *all)
     pthread_barrier_destroy(&all->there);
 }
 
-static inline void answer_came(struct collective_waiter *waiter, const struct tensor *values,
-                               int members, const struct error *failure)
+static inline void answer_came(struct collective_waiter *waiter,
+                               const struct collective_results *results,
+                               const struct error *failure)
 {
     struct answer *answer = (struct answer *)waiter;
     pthread_mutex_lock(&answer->lock);
     assert_false(answer->done);
     for (int i = 0; i < answer->n && !failure; i++)
-        tensor_share(&answer->results[i], &values[i]);
+        tensor_share(&answer->results[i], &results->values[i]);
     if (failure)
         answer->err = *failure;
-    answer->members = members;
+    answer->members = failure ? 0 : results->members;
     answer->done = true;
     pthread_cond_signal(&answer->changed);
     pthread_mutex_unlock(&answer->lock);

@@ -5,7 +5,10 @@
 #ifndef TF_TESTS_LIB_RANDOM_H
 #define TF_TESTS_LIB_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static inline uint64_t unit_random(uint64_t *state)
@@ -14,6 +17,24 @@ static inline uint64_t unit_random(uint64_t *state)
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
+}
+
+/* The seeds of a test with random input: the environment's NAME says how many, NAME_SEED where they
+ * begin, which one that failed has printed. */
+struct seed_range {
+    uint64_t first;
+    int n;
+    bool given; /* by NAME_SEED: what holds of many need not hold of these */
+};
+
+static inline struct seed_range seeds_of(const char *name, int usual)
+{
+    char first_name[64];
+    snprintf(first_name, sizeof first_name, "%s_SEED", name);
+    const char *count = getenv(name), *first = getenv(first_name);
+    return (struct seed_range){.first = first ? strtoull(first, NULL, 10) : 1,
+                               .n = count ? atoi(count) : usual,
+                               .given = first != NULL};
 }
 
 #endif

@@ -29,7 +29,7 @@ static inline void check_call(struct members *all, const struct collective_key *
 {
     struct answer answers[MEMBERS_MAX];
     for (int k = 0; k < all->n; k++) {
-        struct collective_call call = {*key, values[k], kinds, n, false};
+        struct collective_call call = {*key, values[k], kinds, n, .yields = false};
         member_call(all, k, &call, &answers[k]);
     }
     for (int i = 0; i < n; i++) {

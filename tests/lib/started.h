@@ -40,6 +40,8 @@ struct planned {
     struct graph *graph;
     struct variable_store *variables;
     struct plan_options options;
+    bool adds_kernel;
+    const struct kernel_table *kernels; /* then: the device's before */
     struct error err;
 };
 
@@ -55,10 +57,32 @@ static inline void planned_open(struct planned *p, const char *text)
                                        .threads = 2};
 }
 
+/* Kernels of the test's own go with the plans. */
 static inline void planned_close(struct planned *p)
 {
+    if (p->adds_kernel)
+        fixture_device()->kernels = p->kernels;
     variable_store_free(p->variables);
     graph_free(p->graph);
+}
+
+/* A kernel for all nodes of the op, on the device that tests run on. Of one struct planned at a
+ * time. */
+static inline void planned_add_kernel(struct planned *p, const char *op,
+                                      const struct kernel_code *code, unsigned flags)
+{
+    static struct kernel_row rows[1000];
+    static struct kernel_table table = {rows, 0};
+    struct device *device = fixture_device();
+    const struct kernel_table *all = device->kernels ? device->kernels : ops_kernels();
+    assert_true(all->n < sizeof rows / sizeof *rows);
+    rows[0] = (struct kernel_row){
+        .op = op, .device = device->type, .code = "own", .flags = flags, .own = code};
+    memcpy(rows + 1, all->rows, all->n * sizeof *rows);
+    table.n = all->n + 1;
+    p->adds_kernel = true;
+    p->kernels = device->kernels;
+    device->kernels = &table;
 }
 
 /* A plan that fetches it; "^name": that runs it. */
@@ -134,14 +158,12 @@ static inline bool started_send_shaped(struct started *s, const char *tensor, fl
 {
     struct error err = ERROR_INIT;
     struct rendezvous_key key = {.tensor_name = tensor, .send_device = "a", .recv_device = "b"};
-    struct tensor value = TENSOR_INIT;
-    if (tensor_alloc(&value, FLOAT32, shape, &err))
+    struct rendezvous_value value = {.tensor = TENSOR_INIT};
+    if (tensor_alloc(&value.tensor, FLOAT32, shape, &err))
         fail_msg("%s", err.text);
     for (int64_t i = 0; i < shape_count(shape); i++)
-        ((float *)value.data)[i] = number;
-    int code = s->step.rendezvous->send(s->step.rendezvous, &key, &value, &err);
-    tensor_release(&value);
-    return !code;
+        ((float *)value.tensor.data)[i] = number;
+    return !s->step.rendezvous->send(s->step.rendezvous, &key, &value, &err);
 }
 
 static inline bool started_send(struct started *s, const char *tensor, float number)
@@ -154,38 +176,6 @@ static inline void started_wait(struct started *s)
     for (int i = 0; i < 30000 && !atomic_load(&s->n_ends); i++)
         usleep(1000);
     assert_int_equal(atomic_load(&s->n_ends), 1);
-}
-
-/* ---- a kernel of the test's own ---- */
-
-static const struct kernel_code *started_own_code;
-
-static inline const struct kernel_code *started_find_code(struct device *device, const char *name)
-{
-    (void)device;
-    return strcmp(name, "own") ? fixture_device()->code(fixture_device(), name) : started_own_code;
-}
-
-/* planned_open and planned_new, with that code and those flags for StopGradient. */
-static inline struct plan *planned_own(struct planned *p, const char *text, struct device *device,
-                                       const struct kernel_code *code, unsigned flags,
-                                       const char *fetch)
-{
-    static struct kernel_row rows[1000];
-    static struct kernel_table table = {rows, 0};
-    const struct kernel_table *ops = ops_kernels();
-    assert_true(ops->n < sizeof rows / sizeof *rows);
-    rows[0] =
-        (struct kernel_row){.op = "StopGradient", .device = "CPU", .code = "own", .flags = flags};
-    memcpy(rows + 1, ops->rows, ops->n * sizeof *rows);
-    table.n = ops->n + 1;
-    started_own_code = code;
-    planned_open(p, text);
-    *device = *fixture_device();
-    device->code = started_find_code;
-    p->options.device = device;
-    p->options.kernels = &table;
-    return planned_new(p, fetch);
 }
 
 #endif

@@ -64,10 +64,20 @@ saved() { # CHECKPOINT is there, with this value
     done
 }
 
+# computing PID: waits until it has computed for 0.3 s, several times what it takes to begin
+computing() {
+    local i
+    for ((i = 0; i < 400; i++)); do
+        [ "$(awk '{ print $14 }' "/proc/$1/stat")" -lt 30 ] || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
 @test "a step that does not end is cancelled after --grace, and nothing is saved" {
     endless
     tf-exec -g endless.tfg --fetch y --grace 0.3s --save a.ckpt >a.rec 2>a.err &
-    sleep 0.5
+    computing $!
     kill -TERM $!
     status=0
     wait $! || status=$?
@@ -87,7 +97,7 @@ end, {Const(1)})
 EOF
     [ "$(tf-show cut.tfg | grep -c '^graph ')" -eq 2 ]
     tf-exec -g cut.tfg --fetch y --grace 0.3s >a.rec 2>a.err &
-    sleep 0.5
+    computing $!
     kill -INT $!
     status=0
     wait $! || status=$?
@@ -230,4 +240,22 @@ run_large() { # BYTES [OPTION]...
     [ "$(cat m.rec)" = other ]
     [ "$(steps_of moved.rec)" = "$(seq 30 | paste -sd' ')" ]
     grep -q 'm.rec: is another file now' err
+}
+
+@test "views do not run, but with --without views; a read still says that there is no value" {
+    cat >view.lua <<'END'
+v = Variable{shape = {2, 2}, dtype = float32, name = "v"}
+read = Identity(v)
+entry.e = Neg(Reshape(read, {4}))
+END
+    tf-graph view.lua >view.tfg
+    tf-exec -g view.tfg --run e --dump-plan | tf-show --json >plan
+    [ "$(jq -c '[.items[].kernel]' plan)" = '["neg_float32","fetch"]' ]
+    tf-exec -g view.tfg --run e --dump-plan --without views | tf-show --json >plan
+    [ "$(jq -c '[.items[].kernel]' plan)" = '["identity","reshape","neg_float32","fetch"]' ]
+    for pass in views chains; do
+        run --separate-stderr tf-exec -g view.tfg --run e --without "$pass"
+        [ "$status" -eq 65 ]
+        [[ $stderr == *"node 'read' "*": Identity: variable 'v' is not initialized"* ]]
+    done
 }

@@ -21,6 +21,39 @@ entry.e = y
 LUA
 }
 
+@test "what a plan for a device does can be seen, chosen, and left out" {
+    cat >chain.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {2}}
+wanted = Neg(x)
+y = Tanh(Exp(wanted) * 2 + 1)
+entry.e = y
+END
+    tf-graph chain.lua >c.tfg
+    run --separate-stderr bash -c 'tf-opt --for CPU --keep wanted --report c.tfg >o.tfg'
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"tf-opt: chains: 3 became part of the element-wise op that takes them"* ]]
+    run bash -c 'tf-show --text o.tfg | grep FusedElementwise'
+    [[ $output == "y = FusedElementwise(wanted, Mul/y, Add/y) "* ]]
+    [[ $output == *'ops=["Exp","Mul","Add","Tanh"]'* ]]
+    for graph in c o; do # tanh(2 exp(-x) + 1)
+        run bash -c "tf-exec -g $graph.tfg --run e --feed x=[0,1] | tf-show --json"
+        [ "$output" = '{"step":1,"y":[0.9950548,0.9397328]}' ]
+    done
+    run --separate-stderr bash -c 'tf-opt --for CPU --passes chains --report c.tfg >o.tfg'
+    [[ $stderr == *"tf-opt: 8 of 8 nodes stay, after 0 rounds"* ]]
+    [ "$(tf-exec -g c.tfg --run e --feed x=[0,1] --dump-plan | tf-show | grep -c fused)" = 1 ]
+    tf-exec -g c.tfg --run e --feed x=[0,1] --dump-plan --without chains >p
+    [ "$(tf-show p | grep -c fused)" = 0 ]
+    run --separate-stderr tf-exec -g c.tfg --run e --feed x=[0,1] --without chain
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': chains or views" ]
+    run --separate-stderr tf-opt --for TPU c.tfg
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-opt: --for: no kernels are known of a device 'TPU'" ]
+    run tf-opt --passes chains c.tfg # of a device
+    [ "$status" -eq 64 ]
+}
+
 @test "each pass says what it changed, and with -v which nodes" {
     tf-graph m.lua >m.tfg
     run --separate-stderr bash -c 'tf-opt --report m.tfg >o.tfg'

@@ -224,7 +224,7 @@ make_graph() {
     cat >c.lua <<'LUA'
 x = Placeholder{dtype = float32, shape = {4}}
 p = Placeholder{dtype = bool, shape = {}}
-y = cond(p, function() return Exp(Neg(x)) end, function() return Abs(x) end)
+y = cond(p, function() return Exp(Neg(x)) end, function() return Reshape(x, {2, 2}) end)
 LUA
     tf-graph c.lua | tf-opt >c.tfg
     tf-exec -g c.tfg --fetch y --feed 'x=[1.0,2.0,3.0,4.0]' --feed p=true --dump-plan |

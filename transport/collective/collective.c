@@ -230,8 +230,12 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
 {
     struct process_group *group = mem_alloc(sizeof *group);
     BUG_ON(rank < 0 || rank >= n);
-    group->interface =
-        (struct collective){rank, n, links_reduce, links_cancel, links_leave, links_free};
+    group->interface = (struct collective){.rank = rank,
+                                           .size = n,
+                                           .reduce = links_reduce,
+                                           .cancel = links_cancel,
+                                           .leave = links_leave,
+                                           .free = links_free};
     group->hub = hub;
     group->tasks = mem_array((size_t)n, sizeof *group->tasks);
     group->peers = mem_array((size_t)n, sizeof(struct peer *));

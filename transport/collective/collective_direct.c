@@ -11,7 +11,7 @@
 #include "transport/collective/collective_private.h"
 #include "transport/value/segment.h"
 
-#define FIELDS 4 /* of an offer, in a record */
+#define FIELDS 6 /* of an offer, in a record */
 
 /* ---- what this member has for the others ---- */
 
@@ -64,9 +64,12 @@ void direct_pack(msgpack_packer *packer, const struct direct_offer *offers, int 
     msgpack_pack_array(packer, (size_t)n * FIELDS);
     for (int i = 0; i < n; i++) {
         msgpack_pack_uint64(packer, offers[i].value);
-        msgpack_pack_int64(packer, offers[i].at.pid);
-        msgpack_pack_int64(packer, offers[i].at.fd);
-        msgpack_pack_uint64(packer, offers[i].at.number);
+        const struct segment_offer *memory = &offers[i].memory;
+        msgpack_pack_int64(packer, memory->at.pid);
+        msgpack_pack_int64(packer, memory->at.fd);
+        msgpack_pack_uint64(packer, memory->at.number);
+        msgpack_pack_uint64(packer, memory->offset);
+        msgpack_pack_uint64(packer, memory->slot);
     }
 }
 
@@ -125,7 +128,9 @@ static bool read_offer(const msgpack_object *fields, struct direct_offer *offer)
             return false;
     *offer = (struct direct_offer){
         fields[0].via.u64,
-        {(int64_t)fields[1].via.u64, (int64_t)fields[2].via.u64, fields[3].via.u64}};
+        {{(int64_t)fields[1].via.u64, (int64_t)fields[2].via.u64, fields[3].via.u64},
+         fields[4].via.u64,
+         fields[5].via.u64}};
     return true;
 }
 
@@ -168,7 +173,7 @@ static int map(struct process_group *group, const struct collective_round *m,
         const struct tensor *own = &m->own[offer->value];
         struct tensor *t = (n % 2 ? sums : parts) + offer->value;
         if (t->data ||
-            segments_map(segments, &offer->at, own->type, &own->shape, t) != SEGMENT_TAKEN)
+            segments_map(segments, &offer->memory, own->type, &own->shape, t) != SEGMENT_TAKEN)
             break;
     }
     return n;

@@ -101,13 +101,12 @@ static void nothing(void *argument)
     (void)argument;
 }
 
-static void answered(struct collective_waiter *waiter, const struct tensor *values, int members,
+static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
     struct awaited *a = (struct awaited *)waiter;
-    (void)members;
     for (int i = 0; i < a->n && !failure; i++)
-        tensor_share(&a->results[i], &values[i]);
+        tensor_share(&a->results[i], &results->values[i]);
     if (failure)
         a->err = *failure;
     pthread_mutex_lock(&a->lock);

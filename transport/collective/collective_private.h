@@ -9,7 +9,7 @@
 
 #include "transport/collective/collective.h"
 #include "transport/link/recycle.h"
-#include "transport/value/shared_blocks.h"
+#include "transport/value/segment.h"
 
 #define BLOCK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
 #define WINDOW_BYTES ((int64_t)1 << 20) /* of parts on their way */
@@ -37,7 +37,7 @@ struct block { /* of a large value */
 
 struct direct_offer { /* memory of a large value, or of its sum */
     uint64_t value;
-    struct shared_offer at;
+    struct segment_offer memory;
 };
 
 struct brought {
@@ -82,6 +82,7 @@ struct collective_round {
     int n_members;           /* how many: all are known since it is settled */
     bool settled, combined;  /* combined: what is small is there */
     bool over;
+    struct collective_waiter *answered; /* who gets the results when nobody holds it any more */
 };
 
 struct process_group {
@@ -149,7 +150,7 @@ bool reduce_is_complete(const struct process_group *group, const struct collecti
 void reduce_sum(struct process_group *group, struct collective_round *round, size_t index);
 void reduce_fail(struct process_group *group, struct collective_round *round,
                  const struct error *err);
-/* Answers the call if all is there. */
+/* Answers the call if all is there, when nobody holds the round any more. */
 void reduce_conclude(struct process_group *group, struct collective_round *round);
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);

@@ -161,8 +161,8 @@ void reduce_sum(struct process_group *group, struct collective_round *m, size_t 
     for (int i = 0; i < m->n_members; i++)
         data[i] =
             m->members[i] == group->interface.rank ? own.data : part_data(m, block, m->members[i]);
-    const struct collective_terms terms = {sum.type, data, m->n_members,
-                                           m->kinds[block->value] == COLLECTIVE_MEAN};
+    int divisor = collective_divides(m->kinds[block->value]) ? m->n_members : 0;
+    const struct collective_terms terms = {sum.type, data, m->n_members, divisor};
     collective_sum(&terms, sum.data, copy, block->count);
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
@@ -271,18 +271,13 @@ void reduce_fail(struct process_group *group, struct collective_round *round,
     struct collective_waiter *waiter = round_end(group, round);
     pthread_mutex_unlock(&group->lock);
     if (waiter)
-        waiter->done(waiter, NULL, 0, err);
+        waiter->done(waiter, NULL, err);
 }
 
 void reduce_conclude(struct process_group *group, struct collective_round *round)
 {
-    struct collective_waiter *waiter = NULL;
     pthread_mutex_lock(&group->lock);
-    if (round->combined && !round->n_missing)
-        waiter = round_end(group, round);
+    if (round->combined && !round->n_missing && !round->over)
+        round->answered = round_end(group, round);
     pthread_mutex_unlock(&group->lock);
-    if (!waiter)
-        return;
-    direct_give_back(group, round); /* before anybody counts who has the memory */
-    waiter->done(waiter, round->results, round->n_members, NULL);
 }

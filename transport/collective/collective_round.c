@@ -64,11 +64,23 @@ static void round_free(const struct process_group *group, struct collective_roun
     mem_free(m);
 }
 
+/* The caller may be the one holder of its results: all else that has them lets go before. */
+static void answer(const struct process_group *group, struct collective_round *m)
+{
+    direct_give_back(group, m);
+    release(m->own, m->n);
+    m->own = NULL;
+    const struct collective_results results = {.values = m->results, .members = m->n_members};
+    m->answered->done(m->answered, &results, NULL);
+}
+
 void round_drop(struct process_group *group, struct collective_round *round)
 {
     pthread_mutex_lock(&group->lock);
     bool last = !--round->holders;
     pthread_mutex_unlock(&group->lock);
+    if (last && round->answered)
+        answer(group, round);
     if (last)
         round_free(group, round);
 }
@@ -95,7 +107,7 @@ bool round_is_small(const struct collective_round *round, int value)
 {
     const struct tensor *t = &round->own[value];
     enum collective_kind kind = round->kinds[value];
-    return kind == COLLECTIVE_ROWS || t->type == STRING ||
+    return collective_gathers(kind) || t->type == STRING ||
            (collective_adds(kind) &&
             (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
@@ -139,7 +151,7 @@ static uint64_t sign(const struct collective_round *m)
     uint64_t hash = (uint64_t)m->n;
     for (int i = 0; i < m->n; i++) {
         const struct tensor *t = &m->own[i];
-        bool rows = m->kinds[i] == COLLECTIVE_ROWS && t->shape.rank > 0;
+        bool rows = collective_gathers(m->kinds[i]) && t->shape.rank > 0;
         int64_t head[3] = {m->kinds[i], t->type, t->shape.rank};
         hash = hash_bytes(head, sizeof head, hash);
         hash = hash_bytes(t->shape.dims + rows,

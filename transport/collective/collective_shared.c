@@ -74,6 +74,12 @@ static void give_back(struct buffer *buffer)
     mem_free(mapped);
 }
 
+static bool is_read(const struct buffer *buffer)
+{
+    (void)buffer;
+    return true;
+}
+
 int shared_read(struct process_group *group, int rank, uint64_t block, struct tensor *t,
                 struct error *err)
 {
@@ -84,8 +90,11 @@ int shared_read(struct process_group *group, int rank, uint64_t block, struct te
         return error_set(err, ERR_PROTOCOL, "shares a block that there is not");
     struct shared_part *mapped = mem_alloc(sizeof *mapped);
     mapped->block = block;
-    mapped->buffer = (struct buffer){
-        .bytes = SHARED_BLOCK_BYTES, .data = data, .free = give_back, .owner = view};
+    mapped->buffer = (struct buffer){.bytes = SHARED_BLOCK_BYTES,
+                                     .data = data,
+                                     .free = give_back,
+                                     .owner = view,
+                                     .is_read = is_read};
     atomic_init(&mapped->buffer.holders, 1);
     *t = tensor_borrow(UINT8, &shape, data);
     t->buffer = &mapped->buffer;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "exec/device/pinned.h"
 #include "transport/loop/loop.h"
 
 #define LEAST_BYTES ((size_t)64 << 10) /* below, the allocator itself reuses memory */
@@ -26,6 +27,7 @@ struct recycle {
 
 static void free_block(struct recycled_block *block)
 {
+    pinned_remove(block->buffer.data);
     mem_free(block->buffer.data);
     mem_free(block);
 }
@@ -131,6 +133,7 @@ static struct recycled_block *block_new(size_t bytes)
     struct recycled_block *block = mem_alloc(sizeof *block);
     block->capacity = bytes;
     block->buffer.data = data;
+    pinned_add(data, bytes);
     return block;
 }
 

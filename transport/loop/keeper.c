@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/loop/keeper.h"
 
-#include <signal.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -43,14 +42,10 @@ static void *keep(void *argument)
 static struct keeper *keeper_new(void)
 {
     struct keeper *keeper = mem_alloc(sizeof *keeper);
-    sigset_t all, before;
     pthread_mutex_init(&keeper->lock, NULL);
     time_cond_init(&keeper->changed);
     keeper->period = 1;
-    sigfillset(&all); /* signals are for the program's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     keeper->started = !thread_start(&keeper->thread, keep, keeper);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return keeper;
 }
 

@@ -18,7 +18,8 @@ struct serve_options {
     bool parallel; /* what is ready at once runs side by side, with a thread each: for many small
                     * steps of many workers. Else one after the other, with all threads */
     bool deterministic;
-    int stop_fd; /* readable: end (a signal); -1: none */
+    size_t device_memory; /* as of struct device_options */
+    int stop_fd;          /* readable: end (a signal); -1: none */
 
     /* The server listens. */
     void (*ready)(void *context, const char *task, const char *address);

@@ -3,7 +3,6 @@
  * Variables of a session's graph, read and written whole, for drivers that save and restore. To
  * wait for steps that have a variable locked each request has a thread of its own: they are few.
  */
-#include <signal.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -96,7 +95,6 @@ static void start_access(struct server *server, const struct query *query, bool 
 {
     struct served *served = server_find(server, query);
     struct error err = ERROR_INIT;
-    sigset_t all, old;
     pthread_t thread;
     if (!served)
         return;
@@ -107,11 +105,8 @@ static void start_access(struct server *server, const struct query *query, bool 
     int code = read_query(access, query, &err);
     if (!code && writes)
         tensor_share(&access->value, &query->record->tensors[0].tensor);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     if (!code && thread_start(&thread, run_access, access))
         code = error_set(&err, ERR_OS, "cannot start a thread");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!code) {
         pthread_detach(thread);
         return;

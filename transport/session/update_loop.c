@@ -2,7 +2,6 @@
 #include "transport/session/update_loop.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "base/memory.h"
@@ -225,17 +224,13 @@ static struct update_loop *find(const struct update_loops *updates, uint64_t dig
 static int start(struct update_loop *update, struct error *err)
 {
     struct update_loops *updates = update->updates;
-    sigset_t all, old;
     int code = 0;
     if (updates->ends)
         return error_set(err, ERR_UNAVAILABLE, "%s ends", updates->options.task);
     if (updates->n >= UPDATE_LOOPS_MAX)
         return error_set(err, ERR_RETRY, "runs %d updates already", updates->n);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     if (thread_start(&update->thread, run_thread, update))
         code = error_set(err, ERR_OS, "cannot start a thread");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return code;
 }
 

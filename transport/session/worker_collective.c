@@ -166,7 +166,7 @@ static int gather(struct worker *worker, const char *name, const int64_t *row, i
     struct shape shape = shape_matrix(1, columns);
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct tensor mine = TENSOR_INIT;
-    struct collective_call call = {{name, 0, 0}, &mine, &kind, 1, false};
+    struct collective_call call = {{name, 0, 0}, &mine, &kind, 1, .yields = false};
     int code = tensor_alloc(&mine, INT64, &shape, err);
     if (!code) {
         memcpy(mine.data, row, (size_t)columns * sizeof *row);
@@ -279,7 +279,7 @@ static int spread(struct worker *worker, const struct node *node, uint64_t which
     static const enum collective_kind kinds[2] = {COLLECTIVE_ROWS, COLLECTIVE_ROWS};
     struct saved_variable saved = {.node = node};
     struct tensor flat[2] = {TENSOR_INIT, TENSOR_INIT}, all[2] = {TENSOR_INIT, TENSOR_INIT};
-    struct collective_call call = {{"=restore", 0, which}, flat, kinds, 2, false};
+    struct collective_call call = {{"=restore", 0, which}, flat, kinds, 2, .yields = false};
     int code = worker->collective->rank ? 0 : worker_take(worker, &saved, err);
     if (!code)
         code = flatten(&saved, node->outputs[0].type, flat, err);

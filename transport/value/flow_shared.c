@@ -44,10 +44,10 @@ bool sharing_can(const struct sharing *sharing, const struct tensor *value)
 }
 
 static int send_offer(struct link *link, const struct shared_value *shared,
-                      const struct shared_offer *offer, struct error *err)
+                      const struct segment_offer *offer, struct error *err)
 {
     msgpack_packer *packer =
-        link_begin(link, RECORD_SHARE, 5 + SHARED_OFFER_FIELDS + shared->granted);
+        link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared->granted);
     value_id_pack(packer, &shared->id);
     if (shared->granted) {
         pack_key(packer, "granted");
@@ -55,16 +55,20 @@ static int send_offer(struct link *link, const struct shared_value *shared,
     }
     pack_key(packer, "type");
     pack_text(packer, shape_text_typed(shared->value.type, &shared->value.shape));
-    shared_offer_pack(packer, offer);
+    shared_offer_pack(packer, &offer->at);
+    pack_key(packer, "offset");
+    msgpack_pack_uint64(packer, offer->offset);
+    pack_key(packer, "slot");
+    msgpack_pack_uint64(packer, offer->slot);
     return link_send(link, NULL, 0, err);
 }
 
 int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
                  const struct tensor *value, bool granted, struct error *err)
 {
-    struct shared_offer offer = segment_share(value);
+    struct segment_offer offer = segment_share(value);
     struct shared_value shared = {
-        .number = offer.number, .id = *id, .value = *value, .granted = granted};
+        .number = offer.at.number, .id = *id, .value = *value, .granted = granted};
     if (send_offer(link, &shared, &offer, err)) {
         segment_take_back(value);
         return err->code;
@@ -101,13 +105,15 @@ bool sharing_answered(struct sharing *sharing, struct link *link, const struct r
 
 /* ---- as the side that receives ---- */
 
-static int read_offer(const struct record *record, struct shared_offer *offer, enum dtype *type,
+static int read_offer(const struct record *record, struct segment_offer *offer, enum dtype *type,
                       struct shape *shape, struct error *err)
 {
     const msgpack_object *header = &record->header;
     const char *text = record_text(header, "type");
-    bool good = text && shared_offer_read(header, offer) && shape_parse_typed(text, type, shape) &&
-                shape_is_known(shape);
+    bool good = text && shared_offer_read(header, &offer->at) &&
+                record_get_uint(header, "offset", &offer->offset) &&
+                record_get_uint(header, "slot", &offer->slot) &&
+                shape_parse_typed(text, type, shape) && shape_is_known(shape);
     if (good && segment_suits(*type, (size_t)(shape_bytes(shape, *type))))
         return 0;
     return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
@@ -129,13 +135,13 @@ static void send_answer(struct peer *peer, uint64_t number, enum segment_answer 
 int sharing_take(struct peer *peer, struct segments *segments, const struct record *record,
                  struct tensor *value, struct error *err)
 {
-    struct shared_offer offer;
+    struct segment_offer offer;
     struct shape shape;
     enum dtype type;
     *value = (struct tensor)TENSOR_INIT;
     if (read_offer(record, &offer, &type, &shape, err))
         return err->code;
     enum segment_answer answer = segments_map(segments, &offer, type, &shape, value);
-    send_answer(peer, offer.number, answer);
+    send_answer(peer, offer.at.number, answer);
     return 0;
 }

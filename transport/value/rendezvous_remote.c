@@ -71,6 +71,12 @@ static struct remote_item *take(struct remote_item **at)
     return item;
 }
 
+static void tell(struct rendezvous_waiter *waiter, const struct tensor *value)
+{
+    struct rendezvous_value arrived = {.tensor = value ? *value : (struct tensor){0}};
+    waiter->arrived(waiter, value ? &arrived : NULL, NULL);
+}
+
 static void item_free(struct remote_item *item)
 {
     if (item->charged)
@@ -125,7 +131,7 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
     if (arrival->charged && (met || !kept))
         flow_return(arrival->peer, arrival->charged);
     if (met) {
-        met->waiter->arrived(met->waiter, arrival->value, NULL);
+        tell(met->waiter, arrival->value);
         item_free(met);
     }
     return code;
@@ -164,7 +170,7 @@ static void print_key(const char *key, struct str *out)
     str_printf(out, "'%.*s'", send ? (int)(send - key) : (int)strlen(key), key);
 }
 
-static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+static int send_tensor(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                        const struct tensor *value, struct error *err)
 {
     struct remote *remote = (struct remote *)rendezvous;
@@ -185,6 +191,15 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
         error_set(err, code, "%.800s, sending %s", cause.text, str_text(&text));
         str_release(&text);
     }
+    return code;
+}
+
+static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                       struct rendezvous_value *value, struct error *err)
+{
+    int code = send_tensor(rendezvous, key, value ? &value->tensor : NULL, err);
+    if (value)
+        rendezvous_value_release(value);
     return code;
 }
 
@@ -225,7 +240,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     mem_free(granted_key);
     if (met) {
         bool is_dead = met->value.type == DTYPE_INVALID;
-        waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
+        tell(waiter, is_dead ? NULL : &met->value);
         item_free(met);
     }
 }
@@ -289,8 +304,11 @@ struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t ses
                               size_t n_keys)
 {
     struct remote *remote = mem_alloc(sizeof *remote);
-    remote->interface =
-        (struct rendezvous){remote_send, remote_receive, remote_abort, remote_aborted, remote_free};
+    remote->interface = (struct rendezvous){.send = remote_send,
+                                            .receive = remote_receive,
+                                            .abort = remote_abort,
+                                            .aborted = remote_aborted,
+                                            .free = remote_free};
     remote->owner = *owner;
     remote->session = session;
     remote->step = step;

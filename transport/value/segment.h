@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tensors in memory that other processes of the host map, so that what is sent to them is not
- * copied: each large tensor has a segment of its own, and the segment a count of those who have it,
- * in whatever process. A segment is written by the process that made it, before anybody is told of
- * it, and again when nobody has it any more; others have it mapped for reading only.
+ * copied. A process has a segment: much address space, and memory where tensors lie. Each tensor
+ * has a slot with a count of those who have it, in whatever process. It is written by the process
+ * that made it, before anybody is told of it, and its memory again when nobody has it any more;
+ * others have the segment mapped for reading only.
  *
- * Segments are kept for the next tensors, as fresh pages cost more than a copy; mappings are as
- * well. What a process leaves counted when it dies is not used again, and given to the system when
- * it has not been used for a while. Memory that a tensor is in stays valid, whoever has died.
- * Thread-safe.
+ * Memory is kept for the next tensors, as fresh pages cost more than a copy: a large one takes what
+ * several others have left side by side (transport/value/extents.h). Mappings are kept as well.
+ * What a process leaves counted when it dies is not used again; when it has not been used for a
+ * while the whole segment is left as it is for another one. Memory that a tensor is in stays valid,
+ * whoever has died. Thread-safe.
  */
 #ifndef TF_TRANSPORT_SEGMENT_H
 #define TF_TRANSPORT_SEGMENT_H
@@ -44,7 +46,11 @@ bool segment_is_own(const struct tensor *t);
 
 /* By what others find a tensor that is in a segment; it is counted for one of them, who maps it.
  */
-struct shared_offer segment_share(const struct tensor *t);
+struct segment_offer {
+    struct shared_offer at;
+    uint64_t offset, slot;
+};
+struct segment_offer segment_share(const struct tensor *t);
 /* It was not mapped after all. */
 void segment_take_back(const struct tensor *t);
 
@@ -55,7 +61,7 @@ enum segment_answer {
 };
 
 /* The tensor that was shared, until it is released. */
-enum segment_answer segments_map(struct segments *segments, const struct shared_offer *offer,
+enum segment_answer segments_map(struct segments *segments, const struct segment_offer *offer,
                                  enum dtype type, const struct shape *shape, struct tensor *t);
 
 /* Frees what was not used for `seconds`. */

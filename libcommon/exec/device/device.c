@@ -18,6 +18,7 @@
 
 #include "base/cores.h"
 #include "base/memory.h"
+#include "exec/device/pinned.h"
 
 /* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit. Left
  * to itself OpenBLAS knows only CPUs older than itself and takes SSE3 kernels on the others. */
@@ -238,11 +239,15 @@ static int load_other(const char *type, void **module, struct error *err)
 {
     struct str name = STR_INIT;
     struct error failure = ERROR_INIT;
+    bool is_name = module_name(&name, type);
     *module = NULL;
-    if (module_name(&name, type))
+    if (is_name)
         load_named(str_text(&name), module, &failure);
-    if (!failure.code && !*module)
-        error_set(&failure, ERR_CONFIG, "no device of type '%s' in this build", type);
+    if (!failure.code && !*module && is_name)
+        error_set(&failure, ERR_UNAVAILABLE, "no device of type '%s' in this build: it has no %s",
+                  type, str_text(&name));
+    else if (!failure.code && !*module)
+        error_set(&failure, ERR_CONFIG, "no device has the type '%s'", type);
     str_release(&name);
     if (failure.code)
         *err = failure;
@@ -266,15 +271,19 @@ struct device *device_open(const char *type, int index, const struct device_opti
         return NULL;
     }
     struct device *device = entry->open(index, options, err);
-    if (device)
+    if (device) {
         device->module = module;
+        pinned_open(device);
+    }
     return device;
 }
 
 void device_free(struct device *device)
 {
-    if (device)
-        device->free(device);
+    if (!device)
+        return;
+    pinned_close(device);
+    device->free(device);
 }
 
 /* ---- memory ---- */

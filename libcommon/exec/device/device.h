@@ -18,12 +18,14 @@
 #define TF_EXEC_DEVICE_H
 
 #include "exec/device/kernel.h"
+#include "exec/device/step_block.h"
 
-#define DEVICE_ABI 4
+#define DEVICE_ABI 7
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
     bool deterministic;
+    size_t memory; /* bytes that may be used of a device's own memory; 0: all that it has */
 };
 
 enum queue_kind {
@@ -33,6 +35,8 @@ enum queue_kind {
     N_QUEUES
 };
 
+struct device_graph; /* work that was captured, the device's own */
+struct collective_terms;
 struct device_event; /* all that a queue had at some time, the device's own */
 
 /* Somebody who is told that an event is over; lives until `done` is called, once, by a thread of
@@ -60,6 +64,13 @@ struct device {
     /* Host memory that copies well to and from the device; NULL: any does. As alloc. */
     struct buffer *(*alloc_host)(struct device *device, size_t bytes);
 
+    /* Memory of the host that others allocate, in which links leave what they receive, is from
+     * `pin` to `unpin` such memory, too; NULL: the device has no such thing. What is pinned may
+     * share pages with what is not, and with what else is. An error costs no more than speed. From
+     * any thread, one at a time; takes no locks of ours. */
+    int (*pin)(struct device *device, const void *data, size_t bytes, struct error *err);
+    void (*unpin)(struct device *device, const void *data);
+
     /* Copies, enqueued in QUEUE_IN, QUEUE_OUT and QUEUE_COMPUTE. The host's memory is the device's
      * until they are over. On a device whose memory is the host's there is `copy` alone, which is
      * over when it returns. ERR_OS, ERR_INTERNAL: the device has failed. */
@@ -70,16 +81,46 @@ struct device {
     int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
 
     /* Events, from any thread; NULL where the memory is the host's. `record`: the end of all that
-     * the queue has by now. `wait`: what the queue gets from now on begins after the event.
-     * `query`: whether it is over. `notify`: has the waiter told when it is. `block`: waits for it,
-     * and says if the device has failed; not in a step but at its end. Whoever recorded it calls
-     * `event_free`, as soon as nothing more is asked of it. */
-    struct device_event *(*record)(struct device *device, enum queue_kind queue);
+     * the queue has by now; if it is timed, `time` says when it was over, which it must be: in
+     * nanoseconds of CLOCK_MONOTONIC, as near as the device's clock can tell. `wait`: what the
+     * queue gets from now on begins after the event. `query`: whether it is over. `notify`: has the
+     * waiter told when it is. `block`: waits for it, and says if the device has failed; not in a
+     * step but at its end. Whoever recorded it calls `event_free`, as soon as nothing more is asked
+     * of it. */
+    struct device_event *(*record)(struct device *device, enum queue_kind queue, bool timed);
+    int64_t (*time)(struct device *device, struct device_event *event);
     void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
     bool (*query)(struct device *device, struct device_event *event);
     void (*notify)(struct device *device, struct device_event *event, struct event_waiter *waiter);
     int (*block)(struct device *device, struct device_event *event, struct error *err);
     void (*event_free)(struct device *device, struct device_event *event);
+
+    /* Work that is the same again and again; NULL: the device has no such thing. `capture` keeps
+     * what `enqueue` enqueues from this thread, in place of doing it: in QUEUE_COMPUTE, and in
+     * queues that wait there for an event of that one, for which it waits in the end. Addresses
+     * stay as they are; what is in memory of the host is looked at when it is launched. Meanwhile
+     * the thread asks for no memory, waits for nothing and asks for nothing to be told. An error,
+     * which may be `enqueue`'s, leaves nothing enqueued. `launch` enqueues it all, as one piece of
+     * work of QUEUE_COMPUTE, once at a time. It is freed when it is over. */
+    int (*capture)(struct device *device, int (*enqueue)(void *context), void *context,
+                   struct device_graph **graph, struct error *err);
+    int (*launch)(struct device *device, struct device_graph *graph, struct error *err);
+    void (*graph_free)(struct device *device, struct device_graph *graph);
+
+    /* Sets the error that a fault of the device's own stands for (its code is FAULT_OWN or above);
+     * returns its code. NULL: its kernels leave none. */
+    int (*explain)(struct device *device, const struct fault *fault, struct error *err);
+
+    /* Enqueued in QUEUE_COMPUTE: the fault, which is in the device's memory, is left in the block
+     * as a kernel would leave it there: unless it is none, or there is one. */
+    int (*leave_fault)(struct device *device, struct step_block *block, const struct fault *fault,
+                       struct error *err);
+
+    /* Enqueued in QUEUE_COMPUTE: as collective_sum (exec/step/collective.h), with the same bits, of
+     * arrays in the device's memory; `terms` are read before it returns. NULL: it does not add up
+     * what steps bring to a collective, and the host does. */
+    int (*sum)(struct device *device, const struct collective_terms *terms, void *sum,
+               int64_t count, struct error *err);
 
     /* Code of a kernel row by its name; NULL: not in this module. */
     const struct kernel_code *(*code)(struct device *device, const char *name);
@@ -106,7 +147,8 @@ struct device_entry {
 /* Opens "CPU", 0: loads the best module for the machine. TF_CPU_ISA=base|v3|v4 overrides the
  * choice. Of any other type the module is TYPE.so in lower case, in one of the folders that
  * TF_DEVICE_PATH names (separated by colons) or in the folder of the library: "CUDA" is cuda.so.
- * ERR_CONFIG when there is no such module or device. */
+ * ERR_UNAVAILABLE when there is no such module or device, or no driver for it; ERR_CONFIG when the
+ * module is of no use. */
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err);
 void device_free(struct device *device);

@@ -24,14 +24,20 @@
 
 struct device;
 struct kernel_code;
+struct fault;
 struct step;
+struct step_block;
 struct variable;
 struct variable_store;
 
 enum kernel_flag {
-    KERNEL_CHEAP = 1 << 0,  /* costs less than handing it to another thread */
-    KERNEL_ASYNC = 1 << 1,  /* may return PENDING */
-    KERNEL_LAYOUT = 1 << 2, /* understands its device's layouts; others get row-major inputs */
+    KERNEL_CHEAP = 1 << 0,       /* costs less than handing it to another thread */
+    KERNEL_ASYNC = 1 << 1,       /* may return PENDING */
+    KERNEL_LAYOUT = 1 << 2,      /* understands its device's layouts; others get row-major inputs */
+    KERNEL_ELEMENTWISE = 1 << 3, /* of one or two inputs; FusedElementwise has loops for it */
+    /* What it enqueues must not be captured (struct device): it has temporary memory of the device,
+     * or depends on what the host knows of the step. */
+    KERNEL_UNCAPTURED = 1 << 4,
 };
 
 /* That a kernel exists. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by types
@@ -137,8 +143,12 @@ struct kernel_call {
         *refs; /* per input: the variable of a ref input, else NULL; NULL: none */
     struct device *device;
     struct step *step;
+    /* The same in the device's memory (exec/device/step_block.h), which is what is enqueued is to
+     * look at; NULL on a device whose memory is the host's. */
+    struct step_block *step_block;
     uint64_t iteration; /* 0 outside loops; else a hash of all enclosing iterations */
     int threads;
+    uint32_t item;                        /* what an error in the step block names the call by */
     struct error *err;                    /* without the node's name: the executor adds it */
     void *executor;                       /* the executor's own */
     const struct kernel_outputs *outputs; /* NULL: the executor makes them */
@@ -174,15 +184,27 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
  * holder then may write to it. */
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
 
+/* The input as a value that may be kept without having said so, where its memory is counted and no
+ * other process's; the caller releases it. Who is its one holder later may write to it then. False:
+ * it is to be copied. */
+bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared);
+
 /* Host memory for the duration of the call, whose size was not known in prepare. NULL with
- * call->err set. */
+ * call->err set. What is enqueued cannot have any. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
+
+/* The same of the device's memory, for all that the call enqueues. */
+void *kernel_device_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */
 int kernel_fail(struct kernel_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* For kernels on the host: sets the text of an error in the data, the same as that of a device that
+ * finds it, and returns ERR_DATA. The fault's item is set here. */
+int kernel_fault(struct kernel_call *call, const struct fault *fault);
 
 /* Finishes a PENDING call: 0 or an error code (call->err set). Any thread, exactly once. */
 void kernel_done(struct kernel_call *call, int result);

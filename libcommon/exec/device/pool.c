@@ -21,6 +21,7 @@ struct pool {
     pthread_mutex_t lock; /* guards what follows */
     struct pooled *idle[N_CLASSES];
     size_t n_out; /* buffers that somebody holds */
+    bool trimmed; /* nothing was taken since: what comes back is not kept either */
     bool closed;
 };
 
@@ -45,6 +46,7 @@ void pool_trim(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     free_idle(pool);
+    pool->trimmed = true;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -102,13 +104,13 @@ static void give_back(struct buffer *buffer)
     struct pooled *p = (struct pooled *)buffer;
     struct pool *pool = buffer->owner;
     pthread_mutex_lock(&pool->lock);
-    bool closed = pool->closed, last = !--pool->n_out && closed;
-    if (!closed) {
+    bool last = !--pool->n_out && pool->closed, keeps = !pool->closed && !pool->trimmed;
+    if (keeps) {
         p->next = pool->idle[p->size_class];
         pool->idle[p->size_class] = p;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (closed)
+    if (!keeps)
         pooled_free(p);
     if (last)
         destroy(pool);
@@ -125,6 +127,7 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     if (p)
         pool->idle[class] = p->next;
     pool->n_out++;
+    pool->trimmed = false;
     pthread_mutex_unlock(&pool->lock);
     if (!p) {
         struct buffer *memory = pool->on_device ? device_alloc(pool->device, rounded)

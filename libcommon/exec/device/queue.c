@@ -10,7 +10,7 @@ void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind 
 {
     if (device->is_host)
         return;
-    struct device_event *event = device->record(device, other);
+    struct device_event *event = device->record(device, other, false);
     device->wait(device, queue, event);
     device->event_free(device, event);
 }
@@ -20,7 +20,7 @@ static struct device_event *record_end(struct device *device)
 {
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
-    return device->record(device, QUEUE_COMPUTE);
+    return device->record(device, QUEUE_COMPUTE, false);
 }
 
 static int block(struct device *device, struct device_event *event, struct error *err)
@@ -54,7 +54,7 @@ void queue_notify_end(struct device *device, enum queue_kind queue, struct event
     if (device->is_host)
         waiter->done(waiter, NULL);
     else
-        notify(device, device->record(device, queue), waiter);
+        notify(device, device->record(device, queue, false), waiter);
 }
 
 /* ---- copies that are waited for ---- */
@@ -69,7 +69,7 @@ static int copy_alone(struct device *device, enum queue_kind queue, void *to, co
                           : device->copy_out(device, to, from, bytes, err))
         return err->code;
     queue_follow(device, QUEUE_COMPUTE, queue);
-    return block(device, device->record(device, queue), err);
+    return block(device, device->record(device, queue, false), err);
 }
 
 int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)

@@ -5,7 +5,8 @@
 
 #include "base/memory.h"
 #include "exec/device/pool.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/arenas.h"
+#include "exec/run/item.h"
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -21,12 +22,16 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     struct edge *fetches =
         arena_array(&plan->memory, (size_t)request->n_fetches + 1, sizeof *fetches);
     int code = plan_make_graph(plan, request, fetches, err);
-    if (!code)
+    if (!code) {
+        plan_fuse(plan, fetches);
         code = plan_take_loops(plan, fetches, err);
+    }
     if (!code)
         code = plan_prepare(plan, fetches, err);
-    if (!code && !plan->is_static)
+    if (!code && !plan->is_static) {
+        plan_resolve_views(plan);
         code = dynamic_new(plan, err);
+    }
     if (!code)
         code = plan_order_variables(plan, err);
     if (code)
@@ -37,10 +42,18 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = dynamic_connect(plan, err);
     } else if (!(code = plan_schedule(plan, err))) {
         plan_find_counted(plan);
+        plan_resolve_views(plan);
+        plan_add_locks(plan);
+        plan_join_branches(plan);
         plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
                           plan->arena_bytes);
+        plan_find_captured(plan);
     }
     plan->is_cheap = plan->is_static && all_cheap(plan);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        item->is_prepared = item->n_checked || item->uses_copies || item->seen;
+    }
     return code;
 }
 
@@ -52,6 +65,8 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
     if (options->device->kernels)
         plan->options.kernels = options->device->kernels;
     pthread_mutex_init(&plan->lock, NULL);
+    if (!options->arenas)
+        plan->options.arenas = plan->own_arenas = arenas_new();
     return plan;
 }
 
@@ -67,7 +82,9 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
         plan->keeps_loops = true;
         code = compile(plan, request, err);
     }
-    if (code) {
+    if (!code) {
+        plan_number_items(plan);
+    } else {
         plan_free(plan);
         plan = NULL;
     }
@@ -77,7 +94,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 
 static void item_release(struct item *item)
 {
-    if (item->state && item->code != &plan_while_code) {
+    if (item->state) {
         if (item->code->release)
             item->code->release(item->state);
         else
@@ -94,6 +111,7 @@ void plan_free(struct plan *plan)
 {
     if (!plan)
         return;
+    plan_forget_items(plan);
     dynamic_free(plan);
     static_free_instances(plan);
     for (size_t i = 0; i < plan->items.n; i++)
@@ -101,16 +119,20 @@ void plan_free(struct plan *plan)
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);
-    for (size_t i = 0; i < plan->loops.n; i++)
-        while_free(plan->loops.items[i]);
-    pool_free(plan->counted);
+    pool_free(plan->pool);
     vec_release(&plan->loops);
+    vec_release(&plan->locks);
+    vec_release(&plan->reads);
     vec_release(&plan->items);
     vec_release(&plan->values);
     graph_free(plan->graph);
     graph_free(plan->looped);
+    for (size_t i = 0; i < plan->wholes.n; i++)
+        graph_free(plan->wholes.items[i]);
+    vec_release(&plan->wholes);
     mem_free(plan->dump);
     arena_release(&plan->memory);
+    arenas_free(plan->own_arenas);
     pthread_mutex_destroy(&plan->lock);
     mem_free(plan);
 }
@@ -178,8 +200,6 @@ static int describe_loop(const struct while_loop *loop, const struct plan_item *
 /* From position `first` of the whole list on; items come later where loops are before them. */
 static int describe_all(struct plan *plan, struct plan_item *out, int first)
 {
-    if (!plan->order)
-        region_list(plan);
     int n = plan->n_order, at = 0;
     struct plan_item *own = mem_array((size_t)n + 1, sizeof *own);
     int *place = mem_array((size_t)n + 1, sizeof *place);

@@ -3,10 +3,11 @@
  * Plans: a graph compiled for one set of feeds, fetches and targets. Everything that can be decided
  * once is decided here: what runs, in which order, with which kernel, where its memory is.
  *
- * A plan whose shapes are all known and which has no control flow and no asynchronous kernel is
- * *static*: a fixed order over an arena that was laid out by lifetimes. Any other is *dynamic*:
- * such orders, regions, between points at which values come or go; with pending counts, a ready
- * queue, frames and iterations.
+ * A plan whose shapes are all known and which has no asynchronous kernel is *static*: a fixed order
+ * over an arena that was laid out by lifetimes, of which branches that are not taken are passed
+ * over, and in which a loop is one item. Any other is *dynamic*: such orders, regions, between
+ * points at which values come or go; with pending counts, a ready queue, frames and iterations. So
+ * is one with control flow on a device with memory of its own.
  */
 #ifndef TF_EXEC_PLAN_H
 #define TF_EXEC_PLAN_H
@@ -21,12 +22,14 @@ struct plan_options {
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
     struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
+    struct arenas *arenas;     /* a session's, which its plans share; NULL: the plan's own */
     int threads;  /* that run expensive kernels of a dynamic plan at once, each with a team of one;
                    * 0, 1: one, with the device's team */
     bool dynamic; /* also where a static plan would do (tests) */
     bool no_regions;     /* of a dynamic plan every item is a region (tests) */
     bool check_numerics; /* stop at the first node whose float output is not finite */
     bool no_layouts;     /* keep everything row-major (tests) */
+    unsigned without;    /* device passes that are left out, 1 << number (exec/plan/fuse.h) */
     bool spread;         /* kernels with little to do go to other threads, too (tests) */
 
     /* The executor's own, of what a loop repeats: */
@@ -120,6 +123,13 @@ void plan_start_part(struct plan *plan, struct step *step, const struct tensor *
 /* Gives memory of steps that are over back to the system; the next step gets some anew. Any thread,
  * also while steps run. */
 void plan_trim(struct plan *plan);
+
+struct fault;
+
+/* What a kernel has left in a step block of any plan's device (exec/device/step_block.h): the code,
+ * with the error that it would have returned on the host, which names its node. The plan must still
+ * be there. Any thread. */
+int plan_explain_fault(const struct fault *fault, struct error *err);
 
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 

@@ -64,10 +64,25 @@ static void find_condition(struct conditions *c, int id, const struct frames *fr
         c->condition[id] = frames->condition[node->id];
 }
 
-/* A copy that the planner made for one consumer runs when that does. */
-static void find_copies(struct conditions *c)
+/* What is copied for a Merge is copied where it is there. */
+static void find_copies_for(struct conditions *c, const struct item *merge,
+                            const struct frames *frames)
 {
     const struct plan *plan = c->plan;
+    for (int k = 0; k < merge->n_in; k++) {
+        int copy = plan->values.items[merge->in[k]].item;
+        if (copy >= 0 && plan->items.items[copy].code == &plan_copy_code)
+            c->condition[copy] = frames_edge_condition(frames, plan->graph, merge->node->inputs[k]);
+    }
+}
+
+/* A copy that the planner made for one consumer runs when that does. */
+static void find_copies(struct conditions *c, const struct frames *frames)
+{
+    const struct plan *plan = c->plan;
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (plan->items.items[i].flow == FLOW_MERGE)
+            find_copies_for(c, &plan->items.items[i], frames);
     for (size_t i = 0; i < plan->items.n; i++)
         for (int k = 0; k < plan->items.items[i].n_in; k++) {
             int copy =
@@ -90,7 +105,7 @@ const int *plan_find_conditions(const struct plan *plan, struct access_graph *gr
     add_known(&c, frames);
     for (size_t i = 0; i < plan->items.n; i++)
         find_condition(&c, (int)i, frames);
-    find_copies(&c);
+    find_copies(&c, frames);
     frames_free(frames);
     map_release(&c.predicates);
     return c.condition;

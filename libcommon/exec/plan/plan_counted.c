@@ -5,17 +5,58 @@
 #include "exec/device/pool.h"
 #include "exec/plan/plan_internal.h"
 
-static void count_root(struct plan *plan, int v)
+static bool keeps(const struct item *item, int input);
+
+/* Whether an iteration keeps what the loop is given. */
+static bool loop_keeps(const struct while_loop *loop, int input)
 {
-    struct value *root = &plan->values.items[plan_root_value(plan, v)];
-    root->is_counted |= root->kind == VALUE_COMPUTED && !root->layout;
+    const struct plan *body = loop->body;
+    for (size_t i = 0; i < body->items.n; i++) {
+        const struct item *item = &body->items.items[i];
+        for (int k = 0; k < item->n_in; k++) {
+            const struct value *root = &body->values.items[plan_root_value(body, item->in[k])];
+            if (root->kind == VALUE_FEED && loop->given[root->feed] == input && keeps(item, k))
+                return true;
+        }
+    }
+    return false;
 }
 
-void plan_count_kept(struct plan *plan, const struct item *item)
+static bool keeps(const struct item *item, int input)
 {
-    for (int k = 0; item->node && k < item->n_in; k++)
-        if (item->in[k] >= 0 && node_keeps(item->node, k))
-            plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
+    if (item->code == &plan_while_code)
+        return loop_keeps(item->state, input);
+    return item->node && node_keeps(item->node, input);
+}
+
+void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all)
+{
+    for (int k = 0; k < item->n_in; k++) {
+        if (item->in[k] < 0 || !(keeps_all || keeps(item, k)))
+            continue;
+        struct value *root = &plan->values.items[plan_root_value(plan, item->in[k])];
+        root->is_counted |= root->kind == VALUE_COMPUTED;
+    }
+}
+
+void plan_count_uses(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        for (int k = 0; k < item->n_in && !item->removed; k++)
+            if (item->in[k] >= 0)
+                plan->values.items[item->in[k]].n_uses++;
+    }
+}
+
+/* What a Merge brings is the memory of an input. */
+static void count_merged(struct plan *plan)
+{
+    for (int at = plan->n_order; plan->has_branches && at-- > 0;) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (item->flow == FLOW_MERGE && plan->values.items[item->out[0]].is_counted)
+            plan_count_inputs(plan, item, true);
+    }
 }
 
 static bool has_counted_memory(const struct plan *plan, const struct value *value)
@@ -41,15 +82,16 @@ static bool count_aliases(struct plan *plan)
 /* On a device with memory of its own what is kept is copied. */
 void plan_find_counted(struct plan *plan)
 {
-    if (!plan->options.device->is_host)
+    if (!plan->options.device->is_host) {
+        plan->pool = pool_new(plan->options.device, true);
         return;
+    }
     for (int at = 0; at < plan->n_order; at++) {
         const struct item *item = &plan->items.items[plan->order[at]];
-        bool is_shared = item->code == &plan_fetch_code && plan->options.shares_fetches;
-        for (int k = 0; k < item->n_in; k++)
-            if (item->in[k] >= 0 && (is_shared || (item->node && node_keeps(item->node, k))))
-                count_root(plan, item->in[k]);
+        plan_count_inputs(plan, item,
+                          plan->options.shares_fetches && item->code == &plan_fetch_code);
     }
+    count_merged(plan);
     if (count_aliases(plan))
-        plan->counted = pool_new(plan->options.device, false);
+        plan->pool = pool_new(plan->options.device, false);
 }

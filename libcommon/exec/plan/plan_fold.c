@@ -4,19 +4,19 @@
  */
 #include "base/memory.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
-/* In a dynamic plan what is made of a value that may be dead is to be dead with it, even where its
- * shape is all that matters. */
+/* What is made of a value that may be dead is to be dead with it, even where its shape is all that
+ * matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
     const struct node *node = item->node;
     size_t bytes = 0;
     if (node->op->def->flags & (OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE) || item->n_controls ||
-        item->refs || !item->n_out || item->is_point)
+        item->refs || !item->n_out || item->is_point || item->flow)
         return false;
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
@@ -38,6 +38,7 @@ struct fold {
     struct call_host host;
     struct kernel_call call;
     struct step step;
+    struct device_step on_device;
     struct tensor *tensors; /* inputs, then outputs */
     struct tensor **pointers;
     temporary_vec temporaries;
@@ -120,6 +121,16 @@ static void fold_take(struct plan *plan, struct item *item, struct fold *f)
     item->removed = true;
 }
 
+static int open_step(const struct plan *plan, const struct item *item, struct fold *f)
+{
+    int code = 0;
+    for (int i = 0; i < item->n_out && !code; i++)
+        if (plan->values.items[item->out[i]].on_device)
+            code = device_step_open(&f->on_device, device_of(f), f->call.err);
+    f->call.step_block = device_step_block(&f->on_device);
+    return code ? code : device_step_begin(&f->on_device, &f->step, f->call.err);
+}
+
 static int fold_run(struct plan *plan, struct item *item, struct fold *f)
 {
     struct device *device = device_of(f);
@@ -128,14 +139,17 @@ static int fold_run(struct plan *plan, struct item *item, struct fold *f)
     if (item->scratch_bytes && !scratch)
         return ERR_OS;
     f->call.scratch = scratch ? scratch->data : NULL;
-    int code = fold_allocate(plan, item, f, err);
+    int code = open_step(plan, item, f);
+    if (!code)
+        code = fold_allocate(plan, item, f, err);
     int result = code ? code : item->code->run(&f->call);
     if (!code)
         code =
             result == KERNEL_PENDING || result > 0 ? ERR_INTERNAL : fold_fetch(plan, item, f, err);
+    device_step_end(&f->on_device);
     device_finish(device, &ignored);
-    if (!code)
-        code = step_stopped(&f->step, err); /* by what was enqueued */
+    if (!code && device_step_fault(&f->on_device))
+        code = ERR_DATA; /* of what was enqueued */
     if (scratch)
         scratch->free(scratch);
     return code;
@@ -170,6 +184,7 @@ void plan_fold(struct plan *plan, struct item *item)
             tensor_release(&f.tensors[item->n_in + i]);
     temporaries_free(&f.temporaries);
     vec_release(&f.temporaries);
+    device_step_release(&f.on_device);
     mem_free(f.tensors);
     mem_free(f.pointers);
 }

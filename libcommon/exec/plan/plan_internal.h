@@ -13,7 +13,10 @@
 #define TF_EXEC_PLAN_INTERNAL_H
 
 #include "base/map.h"
+#include "exec/plan/fuse.h"
 #include "exec/plan/plan.h"
+#include "exec/plan/plan_while.h"
+#include "exec/step/device_step.h"
 #include "exec/step/step.h"
 
 enum value_kind {
@@ -37,6 +40,7 @@ struct value {
     struct variable *variable; /* of a reference, or whose memory this value aliases */
     int feed;
     int item;        /* producer; -1: none */
+    int n_uses;      /* inputs of items, of a dynamic plan */
     int alias_input; /* of its item: whose memory it is; -1: its own */
     int alias_of;    /* in the order: the value whose memory this one is; -1: its own */
     int root;        /* where the chain of aliases ends */
@@ -48,6 +52,20 @@ struct value {
 struct variable_lock {
     struct variable *variable;
     bool write;
+};
+
+/* A variable that must have a value. */
+struct variable_check {
+    struct variable *variable;
+    const struct node *reader; /* that is named if it has none; NULL: the planner's own */
+};
+
+/* In a static plan: whether it runs in every step. */
+enum item_flow {
+    FLOW_ALWAYS,
+    FLOW_INPUTS, /* where all that it needs is there */
+    FLOW_SWITCH, /* likewise, and brings one of its outputs */
+    FLOW_MERGE,  /* where one of its inputs is there, whose memory it brings */
 };
 
 struct item {
@@ -68,42 +86,41 @@ struct item {
     VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
     VEC(struct variable_lock) take, give; /* static plans: before and after the item */
     bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
-    struct variable **checked; /* those variables, each once, if it reads any */
+    const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
+    struct variable_check *checked; /* those variables, each once, if it reads any */
     int n_checked;
-    bool removed;       /* evaluated when the plan was made */
+    bool removed;       /* evaluated when the plan was made, or a view that does not run */
     bool is_point;      /* only running tells when, or whether, there is what it brings */
     bool uses_copies;   /* an input was copied to the device */
+    bool is_prepared;   /* something is to be done before its kernel runs */
+    unsigned char flow; /* enum item_flow */
     int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
+};
+
+/* That an item reads or writes a variable. */
+struct use {
+    struct variable *variable;
+    int item;
+    int input; /* of the item */
+    bool write;
+};
+typedef VEC(struct use) use_vec;
+
+/* Of a value in a static plan with branches. */
+struct merged {
+    bool is_merged; /* a Merge brings its memory, or may */
+    int beside;     /* a value of another branch, in whose memory it may be; -1: none */
 };
 
 struct instance;
 struct pool;
 
-/* A loop that runs as one item, whose inputs are what enters it and whose outputs are what leaves
- * it. What an iteration computes are plans of their own, of the graph that has the loop in it. */
-struct while_loop {
-    const char *frame; /* its name */
-    uint64_t key;      /* the name's hash */
-    int node;          /* of plan->graph */
-    int n_variables;   /* the first inputs; those behind are the same in all iterations */
-    int n_inputs;
-    int *outputs;            /* by variable: which output its last value is; -1: none */
-    struct plan_feed *feeds; /* of both plans */
-    int *given;              /* by feed: which input's value; WHILE_GIVEN_... */
-    int n_feeds;
-    struct edge goes_on;     /* what LoopCond is given */
-    struct edge *next;       /* by variable: what NextIteration is given */
-    int *targets, n_targets; /* what has to be over besides */
-    struct plan *condition, *body;
-};
-
-enum { WHILE_GIVEN_INDEX = -1, WHILE_GIVEN_TRUE = -2 };
-
 struct plan {
     const struct graph *source;
     struct graph *graph;  /* pruned copy; its nodes are what items point to */
     struct graph *looped; /* the same with all its loops; NULL: none was taken out */
+    graph_vec wholes;     /* those before ops were fused, from which it borrows */
     VEC(struct while_loop *) loops;
     bool keeps_loops; /* none can be taken out */
     struct plan_options options;
@@ -112,18 +129,27 @@ struct plan {
     VEC(struct value) values;
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
+    use_vec reads;       /* static: of views that do not run, by the items that read for them */
     int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown, once asked */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
     int *fetch_values;
     bool is_static;
-    bool is_cheap;         /* static: no kernel is worth a thread of its own */
-    size_t arena_bytes[2]; /* of static plans: the host's memory, the device's */
+    bool has_branches;       /* static: some items may not run (plan_branch.c) */
+    struct merged *merged;   /* then: by value, once all is in order */
+    bool is_on_device;       /* items use memory that is not the host's */
+    uint32_t first_item;     /* in step blocks: of the plan's items (plan_fault.c) */
+    bool is_cheap;           /* static: no kernel is worth a thread of its own */
+    atomic_bool is_captured; /* static: all that steps enqueue is the same, as far as is known */
+    VEC(struct variable_lock) locks; /* then: all that items take, by id */
+    size_t arena_bytes[2];           /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
-    pthread_mutex_t lock;    /* guards idle */
-    struct instance *idle;   /* memory of steps that are over */
-    struct pool *counted;    /* static: where counted values live; NULL: there are none */
+    struct arenas *own_arenas; /* NULL: options.arenas are a session's */
+    struct instance *idle;     /* static: of steps that are over; guarded by the arenas' lock */
+    pthread_mutex_t lock;      /* guards what dynamic plans keep of steps that are over */
+    struct pool *pool;       /* static: of counted values, and of a device's temporary memory; NULL:
+                              * there can be none */
     struct dynamic *dynamic; /* of dynamic plans */
 };
 
@@ -143,31 +169,24 @@ static inline int plan_team(const struct plan *plan)
     return plan_is_parallel(plan) ? 1 : plan->options.device->threads;
 }
 
+/* plan_fuse.c: has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
+void plan_fuse(struct plan *plan, struct edge *fetch_edges);
+
 /* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
 int plan_infer_stacks(struct graph *graph, struct error *err);
 
-/* plan_while.c: takes out of plan->graph the loops that can run as one item; `fetch_edges` follow.
- */
-int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *err);
-/* The loop that the node stands for; NULL: it is no such node. */
-struct while_loop *plan_while_of(const struct plan *plan, const struct node *node);
-/* ERR_INTERNAL, with plan->keeps_loops set: it has points nevertheless. */
-int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err);
-void while_free(struct while_loop *loop);
-/* What tells an iteration from all others of the step, by the same of the iteration around it. */
-static inline uint64_t while_iteration(uint64_t outer, uint64_t key, int64_t number)
-{
-    uint64_t path[] = {outer, key, (uint64_t)number + 1};
-    uint64_t hash = hash_bytes(path, sizeof path, 0);
-    return hash ? hash : 1;
-}
-
-/* plan_prepare.c: whether the node's outputs can be planned for. */
+/* plan_static.c: whether the node's outputs can be planned for. */
 bool plan_can_place(const struct plan *plan, const struct node *node);
-/* Values, items, prepared kernels, fetches. */
+/* Says of plan->graph whether a fixed order with planned memory will do. */
+void plan_find_static(struct plan *plan);
+/* The feed that the node's output is; -1: it is none. */
+int plan_find_fed(const struct plan *plan, int node);
+/* plan_prepare.c: values, items, prepared kernels, fetches. */
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
 int plan_add_item(struct plan *plan, const struct item *item);
+/* An item, not added yet, that copies the value to a new one, in memory of the same kind. */
+struct item plan_copy_of(struct plan *plan, int value);
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
 
@@ -185,8 +204,21 @@ int plan_in_memory(struct plan *plan, int value, bool on_device, const struct it
                    struct error *err);
 /* Whether it only enqueues a copy of its input, to the host or from there. */
 bool plan_is_copied(const struct plan *plan, const struct item *item);
-/* When all items are there: finds those that use what is copied to the device. */
+/* When all items are there: finds those that use what is copied to the device, and whether any uses
+ * its memory at all. */
 void plan_find_copies(struct plan *plan);
+/* Whether what the node passes on may stay in the memory of the plan's device, which is not the
+ * host's: a Send or a Recv from that device to itself, or what is reduced with others. */
+bool plan_hands_over(const struct plan *plan, const struct node *node);
+/* Whether a node, by its row, wants an input in the device's memory, which is not the host's, or
+ * gives an output there. */
+bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int input);
+bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int output);
+/* NULL: it is not in the device's module. */
+const struct kernel_code *plan_find_code(const struct plan *plan, const struct node *node,
+                                         const struct kernel_row *row);
 /* The item that copies a variable for this input, and for no other; -1: none does. */
 int plan_copy_for(const struct plan *plan, const struct item *item, int input);
 /* The constant as the host sees it; NULL: the value is none. */
@@ -204,17 +236,20 @@ void plan_find_outgoing(struct plan *plan);
 
 /* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
  * they contradict each other. */
-struct use {
-    struct variable *variable;
-    int item;
-    int input; /* of the item */
-    bool write;
-};
-typedef VEC(struct use) use_vec;
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
+
+/* plan_branch.c: of a static plan with branches: how the item, whose inputs are there, depends on
+ * what may not be. */
+enum item_flow plan_flow_of(const struct plan *plan, const struct item *item);
+/* Whether one of the node's control inputs may not be there. */
+bool plan_may_lack_control(const struct plan *plan, const struct node *node);
+/* What a Merge may have as its input: a variable's value is copied. */
+int plan_for_merge(struct plan *plan, int value);
+/* In order: finds what can be in one memory because only one of it is there. */
+void plan_join_branches(struct plan *plan);
 
 /* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: they
  * are not known. */
@@ -222,8 +257,25 @@ struct access_graph;
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory);
 
-/* plan_schedule.c: puts the items of a static plan in order, and says who locks variables. */
+/* plan_fault.c: how items are called in the step blocks of a device with memory of its own: a value
+ * that one plan hands over to another brings what kernels have left there, so that no two plans of
+ * the process use the same numbers. */
+void plan_number_items(struct plan *plan);
+void plan_forget_items(struct plan *plan);
+/* The plan that the number belongs to; NULL: none. It is of the step. */
+const struct plan *plan_of_item(uint32_t item);
+
+/* plan_capture.c: whether a device may capture steps of the plan, which is scheduled. */
+void plan_find_captured(struct plan *plan);
+
+/* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
+ * it sees the input. In a dynamic plan before frames are found, in a static one when it is in
+ * order. */
+void plan_resolve_views(struct plan *plan);
+
+/* plan_schedule.c: puts the items of a static plan in order; then says who locks variables. */
 int plan_schedule(struct plan *plan, struct error *err);
+void plan_add_locks(struct plan *plan);
 /* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
  * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
@@ -254,9 +306,12 @@ struct placing {
 };
 void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
 
-/* plan_counted.c: which inputs an op keeps must be counted; and of a static plan, what else is. */
-void plan_count_kept(struct plan *plan, const struct item *item);
+/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of a static plan,
+ * all that is. */
+void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
 void plan_find_counted(struct plan *plan);
+/* Sets n_uses of all values. */
+void plan_count_uses(struct plan *plan);
 
 /* start.c. What a run of a plan was given, and who is told how it ended. */
 struct execution {
@@ -274,10 +329,14 @@ struct execution {
  * run failed, and ends it. In between *execution must not move. */
 int execution_open(struct execution *execution, const struct plan *plan, struct error *err);
 void execution_close(struct execution *execution, int code, const struct error *err);
-/* How a run has ended, all that it enqueued included: as `own` says, the run's own failure (NULL:
- * none), or the device's (NULL or no error: none), or a kernel's that was enqueued. */
-int execution_result(const struct plan *plan, struct step *step, const struct error *own,
+/* How a run has ended, all that it enqueued included: as the device's failure says (NULL or no
+ * error: none), or what a kernel has left in the step block, which comes before what the run itself
+ * met with (`own`; NULL: nothing). */
+int execution_result(struct step *step, struct device_step *on_device, const struct error *own,
                      const struct error *devices, struct error *err);
+
+/* Of a run that was to fetch what is dead: ERR_DATA. */
+int execution_fail_dead(struct error *err);
 
 /* static.c */
 int static_run(struct plan *plan, struct execution *execution, struct error *err);
@@ -304,60 +363,14 @@ void dynamic_trim(struct plan *plan);
 int dynamic_run(struct plan *plan, struct execution *execution, struct error *err);
 void dynamic_start(struct plan *plan, const struct execution *execution);
 
-/* Host memory that kernels have asked for (kernel_temporary). */
-typedef VEC(void *) temporary_vec;
-
-/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
- * executor keeps per call. */
-struct call_host {
-    bool planned; /* outputs have memory from the plan, or alias what has */
-    bool counts;  /* but for counted ones, which come from `pool` */
-    struct plan *plan;
-    const struct item *item;
-    struct tensor *fetches;     /* of the step */
-    struct variable **out_refs; /* dynamic: the variable of a ref output */
-    struct pool *pool;          /* dynamic: where outputs come from */
-    struct pool *host_pool;     /* and those in host memory, if that is not the device's */
-    bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
-    temporary_vec *temporaries; /* freed after the call */
-    void (*done)(struct call_host *host, int result);
-};
-
-/* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
-struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
-                           size_t bytes);
-/* A copy in that memory, which may have been refused (NULL): ERR_OS. */
-int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
-               struct tensor *to, struct error *err);
-/* Whether it takes less than handing it to another thread: its kernel always does, or what
- * it is known to read and write is little. */
-bool item_is_cheap(const struct plan *plan, const struct item *item);
-/* What is left is empty, and can be used again. Most kernels have asked for none. */
-void temporaries_give_back(temporary_vec *temporaries);
-static inline void temporaries_free(temporary_vec *temporaries)
-{
-    if (temporaries->n)
-        temporaries_give_back(temporaries);
-}
-/* Puts node and op in front of a kernel's message. */
-int item_fail(const struct item *item, struct error *err);
-/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
- * copied to the device for it is waited for there. */
-int item_make_ready(const struct plan *plan, const struct item *item, struct error *err);
-static inline int item_begin(const struct plan *plan, const struct item *item, struct error *err)
-{
-    return item->n_checked || item->uses_copies ? item_make_ready(plan, item, err) : 0;
-}
-/* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
- * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
- * front. */
-int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
-              int64_t start, int result);
-
 /* The kernels of the planner's own items. */
 extern const struct kernel_code plan_fetch_code; /* state: the index of the fetch */
 extern const struct kernel_code plan_copy_code;
 extern const struct kernel_code plan_copy_in_code;
 extern const struct kernel_code plan_copy_out_code;
+/* Of what plan_hands_over; hand_over.c: a Send and a Recv, reduce.c: an AllReduce. */
+extern const struct kernel_code plan_hand_over_code;
+extern const struct kernel_code plan_take_over_code;
+extern const struct kernel_code plan_reduce_code;
 
 #endif

@@ -3,7 +3,7 @@
  * Preparing one kernel: what it is shown, and what it says of its outputs.
  */
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 
 struct scratch_arrays { /* what a kernel_setup points to */
     struct node_output *in_types;

@@ -119,6 +119,12 @@ static void prolong_copied(struct place *p)
     }
 }
 
+static void prolong(struct plan *plan, int value, int live_to)
+{
+    if (plan->values.items[value].live_to < live_to)
+        plan->values.items[value].live_to = live_to;
+}
+
 /* First and last position of each value, those of aliases counted in. */
 static void find_lifetimes(struct place *p)
 {
@@ -138,10 +144,11 @@ static void find_lifetimes(struct place *p)
         const struct item *item = &plan->items.items[p->placing->order[at]];
         for (int k = 0; k < item->n_out; k++) {
             const struct value *value = &plan->values.items[item->out[k]];
-            if (value->alias_of >= 0 &&
-                plan->values.items[value->alias_of].live_to < value->live_to)
-                plan->values.items[value->alias_of].live_to = value->live_to;
+            if (value->alias_of >= 0)
+                prolong(plan, value->alias_of, value->live_to);
         }
+        for (int k = 0; item->flow == FLOW_MERGE && k < item->n_in; k++)
+            prolong(plan, item->in[k], plan->values.items[item->out[0]].live_to);
     }
 }
 
@@ -158,6 +165,8 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
             return false;
     const struct value *input = &p->plan->values.items[root];
     *storage = p->storage_of[root];
+    if (p->plan->merged && p->plan->merged[root].is_merged)
+        return false;
     return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&
            input->on_device == output->on_device && p->storages.items[*storage].to == at &&
            p->storages.items[*storage].bytes == ALIGN_UP(value_bytes(p->plan, output)) &&
@@ -175,6 +184,20 @@ static void take_over(struct place *p, int id, int value, int storage)
     taken->users = p->users[value];
 }
 
+/* Of the two only one is there. */
+static bool join(struct place *p, int v)
+{
+    const struct value *value = &p->plan->values.items[v];
+    int beside = p->plan->merged ? p->plan->merged[v].beside : -1;
+    int storage = beside < 0 ? -1 : p->storage_of[beside];
+    if (storage < 0 || p->storages.items[storage].bytes != ALIGN_UP(value->bytes))
+        return false;
+    if (p->storages.items[storage].to < value->live_to)
+        p->storages.items[storage].to = value->live_to;
+    p->storage_of[v] = storage;
+    return true;
+}
+
 static void assign_storage(struct place *p, int at)
 {
     struct plan *plan = p->plan;
@@ -183,9 +206,13 @@ static void assign_storage(struct place *p, int at)
     for (int k = 0; k < item->n_out; k++) {
         int v = item->out[k], storage;
         struct value *value = &plan->values.items[v];
-        if (value->kind != VALUE_COMPUTED || value->alias_of >= 0 || value->is_counted)
+        bool is_of_inputs = item->flow == FLOW_MERGE && k == 0;
+        if (value->kind != VALUE_COMPUTED || value->alias_of >= 0 || value->is_counted ||
+            is_of_inputs)
             continue;
         value->bytes = value_bytes(plan, value);
+        if (join(p, v))
+            continue;
         if (k == 0 && can_take_over(p, id, at, value, &storage)) {
             take_over(p, id, v, storage);
             continue;

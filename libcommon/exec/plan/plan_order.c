@@ -141,15 +141,16 @@ static void add_frames(struct order *o)
 static void add_conditions(struct order *o)
 {
     const struct dynamic *d = o->plan->dynamic;
-    const int *condition = d ? plan_find_conditions(o->plan, &o->graph, &o->memory) : NULL;
-    if (!condition)
+    bool any = d || o->plan->has_branches;
+    const int *condition = any ? plan_find_conditions(o->plan, &o->graph, &o->memory) : NULL;
+    o->graph.condition = condition;
+    if (!condition || !d)
         return;
     int *of_frame = arena_array(&o->memory, d->frames.n + 1, sizeof *of_frame);
     memset(of_frame, -1, d->frames.n * sizeof *of_frame);
     for (size_t i = 0; i < o->plan->items.n; i++)
         if (d->items[i].role == ROLE_ENTER && condition[i] >= 0)
             of_frame[d->items[i].child_frame] = condition[i];
-    o->graph.condition = condition;
     o->graph.frame_condition = of_frame;
 }
 
@@ -201,20 +202,9 @@ static void use_copy(struct plan *plan, const struct use *use, int copy)
 static void add_copy(struct plan *plan, const struct use *use, const struct access_copy *around)
 {
     int v = plan->items.items[use->item].in[use->input];
-    const struct value from = plan->values.items[v];
-    int copy = plan_add_value(plan, from.type, &from.shape);
-    plan->values.items[copy].on_device = from.on_device;
+    struct item item = plan_copy_of(plan, v);
+    int copy = item.out[0];
     use_copy(plan, use, copy);
-    struct item item = {.code = &plan_copy_code,
-                        .name = "copy",
-                        .kernel = "copy",
-                        .n_in = 1,
-                        .n_out = 1,
-                        .needs_initialized = true};
-    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
-    item.out = item.in + 1;
-    item.in[0] = v;
-    item.out[0] = copy;
     if (around->after >= 0)
         vec_push(&item.after, around->after);
     int id = plan_add_item(plan, &item);
@@ -281,9 +271,9 @@ int plan_order_variables(struct plan *plan, struct error *err)
 static void add_check(struct item *item, struct variable *variable)
 {
     for (int i = 0; i < item->n_checked; i++)
-        if (item->checked[i] == variable)
+        if (item->checked[i].variable == variable)
             return;
-    item->checked[item->n_checked++] = variable;
+    item->checked[item->n_checked++] = (struct variable_check){variable, item->node};
 }
 
 static void find_checks(struct plan *plan, struct item *item)

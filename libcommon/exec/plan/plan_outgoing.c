@@ -19,7 +19,12 @@ static bool goes_to_another_task(const struct node *send)
            !device_name_same_task(&from, &to);
 }
 
-/* Rows that are gathered are copied in any case. */
+/* Rows that are gathered, and what is broadcast, are copied in any case. */
+static bool is_read_where_it_is(const char *reduction)
+{
+    return !strstr(reduction, "rows") && strcmp(reduction, "first") != 0;
+}
+
 static bool leaves(const struct item *item, int input)
 {
     if (!item->node || item->in[input] < 0)
@@ -27,7 +32,7 @@ static bool leaves(const struct item *item, int input)
     if (node_is(item->node, "Send"))
         return goes_to_another_task(item->node);
     return node_round(item->node) == ROUND_REDUCE &&
-           !strstr(node_attr(item->node, "reductions")->strings[input], "rows");
+           is_read_where_it_is(node_attr(item->node, "reductions")->strings[input]);
 }
 
 static void mark_inputs(struct plan *plan, const struct item *item)

@@ -26,8 +26,28 @@ int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape
 
 int plan_add_item(struct plan *plan, const struct item *item)
 {
+    int id = (int)plan->items.n;
     vec_push(&plan->items, *item);
-    return (int)plan->items.n - 1;
+    if (plan->has_branches)
+        plan->items.items[id].flow = plan_flow_of(plan, item);
+    return id;
+}
+
+struct item plan_copy_of(struct plan *plan, int value)
+{
+    const struct value from = plan->values.items[value];
+    struct item item = {.code = &plan_copy_code,
+                        .name = "copy",
+                        .kernel = "copy",
+                        .n_in = 1,
+                        .n_out = 1,
+                        .needs_initialized = true};
+    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
+    item.out = item.in + 1;
+    item.in[0] = value;
+    item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[item.out[0]].on_device = from.on_device;
+    return item;
 }
 
 int plan_root_value(const struct plan *plan, int value)
@@ -98,7 +118,7 @@ static void add_constant(struct plan *plan, const struct node *node)
     value->kind = VALUE_CONSTANT;
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
-    if (node->n_controls && !plan->is_static) { /* of a loop or a branch: only where that runs */
+    if (plan_may_lack_control(plan, node)) { /* of a loop or a branch: only where that runs */
         struct item item = {
             .node = node, .name = node->name, .kernel = "constant", .is_point = true};
         item.flags = KERNEL_CHEAP;
@@ -108,14 +128,6 @@ static void add_constant(struct plan *plan, const struct node *node)
         bind_controls(plan, &item);
         value->item = plan->item_of[node->id] = plan_add_item(plan, &item);
     }
-}
-
-static int find_fed(const struct plan *plan, int node)
-{
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (plan->feed_nodes[i] == node)
-            return i;
-    return -1;
 }
 
 /* ---- one node ---- */
@@ -135,11 +147,6 @@ static int no_kernel(const struct plan *plan, const struct node *node, struct er
     return node_fail(node, err);
 }
 
-static bool wants_device(const struct plan *plan, const struct item *item, int input)
-{
-    return !plan->options.device->is_host && !kernel_input_on_host(item->row, item->node, input);
-}
-
 static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
 {
     const struct node *node = item->node;
@@ -147,14 +154,16 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
     for (int i = 0; i < node->n_inputs; i++) {
         int v = value_at(plan, node->inputs[i]);
-        bool on_device = wants_device(plan, item, i);
+        bool on_device = plan_takes_on_device(plan, item->row, node, i);
         bool as_it_comes =
             item->flags & KERNEL_LAYOUT && (v < 0 || plan->values.items[v].on_device == on_device);
-        if (v >= 0 && !as_it_comes && (v = plan_row_major(plan, v, err)) < 0)
+        bool reads = v >= 0 && !node_has(node, OP_SHAPE_ONLY);
+        if (reads && !as_it_comes && (v = plan_row_major(plan, v, err)) < 0)
             return err->code;
-        if (v >= 0 && !node_has(node, OP_SHAPE_ONLY) &&
-            (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
+        if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
+        if (v >= 0 && plan->has_branches && node_is(node, "Merge"))
+            v = plan_for_merge(plan, v);
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
     return 0;
@@ -186,8 +195,7 @@ static void bind_outputs(struct plan *plan, struct item *item)
     item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
     for (int i = 0; i < item->n_out; i++) {
         item->out[i] = first + i;
-        plan->values.items[first + i].on_device =
-            !plan->options.device->is_host && !kernel_output_on_host(item->row, node, i);
+        plan->values.items[first + i].on_device = plan_gives_on_device(plan, item->row, node, i);
     }
 }
 
@@ -215,9 +223,11 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
     item.is_point =
         node_has(node, OP_CONTROL_FLOW) || row->flags & KERNEL_ASYNC || node_is(node, "Send");
+    if (plan_hands_over(plan, node))
+        item.flags |= KERNEL_ASYNC;
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
-    item.code = row->own ? row->own : plan->options.device->code(plan->options.device, row->code);
+    item.code = plan_find_code(plan, node, row);
     if (!item.code)
         return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
                          node_text(node), row->code, row->device);
@@ -259,7 +269,7 @@ static int add_loop(struct plan *plan, struct while_loop *loop, struct error *er
 
 static int add_node(struct plan *plan, const struct node *node, struct error *err)
 {
-    int feed = find_fed(plan, node->id);
+    int feed = plan_find_fed(plan, node->id);
     struct while_loop *loop = plan_while_of(plan, node);
     if (loop)
         return add_loop(plan, loop, err);
@@ -289,7 +299,8 @@ static int bind_back_edges(struct plan *plan, struct error *err)
             if (item->in[k] >= 0)
                 continue;
             item->in[k] = value_at(plan, item->node->inputs[k]);
-            if (plan->values.items[item->in[k]].on_device != wants_device(plan, item, k))
+            if (plan->values.items[item->in[k]].on_device !=
+                plan_takes_on_device(plan, item->row, item->node, k))
                 return error_set(err, ERR_INTERNAL, "%s: the loop brings input %d in other memory",
                                  node_text(item->node), k);
         }
@@ -327,53 +338,6 @@ bool plan_is_back_edge(const struct plan *plan, int from, int to)
     return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
 }
 
-/* Where the output is: constants and what is fed, on the host. */
-static bool is_made_on_device(const struct plan *plan, struct edge edge)
-{
-    const struct node *node = graph_node(plan->graph, edge.node);
-    if (node_is(node, "Const") || find_fed(plan, edge.node) >= 0)
-        return false;
-    const struct kernel_row *row =
-        kernel_find(plan->options.kernels, node, plan->options.device->type);
-    return node_is(node, "Variable") || (row && !kernel_output_on_host(row, node, edge.slot));
-}
-
-/* Whether the host needs what the device computes: only running tells when that is there. */
-static bool host_waits(const struct plan *plan, const struct node *node,
-                       const struct kernel_row *row)
-{
-    if (plan->options.device->is_host || !row || node_has(node, OP_SHAPE_ONLY))
-        return false;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (kernel_input_on_host(row, node, i) && is_made_on_device(plan, node->inputs[i]))
-            return true;
-    return false;
-}
-
-bool plan_can_place(const struct plan *plan, const struct node *node)
-{
-    for (int k = 0; k < node->n_outputs; k++) {
-        const struct node_output *output = &node->outputs[k];
-        if (!output->is_ref && !node_is(node, "Const") &&
-            (!shape_is_known(&output->shape) || output->type == STRING))
-            return false;
-    }
-    const struct kernel_row *row =
-        kernel_find(plan->options.kernels, node, plan->options.device->type);
-    return !(row && row->flags & KERNEL_ASYNC) && !host_waits(plan, node, row);
-}
-
-/* Whether a fixed order with planned memory will do. */
-static bool can_be_static(const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
-        const struct node *node = graph_node(plan->graph, (int)i);
-        if (node_has(node, OP_CONTROL_FLOW) || !plan_can_place(plan, node))
-            return false;
-    }
-    return !plan->options.dynamic;
-}
-
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)
 {
     size_t n = plan->graph->nodes.n;
@@ -382,7 +346,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     plan->item_of = arena_array(&plan->memory, n + 1, sizeof *plan->item_of);
     memset(plan->value_of, -1, n * sizeof *plan->value_of);
     memset(plan->item_of, -1, n * sizeof *plan->item_of);
-    plan->is_static = can_be_static(plan);
+    plan_find_static(plan);
     int code = graph_order(plan->graph, order, err);
     for (size_t i = 0; !code && i < n; i++)
         code = add_node(plan, graph_node(plan->graph, order[i]), err);

@@ -194,6 +194,7 @@ static void add_use(span_vec *spans, int *last, const struct use *use, int posit
 static void collect_spans(const struct plan *plan, span_vec *spans)
 {
     int n_ids = 0;
+    size_t read = 0;
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
@@ -202,6 +203,9 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
     for (int position = 0; position < plan->n_order; position++) {
         uses.n = 0;
         plan_collect_uses(plan, plan->order[position], &uses);
+        for (; read < plan->reads.n && plan->reads.items[read].item == plan->order[position];
+             read++)
+            vec_push(&uses, plan->reads.items[read]);
         if (uses.n)
             qsort(uses.items, uses.n, sizeof *uses.items, writes_first);
         for (size_t i = 0; i < uses.n; i++) /* a write covers the reads of the same item */
@@ -261,7 +265,7 @@ static int by_id(const void *a, const void *b)
     return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
 }
 
-static void add_locks(struct plan *plan)
+void plan_add_locks(struct plan *plan)
 {
     span_vec spans = VEC_INIT;
     collect_spans(plan, &spans);
@@ -280,8 +284,5 @@ static void add_locks(struct plan *plan)
 int plan_schedule(struct plan *plan, struct error *err)
 {
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
-    int code = plan_sort(plan, NULL, plan->order, &plan->n_order, err);
-    if (!code)
-        add_locks(plan);
-    return code;
+    return plan_sort(plan, NULL, plan->order, &plan->n_order, err);
 }

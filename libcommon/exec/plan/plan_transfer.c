@@ -10,6 +10,62 @@
 #include "base/memory.h"
 #include "exec/device/queue.h"
 #include "exec/plan/plan_internal.h"
+#include "graph/device_name.h"
+
+static bool is_of(const struct device *device, const char *text, struct device_name *name)
+{
+    struct error ignored = ERROR_INIT;
+    return !device_name_parse(name, text, &ignored) && !strcmp(name->type, device->type) &&
+           name->index == device->index;
+}
+
+static bool is_reduced(const struct node *node)
+{
+    bool is_reduced = node_round(node) == ROUND_REDUCE;
+    for (int i = 0; is_reduced && i < node->n_outputs; i++)
+        is_reduced = node->outputs[i].type != STRING && node->outputs[i].type != RESOURCE;
+    return is_reduced;
+}
+
+bool plan_hands_over(const struct plan *plan, const struct node *node)
+{
+    const struct device *device = plan->options.device;
+    struct device_name from, to;
+    if (device->is_host || is_reduced(node))
+        return !device->is_host;
+    if (!node_is(node, "Send") && !node_is(node, "Recv"))
+        return false;
+    enum dtype type = node_type(node, node->n_outputs ? "tensor_type" : "T");
+    return type != STRING && type != RESOURCE &&
+           is_of(device, node_string(node, "send_device"), &from) &&
+           is_of(device, node_string(node, "recv_device"), &to) &&
+           device_name_same_task(&from, &to);
+}
+
+bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int input)
+{
+    return !plan->options.device->is_host &&
+           (plan_hands_over(plan, node) || !kernel_input_on_host(row, node, input));
+}
+
+bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int output)
+{
+    return !plan->options.device->is_host &&
+           (plan_hands_over(plan, node) || !kernel_output_on_host(row, node, output));
+}
+
+const struct kernel_code *plan_find_code(const struct plan *plan, const struct node *node,
+                                         const struct kernel_row *row)
+{
+    struct device *device = plan->options.device;
+    if (plan_hands_over(plan, node) && node_round(node) == ROUND_REDUCE)
+        return &plan_reduce_code;
+    if (plan_hands_over(plan, node))
+        return node->n_inputs ? &plan_hand_over_code : &plan_take_over_code;
+    return row->own ? row->own : device->code(device, row->code);
+}
 
 static void make_twins(struct plan *plan, int a, int b)
 {
@@ -33,8 +89,8 @@ static int upload(struct plan *plan, const struct tensor *from, struct tensor *t
     struct device *device = plan->options.device;
     struct buffer *buffer = device_alloc(device, tensor_bytes(from));
     if (!buffer)
-        return error_set(err, ERR_OS, "no memory for a constant, %s",
-                         shape_text_typed(from->type, &from->shape));
+        return error_set(err, ERR_OS, "no memory for a constant, %s%s",
+                         shape_text_typed(from->type, &from->shape), mem_limit_text());
     *to = *from;
     to->buffer = buffer;
     to->data = buffer->data;
@@ -76,6 +132,7 @@ static int add_copy(struct plan *plan, int v, bool on_device, const struct item 
     item.name = item.kernel = on_device ? "copy_in" : "copy_out";
     item.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
     item.is_point = !on_device;
+    item.scratch_bytes = on_device ? 0 : ALIGN_UP(sizeof(struct fault));
     item.n_in = item.n_out = 1;
     item.needs_initialized = true;
     item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
@@ -120,15 +177,23 @@ bool plan_is_copied(const struct plan *plan, const struct item *item)
            (item->code == &plan_fetch_code && plan->values.items[item->in[0]].on_device);
 }
 
+static void find_copies(struct plan *plan, struct item *item)
+{
+    for (int k = 0; k < item->n_in; k++) {
+        const struct value *value = item->in[k] < 0 ? NULL : &plan->values.items[item->in[k]];
+        int from = value ? value->item : -1;
+        item->uses_copies |= from >= 0 && plan->items.items[from].code == &plan_copy_in_code;
+        plan->is_on_device |= value && value->on_device;
+    }
+    for (int k = 0; k < item->n_out; k++)
+        plan->is_on_device |= plan->values.items[item->out[k]].on_device;
+}
+
 void plan_find_copies(struct plan *plan)
 {
-    for (size_t i = 0; !plan->options.device->is_host && i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
-        for (int k = 0; k < item->n_in; k++) {
-            int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
-            item->uses_copies |= from >= 0 && plan->items.items[from].code == &plan_copy_in_code;
-        }
-    }
+    for (size_t i = 0; !plan->options.device->is_host && i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            find_copies(plan, &plan->items.items[i]);
 }
 
 int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *consumer,

@@ -12,14 +12,7 @@ void while_free(struct while_loop *loop)
 {
     plan_free(loop->condition);
     plan_free(loop->body);
-}
-
-struct while_loop *plan_while_of(const struct plan *plan, const struct node *node)
-{
-    for (size_t i = 0; i < plan->loops.n; i++)
-        if (plan->loops.items[i]->node == node->id)
-            return plan->loops.items[i];
-    return NULL;
+    loop->condition = loop->body = NULL;
 }
 
 int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err)
@@ -35,12 +28,15 @@ int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error 
                                 .n_fetches = loop->n_variables,
                                 .targets = loop->targets,
                                 .n_targets = loop->n_targets};
-    if (plan_new(plan->looped, &options, &condition, &loop->condition, err) ||
-        plan_new(plan->looped, &options, &body, &loop->body, err))
-        return err->code;
-    plan->keeps_loops = !loop->condition->is_static || !loop->body->is_static;
-    return plan->keeps_loops ? error_set(err, ERR_INTERNAL, "loop '%s' has points", loop->frame)
-                             : 0;
+    int code = plan_new(plan->looped, &options, &condition, &loop->condition, err);
+    if (!code)
+        code = plan_new(plan->looped, &options, &body, &loop->body, err);
+    plan->keeps_loops = !code && !(loop->condition->is_static && loop->body->is_static);
+    if (plan->keeps_loops)
+        code = error_set(err, ERR_INTERNAL, "loop '%s' has points", loop->frame);
+    if (code)
+        while_free(loop);
+    return code;
 }
 
 /* ---- finding them ---- */

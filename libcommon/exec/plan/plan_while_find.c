@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which loops need no points: what enters an iteration is all there when it begins, nothing in it
- * waits or runs by a condition, and all that it makes can be planned for.
+ * waits, and all that it makes can be planned for.
  */
 #include "base/memory.h"
 #include "exec/plan/plan_while_private.h"
@@ -47,11 +47,25 @@ static bool is_whole(const struct while_search *s, const struct loop_variable *v
            merge->inputs[1].node == v->next;
 }
 
-/* A Switch or a Merge of a branch would do only where nothing else is planned. */
+/* A Merge that nothing comes to but from where it is. */
+static bool is_merge_of_branch(const struct while_search *s, const struct node *node)
+{
+    bool is = node_is(node, "Merge");
+    for (int i = 0; is && i < node->n_inputs; i++) {
+        const struct node *from = graph_node(s->graph, node->inputs[i].node);
+        is = !node_is(from, "Enter") && !node_is(from, "NextIteration");
+    }
+    return is;
+}
+
+/* Not of a branch, or of one in an iteration. */
 static bool is_of_loop(const struct while_search *s, const struct node *node)
 {
     const struct loop_variable *v = variable_of(s, node->id);
     if (!node_has(node, OP_CONTROL_FLOW) || node_is(node, "LoopCond") || node_is(node, "Enter"))
+        return true;
+    if (node_is(node, "Switch") ? !frames_is_loop_switch(s->graph, node)
+                                : is_merge_of_branch(s, node))
         return true;
     bool is_its = v && (v->merge == node->id || v->switch_ == node->id || v->next == node->id ||
                         v->exit == node->id);
@@ -79,7 +93,7 @@ static void check_input(struct while_search *s, const struct node *node, struct 
     const struct node *from = graph_node(s->graph, edge.node);
     int here = s->top[node->id], there = s->top[from->id];
     const struct loop_variable *v = variable_of(s, from->id);
-    bool is_index = there && node_is(from, "Merge") && edge.slot == 1;
+    bool is_index = there && v && v->merge == from->id && edge.slot == 1;
     bool is_last = there && v && v->switch_ == from->id && edge.slot == 0 && !node_is(node, "Exit");
     bool is_next = there && node_is(from, "NextIteration") && !node_is(node, "Merge");
     bool is_first = v && v->enter == from->id && v->merge >= 0 && v->merge != node->id;
@@ -108,6 +122,31 @@ static void check_names(struct while_search *s, const struct node *node, const c
         if (named)
             s->refused[s->top[named->id]] = true;
     }
+}
+
+/* All variables enter the loop if it is to run at all, and so does whatever else enters. */
+static void check_conditions(struct while_search *s)
+{
+    const struct frames *f = s->frames;
+    int *condition = mem_array(f->frames.n + 1, sizeof *condition);
+    bool *known = mem_array(f->frames.n + 1, sizeof *known);
+    for (size_t i = 0; i < f->variables.n; i++) {
+        const struct loop_variable *v = &f->variables.items[i];
+        int of = f->condition[v->enter];
+        if (v->merge >= 0 && known[v->frame] && condition[v->frame] != of)
+            s->refused[outermost(f, v->frame)] = true;
+        if (v->merge >= 0) {
+            condition[v->frame] = of;
+            known[v->frame] = true;
+        }
+    }
+    for (size_t i = 0; i < f->variables.n; i++) {
+        const struct loop_variable *v = &f->variables.items[i];
+        if (!known[v->frame] || !frames_implies(f, condition[v->frame], f->condition[v->enter]))
+            s->refused[outermost(f, v->frame)] = true;
+    }
+    mem_free(condition);
+    mem_free(known);
 }
 
 static void check_nodes(struct while_search *s)
@@ -198,6 +237,7 @@ int while_find(struct while_search *s, const struct edge *fetches, struct error 
     for (size_t i = 0; i < s->graph->nodes.n; i++)
         s->top[i] = outermost(s->frames, s->frames->frame[i]);
     check_nodes(s);
+    check_conditions(s);
     check_effects(s);
     check_needs(s);
     check_fetches(s, fetches);

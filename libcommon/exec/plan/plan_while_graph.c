@@ -11,6 +11,14 @@ static const struct op_def while_def = {
     .name = "While", .doc = "A loop, as one item of a plan.", .flags = OP_STATEFUL};
 static const struct op while_op = {.def = &while_def};
 
+struct while_loop *plan_while_of(const struct plan *plan, const struct node *node)
+{
+    for (size_t i = 0; node->op == &while_op && i < plan->loops.n; i++)
+        if (plan->loops.items[i]->node == node->id)
+            return plan->loops.items[i];
+    return NULL;
+}
+
 /* ---- the loop ---- */
 
 static void add_given(struct while_loop *loop, const struct graph *graph, struct edge edge,

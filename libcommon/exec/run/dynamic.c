@@ -17,33 +17,6 @@
 
 /* ---- the queue ---- */
 
-static void push(struct run *run, struct activation *a)
-{
-    a->next = run->queue;
-    run->queue = a;
-    pthread_cond_signal(&run->changed);
-}
-
-static int rank_of(const struct run *run, const struct activation *a)
-{
-    const struct dynamic *d = run->plan->dynamic;
-    int region = d->items[a->item].region;
-    return region < 0 ? -1 : d->regions.items[region].rank;
-}
-
-/* What leads to others comes first. */
-static struct activation *pop(struct run *run)
-{
-    struct activation **best = &run->queue;
-    for (struct activation **at = best; *at; at = &(*at)->next)
-        if (rank_of(run, *at) < rank_of(run, *best))
-            best = at;
-    struct activation *a = *best;
-    if (a)
-        *best = a->next;
-    return a;
-}
-
 static bool was_started(const struct run *run)
 {
     return run->execution.done != NULL;
@@ -131,12 +104,12 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
         } else if (takes == TAKES_ONE && !kept) {
             kept = a;
         } else {
-            push(run, a);
+            run_push(run, a);
             queued++;
         }
     }
     if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
-        push(run, kept);
+        run_push(run, kept);
         queued++;
     } else if (kept) {
         kept->next = NULL;
@@ -144,7 +117,7 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
     }
     call_helpers(run, queued);
     while (was_started(run) && run->helpers == 0 && run->queue)
-        prepend(pop(run), mine);
+        prepend(run_pop(run), mine);
 }
 
 /* ---- activations ---- */
@@ -187,8 +160,7 @@ static int run_dead(struct launch *launch)
     int region = d->items[launch->activation->item].region;
     if (region < 0 || !d->regions.items[region].fetches)
         return 0;
-    return error_set(&launch->err, ERR_DATA,
-                     "a fetched value is dead: it is in a branch that was not taken");
+    return execution_fail_dead(&launch->err);
 }
 
 static int run_point(struct run *run, struct launch *launch)
@@ -230,8 +202,27 @@ static void tell(void *context, struct run *run, struct activation *a)
     frame_propagate_items(run, a, &ready);
     distribute(run, ready, TAKES_GIVES, list);
     pthread_mutex_unlock(&run->lock);
-    run_gives(run, list);
+}
+
+static void give(void *context, struct run *run)
+{
+    run_gives(run, context);
     deferred_before_long();
+}
+
+/* What is ready and lets go of memory in which values have left comes before the next such value,
+ * which takes it. */
+static void relieve(void *context, struct run *run)
+{
+    struct activation **list = context, *a;
+    struct launch own = {.err = ERROR_INIT};
+    while ((a = run_pop_free(run))) {
+        struct launch *launch = kernel_launch(run, a, &own);
+        int code = run_one(run, launch, list);
+        if (code != KERNEL_PENDING)
+            finish(run, launch, code, false, list);
+    }
+    vec_release(&own.temporaries);
 }
 
 /* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
@@ -243,7 +234,8 @@ static int run_one(struct run *run, struct launch *launch, struct activation **l
         return 0;
     if (a->is_dead && di->role != ROLE_SEND)
         return run_dead(launch);
-    return di->region < 0 ? run_point(run, launch) : region_run(run, launch, tell, list);
+    const struct region_calls calls = {tell, give, relieve, list};
+    return di->region < 0 ? run_point(run, launch) : region_run(run, launch, &calls);
 }
 
 void run_execute(struct run *run, struct activation *list, bool computes)
@@ -262,18 +254,9 @@ void run_execute(struct run *run, struct activation *list, bool computes)
     vec_release(&own.temporaries);
 }
 
-/* A device that is not the host's has to know of each thread. */
-static void enter(const struct run *run)
-{
-    struct device *device = run->plan->options.device;
-    if (!device->is_host)
-        thread_enter_device(device, 1);
-}
-
 void run_begin(struct run *run, bool computes)
 {
     struct activation *mine = NULL, *ready = NULL;
-    enter(run);
     pthread_mutex_lock(&run->lock);
     run->active = 1; /* the step is not over while its roots are being found */
     frame_start_root(run, &ready);
@@ -289,7 +272,7 @@ void run_begin(struct run *run, bool computes)
 
 void run_drain(struct run *run)
 {
-    for (struct activation *a; (a = pop(run));) {
+    for (struct activation *a; (a = run_pop(run));) {
         pthread_mutex_unlock(&run->lock);
         a->next = NULL;
         run_execute(run, a, true);
@@ -324,7 +307,7 @@ static void take_up(struct deferred_work *deferred)
     struct activation *a = CONTAINER_OF(deferred, struct activation, deferred);
     struct activation *mine = NULL;
     struct run *run = a->run;
-    enter(run);
+    thread_take_up(run->plan->options.device);
     a->next = NULL;
     pthread_mutex_lock(&run->lock);
     distribute(run, a, TAKES_SHORT, &mine);
@@ -344,7 +327,7 @@ static void async_over(struct deferred_work *deferred)
     struct activation *mine = NULL;
     struct launch *launch = a->launch;
     struct run *run = a->run;
-    enter(run);
+    thread_take_up(run->plan->options.device);
     int code = kernel_finish(run, launch, launch->result);
     if (!code)
         code = step_stopped(run->step, &launch->err);

@@ -12,8 +12,9 @@
  * regions: items in a fixed order with planned memory, as in a static plan (region_find.c).
  *
  * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
- * with memory from dynamic_memory.c; dynamic.c distributes it over threads; dynamic_kernel.c runs
- * points, region_run.c regions. dynamic_step.c begins and ends a step.
+ * with memory from dynamic_memory.c; dynamic.c distributes it over threads, by the queue of
+ * dynamic_queue.c; dynamic_kernel.c runs points, region_run.c regions. dynamic_step.c begins and
+ * ends a step.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -28,7 +29,7 @@
 #define TF_EXEC_DYNAMIC_H
 
 #include "exec/device/pool.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 #include "exec/step/deferred.h"
 
 #define EDGE_CONTROL (-1)
@@ -79,6 +80,7 @@ struct region {
     int rank;      /* who comes first */
     bool is_cheap; /* all its items are */
     bool fetches;  /* one of them does */
+    bool frees;    /* one is given what has left and come back, whose memory is then free */
 };
 
 /* An item of a region, at its position. */
@@ -86,6 +88,7 @@ struct region_item {
     int item;
     bool gathers;            /* an input comes from elsewhere */
     bool leads;              /* others wait for it */
+    bool makes_outgoing;     /* an output is large, and leaves the process */
     bool rest_is_cheap;      /* what comes after it in the region */
     int first_drop, n_drops; /* outputs of the region that are not needed here after it */
 };
@@ -185,8 +188,8 @@ struct launch {
     struct activation *activation;
     temporary_vec temporaries;
     struct buffer *scratch;
-    int64_t start; /* for the trace */
-    int result;    /* of an asynchronous kernel */
+    struct item_start start; /* for the trace */
+    int result;              /* of an asynchronous kernel */
     struct error err;
 };
 
@@ -214,6 +217,7 @@ struct run {
     struct iteration **idle_iterations;
     struct run *next;
 
+    struct device_step on_device;
     struct deferred_work deferred; /* begins a run that is started */
     struct event_waiter over;      /* concludes it when what it has enqueued is over */
     struct variable_waiter waiter;
@@ -240,15 +244,28 @@ int region_find(struct plan *plan, struct error *err);
 /* region_prepare.c: when edges are known, what is to be done at each position. */
 void region_prepare(struct plan *plan);
 /* region_run.c */
+/* When others may go on, they are told, and `give` runs those that take away what is made here;
+ * before memory is taken for what leaves, `relieve` is called. */
+struct region_calls {
+    void (*tell)(void *context, struct run *run, struct activation *a);
+    void (*give)(void *context, struct run *run);
+    void (*relieve)(void *context, struct run *run);
+    void *context;
+};
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
- * the run may be over; 0: all have run; an error code. When others may go on, `tell` is called. */
-int region_run(struct run *run, struct launch *launch,
-               void (*tell)(void *context, struct run *run, struct activation *a), void *context);
+ * the run may be over; 0: all have run; an error code. */
+int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
 /* After all: lets go of what the region has computed, as far as it is counted. */
 void region_release(struct run *run, struct activation *a);
 /* region_memory.c. Lets go of an iteration's arenas, or of all that it has for regions. */
 void region_close(struct iteration *it);
 void region_free(struct iteration *it);
+
+/* dynamic_queue.c; with run->lock. What leads to most comes first. */
+void run_push(struct run *run, struct activation *a);
+struct activation *run_pop(struct run *run); /* NULL: it is empty */
+/* Without the lock: one that lets go of memory in which values have left; NULL: none is ready. */
+struct activation *run_pop_free(struct run *run);
 
 /* dynamic.c; without run->lock, between deferred_begin and deferred_end. */
 
@@ -277,7 +294,7 @@ void kernel_give_locks(struct activation *a, const struct dynamic_item *di);
 int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
                            struct error *err);
 /* Sets what is the same in every step; returns the call's inputs, which are to be set. */
-struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int item,
+struct tensor **kernel_make_call(struct run *run, struct iteration *it, int item,
                                  struct call_host *host, struct kernel_call *call);
 /* Sets what is of this step, iteration and launch. */
 void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,

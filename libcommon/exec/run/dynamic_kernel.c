@@ -6,7 +6,6 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "base/time.h"
 #include "exec/run/dynamic.h"
 
 /* ---- locks ---- */
@@ -97,6 +96,8 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
             input->tensor.buffer = NULL;
         } else if (!input->is_live) {
             in[i] = NULL; /* the other inputs of a Merge */
+        } else if (item->seen && item->seen[i]) {
+            input->tensor.shape = *item->seen[i];
         }
     }
     if (item->flags & KERNEL_ASYNC)
@@ -104,9 +105,10 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
     return code;
 }
 
-struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int id,
+struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                  struct call_host *host, struct kernel_call *call)
 {
+    struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[id];
     const struct dynamic *d = plan->dynamic;
     const struct dynamic_item *di = &d->items[id];
@@ -120,6 +122,7 @@ struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int id
                                .pool = d->pool,
                                .host_pool = d->host_pool,
                                .copies_reads = !d->keeps_reads,
+                               .on_device = &run->on_device,
                                .done = run_async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
@@ -129,6 +132,8 @@ struct tensor **kernel_make_call(struct plan *plan, struct iteration *it, int id
                                  .out = out,
                                  .refs = item->refs,
                                  .device = plan->options.device,
+                                 .step_block = device_step_block(&run->on_device),
+                                 .item = plan->first_item + (uint32_t)id,
                                  .threads = plan_team(plan),
                                  .executor = host};
     return in;
@@ -163,8 +168,7 @@ int kernel_run(struct run *run, struct launch *launch)
     /* first: an asynchronous kernel's locks are given back once its inputs are gathered */
     if (item_begin(run->plan, item, &launch->err))
         return launch->err.code;
-    struct tensor **in =
-        kernel_make_call(run->plan, a->iteration, a->item, &launch->host, &launch->call);
+    struct tensor **in = kernel_make_call(run, a->iteration, a->item, &launch->host, &launch->call);
     kernel_bind(run, launch, a->iteration, &launch->host, &launch->call);
     if (gather(run, launch, in))
         return item_fail(item, &launch->err);
@@ -175,7 +179,7 @@ int kernel_run(struct run *run, struct launch *launch)
                              item->scratch_bytes, mem_limit_text());
         launch->call.scratch = launch->scratch->data;
     }
-    launch->start = run->step->trace ? time_now_ns() : 0;
+    launch->start = item_start(&launch->call, run->step);
     int result = item->code->run(&launch->call);
     if (result == KERNEL_PENDING) /* it may be done, and the step over */
         return result;

@@ -94,7 +94,7 @@ static void let_go(struct run *run)
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     const struct error *own = run->failed ? &run->err : NULL;
-    return end(run, execution_result(run->plan, run->step, own, devices, err), err);
+    return end(run, execution_result(run->step, &run->on_device, own, devices, err), err);
 }
 
 static void conclude(struct event_waiter *over, const struct error *failure)
@@ -112,6 +112,7 @@ void run_conclude(struct run *run)
 {
     let_go(run);
     run->over.done = conclude;
+    device_step_end(&run->on_device);
     device_notify_end(run->plan->options.device, &run->over);
 }
 
@@ -143,10 +144,20 @@ static void wait_for(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+static int open(struct run *run, struct error *err)
+{
+    int code = execution_open(&run->execution, run->plan, err);
+    if (!code && run->plan->is_on_device)
+        code = device_step_open(&run->on_device, run->plan->options.device, err);
+    if (!code && run->plan->is_on_device)
+        code = device_step_begin(&run->on_device, run->step, err);
+    return code;
+}
+
 int dynamic_run(struct plan *plan, struct execution *execution, struct error *err)
 {
     struct run *run = run_take(plan, execution);
-    int code = execution_open(&run->execution, plan, err);
+    int code = open(run, err);
     if (code)
         return end(run, code, err);
     deferred_begin();
@@ -156,6 +167,7 @@ int dynamic_run(struct plan *plan, struct execution *execution, struct error *er
     deferred_end();
     struct error failure = ERROR_INIT;
     let_go(run);
+    device_step_end(&run->on_device);
     device_finish(plan->options.device, &failure);
     return collect(run, &failure, err);
 }
@@ -192,7 +204,7 @@ void dynamic_start(struct plan *plan, const struct execution *execution)
     struct step_done *done = execution->done;
     struct run *run = run_take(plan, execution);
     struct error err = ERROR_INIT;
-    int code = execution_open(&run->execution, plan, &err);
+    int code = open(run, &err);
     if (code) {
         end(run, code, &err);
         done->done(done, code, &err);
@@ -217,6 +229,7 @@ void dynamic_free(struct plan *plan)
     for (struct run *run = d->idle_runs, *next; run; run = next) {
         next = run->next;
         frame_free_idle(run);
+        device_step_release(&run->on_device);
         mem_free(run->idle_frames);
         mem_free(run->idle_iterations);
         pthread_mutex_destroy(&run->lock);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
                            size_t bytes)
@@ -44,6 +44,53 @@ static bool is_counted_output(const struct call_host *host, int i)
     return host->counts && host->plan->values.items[host->item->out[i]].is_counted;
 }
 
+static bool is_computed(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call->executor;
+    const struct value *value = &host->plan->values.items[host->item->in[i]];
+    const struct tensor *in = call->in[i];
+    return !call->outputs && !host->planned && host->plan->options.device->is_host &&
+           value->kind == VALUE_COMPUTED && !value->is_ref && in->buffer &&
+           in->data == in->buffer->data;
+}
+
+bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
+{
+    const struct tensor *in = call->in[i];
+    if (!is_computed(call, i) || buffer_is_read(in->buffer))
+        return false;
+    tensor_share(shared, in);
+    return true;
+}
+
+/* What came from elsewhere the call has for itself, with a hold; what the region has made others
+ * there may look at without one, if anybody else uses it. */
+static bool is_own(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call->executor;
+    return is_computed(call, i) && host->plan->values.items[host->item->in[i]].n_uses == 1 &&
+           buffer_is_sole(call->in[i]->buffer);
+}
+
+/* An input that the kernel may overwrite, of as many bytes. What leaves is made where it can be
+ * sent from. */
+static bool take_over(struct kernel_call *call, int i, const struct shape *shape,
+                      const struct value *value)
+{
+    const struct call_host *host = call->executor;
+    const struct item *item = host->item;
+    if (i || item->output_forward != FORWARD_REUSE || !is_own(call, item->output_from))
+        return false;
+    struct tensor *in = call->in[item->output_from];
+    if (in->layout || value->layout || in->type == STRING || value->type == STRING ||
+        (int64_t)tensor_bytes(in) != shape_bytes(shape, value->type) ||
+        (value->is_outgoing && outgoing_copies(host->plan->options.outgoing, in)))
+        return false;
+    *call->out[i] = (struct tensor){value->type, *shape, in->data, in->buffer, NULL};
+    in->buffer = NULL;
+    return true;
+}
+
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
     struct call_host *host = call->executor;
@@ -56,7 +103,7 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     const struct value *value = &host->plan->values.items[v];
     if (!shape_compatible(&value->shape, shape))
         return fail_shape(call, i, &value->shape, shape);
-    if (value->offset >= 0)
+    if (value->offset >= 0 || take_over(call, i, shape, value))
         return out;
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;
@@ -191,12 +238,8 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
         return copy_on_device(call, i, copy);
     if (plan->values.items[host->item->in[i]].is_outgoing)
         buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
-    if (!buffer)
-        return tensor_copy(copy, in, call->err);
-    *copy = *in;
-    copy->buffer = buffer;
-    copy->data = memcpy(buffer->data, in->data, tensor_bytes(in));
-    return 0;
+    return buffer ? value_copy(call->device, buffer, in, copy, call->err)
+                  : tensor_copy(copy, in, call->err);
 }
 
 /* Not that of a variable that is written in place. */
@@ -233,23 +276,46 @@ int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
     return 0;
 }
 
-void *kernel_temporary(struct kernel_call *call, size_t bytes)
+static void *keep_temporary(struct kernel_call *call, struct temporary temporary, size_t bytes)
 {
     struct call_host *host = call->executor;
-    void *memory = mem_try(bytes);
-    if (!memory) {
+    if (temporary.memory || temporary.buffer)
+        vec_push(host->temporaries, temporary);
+    else
         error_set(call->err, ERR_OS, "no memory for %zu bytes of scratch%s", bytes,
                   mem_limit_text());
+    return temporary.buffer ? temporary.buffer->data : temporary.memory;
+}
+
+void *kernel_temporary(struct kernel_call *call, size_t bytes)
+{
+    return keep_temporary(call, (struct temporary){.memory = mem_try(bytes)}, bytes);
+}
+
+void *kernel_device_temporary(struct kernel_call *call, size_t bytes)
+{
+    const struct call_host *host = call->executor;
+    struct device *device = call->device;
+    if (device->is_host)
+        return kernel_temporary(call, bytes);
+    if (host->on_device && host->on_device->is_captured) {
+        error_set(call->err, ERR_INTERNAL, "what is captured has no temporary memory");
         return NULL;
     }
-    vec_push(host->temporaries, memory);
-    return memory;
+    struct buffer *buffer =
+        host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
+    return keep_temporary(call, (struct temporary){.buffer = buffer}, bytes);
 }
 
 void temporaries_give_back(temporary_vec *temporaries)
 {
-    for (size_t i = 0; i < temporaries->n; i++)
-        mem_free(temporaries->items[i]);
+    for (size_t i = 0; i < temporaries->n; i++) {
+        struct temporary *temporary = &temporaries->items[i];
+        if (temporary->buffer)
+            temporary->buffer->free(temporary->buffer);
+        else
+            mem_free(temporary->memory);
+    }
     temporaries->n = 0;
 }
 

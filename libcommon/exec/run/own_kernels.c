@@ -5,7 +5,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 
 /* Whether the fetch is the one holder of what the step computed, in memory that outlives the
  * device. */
@@ -29,13 +29,23 @@ static bool stays(const struct kernel_call *call)
                          : call->in[0]->buffer != NULL;
 }
 
+/* The compute queue waits in the end for what is captured. */
+static bool is_captured(const struct kernel_call *call)
+{
+    const struct call_host *host = call->executor;
+    return host->on_device && host->on_device->is_captured;
+}
+
 static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
 {
     struct device *device = call->device;
     const struct tensor *in = call->in[0];
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
     int code = device->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
-    queue_keep(device, QUEUE_OUT, in);
+    item_copied(call, timing);
+    if (!is_captured(call))
+        queue_keep(device, QUEUE_OUT, in);
     if (!stays(call))
         queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
     return code ? code : KERNEL_ENQUEUED;
@@ -56,7 +66,7 @@ static int fetch_run(struct kernel_call *call)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
-    if (tensor_alloc(fetch, in->type, &in->shape, call->err))
+    if (!is_captured(call) && tensor_alloc(fetch, in->type, &in->shape, call->err))
         return call->err->code;
     return copy_fetch(call, fetch);
 }
@@ -77,15 +87,9 @@ const struct kernel_code plan_copy_code = {.run = copy_run};
 /* Whoever uses the copy has the compute queue wait for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
-    struct device *device = call->device;
-    const struct tensor *in = call->in[0];
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
-    if (!out)
-        return call->err->code;
-    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->copy_in(device, out->data, in->data, tensor_bytes(in), call->err);
-    queue_keep(device, QUEUE_IN, in);
-    queue_keep(device, QUEUE_IN, out);
+    int code = item_copy_in(call, 0, call->in[0]);
+    if (!code)
+        queue_keep(call->device, QUEUE_IN, call->out[0]);
     return code ? code : KERNEL_ENQUEUED;
 }
 
@@ -96,33 +100,53 @@ const struct kernel_code plan_copy_in_code = {.run = copy_in_run};
 struct copying {
     struct event_waiter waiter;
     struct kernel_call *call;
+    struct fault fault; /* that the value may be garbage of */
 };
 
 static void copied(struct event_waiter *waiter, const struct error *failure)
 {
     struct copying *copying = CONTAINER_OF(waiter, struct copying, waiter);
     struct kernel_call *call = copying->call;
-    mem_free(copying);
     if (failure)
         *call->err = *failure;
-    kernel_done(call, failure ? failure->code : 0);
+    else if (copying->fault.code)
+        plan_explain_fault(&copying->fault, call->err);
+    bool failed = failure || copying->fault.code;
+    mem_free(copying);
+    kernel_done(call, failed ? call->err->code : 0);
+}
+
+/* Scratch has what kernels have left in the step block by now: those behind may leave something
+ * while it is copied. */
+static int copy_with_fault(struct kernel_call *call, struct tensor *out, struct fault *fault)
+{
+    struct device *device = call->device;
+    const struct tensor *in = call->in[0];
+    if (device->copy(device, call->scratch, &call->step_block->fault, sizeof *fault, call->err))
+        return call->err->code;
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
+    int code = device->copy_out(device, fault, call->scratch, sizeof *fault, call->err);
+    if (!code)
+        code = device->copy_out(device, out->data, in->data, tensor_bytes(in), call->err);
+    item_copied(call, timing);
+    return code;
 }
 
 /* What is copied is counted, and stays as long as the call. */
 static int copy_out_run(struct kernel_call *call)
 {
-    struct device *device = call->device;
-    const struct tensor *in = call->in[0];
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out)
-        return call->err->code;
-    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    if (device->copy_out(device, out->data, in->data, tensor_bytes(in), call->err))
         return call->err->code;
     struct copying *copying = mem_alloc(sizeof *copying);
     *copying = (struct copying){.waiter.done = copied, .call = call};
-    queue_notify_end(device, QUEUE_OUT, &copying->waiter);
-    return KERNEL_PENDING;
+    int code = copy_with_fault(call, out, &copying->fault);
+    if (!code)
+        queue_notify_end(call->device, QUEUE_OUT, &copying->waiter);
+    else
+        mem_free(copying);
+    return code ? code : KERNEL_PENDING;
 }
 
 const struct kernel_code plan_copy_out_code = {.run = copy_out_run};

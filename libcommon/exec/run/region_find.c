@@ -187,6 +187,8 @@ static int order_items(struct region_find *f, int *order, struct error *err)
 {
     int *rank = rank_regions(f), n_order;
     int code = plan_sort(f->plan, rank, order, &n_order, err);
+    if (!code)
+        region_put_late(f, order, n_order);
     for (int i = 0; !code && i < n_order; i++) {
         struct dynamic_item *di = &f->d->items[order[i]];
         struct region *region = &f->d->regions.items[di->region];

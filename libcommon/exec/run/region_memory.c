@@ -55,26 +55,28 @@ static struct tensor *input_of(const struct plan *plan, struct iteration *it, in
         return &value->variable->value;
     if (region_sees_constant(value))
         return &value->constant;
-    if (!region_has_made(plan, item->in[i], d->items[id].region))
+    bool is_own = !region_has_made(plan, item->in[i], d->items[id].region);
+    if (is_own || (item->seen && item->seen[i]))
         return &it->inputs[d->items[id].first_input + i].tensor;
     int slot = item->in[i] - plan->items.items[value->item].out[0];
     return &it->outputs[d->items[value->item].first_output + slot];
 }
 
-static void make_call(struct plan *plan, struct iteration *it, int id, struct region_call *c)
+static void make_call(struct run *run, struct iteration *it, int id, struct region_call *c)
 {
+    struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[id];
-    struct tensor **in = kernel_make_call(plan, it, id, &c->host, &c->call);
+    struct tensor **in = kernel_make_call(run, it, id, &c->host, &c->call);
     for (int i = 0; i < item->n_in; i++)
         in[i] = input_of(plan, it, id, i);
 }
 
-static void make_calls(struct plan *plan, struct iteration *it)
+static void make_calls(struct run *run, struct iteration *it)
 {
     const struct dynamic_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
     for (size_t at = 0; at < def->order.n; at++)
-        make_call(plan, it, def->order.items[at].item, &it->calls[at]);
+        make_call(run, it, def->order.items[at].item, &it->calls[at]);
 }
 
 /* What depends on where the arenas are. */
@@ -108,7 +110,7 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
     if (!it->is_open && !(code = take_arenas(run->plan, it, err))) {
         bool is_new = !it->calls;
         if (is_new)
-            make_calls(run->plan, it);
+            make_calls(run, it);
         if (is_new || has_moved(it))
             place(run->plan, it);
         it->is_open = true;

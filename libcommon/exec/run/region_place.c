@@ -24,10 +24,8 @@ struct reuses {
  * anybody knows here. */
 static void count_inputs(struct plan *plan, const struct item *item)
 {
-    bool keeps_all = item->is_point || item->code == &plan_fetch_code || plan_is_copied(plan, item);
-    for (int k = 0; keeps_all && k < item->n_in; k++)
-        plan->values.items[plan_root_value(plan, item->in[k])].is_counted = true;
-    plan_count_kept(plan, item);
+    plan_count_inputs(
+        plan, item, item->is_point || item->code == &plan_fetch_code || plan_is_copied(plan, item));
 }
 
 /* In a loop a region that does little would keep memory for each iteration that runs ahead. What is
@@ -145,6 +143,7 @@ static void place_all(struct region_find *f)
 void region_place(struct region_find *f)
 {
     find_cheap(f);
+    plan_count_uses(f->plan);
     find_counted(f);
     place_all(f);
 }

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "exec/run/region_private.h"
 
+#define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
+
 static bool is_placed(const struct plan *plan, int v)
 {
     return plan->values.items[v].offset >= 0;
@@ -18,14 +20,35 @@ static bool comes_from_elsewhere(const struct plan *plan, const struct item *ite
            !region_has_made(plan, item->in[i], region);
 }
 
+static bool is_large_outgoing(const struct value *value)
+{
+    return value->is_outgoing && value->alias_input < 0 && shape_is_known(&value->shape) &&
+           shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
+}
+
 static void describe(struct plan *plan, struct region_item *at)
 {
     const struct dynamic *d = plan->dynamic;
     const struct item *item = &plan->items.items[at->item];
     int index = d->items[at->item].region;
     for (int i = 0; i < item->n_in; i++)
-        at->gathers |= comes_from_elsewhere(plan, item, i, index);
+        at->gathers |= comes_from_elsewhere(plan, item, i, index) || (item->seen && item->seen[i]);
     at->leads = d->items[at->item].n_edges > 0;
+    for (int i = 0; i < item->n_out; i++)
+        at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
+}
+
+/* Whether it is given what all workers have brought. */
+static bool frees(const struct plan *plan, const struct region_item *at)
+{
+    const struct item *item = &plan->items.items[at->item];
+    for (int i = 0; i < item->n_in; i++) {
+        int from = item->in[i] < 0 ? -1 : plan->values.items[item->in[i]].item;
+        const struct node *node = from < 0 ? NULL : plan->items.items[from].node;
+        if (node && node_round(node) == ROUND_REDUCE)
+            return true;
+    }
+    return false;
 }
 
 /* By value: the position after which its region does not need it any more. */
@@ -114,6 +137,7 @@ void region_prepare(struct plan *plan)
         bool is_cheap = true;
         for (int k = region->n; k-- > 0;) {
             describe(plan, &first[k]);
+            region->frees |= frees(plan, &first[k]);
             region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
             first[k].rest_is_cheap = is_cheap;
             is_cheap = is_cheap && d->items[first[k].item].is_cheap;

@@ -41,6 +41,10 @@ static inline bool region_sees_constant(const struct value *value)
 /* region_memory.c: before a region of the iteration runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
 
+/* region_late.c: changes the order within regions, which comes one after the other, so that what
+ * leaves has less memory at once. */
+void region_put_late(const struct region_find *f, int *order, int n_order);
+
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
 

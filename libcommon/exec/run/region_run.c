@@ -2,10 +2,21 @@
  *
  * Running regions.
  */
-#include "base/time.h"
 #include "exec/run/region_private.h"
 
 /* ---- one item ---- */
+
+/* What the region has made, in another shape. */
+static void see(const struct plan *plan, struct iteration *it, int v, struct tensor *input)
+{
+    int from = plan->values.items[v].item;
+    int slot = v - plan->items.items[from].out[0];
+    const struct tensor *made = &it->outputs[plan->dynamic->items[from].first_output + slot];
+    if (made->buffer)
+        tensor_share(input, made);
+    else
+        *input = *made;
+}
 
 static int gather(struct run *run, struct launch *launch, const struct region_item *at,
                   struct iteration *it)
@@ -23,6 +34,11 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
                    kernel_gather_variable(run, item, i, &inputs[i], &launch->err)) {
             return item_fail(item, &launch->err);
         }
+        if (!item->seen || !item->seen[i])
+            continue;
+        if (region_has_made(plan, item->in[i], plan->dynamic->items[at->item].region))
+            see(plan, it, item->in[i], &inputs[i].tensor);
+        inputs[i].tensor.shape = *item->seen[i];
     }
     return 0;
 }
@@ -49,7 +65,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     if (at->gathers && gather(run, launch, at, it))
         return launch->err.code;
     kernel_bind(run, launch, it, &c->host, &c->call);
-    int64_t start = run->step->trace ? time_now_ns() : 0;
+    struct item_start start = item_start(&c->call, run->step);
     return item_over(run->plan, item, &c->call, start, item->code->run(&c->call));
 }
 
@@ -70,8 +86,7 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
 
 /* ---- a region ---- */
 
-int region_run(struct run *run, struct launch *launch,
-               void (*tell)(void *context, struct run *run, struct activation *a), void *context)
+int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
     const struct dynamic *d = run->plan->dynamic;
@@ -83,6 +98,8 @@ int region_run(struct run *run, struct launch *launch,
     while (a->at < region->n) {
         const struct region_item *at = &first[a->at];
         const struct dynamic_item *di = &d->items[at->item];
+        if (at->makes_outgoing)
+            calls->relieve(calls->context, run);
         if (di->n_locks && !kernel_take_locks(a, di))
             return KERNEL_PENDING;
         int code = run_item(run, launch, at, &it->calls[region->first + a->at]);
@@ -96,10 +113,13 @@ int region_run(struct run *run, struct launch *launch,
         if (code)
             return code;
         a->at++;
-        if (at->leads && !at->rest_is_cheap)
-            tell(context, run, a);
-        if (at->n_drops)
+        bool tells = at->leads && !at->rest_is_cheap;
+        if (tells)
+            calls->tell(calls->context, run, a);
+        if (at->n_drops) /* before: who is told may be the one holder then */
             drop(run->plan, a, region, at);
+        if (tells)
+            calls->give(calls->context, run);
     }
     return 0;
 }

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
 #include "exec/step/trace.h"
 
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
@@ -67,27 +67,95 @@ int item_fail(const struct item *item, struct error *err)
     return node_fail(item->node, err);
 }
 
-static void tell_trace(const struct item *item, const struct step *step, int64_t start)
+int plan_explain_fault(const struct fault *fault, struct error *err)
 {
-    if (!step->trace)
-        return;
-    trace_kernel(step->trace, step->number,
-                 &(struct trace_run){.node = item->name,
-                                     .kernel = item->kernel,
-                                     .op = item->node ? item->node->op->def->name : item->kernel,
-                                     .start = start,
-                                     .end = time_now_ns()});
+    const struct plan *plan = plan_of_item(fault->item);
+    if (!plan)
+        return error_set(err, ERR_INTERNAL, "a kernel of a device failed that is of no plan");
+    const struct item *item = &plan->items.items[fault->item - plan->first_item];
+    const struct shape *of = NULL;
+    if (fault->input < item->n_in && item->in[fault->input] >= 0)
+        of = item_input_shape(plan, item, (int)fault->input);
+    fault_explain(plan->options.device, fault, of && shape_is_known(of) ? of : NULL, err);
+    return item_fail(item, err);
 }
+
+int kernel_fault(struct kernel_call *call, const struct fault *fault)
+{
+    const struct call_host *host = call->executor;
+    struct fault own = *fault;
+    own.item = call->item;
+    if (host->on_device && host->on_device->found)
+        *host->on_device->found = own;
+    return fault_explain(NULL, &own, &call->in[own.input]->shape, call->err);
+}
+
+/* ---- traces ---- */
+
+static struct trace_run describe(const struct item *item)
+{
+    return (struct trace_run){.node = item->name,
+                              .kernel = item->kernel,
+                              .op = item->node ? item->node->op->def->name : item->kernel};
+}
+
+/* What the planner's own items do on the device they tell themselves. */
+static bool tells_itself(const struct plan *plan, const struct item *item)
+{
+    return plan_is_copied(plan, item) || item->code == &plan_copy_out_code;
+}
+
+struct item_start item_start_traced(const struct kernel_call *call)
+{
+    const struct call_host *host = call->executor;
+    struct item_start start = {.time = time_now_ns()};
+    if (call->step_block && !tells_itself(host->plan, host->item))
+        start.timing = device_timing_begin(call->device, QUEUE_COMPUTE);
+    return start;
+}
+
+struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
+{
+    bool is_traced = call->step->trace && call->step_block;
+    return is_traced ? device_timing_begin(call->device, queue) : NULL;
+}
+
+void item_copied(const struct kernel_call *call, struct device_timing *timing)
+{
+    const struct call_host *host = call->executor;
+    struct trace_run run = describe(host->item);
+    if (timing)
+        device_timing_end(timing, host->on_device, &run);
+}
+
+static void tell_trace(const struct plan *plan, const struct item *item,
+                       const struct kernel_call *call, struct item_start start, int result)
+{
+    const struct call_host *host = call->executor;
+    struct trace_run run = describe(item);
+    run.start = start.time;
+    run.end = time_now_ns();
+    if (start.timing && result == KERNEL_ENQUEUED) {
+        device_timing_end(start.timing, host->on_device, &run);
+        return;
+    }
+    device_timing_drop(start.timing);
+    if (!call->step_block || !tells_itself(plan, item))
+        trace_kernel(call->step->trace, call->step->number, &run);
+}
+
+/* ---- the end ---- */
 
 int item_make_ready(const struct plan *plan, const struct item *item, struct error *err)
 {
     if (item->uses_copies)
         queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_IN);
     for (int i = 0; i < item->n_checked; i++) {
-        if (item->checked[i]->initialized)
+        const struct variable_check *check = &item->checked[i];
+        if (check->variable->initialized)
             continue;
-        error_set(err, ERR_DATA, "variable '%s' is not initialized", item->checked[i]->name);
-        return item_fail(item, err);
+        error_set(err, ERR_DATA, "variable '%s' is not initialized", check->variable->name);
+        return check->reader ? node_fail(check->reader, err) : err->code;
     }
     return 0;
 }
@@ -144,13 +212,34 @@ static int check_numerics(const struct plan *plan, const struct item *item,
     return 0;
 }
 
+static bool names_other(const struct item *item)
+{
+    return item->code == &plan_hand_over_code ||
+           (item->node && node_round(item->node) == ROUND_REDUCE);
+}
+
+/* What it was given may have been garbage of a kernel that was enqueued before, and what hands
+ * values over may have found that out itself, or whom it met. Nobody waits for the device in the
+ * name of a kernel that ends on a thread of others. */
+static int fail(const struct item *item, const struct kernel_call *call)
+{
+    struct fault fault = {.code = FAULT_NONE};
+    struct error ignored = ERROR_INIT;
+    if (call->step_block && !(item->flags & KERNEL_ASYNC) &&
+        !device_read(call->device, &fault, &call->step_block->fault, sizeof fault, &ignored) &&
+        fault.code)
+        return plan_explain_fault(&fault, call->err);
+    return names_other(item) && call->err->node.n ? call->err->code : item_fail(item, call->err);
+}
+
 int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
-              int64_t start, int result)
+              struct item_start start, int result)
 {
     if (item->code == &plan_while_code) /* what it repeats speaks for itself */
         return result;
-    tell_trace(item, call->step, start);
+    if (call->step->trace)
+        tell_trace(plan, item, call, start, result);
     if (result > 0)
-        return item_fail(item, call->err);
+        return fail(item, call);
     return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/container_of.h"
-#include "base/time.h"
 #include "exec/device/queue.h"
 #include "exec/step/workers.h"
 
@@ -17,11 +16,11 @@ static void resume(struct variable_waiter *waiter);
 
 /* The locks of the item at that position that it has not taken yet. A step that was started does
  * not wait for them: false when it was put aside, and perhaps goes on elsewhere already. */
-static bool take_locks(struct instance *instance, int at, int n_taken)
+static bool take_locks(struct instance *instance, const struct variable_lock *locks, size_t n,
+                       int at, int n_taken)
 {
-    const struct item *item = instance->calls[at].host.item;
-    for (size_t i = (size_t)n_taken; i < item->take.n; i++) {
-        const struct variable_lock *lock = &item->take.items[i];
+    for (size_t i = (size_t)n_taken; i < n; i++) {
+        const struct variable_lock *lock = &locks[i];
         if (!instance->execution.done) {
             variable_lock_wait(lock->variable, lock->write);
             continue;
@@ -61,16 +60,36 @@ static void abandon_locks(const struct plan *plan, int position)
     }
 }
 
+static int prepare_item(const struct plan *plan, const struct static_call *c)
+{
+    static_see(c);
+    return item_make_ready(plan, c->host.item, c->call.err);
+}
+
 static int run_item(struct plan *plan, struct static_call *c, struct step *step, uint64_t iteration)
 {
     const struct item *item = c->host.item;
-    if (item_begin(plan, item, c->call.err))
+    if (item->is_prepared && prepare_item(plan, c))
         return c->call.err->code;
     c->call.step = step;
     c->call.iteration = iteration;
-    int64_t start = step->trace ? time_now_ns() : 0;
+    struct item_start start = item_start(&c->call, step);
     int result = item->code->run(&c->call);
     return item_over(plan, item, &c->call, start, result);
+}
+
+/* An item that may be dead. */
+static int run_of_branch(struct plan *plan, struct instance *instance, struct static_call *c,
+                         struct step *step)
+{
+    int code = 0;
+    if (branch_begin(instance, c))
+        return c->host.item->code == &plan_fetch_code ? execution_fail_dead(c->call.err) : 0;
+    if (c->host.item->code) /* else it is a constant, which is there */
+        code = run_item(plan, c, step, instance->iteration);
+    if (!code)
+        branch_end(instance, c);
+    return code;
 }
 
 /* From the item at that position, which has taken so many of its locks. KERNEL_PENDING: put aside.
@@ -81,9 +100,10 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
     for (; at < plan->n_order; at++, n_taken = 0) {
         struct static_call *c = &instance->calls[at];
         const struct item *item = c->host.item;
-        if (item->take.n && !take_locks(instance, at, n_taken))
+        if (item->take.n && !take_locks(instance, item->take.items, item->take.n, at, n_taken))
             return KERNEL_PENDING;
-        int code = run_item(plan, c, step, instance->iteration);
+        int code = item->flow == FLOW_ALWAYS ? run_item(plan, c, step, instance->iteration)
+                                             : run_of_branch(plan, instance, c, step);
         temporaries_free(&instance->temporaries);
         if (!code)
             code = step_stopped(step, &instance->err);
@@ -96,34 +116,87 @@ static int run_items(struct plan *plan, struct instance *instance, struct step *
     return 0;
 }
 
-static int bind_feeds(struct plan *plan, struct instance *instance, const struct tensor *feeds,
-                      struct error *err)
+/* ---- a step ---- */
+
+static int bind_feed(struct instance *instance, int v, const struct tensor *feed, struct error *err)
 {
-    for (size_t i = 0; i < instance->feeds.n; i++) {
-        int v = instance->feeds.items[i];
-        const struct value *value = &plan->values.items[v];
-        const struct tensor *feed = &feeds[value->feed];
-        if (feed->type != value->type || !shape_equal(&feed->shape, &value->shape))
-            return error_set(err, ERR_INTERNAL, "a feed is %s, but the plan is for %s",
-                             shape_text_typed(feed->type, &feed->shape),
-                             shape_text_typed(value->type, &value->shape));
-        instance->tensors[v].data = feed->data;
-    }
+    const struct value *value = &instance->plan->values.items[v];
+    if (feed->type != value->type || !shape_equal(&feed->shape, &value->shape))
+        return error_set(err, ERR_INTERNAL, "a feed is %s, but the plan is for %s",
+                         shape_text_typed(feed->type, &feed->shape),
+                         shape_text_typed(value->type, &value->shape));
+    instance->tensors[v].data = feed->data;
     return 0;
 }
 
-static int begin(struct instance *instance, const struct execution *execution, struct error *err)
+static void bind_fetches(struct instance *instance, struct tensor *fetches)
 {
     for (size_t i = 0; i < instance->fetches.n; i++)
-        instance->calls[instance->fetches.items[i]].host.fetches = execution->fetches;
-    return bind_feeds(instance->plan, instance, execution->feeds, err);
+        instance->calls[instance->fetches.items[i]].host.fetches = fetches;
+}
+
+static int bind(struct instance *instance, struct error *err)
+{
+    int code = 0;
+    bind_fetches(instance, instance->running->fetches);
+    for (size_t i = 0; i < instance->feeds.n && !code; i++) {
+        int v = instance->feeds.items[i];
+        const struct tensor *feeds = instance->running->feeds;
+        code = bind_feed(instance, v, &feeds[instance->plan->values.items[v].feed], err);
+    }
+    return code;
+}
+
+#define ALL_ITEMS (-1) /* in place of a position: they are launched */
+
+static int begin(struct instance *instance, const struct execution *execution, struct error *err)
+{
+    instance->running = execution;
+    instance->captured.is_current = false;
+    instance->at = captured_may_run(instance, execution->step) ? ALL_ITEMS : 0;
+    instance->n_taken = 0;
+    int code = bind(instance, err);
+    if (!code && instance->plan->is_on_device)
+        code = device_step_begin(&instance->on_device, execution->step, err);
+    return code;
+}
+
+/* As run_items. */
+static int run_captured(struct instance *instance, struct step *step)
+{
+    struct plan *plan = instance->plan;
+    const struct variable_lock *locks = plan->locks.items;
+    struct error *err = &instance->err;
+    if (!take_locks(instance, locks, plan->locks.n, ALL_ITEMS, instance->n_taken))
+        return KERNEL_PENDING;
+    bool is_captured = captured_prepare(instance, step);
+    int code = is_captured ? captured_launch(instance, instance->running->feeds, err) : 0;
+    for (size_t i = 0; i < plan->locks.n; i++)
+        variable_unlock(locks[i].variable, locks[i].write);
+    if (is_captured)
+        return code ? code : step_stopped(step, err);
+    code = bind(instance, err);
+    return code ? code : run_items(plan, instance, step, 0, 0);
+}
+
+static int run(struct instance *instance, struct step *step)
+{
+    return instance->at == ALL_ITEMS
+               ? run_captured(instance, step)
+               : run_items(instance->plan, instance, step, instance->at, instance->n_taken);
 }
 
 /* Of a step whose items have run, or one of them failed (`code`). */
-static int result(const struct instance *instance, struct step *step, int code,
+static int result(struct instance *instance, struct step *step, int code,
                   const struct error *devices, struct error *err)
 {
-    return execution_result(instance->plan, step, code ? &instance->err : NULL, devices, err);
+    const struct error *own = code ? &instance->err : NULL;
+    struct captured *captured = &instance->captured;
+    code = execution_result(step, &instance->on_device, own, devices, err);
+    if (!code && captured->is_current)
+        return captured_fetch(instance, instance->running->fetches, err);
+    captured->has_run |= !code;
+    return code;
 }
 
 /* Lets go of what is counted. */
@@ -156,7 +229,8 @@ int static_run(struct plan *plan, struct execution *execution, struct error *err
         code = err->code;
     if (!code && !(code = begin(instance, execution, err))) {
         struct error failure = ERROR_INIT;
-        code = run_items(plan, instance, execution->step, 0, 0);
+        code = run(instance, execution->step);
+        device_step_end(&instance->on_device);
         device_finish(plan->options.device, &failure);
         code = result(instance, execution->step, code, &failure, err);
     }
@@ -190,13 +264,15 @@ static void go_on(struct deferred_work *deferred)
 {
     struct instance *instance = CONTAINER_OF(deferred, struct instance, deferred);
     struct plan *plan = instance->plan;
+    thread_take_up(plan->options.device);
     if (!plan->is_cheap)
         deferred_before_long();
-    int code = run_items(plan, instance, instance->execution.step, instance->at, instance->n_taken);
+    int code = run(instance, instance->execution.step);
     if (code == KERNEL_PENDING)
         return;
     instance->code = code;
     instance->over.done = conclude;
+    device_step_end(&instance->on_device);
     device_notify_end(plan->options.device, &instance->over);
 }
 
@@ -236,7 +312,6 @@ void static_start(struct plan *plan, const struct execution *given)
         return;
     }
     instance->deferred.run = go_on;
-    instance->at = instance->n_taken = 0;
     proceed(instance, execution->done->computes);
 }
 
@@ -256,18 +331,14 @@ static const struct tensor *given(const struct while_call *call, int feed)
 
 static int bind_given(struct instance *instance, const struct while_call *call, struct error *err)
 {
-    for (size_t i = 0; i < instance->feeds.n; i++) {
+    int code = 0;
+    for (size_t i = 0; i < instance->feeds.n && !code; i++) {
         int v = instance->feeds.items[i];
-        const struct value *value = &instance->plan->values.items[v];
-        const struct tensor *from = given(call, value->feed);
-        if (!shape_equal(&from->shape, &value->shape))
-            return error_set(err, ERR_INTERNAL, "the loop brings %s, but was planned for %s",
-                             shape_text_typed(from->type, &from->shape),
-                             shape_text_typed(value->type, &value->shape));
-        instance->tensors[v].data = from->data;
+        const struct tensor *from = given(call, instance->plan->values.items[v].feed);
+        code = bind_feed(instance, v, from, err);
         instance->tensors[v].buffer = from->buffer;
     }
-    return 0;
+    return code;
 }
 
 int static_repeat(struct instance *instance, const struct while_call *call, struct tensor *fetches,
@@ -275,8 +346,7 @@ int static_repeat(struct instance *instance, const struct while_call *call, stru
 {
     struct plan *plan = instance->plan;
     memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
-    for (size_t i = 0; i < instance->fetches.n; i++)
-        instance->calls[instance->fetches.items[i]].host.fetches = fetches;
+    bind_fetches(instance, fetches);
     instance->iteration = call->iteration;
     if (bind_given(instance, call, err))
         return err->code;

@@ -5,21 +5,37 @@
 #ifndef TF_EXEC_STATIC_H
 #define TF_EXEC_STATIC_H
 
-#include "exec/plan/plan_internal.h"
+#include "exec/run/arenas.h"
+#include "exec/run/captured.h"
+#include "exec/run/item.h"
 #include "exec/step/deferred.h"
+
+/* An input that is seen in another shape than it was made in. */
+struct seen_input {
+    struct tensor tensor;
+    const struct tensor *of;
+};
 
 struct static_call {
     struct call_host host; /* first: what call->executor points to */
     struct kernel_call call;
 };
 
+/* Before the call: what is fed, and a variable, may be elsewhere than in the step before. */
+void static_see(const struct static_call *c);
+
 struct instance {
     struct instance *next;
     struct plan *plan;
-    struct buffer *arenas[2];  /* in host memory, in the device's */
-    struct tensor *tensors;    /* by value */
-    struct tensor **pointers;  /* inputs and outputs of all calls */
-    struct static_call *calls; /* by position */
+    struct shared_arena *arenas[2]; /* in host memory, in the device's; NULL: it needs none */
+    struct device_step on_device;
+    struct captured captured;
+    const struct execution *running; /* that the step is of */
+    struct tensor *tensors;          /* by value */
+    struct tensor **pointers;        /* inputs and outputs of all calls */
+    struct static_call *calls;       /* by position */
+    struct seen_input *seen;         /* of all calls */
+    bool *dead;                      /* by value, then by item; NULL: nothing ever is */
     temporary_vec temporaries;
     VEC(int) feeds;   /* values that are fed */
     VEC(int) counted; /* values that are */
@@ -36,6 +52,13 @@ struct instance {
     int code;        /* when all items have run */
 };
 
+/* static_branch.c: before an item that may be dead is to run, whose inputs are bound then: whether
+ * it is; and what is dead when it has run. */
+bool branch_begin(struct instance *instance, const struct static_call *call);
+void branch_end(struct instance *instance, const struct static_call *call);
+
+/* Where a value is: the instance's, the plan's or a variable's. */
+struct tensor *instance_tensor(struct instance *instance, int value);
 /* One that no step uses, or a new one; NULL with the error set. */
 struct instance *instance_take(struct plan *plan, struct error *err);
 void instance_give(struct plan *plan, struct instance *instance);

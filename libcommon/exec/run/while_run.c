@@ -20,14 +20,26 @@ static int take(struct plan *plan, struct instance **instance, struct error *err
     return (*instance = instance_take(plan, err)) ? 0 : err->code;
 }
 
+/* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
+static struct buffer *holder_of(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call->executor;
+    const struct plan *plan = host->plan;
+    const struct value *root = &plan->values.items[plan_root_value(plan, host->item->in[i])];
+    const struct tensor *in = call->in[i];
+    bool is_variable = root->kind == VALUE_VARIABLE && root->variable->value.data == in->data;
+    return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
+}
+
 static void begin(struct repetition *r)
 {
     for (int i = 0; i < r->loop->n_inputs; i++) {
-        const struct tensor *in = r->call->in[i];
-        if (in->buffer)
-            tensor_share(&r->values[i], in);
+        struct tensor in = *r->call->in[i];
+        in.buffer = holder_of(r->call, i);
+        if (in.buffer)
+            tensor_share(&r->values[i], &in);
         else
-            r->values[i] = *in;
+            r->values[i] = in;
     }
 }
 
@@ -114,4 +126,9 @@ static int while_run(struct kernel_call *call)
     return code;
 }
 
-const struct kernel_code plan_while_code = {.run = while_run};
+static void release(void *state)
+{
+    while_free(state);
+}
+
+const struct kernel_code plan_while_code = {.run = while_run, .release = release};

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/session/session.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/run/plan_set.h"
-
-struct cached {
-    struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
-    struct plan_set *set;
-    uint64_t last_used;
-    uint64_t uses;
-    atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
-    bool keep;        /* handed out by session_plan */
-};
+#include "exec/run/arenas.h"
+#include "exec/session/session_private.h"
 
 struct session {
     const struct graph *graph;
@@ -38,6 +29,7 @@ struct session *session_new(const struct graph *graph, const struct session_opti
     struct session *session = mem_alloc(sizeof *session);
     session->graph = graph;
     session->options = options->plan;
+    session->options.arenas = arenas_new();
     session->devices = options->devices;
     session->n_devices = options->n_devices;
     session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
@@ -62,6 +54,7 @@ void session_free(struct session *session)
     for (size_t i = 0; i < session->plans.n; i++)
         cached_free(session->plans.items[i]);
     vec_release(&session->plans);
+    arenas_free(session->options.arenas);
     str_release(&session->key);
     variable_store_free(session->own_variables);
     pthread_mutex_destroy(&session->making);
@@ -206,7 +199,7 @@ static bool is_for_all_shapes(struct session *session, const struct session_call
     return general;
 }
 
-static void give_back(struct cached *c)
+void session_give_back(struct cached *c)
 {
     atomic_fetch_sub(&c->users, 1);
 }
@@ -241,9 +234,8 @@ static struct cached *make_planned(struct session *session, const struct session
     return c;
 }
 
-/* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. */
-static struct cached *acquire(struct session *session, const struct session_call *call,
-                              struct error *err)
+struct cached *session_acquire(struct session *session, const struct session_call *call,
+                               struct error *err)
 {
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
@@ -262,18 +254,18 @@ static struct cached *acquire(struct session *session, const struct session_call
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err)
 {
-    struct cached *c = acquire(session, call, err);
+    struct cached *c = session_acquire(session, call, err);
     if (!c)
         return err->code;
     int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
-    give_back(c);
+    session_give_back(c);
     return code;
 }
 
 static void started_over(struct step_done *done, int code, const struct error *err)
 {
     struct session_done *d = CONTAINER_OF(done, struct session_done, done);
-    give_back(d->plans);
+    session_give_back(d->plans);
     d->over(d, code, err);
 }
 
@@ -289,7 +281,7 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    struct cached *c = acquire(session, call, &err);
+    struct cached *c = session_acquire(session, call, &err);
     if (c)
         start(c, call, step, fetches, done);
     else
@@ -308,91 +300,11 @@ bool session_start_planned(struct session *session, const struct session_call *c
 int session_plans(struct session *session, const struct session_call *call,
                   struct plan *const **plans, int *n, struct error *err)
 {
-    struct cached *c = acquire(session, call, err);
+    struct cached *c = session_acquire(session, call, err);
     if (!c)
         return err->code;
     c->keep = true;
     *n = plan_set_plans(c->set, plans);
-    give_back(c);
+    session_give_back(c);
     return 0;
-}
-
-/* ---- calls that are made again and again ---- */
-
-struct session_handle {
-    struct session *session;
-    struct session_call call;
-    struct cached *plans; /* of the last step; NULL: none */
-    enum dtype *types;    /* of its feeds, */
-    struct shape *shapes; /* and theirs */
-};
-
-static void *copy_of(const void *items, int n, size_t size)
-{
-    char *copy = mem_array((size_t)n + 1, size);
-    if (n)
-        memcpy(copy, items, (size_t)n * size);
-    return copy;
-}
-
-struct session_handle *session_prepare(struct session *session, const struct session_call *call)
-{
-    struct session_handle *handle = mem_alloc(sizeof *handle);
-    handle->session = session;
-    handle->call = *call;
-    handle->call.feeds = copy_of(call->feeds, call->n_feeds, sizeof *call->feeds);
-    handle->call.fetches = copy_of(call->fetches, call->n_fetches, sizeof *call->fetches);
-    handle->call.targets = copy_of(call->targets, call->n_targets, sizeof *call->targets);
-    handle->types = mem_array((size_t)call->n_feeds + 1, sizeof *handle->types);
-    handle->shapes = mem_array((size_t)call->n_feeds + 1, sizeof *handle->shapes);
-    return handle;
-}
-
-static bool is_as_before(const struct session_handle *handle, const struct tensor *feeds)
-{
-    bool same = handle->plans != NULL;
-    for (int i = 0; same && i < handle->call.n_feeds; i++)
-        same =
-            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
-    return same;
-}
-
-static void let_go(struct session_handle *handle)
-{
-    if (handle->plans)
-        give_back(handle->plans);
-    handle->plans = NULL;
-}
-
-static int acquire_for(struct session_handle *handle, const struct tensor *feeds, struct error *err)
-{
-    let_go(handle);
-    handle->call.feed_values = feeds;
-    handle->plans = acquire(handle->session, &handle->call, err);
-    for (int i = 0; i < handle->call.n_feeds; i++) {
-        handle->types[i] = feeds[i].type;
-        handle->shapes[i] = feeds[i].shape;
-    }
-    return handle->plans ? 0 : err->code;
-}
-
-int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
-                         struct step *step, struct tensor *fetches, struct error *err)
-{
-    if (!is_as_before(handle, feeds) && acquire_for(handle, feeds, err))
-        return err->code;
-    return plan_set_run(handle->plans->set, step, feeds, fetches, err);
-}
-
-void session_handle_free(struct session_handle *handle)
-{
-    if (!handle)
-        return;
-    let_go(handle);
-    mem_free((void *)(uintptr_t)handle->call.feeds);
-    mem_free((void *)(uintptr_t)handle->call.fetches);
-    mem_free((void *)(uintptr_t)handle->call.targets);
-    mem_free(handle->types);
-    mem_free(handle->shapes);
-    mem_free(handle);
 }

@@ -7,7 +7,8 @@
 
 #include "base/container_of.h"
 #include "exec/device/pool.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/run/item.h"
+#include "exec/step/deferred.h"
 #include "exec/step/rendezvous.h"
 
 /* Those who wait for a value learn by the rendezvous that the step stops. */
@@ -56,18 +57,29 @@ void execution_close(struct execution *execution, int code, const struct error *
         step_end(execution->step);
 }
 
-int execution_result(const struct plan *plan, struct step *step, const struct error *own,
+int execution_result(struct step *step, struct device_step *on_device, const struct error *own,
                      const struct error *devices, struct error *err)
 {
-    const struct error *failure = own ? own : devices && devices->code ? devices : NULL;
-    if (!failure)
-        return plan->options.device->is_host ? 0 : step_stopped(step, err);
-    *err = *failure;
+    bool has_failed = devices && devices->code;
+    device_step_tell(on_device, step, has_failed);
+    const struct fault *fault = has_failed ? NULL : device_step_fault(on_device);
+    if (fault)
+        return plan_explain_fault(fault, err);
+    if (!own && !has_failed)
+        return 0;
+    *err = own ? *own : *devices;
     return err->code;
+}
+
+int execution_fail_dead(struct error *err)
+{
+    return error_set(err, ERR_DATA,
+                     "a fetched value is dead: it is in a branch that was not taken");
 }
 
 static int run(struct plan *plan, struct execution *execution, struct error *err)
 {
+    thread_take_up(plan->options.device);
     return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);
 }
 
@@ -84,8 +96,8 @@ void plan_trim(struct plan *plan)
         static_free_instances(plan);
     else
         dynamic_trim(plan);
-    if (plan->counted)
-        pool_trim(plan->counted);
+    if (plan->pool)
+        pool_trim(plan->pool);
     for (size_t i = 0; i < plan->loops.n; i++) {
         plan_trim(plan->loops.items[i]->condition);
         plan_trim(plan->loops.items[i]->body);
@@ -94,6 +106,7 @@ void plan_trim(struct plan *plan)
 
 static void start(struct plan *plan, const struct execution *execution)
 {
+    thread_take_up(plan->options.device);
     if (plan->is_static)
         static_start(plan, execution);
     else

@@ -173,11 +173,8 @@ static int no_memory(const struct variable *variable, const struct shape *shape,
                      shape_text_typed(variable->type, shape), mem_limit_text());
 }
 
-/* outgoing: whose memory it is; NULL: it is for this process alone. */
-static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer,
-                        const struct outgoing *outgoing)
+static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer)
 {
-    variable->is_read = outgoing ? outgoing->is_read : NULL;
     variable->value = (struct tensor){
         .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
 }
@@ -193,10 +190,9 @@ static struct outgoing *outgoing_of(const struct variable *variable)
 
 static bool allocate_outgoing(struct variable *variable, const struct shape *shape, size_t bytes)
 {
-    struct outgoing *outgoing = outgoing_of(variable);
-    struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
+    struct buffer *buffer = outgoing_alloc(outgoing_of(variable), variable->type, bytes);
     if (buffer)
-        take_buffer(variable, shape, buffer, outgoing);
+        take_buffer(variable, shape, buffer);
     return buffer != NULL;
 }
 
@@ -210,7 +206,7 @@ static int allocate(struct variable *variable, const struct shape *shape, struct
     struct buffer *buffer = bytes < 0 ? NULL : device_alloc(variable->device, (size_t)bytes);
     if (!buffer)
         return no_memory(variable, shape, err);
-    take_buffer(variable, shape, buffer, NULL);
+    take_buffer(variable, shape, buffer);
     return 0;
 }
 
@@ -220,13 +216,6 @@ static void leave_memory(struct variable *variable)
     tensor_release(&variable->left);
     variable->left = variable->value;
     variable->value = (struct tensor){0};
-}
-
-static bool others_have_it(const struct variable *variable)
-{
-    const struct buffer *buffer = variable->value.buffer;
-    return atomic_load_explicit(&buffer->holders, memory_order_acquire) > 1 ||
-           (variable->is_read && variable->is_read(&variable->value));
 }
 
 /* Readers come and go: what they let go of is used again. */
@@ -239,8 +228,8 @@ static struct buffer *other_memory(struct variable *variable, size_t bytes)
     return pool_alloc(variable->pool, bytes);
 }
 
-static int move_to(struct variable *variable, struct buffer *buffer,
-                   const struct outgoing *outgoing, enum variable_write how, struct error *err)
+static int move_to(struct variable *variable, struct buffer *buffer, enum variable_write how,
+                   struct error *err)
 {
     const struct tensor from = variable->value;
     if (!buffer)
@@ -248,7 +237,7 @@ static int move_to(struct variable *variable, struct buffer *buffer,
     if (how == VARIABLE_UPDATE)
         memcpy(buffer->data, from.data, tensor_bytes(&from));
     leave_memory(variable);
-    take_buffer(variable, &from.shape, buffer, outgoing);
+    take_buffer(variable, &from.shape, buffer);
     return 0;
 }
 
@@ -256,37 +245,59 @@ static int move_to(struct variable *variable, struct buffer *buffer,
 static int move(struct variable *variable, enum variable_write how, struct error *err)
 {
     size_t bytes = tensor_bytes(&variable->value);
-    bool must = others_have_it(variable);
+    bool must = !buffer_is_sole(variable->value.buffer);
     struct outgoing *outgoing = outgoing_of(variable);
     if (!must && !outgoing_copies(outgoing, &variable->value))
         return 0;
     struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
     if (buffer)
-        return move_to(variable, buffer, outgoing, how, err);
-    return must ? move_to(variable, other_memory(variable, bytes), NULL, how, err) : 0;
+        return move_to(variable, buffer, how, err);
+    return must ? move_to(variable, other_memory(variable, bytes), how, err) : 0;
+}
+
+static int check_shape(const struct variable *variable, const struct shape *shape,
+                       enum variable_write how, struct error *err)
+{
+    bool has_value = variable->value.data != NULL;
+    const struct shape *own = has_value ? &variable->value.shape : &variable->shape;
+    if (how == VARIABLE_RESHAPE ||
+        (has_value ? shape_equal(own, shape) : shape_compatible(own, shape)))
+        return 0;
+    return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
+                     shape_text(own), shape_text(shape));
 }
 
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            enum variable_write how, struct error *err)
 {
     const struct tensor before = variable->value;
-    if (!before.data) {
-        if (how != VARIABLE_RESHAPE && !shape_compatible(&variable->shape, shape))
-            return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
-                             shape_text(&variable->shape), shape_text(shape));
+    if (check_shape(variable, shape, how, err))
+        return err->code;
+    if (!before.data)
         return allocate(variable, shape, err);
-    }
     if (shape_equal(&before.shape, shape))
         return variable_is_shared(variable) ? move(variable, how, err) : 0;
-    if (how != VARIABLE_RESHAPE)
-        return error_set(err, ERR_DATA, "variable '%s' is %s, the new value %s", variable->name,
-                         shape_text(&before.shape), shape_text(shape));
     if (allocate(variable, shape, err)) {
         variable->value = before;
         return err->code;
     }
     tensor_release(&variable->left);
     variable->left = before;
+    return 0;
+}
+
+bool variable_may_take_memory(const struct variable *variable, const struct tensor *value)
+{
+    return variable_is_shared(variable) && !outgoing_copies(outgoing_of(variable), value);
+}
+
+int variable_take_memory(struct variable *variable, const struct tensor *value,
+                         enum variable_write how, struct error *err)
+{
+    if (check_shape(variable, &value->shape, how, err))
+        return err->code;
+    leave_memory(variable);
+    variable->value = *value;
     return 0;
 }
 
@@ -333,7 +344,6 @@ void variable_clear(struct variable *variable)
     tensor_release(&variable->value);
     pool_free(variable->pool);
     variable->pool = NULL;
-    variable->is_read = NULL;
     variable->initialized = false;
 }
 

@@ -20,8 +20,8 @@
 #define TF_EXEC_VARIABLE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
+#include "base/atomic.h"
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
@@ -52,8 +52,6 @@ struct variable {
     /* The writer's: */
     struct tensor left; /* the memory that it has moved from, until it gives its lock back */
     struct pool *pool;  /* what it moves to, used in turns; NULL: it never had to */
-    bool (*is_read)(const struct tensor *value); /* by others, where these map the memory of `value`
-                                                  * (exec/step/outgoing.h); NULL: they do not */
 
     pthread_mutex_t mutex;                              /* guards what follows */
     int readers;                                        /* that have the lock; -1: a writer */
@@ -95,6 +93,13 @@ enum variable_write {
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            enum variable_write how, struct error *err);
 void variable_written(struct variable *variable);
+
+/* Whether a value of that memory may be taken as it is. */
+bool variable_may_take_memory(const struct variable *variable, const struct tensor *value);
+/* The same as variable_prepare_write, to overwrite or to reshape, and the caller's copy of all of
+ * `value`, whose memory becomes the variable's; after an error it is the caller's still. */
+int variable_take_memory(struct variable *variable, const struct tensor *value,
+                         enum variable_write how, struct error *err);
 
 /* Whether values are shared with readers, or copied for them as the device has its own memory. */
 bool variable_is_shared(const struct variable *variable);

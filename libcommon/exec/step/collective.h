@@ -10,18 +10,31 @@
 #ifndef TF_EXEC_COLLECTIVE_H
 #define TF_EXEC_COLLECTIVE_H
 
-#include "tensor/tensor.h"
+#include "exec/step/device_point.h"
+
+struct pool;
 
 enum collective_kind {
-    COLLECTIVE_SUM,   /* of all members, element by element */
-    COLLECTIVE_FIRST, /* the value of the least rank: a broadcast */
-    COLLECTIVE_ROWS,  /* all members' rows, one after the other; their number may differ */
-    COLLECTIVE_MEAN,  /* the sum, divided by the number of members that took part; of floats */
+    COLLECTIVE_SUM,       /* of all members, element by element */
+    COLLECTIVE_FIRST,     /* the value of the least rank: a broadcast */
+    COLLECTIVE_ROWS,      /* all members' rows, one after the other; their number may differ */
+    COLLECTIVE_MEAN,      /* the sum, divided by the number of members that took part; of floats */
+    COLLECTIVE_MEAN_ROWS, /* all rows, divided by that number; of floats */
 };
 
 static inline bool collective_adds(enum collective_kind kind)
 {
     return kind == COLLECTIVE_SUM || kind == COLLECTIVE_MEAN;
+}
+
+static inline bool collective_gathers(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_ROWS || kind == COLLECTIVE_MEAN_ROWS;
+}
+
+static inline bool collective_divides(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_MEAN || kind == COLLECTIVE_MEAN_ROWS;
 }
 
 /* What meets what: the same in all members, once. */
@@ -38,14 +51,26 @@ struct collective_call {
     int n;
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
+    /* Where the values are, all of them; it is taken. On a device: pools of its memory and of the
+     * host's, from which results and copies may come. They stay until the call is answered. */
+    struct device_point at;
+    struct pool *pool, *host_pool;
+};
+
+/* n values, which may be taken, and empty tensors left, and the number of members that took part.
+ * Values may be on their way to other members still: only who is a value's one holder may write to
+ * it. */
+struct collective_results {
+    struct tensor *values;
+    struct device_point at; /* which values of a device may be for a call whose values were there */
+    int members;
 };
 
 /* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
- * before the call has returned, with no lock held: with n values that are valid during the call and
- * the number of members that took part, or with why they will not come. Values may be on their way
- * to other members still: only who is a value's one holder may write to it. */
+ * before the call has returned, with no lock held: with results that are valid during the call, or
+ * with why they will not come. */
 struct collective_waiter {
-    void (*done)(struct collective_waiter *waiter, const struct tensor *values, int members,
+    void (*done)(struct collective_waiter *waiter, const struct collective_results *results,
                  const struct error *failure);
     struct collective_waiter *next; /* the collective's own */
 };
@@ -60,15 +85,31 @@ struct collective {
     /* The member takes no part any more; the others go on without it. */
     void (*leave)(struct collective *collective);
     void (*free)(struct collective *collective);
+    bool takes_devices; /* values where they are; else those in host memory alone */
 };
 
-/* For members in one process: n of them, at most 64. All are freed, in any order. */
+/* For members in one process: n of them, at most 64. All are freed, in any order.
+ *
+ * Values of devices are taken. If all are in the memory of one device that can add, so are the
+ * results, and nothing of the host waits; a fault that a member's kernels have left is left in the
+ * step blocks of all. Else they meet in host memory, and a fault fails the call of all members, in
+ * the name of its node. So the plans of members on devices stay until the steps of all are over. */
 void collective_local_new(int n, struct collective **members);
 
-/* Adds up what members brought, by rank; of one kind, values[k] of member k. The result is new
- * memory. ERR_DATA when types or shapes do not fit. */
+/* Combines what members brought, by rank; of one kind, values[k] of member k, on the host. The
+ * result is new memory. ERR_DATA when types or shapes do not fit. */
 int collective_combine(enum collective_kind kind, const struct tensor *const *values, int n,
                        struct tensor *result, struct error *err);
+
+/* The same on a device that has `sum`, enqueued in its compute queue: the result may be the memory
+ * of a value, else it comes from the pool. */
+struct collective_memory {
+    struct device *device;
+    struct pool *pool;
+};
+int collective_combine_on(const struct collective_memory *memory, enum collective_kind kind,
+                          const struct tensor *const *values, int n, struct tensor *result,
+                          struct error *err);
 
 /* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
 bool collective_can_add(enum collective_kind kind, enum dtype type);
@@ -79,7 +120,7 @@ struct collective_terms {
     enum dtype type;
     const void *const *values;
     int n;
-    bool mean; /* of floats: the sum is divided by n */
+    int divisor; /* of floats: by which the sum is divided; 0: by none */
 };
 
 /* Adds `count` elements. `sum` may be one of the arrays; `copy` gets the same, or is NULL. */

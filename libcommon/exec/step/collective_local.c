@@ -7,22 +7,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/step/collective.h"
-
-#define MEMBERS_MAX 64
-
-struct local_part { /* of a member in a round; no waiter: it is not here */
-    struct collective_waiter *waiter;
-    struct tensor *values;
-    int n;
-};
-
-struct local_round {
-    char *name;
-    struct collective_key key;
-    enum collective_kind *kinds;
-    struct local_part parts[MEMBERS_MAX];
-};
+#include "exec/step/collective_local_private.h"
 
 struct local_group {
     pthread_mutex_t lock; /* guards what follows */
@@ -37,23 +22,6 @@ struct local_member {
 };
 
 /* ---- rounds ---- */
-
-static void part_release(struct local_part *part)
-{
-    for (int i = 0; i < part->n; i++)
-        tensor_release(&part->values[i]);
-    mem_free(part->values);
-    *part = (struct local_part){0};
-}
-
-static void local_round_free(struct local_round *round)
-{
-    for (int k = 0; k < MEMBERS_MAX; k++)
-        part_release(&round->parts[k]);
-    mem_free(round->name);
-    mem_free(round->kinds);
-    mem_free(round);
-}
 
 static struct local_round *find(struct local_group *group, const struct collective_call *call)
 {
@@ -96,42 +64,6 @@ static struct local_round *take_complete(struct local_group *group)
     return NULL;
 }
 
-static int combine(const struct local_round *round, int value, struct tensor *result,
-                   struct error *err)
-{
-    const struct tensor *values[MEMBERS_MAX];
-    int n = 0;
-    for (int k = 0; k < MEMBERS_MAX; k++)
-        if (round->parts[k].waiter && value < round->parts[k].n)
-            values[n++] = &round->parts[k].values[value];
-    return collective_combine(round->kinds[value], values, n, result, err);
-}
-
-static void conclude(struct local_round *round)
-{
-    struct error err = ERROR_INIT;
-    int n = -1, members = 0;
-    for (int k = 0; k < MEMBERS_MAX; k++) {
-        const struct local_part *part = &round->parts[k];
-        members += part->waiter != NULL;
-        if (part->waiter && n >= 0 && part->n != n)
-            error_set(&err, ERR_DATA, "a member brings %d values, another %d", part->n, n);
-        n = part->waiter ? part->n : n;
-    }
-    struct tensor *results = mem_array((size_t)n + 1, sizeof *results);
-    for (int i = 0; i < n && !err.code; i++)
-        combine(round, i, &results[i], &err);
-    for (int k = 0; k < MEMBERS_MAX; k++) {
-        struct collective_waiter *waiter = round->parts[k].waiter;
-        if (waiter) /* it may be gone once it was told */
-            waiter->done(waiter, results, members, err.code ? &err : NULL);
-    }
-    for (int i = 0; i < n; i++)
-        tensor_release(&results[i]);
-    mem_free(results);
-    local_round_free(round);
-}
-
 static void conclude_all(struct local_group *group)
 {
     for (struct local_round *round = NULL;;) {
@@ -140,7 +72,7 @@ static void conclude_all(struct local_group *group)
         pthread_mutex_unlock(&group->lock);
         if (!round)
             break;
-        conclude(round);
+        local_round_conclude(round);
     }
 }
 
@@ -157,6 +89,9 @@ static void local_reduce(struct collective *collective, const struct collective_
     part->n = call->n;
     for (int i = 0; i < call->n; i++)
         tensor_share(&part->values[i], &call->values[i]);
+    part->at = call->at;
+    part->pool = call->pool;
+    part->host_pool = call->host_pool;
     part->waiter = waiter;
     pthread_mutex_unlock(&group->lock);
     conclude_all(group);
@@ -181,7 +116,7 @@ static bool local_cancel(struct collective *collective, struct collective_waiter
         found = part->waiter == waiter;
         if (!found)
             continue;
-        part_release(part);
+        local_part_release(part);
         if (is_empty(round)) {
             group->rounds.items[i] = vec_pop(&group->rounds);
             local_round_free(round);
@@ -224,8 +159,13 @@ void collective_local_new(int n, struct collective **members)
     group->n = group->users = n;
     for (int rank = 0; rank < n; rank++) {
         struct local_member *member = mem_alloc(sizeof *member);
-        member->interface =
-            (struct collective){rank, n, local_reduce, local_cancel, local_leave, local_free};
+        member->interface = (struct collective){.rank = rank,
+                                                .size = n,
+                                                .reduce = local_reduce,
+                                                .cancel = local_cancel,
+                                                .leave = local_leave,
+                                                .free = local_free,
+                                                .takes_devices = true};
         member->group = group;
         members[rank] = &member->interface;
     }

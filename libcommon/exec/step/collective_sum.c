@@ -89,10 +89,10 @@ static void sum_block(const struct collective_terms *terms, void *sum, int64_t f
     for (int k = 1; k < terms->n; k++)
         add(k == terms->n - 1 ? (void *)to : total, k == 1 ? first : (const char *)total,
             (const char *)terms->values[k] + at, count);
-    if (terms->mean && terms->type == FLOAT32)
-        divide_float((float *)sum + from, (float)terms->n, count);
-    else if (terms->mean)
-        divide_double((double *)sum + from, terms->n, count);
+    if (terms->divisor && terms->type == FLOAT32)
+        divide_float((float *)sum + from, (float)terms->divisor, count);
+    else if (terms->divisor)
+        divide_double((double *)sum + from, terms->divisor, count);
 }
 
 /* 16-bit floats */
@@ -105,14 +105,15 @@ static void sum_narrow_block(const struct collective_terms *terms, void *sum, in
         widen_floats(terms->type, (const uint16_t *)terms->values[k] + from, value, count);
         add_float(total, total, value, count);
     }
-    if (terms->mean)
-        divide_float(total, (float)terms->n, count);
+    if (terms->divisor)
+        divide_float(total, (float)terms->divisor, count);
     narrow_floats(terms->type, total, (uint16_t *)sum + from, count);
 }
 
 bool collective_can_add(enum collective_kind kind, enum dtype type)
 {
-    return kind == COLLECTIVE_MEAN ? dtype_is_floating(type) : (DTYPES_REAL & DTYPE_BIT(type)) != 0;
+    return collective_divides(kind) ? dtype_is_floating(type)
+                                    : (DTYPES_REAL & DTYPE_BIT(type)) != 0;
 }
 
 void collective_sum(const struct collective_terms *terms, void *sum, void *copy, int64_t count)

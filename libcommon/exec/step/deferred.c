@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/thread.h"
 #include "exec/device/device.h"
 
 static _Thread_local struct {
@@ -82,4 +83,11 @@ void thread_enter_device(struct device *device, int team)
         device->enter_thread(device, team);
     me.device = device;
     me.team = team;
+}
+
+void thread_take_up(struct device *device)
+{
+    thread_use_signal_stack();
+    if (!device->is_host)
+        thread_enter_device(device, 1);
 }

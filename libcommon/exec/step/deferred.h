@@ -36,4 +36,8 @@ void deferred_before_long(void);
  * were others. */
 void thread_enter_device(struct device *device, int team);
 
+/* Before the thread begins a step of the device, or takes up one of others: it handles signals
+ * elsewhere than on the stack of kernels, and a device with memory of its own knows of it. */
+void thread_take_up(struct device *device);
+
 #endif

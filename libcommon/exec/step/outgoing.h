@@ -10,15 +10,13 @@
 #include "tensor/tensor.h"
 
 struct outgoing {
-    /* Host memory, held once, for a value of that type and size; it may outlive `outgoing`. NULL:
-     * the value is to be kept as any other. Any thread. */
+    /* Host memory, held once, for a value of that type and size; it may outlive `outgoing`. It
+     * knows whether another process reads it. NULL: the value is to be kept as any other. Any
+     * thread. */
     struct buffer *(*alloc)(struct outgoing *outgoing, enum dtype type, size_t bytes);
     /* Whether the value, which is about to be sent, may be copied to such memory first. Any thread.
      */
     bool (*copies)(struct outgoing *outgoing, const struct tensor *value);
-    /* Whether another process still reads a value that is in such memory, which is not to be
-     * written then. Any thread, also when `outgoing` is gone. */
-    bool (*is_read)(const struct tensor *value);
 };
 
 /* NULL is as one that has no memory. */

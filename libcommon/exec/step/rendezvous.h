@@ -10,6 +10,7 @@
 #define TF_EXEC_RENDEZVOUS_H
 
 #include "exec/plan/plan.h"
+#include "exec/step/device_point.h"
 
 /* The names are kept by whoever calls until the step is over. */
 struct rendezvous_key {
@@ -20,20 +21,26 @@ struct rendezvous_key {
     const char *send_device, *recv_device;
 };
 
+/* A value on its way. */
+struct rendezvous_value {
+    struct tensor tensor; /* counted memory */
+    struct device_point at;
+};
+
 /* What a receiver hands over until `arrived` is called, exactly once, from any thread and perhaps
  * before receive returns: with the value, which is valid during the call; with NULL for a dead
  * one; with the reason if it will not come. */
 struct rendezvous_waiter {
-    void (*arrived)(struct rendezvous_waiter *waiter, const struct tensor *value,
+    void (*arrived)(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure);
     struct rendezvous_waiter *next;
 };
 
 struct rendezvous {
-    /* value: counted memory, which the rendezvous shares; NULL: dead. ERR_INTERNAL when the key was
-     * sent before and not received yet; after an abort its reason. */
+    /* value: is taken, and empty then, also when it fails; NULL: dead. ERR_INTERNAL when the key
+     * was sent before and not received yet; after an abort its reason. */
     int (*send)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                const struct tensor *value, struct error *err);
+                struct rendezvous_value *value, struct error *err);
     void (*receive)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                     struct rendezvous_waiter *waiter);
     /* The step has failed: all who wait or will wait are told the first reason. */
@@ -41,9 +48,28 @@ struct rendezvous {
     /* False: there was no abort. */
     bool (*aborted)(struct rendezvous *rendezvous, struct error *reason);
     void (*free)(struct rendezvous *rendezvous);
+    bool takes_devices; /* values where they are; else those in host memory alone */
 };
 
-/* For executors of one process. */
+/* For executors of one process. Takes values of devices. */
 struct rendezvous *rendezvous_local_new(void);
+
+void rendezvous_value_release(struct rendezvous_value *value);
+
+/* ---- for kernels ---- */
+
+/* How a Send or a Recv is prepared: its state is the key, but for the iteration. */
+int rendezvous_prepare(struct kernel_setup *setup);
+
+/* Of such a call. */
+struct rendezvous_key rendezvous_key_of(const struct kernel_call *call);
+
+/* That of the call's step; NULL with call->err set: it has none. */
+struct rendezvous *rendezvous_of(struct kernel_call *call);
+
+/* Runs a Recv: `take` makes the output of a value of the right type, on a thread of whoever sends;
+ * a dead one leaves it out. KERNEL_PENDING, or an error code. */
+int rendezvous_receive(struct kernel_call *call,
+                       int (*take)(struct kernel_call *call, const struct rendezvous_value *value));
 
 #endif

@@ -14,7 +14,7 @@
 
 struct local_item {
     struct rendezvous_key key;
-    struct tensor value;              /* zeroed: dead */
+    struct rendezvous_value value;    /* of no type: dead */
     struct rendezvous_waiter *waiter; /* NULL: the value is here and waits */
     struct local_item *next;
 };
@@ -54,7 +54,7 @@ static struct local_item *take(struct local_item **at)
 
 static void item_free(struct local_item *item)
 {
-    tensor_release(&item->value);
+    rendezvous_value_release(&item->value);
     mem_free(item);
 }
 
@@ -65,7 +65,7 @@ static int twice(const struct rendezvous_key *key, const char *what, struct erro
 }
 
 static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                      const struct tensor *value, struct error *err)
+                      struct rendezvous_value *value, struct error *err)
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     struct local_item *met = NULL;
@@ -81,14 +81,18 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
         code = twice(key, "sent", err);
     } else {
         struct local_item *item = add(at, key);
-        if (value)
-            tensor_share(&item->value, value);
+        if (value) {
+            item->value = *value;
+            *value = (struct rendezvous_value){0};
+        }
     }
     pthread_mutex_unlock(&local->lock);
     if (met) {
         met->waiter->arrived(met->waiter, value, NULL);
         item_free(met);
     }
+    if (value)
+        rendezvous_value_release(value);
     return code;
 }
 
@@ -112,7 +116,7 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     if (failure.code)
         waiter->arrived(waiter, NULL, &failure);
     if (met) {
-        bool is_dead = met->value.type == DTYPE_INVALID;
+        bool is_dead = met->value.tensor.type == DTYPE_INVALID;
         waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
         item_free(met);
     }
@@ -168,8 +172,8 @@ static void local_free(struct rendezvous *rendezvous)
 struct rendezvous *rendezvous_local_new(void)
 {
     struct local_rendezvous *local = mem_alloc(sizeof *local);
-    local->interface =
-        (struct rendezvous){local_send, local_receive, local_abort, local_aborted, local_free};
+    local->interface = (struct rendezvous){local_send,    local_receive, local_abort,
+                                           local_aborted, local_free,    true};
     pthread_mutex_init(&local->lock, NULL);
     return &local->interface;
 }

@@ -12,6 +12,7 @@
 struct trace_event {
     int64_t step, start, end;
     const char *node, *kernel, *op; /* NULL for a whole step */
+    const char *queue;              /* NULL: the thread's */
     int thread;
 };
 
@@ -56,13 +57,13 @@ static void add(struct trace *trace, struct trace_event event)
 
 void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run)
 {
-    add(trace,
-        (struct trace_event){step, run->start, run->end, run->node, run->kernel, run->op, 0});
+    add(trace, (struct trace_event){step, run->start, run->end, run->node, run->kernel, run->op,
+                                    run->queue, 0});
 }
 
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)
 {
-    add(trace, (struct trace_event){step, start, end, NULL, NULL, NULL, 0});
+    add(trace, (struct trace_event){.step = step, .start = start, .end = end});
 }
 
 /* One event is a map; a step has no node. */
@@ -75,8 +76,11 @@ static void pack_event(msgpack_packer *packer, const struct trace_event *e)
     msgpack_pack_int64(packer, e->start);
     pack_key(packer, "ns");
     msgpack_pack_int64(packer, e->end - e->start);
-    pack_key(packer, "thread");
-    msgpack_pack_int(packer, e->thread);
+    pack_key(packer, e->queue ? "queue" : "thread");
+    if (e->queue)
+        pack_text(packer, e->queue);
+    else
+        msgpack_pack_int(packer, e->thread);
     if (!e->node)
         return;
     pack_key(packer, "node");

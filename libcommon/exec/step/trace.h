@@ -2,7 +2,7 @@
  *
  * Traces: what ran when, off by default. A trace collects events in memory and writes them as trace
  * records when it is flushed; any number of threads may add. Times are nanoseconds of
- * CLOCK_MONOTONIC.
+ * CLOCK_MONOTONIC; of what a device with memory of its own did, as its own clock has them.
  */
 #ifndef TF_EXEC_TRACE_H
 #define TF_EXEC_TRACE_H
@@ -22,6 +22,7 @@ void trace_free(struct trace *trace);
 struct trace_run {
     const char *node, *kernel, *op;
     int64_t start, end;
+    const char *queue; /* of a device, that it ran in; NULL: this thread */
 };
 
 void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run);

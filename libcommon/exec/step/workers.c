@@ -2,7 +2,6 @@
 #include "exec/step/workers.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,15 +37,11 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* With the lock held. Signals are for the thread that waits for them, never for a helper. */
+/* With the lock held. */
 static bool start_worker(void)
 {
     pthread_t thread;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     bool started = !thread_start(&thread, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (started) {
         pthread_detach(thread);
         n_workers++;

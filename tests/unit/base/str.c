@@ -149,6 +149,15 @@ static void units(void **unused)
                                         "nan", "inf", "1e30", "8388608T", "5x",  " 5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(str_to_bytes(wrong[i], &bytes));
+    int64_t n;
+    assert_true(str_to_budget("5", &n, &seconds) && n == 5 && seconds == 0);
+    assert_true(str_to_budget("0/1.5h", &n, &seconds) && n == 0 && seconds == 5400);
+    static const char *const wrong_budgets[] = {
+        "",      "-1",   "5/",
+        "/1h",   "5/1k", "5/-1s",
+        "5 /1h", "1.5",  "99999999999999999999999999999999999/1h"};
+    for (size_t i = 0; i < sizeof wrong_budgets / sizeof *wrong_budgets; i++)
+        assert_false(str_to_budget(wrong_budgets[i], &n, &seconds));
     static const char *const wrong_times[] = {"", "s", "-1s", "1k", "nan", "1 s", "inf"};
     for (size_t i = 0; i < sizeof wrong_times / sizeof *wrong_times; i++)
         assert_false(str_to_seconds(wrong_times[i], &seconds));
@@ -182,6 +191,14 @@ static void text_helpers(void **unused)
     assert_string_equal(str_nearest("Rlu", rules), "Relu");
     assert_string_equal(str_nearest("elu", rules), "Elu");
     assert_null(str_nearest("completely-different", names));
+    struct str quoted = STR_INIT;
+    static const char *const words[] = {"a-b.c", "", "it's", "two\nlines", "$HOME"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        str_append_quoted(&quoted, words[i]);
+        str_append_char(&quoted, ' ');
+    }
+    assert_string_equal(str_text(&quoted), "a-b.c '' 'it'\\''s' 'two\nlines' '$HOME' ");
+    str_release(&quoted);
     char longer[300];
     memset(longer, 'r', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';

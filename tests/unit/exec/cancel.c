@@ -182,45 +182,26 @@ static bool let_go(uint64_t *random)
     return true;
 }
 
-static const struct kernel_code *find_code(struct device *device, const char *name)
-{
-    (void)device;
-    return strcmp(name, "hold") ? fixture_device()->code(fixture_device(), name) : &hold_code;
-}
-
 /* A graph whose NoOps wait. */
-static void open_with_holds(struct planned *p, struct device *device, const char *text)
+static void open_with_holds(struct planned *p, const char *text)
 {
-    static struct kernel_row rows[1000];
-    static struct kernel_table table = {rows, 0};
-    const struct kernel_table *ops = ops_kernels();
-    assert_true(ops->n < sizeof rows / sizeof *rows);
-    rows[0] = (struct kernel_row){
-        .op = "NoOp", .device = "CPU", .code = "hold", .flags = KERNEL_ASYNC | KERNEL_CHEAP};
-    memcpy(rows + 1, ops->rows, ops->n * sizeof *rows);
-    table.n = ops->n + 1;
     planned_open(p, text);
-    *device = *fixture_device();
-    device->code = find_code;
-    p->options.device = device;
-    p->options.kernels = &table;
+    planned_add_kernel(p, "NoOp", &hold_code, KERNEL_ASYNC | KERNEL_CHEAP);
 }
 
 static void pending_kernels_end_with_the_reason(void **state)
 {
     struct planned p;
-    struct device device;
     struct started s;
     struct error reason = ERROR_INIT;
     (void)state;
-    open_with_holds(&p, &device,
-                    RECV("x") "a = NoOp()\nb = NoOp()\nresult = Identity(x, ^a, ^b)\n");
+    open_with_holds(&p, RECV("x") "a = NoOp()\nb = NoOp()\nresult = Identity(x, ^a, ^b)\n");
     struct plan *plan = planned_new(&p, "result");
     started_open(&s, 1);
     plan_start(plan, &s.step, NULL, &s.value, &s.done);
     error_set(&reason, ERR_UNAVAILABLE, "the peer is gone");
     step_cancel(&s.step, &reason);
-    assert_int_equal(s.n_ends, 1);
+    started_wait(&s);
     assert_int_equal(s.code, ERR_UNAVAILABLE);
     assert_non_null(strstr(s.err.text, "the peer is gone"));
     assert_null(all_held);
@@ -229,6 +210,7 @@ static void pending_kernels_end_with_the_reason(void **state)
     started_open(&s, 2); /* cancelled before it began */
     step_cancel(&s.step, &reason);
     plan_start(plan, &s.step, NULL, &s.value, &s.done);
+    started_wait(&s);
     unit_assert_error(s.code, s.err, ERR_UNAVAILABLE, "the peer is gone");
     started_close(&s);
     plan_free(plan);
@@ -238,13 +220,11 @@ static void pending_kernels_end_with_the_reason(void **state)
 static void an_abort_from_outside_and_a_failure_free_all_who_wait(void **state)
 {
     struct planned p;
-    struct device device;
     struct started s;
     struct error reason = ERROR_INIT;
     (void)state;
-    open_with_holds(&p, &device,
-                    RECV("x") "checked = CheckNumerics(x) {message=\"x\"}\n"
-                              "a = NoOp()\nresult = Identity(checked, ^a)\n");
+    open_with_holds(&p, RECV("x") "checked = CheckNumerics(x) {message=\"x\"}\n"
+                                  "a = NoOp()\nresult = Identity(checked, ^a)\n");
     struct plan *plan = planned_new(&p, "result");
     for (int fails = 0; fails < 2; fails++) {
         started_open(&s, 1);
@@ -255,7 +235,7 @@ static void an_abort_from_outside_and_a_failure_free_all_who_wait(void **state)
             started_send(&s, "x", (float)(1e30 * 1e30));
         else
             s.step.rendezvous->abort(s.step.rendezvous, &reason);
-        assert_int_equal(s.n_ends, 1);
+        started_wait(&s);
         assert_int_equal(s.code, fails ? ERR_DATA : ERR_UNAVAILABLE);
         started_close(&s);
     }
@@ -336,12 +316,11 @@ static void steps_are_cancelled_at_random_moments(void **state)
 {
     static struct chaos c;
     struct planned p, starts;
-    struct device device;
     pthread_t threads[3];
     int n_ok = 0, n_cancelled = 0;
     (void)state;
     planned_open(&starts, chaos_text);
-    open_with_holds(&p, &device, chaos_text);
+    open_with_holds(&p, chaos_text);
     variable_store_free(p.variables);
     p.variables = starts.variables;
     p.options.variables = starts.variables;

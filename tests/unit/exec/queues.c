@@ -3,63 +3,20 @@
  * Queues and events of a device with memory of its own (lib/device_test.h): steps that enqueue are
  * ordered, whatever order the device chooses; and the TEST device notices what is not.
  */
-#include "lib/session.h"
-
-#include <dlfcn.h>
-#include <stdio.h>
+#include "lib/on_device.h"
 
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/state/variable.h"
-#include "lib/device_test.h"
 #include "lib/unit.h"
-
-static const char *const settings[] = {"TF_TEST_DEVICE_SEED", "TF_TEST_DEVICE_FAIL",
-                                       "TF_TEST_DEVICE_MEMORY"};
-
-/* A device of its own, with that setting (-1: none) for the time that it is opened. */
-static struct device *open_with(int setting, long value)
-{
-    struct device_options options = {.threads = 1};
-    struct error err = ERROR_INIT;
-    char text[32];
-    snprintf(text, sizeof text, "%ld", value);
-    if (setting >= 0)
-        setenv(settings[setting], text, 1);
-    struct device *device = device_open("TEST", 0, &options, &err);
-    if (setting >= 0)
-        unsetenv(settings[setting]);
-    if (!device)
-        fail_msg("%s", err.text);
-    return device;
-}
-
-static struct device_test_counts counts(struct device *device)
-{
-    device_test_counts_function *count;
-    void *symbol = dlsym(device->module, "device_test_counts");
-    assert_non_null(symbol);
-    memcpy(&count, &symbol, sizeof count);
-    return count(device);
-}
-
-static void open_on(struct fixture *f, const char *text, struct device *device, bool dynamic)
-{
-    memset(f, 0, sizeof *f);
-    if (graph_parse_text(text, strlen(text), "test", ops_registry(), &f->graph, &f->err))
-        fail_msg("%s", f->err.text);
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = device, .dynamic = dynamic}};
-    f->session = session_new(f->graph, &options);
-}
 
 /* ---- what the device notices ---- */
 
 static void what_does_not_wait_is_found(void **state)
 {
-    struct device *device = open_with(0, 7);
+    struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 7);
     struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
     char host[64] = "";
     struct error err = ERROR_INIT;
@@ -78,7 +35,7 @@ static void what_waits_is_not(void **state)
 {
     (void)state;
     for (long seed = 0; seed < 50; seed++) {
-        struct device *device = open_with(0, seed);
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", seed);
         struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
         char host[64] = "before", back[64];
         struct error err = ERROR_INIT;
@@ -97,7 +54,7 @@ static void what_waits_is_not(void **state)
 
 static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
 {
-    struct device *device = open_with(0, 3);
+    struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 3);
     struct buffer *a = device_alloc(device, 64);
     struct buffer *wall = device_alloc(device, 64);
     char host[64] = "before";
@@ -117,7 +74,7 @@ static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
 
 static void memory_that_is_used_elsewhere_is_not_given_back(void **state)
 {
-    struct device *device = open_with(0, 3);
+    struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 3);
     struct buffer *a = device_alloc(device, 64);
     char host[64];
     struct error err = ERROR_INIT;
@@ -128,6 +85,64 @@ static void memory_that_is_used_elsewhere_is_not_given_back(void **state)
     assert_non_null(strstr(err.text, "a write of 64 bytes in queue 'compute' does not wait for a "
                                      "read of them in queue 'out'"));
     device_free(device);
+}
+
+struct two_copies {
+    struct device *device;
+    struct buffer *a, *b;
+    char *host, *back;
+    bool waits, joins;
+};
+
+static int enqueue_copies(void *context)
+{
+    struct two_copies *c = context;
+    struct device *device = c->device;
+    struct error err = ERROR_INIT;
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    int code = device->copy_in(device, c->a->data, c->host, 16, &err);
+    if (c->waits)
+        queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
+    if (!code)
+        code = device->copy(device, c->b->data, c->a->data, 16, &err);
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    if (!code)
+        code = device->copy_out(device, c->back, c->b->data, 16, &err);
+    if (c->joins)
+        queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
+    return code;
+}
+
+static void so_it_is_when_work_is_captured(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", how);
+        char host[16], back[16];
+        struct two_copies c = {.device = device,
+                               .a = device_alloc(device, 16),
+                               .b = device_alloc(device, 16),
+                               .host = host,
+                               .back = back,
+                               .waits = how & 1,
+                               .joins = how & 2};
+        struct device_graph *graph = NULL;
+        struct error err = ERROR_INIT;
+        int code = device->capture(device, enqueue_copies, &c, &graph, &err);
+        assert_int_equal(code, how == 3 ? 0 : ERR_INTERNAL);
+        for (int i = 0; !code && i < 5; i++) {
+            memset(host, 'a' + i, sizeof host);
+            assert_int_equal(device->launch(device, graph, &err), 0);
+            assert_int_equal(device_finish(device, &err), 0);
+            assert_memory_equal(host, back, sizeof host);
+        }
+        if (graph)
+            device->graph_free(device, graph);
+        assert_int_equal(device_finish(device, &err), 0);
+        c.a->free(c.a);
+        c.b->free(c.b);
+        device_free(device);
+    }
 }
 
 /* ---- events ---- */
@@ -145,7 +160,7 @@ static void tell(struct event_waiter *waiter, const struct error *failure)
 
 static void events_are_asked_and_tell(void **state)
 {
-    struct device *device = open_with(0, 3);
+    struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 3);
     struct buffer *a = device_alloc(device, 64);
     struct told told = {.waiter.done = tell};
     char host[64] = "x", back[64];
@@ -154,7 +169,7 @@ static void events_are_asked_and_tell(void **state)
     assert_int_equal(device_write(device, a->data, host, 64, &err), 0);
     assert_int_equal(device->copy_out(device, back, a->data, 64, &err), 0);
     queue_notify_end(device, QUEUE_OUT, &told.waiter);
-    struct device_event *event = device->record(device, QUEUE_OUT);
+    struct device_event *event = device->record(device, QUEUE_OUT, false);
     while (!device->query(device, event))
         ;
     assert_string_equal(back, "x");
@@ -193,16 +208,16 @@ static void updates_of_variables_are_enqueued(void **state)
 {
     (void)state;
     for (long seed = 0; seed < 20; seed++) {
-        struct device *device = open_with(0, seed);
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", seed);
         struct fixture f;
         float sum = 0;
-        open_on(&f, training, device, seed % 2);
+        fixture_open_on(&f, training, device, seed % 2);
         fixture_do(&f, "^init");
         for (int i = 1; i <= 10; i++) {
             sum += (float)i / 2;
             assert_float_equal(train(&f, (float)i), sum * (float)i, 0);
         }
-        assert_true(counts(device).updates >= 10);
+        assert_true(device_counts(device).updates + device_counts(device).launches >= 10);
         fixture_close(&f);
         device_free(device);
     }
@@ -215,10 +230,10 @@ static void a_device_that_fails_ends_its_steps(void **state)
     float elements[4] = {1, 2, 3, 4};
     (void)state;
     for (long at = 1; at <= 12; at++) {
-        struct device *device = open_with(1, at);
+        struct device *device = device_open_with("TF_TEST_DEVICE_FAIL", at);
         struct fixture f;
         struct tensor x = tensor_borrow(FLOAT32, &shape, elements), result;
-        open_on(&f, training, device, at % 2);
+        fixture_open_on(&f, training, device, at % 2);
         int code = fixture_run(&f, "^init", NULL, NULL, NULL);
         for (int i = 0; !code && i < 20; i++) {
             code = fixture_run(&f, "y", "x", &x, &result);
@@ -237,7 +252,7 @@ static void a_device_that_fails_ends_its_steps(void **state)
 
 static void idle_memory_is_given_back_when_there_is_no_other(void **state)
 {
-    struct device *device = open_with(2, 3000);
+    struct device *device = device_open_with("TF_TEST_DEVICE_MEMORY", 3000);
     struct pool *small = pool_new(device, true), *large = pool_new(device, true);
     struct buffer *a = pool_alloc(small, 1024), *b = pool_alloc(small, 1024);
     (void)state;
@@ -258,11 +273,11 @@ static void a_step_without_memory_says_so(void **state)
 {
     static const struct shape shape = {.rank = 1, .dims = {4}};
     float elements[4] = {1, 2, 3, 4};
-    struct device *device = open_with(2, 40);
+    struct device *device = device_open_with("TF_TEST_DEVICE_MEMORY", 40);
     struct fixture f;
     struct tensor x = tensor_borrow(FLOAT32, &shape, elements), result;
     (void)state;
-    open_on(&f, training, device, true);
+    fixture_open_on(&f, training, device, true);
     assert_int_equal(fixture_run(&f, "g", "x", &x, &result), ERR_OS);
     assert_non_null(strstr(f.err.text, "no memory for"));
     fixture_close(&f);
@@ -276,6 +291,7 @@ int main(void)
         cmocka_unit_test(what_waits_is_not),
         cmocka_unit_test(the_hosts_memory_is_the_copys_until_it_is_over),
         cmocka_unit_test(memory_that_is_used_elsewhere_is_not_given_back),
+        cmocka_unit_test(so_it_is_when_work_is_captured),
         cmocka_unit_test(events_are_asked_and_tell),
         cmocka_unit_test(updates_of_variables_are_enqueued),
         cmocka_unit_test(a_device_that_fails_ends_its_steps),

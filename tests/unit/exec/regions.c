@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "exec/plan/fuse.h"
 #include "lib/cut.h"
 #include "lib/random_graph.h"
 
@@ -22,7 +23,8 @@ static struct plan *plan_of(struct fixture *f, const char *text, const char *fet
     struct plan_options options = {.kernels = ops_kernels(),
                                    .device = cut_devices()[0],
                                    .variables = session_variables(f->session),
-                                   .dynamic = true};
+                                   .dynamic = true,
+                                   .without = DEVICE_PASSES_ALL};
     struct edge edge = {graph_find(f->graph, fetch)->id, 0};
     struct plan_request request = {.fetches = &edge, .n_fetches = 1};
     if (plan_new(f->graph, &options, &request, &plan, &err))
@@ -159,13 +161,12 @@ static int check_random(uint64_t seed)
 
 static void regions_change_no_bit(void **state)
 {
-    const char *count = getenv("REGIONS"), *first = getenv("REGIONS_SEED");
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    struct seed_range seeds = seeds_of("REGIONS", 300);
     int n = 0;
     (void)state;
-    for (int i = 0; i < (count ? atoi(count) : 300); i++)
-        n += check_random(seed + (uint64_t)i);
-    assert_true(first || n > 100);
+    for (int i = 0; i < seeds.n; i++)
+        n += check_random(seeds.first + (uint64_t)i);
+    assert_true(seeds.given || n > 100);
 }
 
 int main(void)

@@ -3,9 +3,10 @@
  * Memory that kernels ask for while they run: it is gone when the kernel is done, not with the
  * step.
  */
-#include "lib/session.h"
+#include "lib/on_device.h"
 
 #include "base/memory.h"
+#include "lib/own_kernel.h"
 
 #define LIMIT ((size_t)40 << 20)
 
@@ -58,10 +59,137 @@ static void dynamic_plans_give_back(void **state)
     one_matrix_at_a_time(true);
 }
 
+/* ---- a device's ---- */
+
+#define DEVICE_MEMORY ((long)44 << 10)
+
+/* Its input, by way of as much memory as six of its kind need: two of them fit the device. */
+static int copy_by_way(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    size_t bytes = tensor_bytes(in);
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    char *way = out ? kernel_device_temporary(call, 6 * bytes) : NULL;
+    char *way_back = way ? kernel_device_temporary(call, 6 * bytes) : NULL;
+    if (!way_back || call->device->copy(call->device, way, in->data, bytes, call->err) ||
+        call->device->copy(call->device, way_back + 5 * bytes, way, bytes, call->err) ||
+        call->device->copy(call->device, out->data, way_back + 5 * bytes, bytes, call->err))
+        return call->err->code;
+    return KERNEL_ENQUEUED;
+}
+
+static const char chain[] = "x = Placeholder() {dtype=float32, shape=[512]}\n"
+                            "a = Neg(x)\n"
+                            "b = Square(a)\n"
+                            "c = Neg(b)\n"
+                            "d = Neg(c)\n"
+                            "y = Abs(d)\n";
+
+static void run_chain(struct fixture *f, int code)
+{
+    static const struct shape shape = {.rank = 1, .dims = {512}};
+    float elements[512];
+    for (int i = 0; i < 512; i++)
+        elements[i] = (float)i;
+    struct tensor x = tensor_borrow(FLOAT32, &shape, elements), y;
+    assert_int_equal(fixture_run(f, "y", "x", &x, &y), code);
+    for (int i = 0; !code && i < 512; i++)
+        assert_float_equal(tensor_get_float64(&y, i), (double)i * i, 0);
+    if (!code)
+        tensor_release(&y);
+}
+
+static void work_that_was_enqueued_has_some(void **state)
+{
+    static const struct kernel_code code = {.run = copy_by_way};
+    (void)state;
+    for (long seed = 0; seed < 20; seed++) {
+        char memory[32];
+        struct own_kernel own;
+        struct fixture f;
+        snprintf(memory, sizeof memory, "%ld", DEVICE_MEMORY);
+        setenv("TF_TEST_DEVICE_MEMORY", memory, 1);
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", seed);
+        unsetenv("TF_TEST_DEVICE_MEMORY");
+        fixture_open_on(&f, chain, own_kernel_open(&own, device, "Neg", &code, 0), seed % 2);
+        for (int i = 0; i < 3; i++)
+            run_chain(&f, 0);
+        fixture_close(&f);
+        own_kernel_close(&own);
+        device_free(device);
+    }
+}
+
+static void a_device_may_have_too_little(void **state)
+{
+    static const struct kernel_code code = {.run = copy_by_way};
+    (void)state;
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        struct device *device = device_open_with("TF_TEST_DEVICE_MEMORY", DEVICE_MEMORY / 2);
+        struct own_kernel own;
+        struct fixture f;
+        fixture_open_on(&f, chain, own_kernel_open(&own, device, "Neg", &code, 0), dynamic);
+        run_chain(&f, ERR_OS);
+        assert_non_null(strstr(f.err.text, "node 'a': Neg: no memory for 12288 bytes of scratch"));
+        fixture_close(&f);
+        own_kernel_close(&own);
+        device_free(device);
+    }
+}
+
+static long launches_of_chain(struct device *device)
+{
+    struct fixture f;
+    fixture_open_on(&f, chain, device, false);
+    for (int i = 0; i < 4; i++)
+        run_chain(&f, 0);
+    fixture_close(&f);
+    return device_counts(device).launches;
+}
+
+/* It goes to others; a row says so, or it turns out: the steps run item by item. */
+static void what_is_captured_has_none(void **state)
+{
+    static const struct kernel_code code = {.run = copy_by_way};
+    (void)state;
+    for (unsigned flags = 0; flags <= KERNEL_UNCAPTURED; flags += KERNEL_UNCAPTURED) {
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 4);
+        struct own_kernel own;
+        struct device *other = own_kernel_open(&own, device, "Neg", &code, flags);
+        assert_int_equal(launches_of_chain(other), 0);
+        own_kernel_close(&own);
+        assert_int_equal(launches_of_chain(device), 3);
+        device_free(device);
+    }
+}
+
+/* On the CPU it is host memory. */
+static void the_hosts_is_the_devices(void **state)
+{
+    static const struct kernel_code code = {.run = copy_by_way};
+    struct error err = ERROR_INIT;
+    struct device *cpu = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
+    struct device with_table = *cpu;
+    struct own_kernel own;
+    struct fixture f;
+    (void)state;
+    with_table.kernels = ops_kernels();
+    fixture_open_on(&f, chain, own_kernel_open(&own, &with_table, "Neg", &code, 0), false);
+    run_chain(&f, 0);
+    fixture_close(&f);
+    own_kernel_close(&own);
+    device_free(cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(static_plans_give_back),
-                                       cmocka_unit_test(dynamic_plans_give_back)};
+                                       cmocka_unit_test(dynamic_plans_give_back),
+                                       cmocka_unit_test(work_that_was_enqueued_has_some),
+                                       cmocka_unit_test(a_device_may_have_too_little),
+                                       cmocka_unit_test(what_is_captured_has_none),
+                                       cmocka_unit_test(the_hosts_is_the_devices)};
+    test_device_path();
     mem_set_limit(LIMIT, "the test");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

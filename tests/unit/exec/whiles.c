@@ -62,9 +62,33 @@ static const struct which {
             "  function(k, b) return k + 1, b * 1.5 end, {0, a})\n"
             "return i + 1, Tanh(b)") "y = r + 1",
      3, 2, true},
-    /* a branch in it has points; so has what is around it */
+    /* what a branch brings has one shape, whichever it is */
     {X LOOP("return i + 1, cond(Less(i, 2), function() return Neg(a) end,\n"
             "  function() return a * 2 end)") "y = r + 1",
+     3, 1, true},
+    {X LOOP("return i + 1, cond(Less(i, 2), function() return Neg(a) end,\n"
+            "  function() return a * 2 end)") "y = gradients(Sum(r, {0, 1}), x) + 0",
+     3, 2, true},
+    {X LOOP("local _, b = while_loop(function(k) return Less(k, i) end, function(k, b)\n"
+            "  return k + 1, cond(Less(k, 1), function() return Tanh(b) end,\n"
+            "    function() return b end) end, {0, a})\n"
+            "return i + 1, b") "y = r + 1",
+     3, 2, true},
+    /* a loop in a branch, outside of loops and in one */
+    {X "y = cond(Less(Sum(x, {0, 1}), 1), function()\n" LOOP(
+         "return i + 1, a * 2") "return r end, function() return x end) + 1",
+     3, 1, true},
+    {X LOOP("return i + 1, cond(Less(i, 2), function() local _, b = while_loop(\n"
+            "    function(k) return Less(k, 2) end, function(k, b) return k + 1, b * 2 end,\n"
+            "    {0, a}) return b end, function() return a * 2 end)") "y = r + 1",
+     3, 2, true},
+    /* branches that bring other shapes */
+    {X "y = Sum(cond(Less(Sum(x, {0, 1}), 1), function() return Concat(0, {x, x}) end,\n"
+       "  function() return x end), {0})",
+     3, 0, false},
+    {X LOOP("local b = cond(Less(i, 2), function() return Concat(0, {a, a}) end,\n"
+            "  function() return a end)\n"
+            "return i + 1, a * Sum(b, {0, 1})") "y = r + 1",
      3, 0, false},
     /* a variable that it reads was read before */
     {X "local v = variable{name = 'v', init = 0.0}\n" LOOP("return i + 1, a * v") "y = r + 1", 3, 1,
@@ -77,8 +101,8 @@ static const struct which {
      3, 0, false},
     /* a loop without points beside one that has some */
     {X LOOP("return i + 1, Tanh(a)")
-         LOOP("return i + 1, cond(Less(i, 2), function() return a end,\n"
-              "  function() return a * 2 end)") "y = r + 1",
+         LOOP("return i + 1, a + Cast(Sum(Where(Less(a, 2)), {0, 1}), {DstT = float32})") "y = r + "
+                                                                                          "1",
      3, 0, false},
 };
 
@@ -166,11 +190,10 @@ static int loops_of(const struct graph *graph)
 
 static void they_change_no_bit(void **state)
 {
-    const char *count = getenv("WHILES"), *first = getenv("WHILES_SEED");
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    struct seed_range seeds = seeds_of("WHILES", 150);
     int n_loops = 0;
     (void)state;
-    for (uint64_t end = seed + (uint64_t)(count ? atoi(count) : 150); seed < end; seed++) {
+    for (uint64_t seed = seeds.first, end = seed + (uint64_t)seeds.n; seed < end; seed++) {
         struct error err = ERROR_INIT;
         struct script_options options = {.seed = (int64_t)seed};
         double x = (double)(seed % 7) / 3 - 1, w[N_W] = {0.5, -1.25, 0.75};
@@ -187,7 +210,7 @@ static void they_change_no_bit(void **state)
         n_loops += loops_of(graph);
         graph_free(graph);
     }
-    assert_true(first || n_loops > 50);
+    assert_true(seeds.given || n_loops > 50);
 }
 
 /* Each iteration draws its own numbers, in a loop in a loop as well, and they are the same ones. */

@@ -15,10 +15,10 @@ static void a_trace_adds_up(void **unused)
     (void)unused;
     struct error err = ERROR_INIT;
     struct trace *trace = trace_new();
-    trace_kernel(trace, 1, &(struct trace_run){"b", "k", "Relu", 0, 100000});
-    trace_kernel(trace, 1, &(struct trace_run){"a", "k", "MatMul", 0, 500000});
+    trace_kernel(trace, 1, &(struct trace_run){"b", "k", "Relu", 0, 100000, NULL});
+    trace_kernel(trace, 1, &(struct trace_run){"a", "k", "MatMul", 0, 500000, NULL});
     trace_step(trace, 1, 0, 1000000);
-    trace_kernel(trace, 2, &(struct trace_run){"c", "k", "MatMul", 0, 700000});
+    trace_kernel(trace, 2, &(struct trace_run){"c", "k", "MatMul", 0, 700000, NULL});
     trace_step(trace, 2, 0, 1000000);
     struct stream_writer *writer = stream_writer_new_memory("test", -1);
     assert_int_equal(trace_flush(trace, writer, &err), 0);
@@ -62,7 +62,7 @@ static void a_large_trace_takes_no_longer_than_its_size(void **unused)
     for (int i = 0; i < EVENTS; i++) {
         snprintf(nodes[i], sizeof nodes[i], "n%d", i);
         snprintf(ops[i], sizeof ops[i], "Op%d", i);
-        trace_kernel(trace, 1, &(struct trace_run){nodes[i], "k", ops[i], i, i + 1000000});
+        trace_kernel(trace, 1, &(struct trace_run){nodes[i], "k", ops[i], i, i + 1000000, NULL});
     }
     assert_int_equal(trace_flush(trace, writer, &err), 0);
     assert_int_equal(stream_finish(writer, &err), 0);

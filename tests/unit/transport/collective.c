@@ -80,7 +80,7 @@ static void test_no_mean_of_integers(void **state)
         struct shape shape = shape_vector(count);
         for (int k = 0; k < 2; k++) {
             fill(&values[k][0], INT16, &shape, k);
-            struct collective_call call = {{"n", count, 0}, values[k], &mean, 1, false};
+            struct collective_call call = {{"n", count, 0}, values[k], &mean, 1, .yields = false};
             member_call(&all, k, &call, &answers[k]);
         }
         for (int k = 0; k < 2; k++) {
@@ -116,7 +116,7 @@ static void test_values(void **state)
                 for (int64_t j = 0; j < count; j++)
                     tensor_set_float64(&values[k][i], j, i % 2 == 0 ? k + 1 : k ? 1 : 256);
             }
-            struct collective_call call = {{"n", count, 0}, values[k], kinds, 4, false};
+            struct collective_call call = {{"n", count, 0}, values[k], kinds, 4, .yields = false};
             member_call(&all, k, &call, &answers[k]);
         }
         for (int k = 0; k < 4; k++) {
@@ -149,7 +149,7 @@ static void check_yielded(struct members *all, enum dtype type)
     tensor_share(&kept, each[all->n - 1]);
     must(tensor_copy(&before, &kept, &err), &err);
     for (int k = 0; k < all->n; k++) {
-        struct collective_call call = {{"g", 1, type}, values[k], &sum, 1, true};
+        struct collective_call call = {{"g", 1, type}, values[k], &sum, 1, .yields = true};
         member_call(all, k, &call, &answers[k]);
     }
     for (int k = 0; k < all->n; k++) {
@@ -223,8 +223,11 @@ static void test_several_in_flight(void **state)
         for (int k = 0; k < N; k++) {
             int which = (c * 7 + k * 5) % CALLS;
             struct shape shape = shape_vector(which % 2 ? 10 : 200000);
-            struct collective_call call = {
-                {which % 3 ? "a" : "b", which / 3, 0}, &values[k][which], &kind, 1, false};
+            struct collective_call call = {{which % 3 ? "a" : "b", which / 3, 0},
+                                           &values[k][which],
+                                           &kind,
+                                           1,
+                                           .yields = false};
             call.key.iteration = (uint64_t)which % 3;
             fill(&values[k][which], FLOAT32, &shape, k + which);
             member_call(&all, k, &call, &answers[k][which]);

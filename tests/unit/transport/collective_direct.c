@@ -112,7 +112,7 @@ static void call_all(struct members *all, int64_t step, struct tensor (*values)[
                      struct answer *answers)
 {
     for (int k = 0; k < all->n; k++) {
-        struct collective_call call = {{"g", step, 0}, values[k], &sum, 1, true};
+        struct collective_call call = {{"g", step, 0}, values[k], &sum, 1, .yields = true};
         member_call(all, k, &call, &answers[k]);
     }
     for (int k = 0; k < all->n; k++) {
@@ -172,7 +172,7 @@ static void test_what_others_have(void **state)
     (void)state;
     members_start(&all, 2);
     assert_true(fill_direct(&all, 0, &values[0][0], &shape));
-    struct shared_offer offer = segment_share(&values[0][0]);
+    struct segment_offer offer = segment_share(&values[0][0]);
     struct segments *others = hub_segments(all.ends[1].hub);
     assert_int_equal(segments_map(others, &offer, FLOAT32, &shape, &sent), SEGMENT_TAKEN);
     must(tensor_copy(&before, &sent, &err), &err);
@@ -234,7 +234,7 @@ static void test_a_member_is_lost(void **state)
     for (int k = 0; k < 3; k++)
         assert_true(fill_direct(&all, k, &values[k][0], &shape));
     for (int k = 0; k < 2; k++) {
-        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &sum, 1, true};
+        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &sum, 1, .yields = true};
         member_call(&all, k, &call, &answers[k]);
     }
     member_kill(&all.ends[2]);

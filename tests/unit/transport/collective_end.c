@@ -17,7 +17,7 @@ static void test_cancelled(void **state)
     members_start(&all, 2);
     for (int k = 0; k < 2; k++)
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-    struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1, false};
+    struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1, .yields = false};
     member_call(&all, 0, &call, &answer);
     struct collective *collective = all.ends[0].collective;
     assert_true(collective->cancel(collective, &answer.waiter));
@@ -35,12 +35,12 @@ struct local_answer {
     double value;
 };
 
-static void note_value(struct collective_waiter *waiter, const struct tensor *values, int members,
+static void note_value(struct collective_waiter *waiter, const struct collective_results *results,
                        const struct error *err)
 {
     assert_null(err);
-    assert_int_equal(members, 2);
-    ((struct local_answer *)waiter)->value = tensor_get_float64(&values[0], 0);
+    assert_int_equal(results->members, 2);
+    ((struct local_answer *)waiter)->value = tensor_get_float64(&results->values[0], 0);
 }
 
 /* Among threads: nothing is left of a meeting that all have left, not even what it was for. */
@@ -55,11 +55,11 @@ static void test_cancelled_by_all(void **state)
     for (int k = 0; k < 2; k++)
         fill(&values[k], FLOAT32, &SHAPE_SCALAR, k);
     double total = tensor_get_float64(&values[0], 0) + tensor_get_float64(&values[1], 0);
-    struct collective_call call = {{"g", 1, 0}, &values[0], &mean, 1, false};
+    struct collective_call call = {{"g", 1, 0}, &values[0], &mean, 1, .yields = false};
     members[0]->reduce(members[0], &call, &answers[0].waiter);
     assert_true(members[0]->cancel(members[0], &answers[0].waiter));
     for (int k = 0; k < 2; k++) {
-        call = (struct collective_call){{"g", 1, 0}, &values[k], &sum, 1, false};
+        call = (struct collective_call){{"g", 1, 0}, &values[k], &sum, 1, .yields = false};
         members[k]->reduce(members[k], &call, &answers[k].waiter);
     }
     assert_true(total != 0);

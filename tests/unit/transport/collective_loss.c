@@ -23,7 +23,7 @@ static void test_a_member_leaves(void **state)
     struct collective_key key = {"g", 1, 0};
     check_call(&all, &key, values, kinds, 2);
     for (int k = 1; k < 4; k++) { /* some have begun when it leaves */
-        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2, false};
+        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2, .yields = false};
         if (k == 3)
             all.ends[0].collective->leave(all.ends[0].collective);
         member_call(&all, k, &call, &answers[k]);
@@ -42,7 +42,7 @@ static void test_a_member_leaves(void **state)
     }
     member_kill(&all.ends[0]); /* it has left: no loss */
     for (int k = 1; k < 4; k++) {
-        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2, false};
+        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2, .yields = false};
         member_call(&all, k, &call, &answers[k]);
     }
     for (int k = 1; k < 4; k++) {
@@ -78,7 +78,7 @@ static void test_a_member_is_lost(void **state)
     for (int k = 0; k < 3; k++)
         fill(&values[k][0], FLOAT32, &shape, k);
     for (int k = 0; k < 2; k++) {
-        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1, false};
+        struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1, .yields = false};
         member_call(&all, k, &call, &answers[k]);
     }
     double start = time_now();
@@ -86,7 +86,7 @@ static void test_a_member_is_lost(void **state)
     expect_loss(&answers[0], "worker:2", "waiting for 'hidden/W'");
     expect_loss(&answers[1], "worker:2", "waiting for 'hidden/W'");
     assert_true(time_now() - start < 2);
-    struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1, false};
+    struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1, .yields = false};
     member_call(&all, 0, &call, &later);
     expect_loss(&later, "worker:2", "'later'");
     release_all(&all, values, 1);
@@ -116,7 +116,7 @@ static void test_nobody_joins_a_group_that_failed(void **state)
                                             .lease = 5,
                                             .no_shared_memory = true}};
     struct collective_join meet = {.addresses = addresses, .seconds = 10};
-    struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, false};
+    struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, .yields = false};
     struct member_end *end = &all.ends[0];
     member_kill(end);
     end->hub = hub_new(&options, &err);
@@ -147,7 +147,7 @@ static void test_a_member_fails(void **state)
     members_start(&all, 3);
     for (int k = 0; k < 3; k++) {
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
-        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, .yields = false};
         if (k != 1)
             member_call(&all, k, &call, &answers[k]);
     }
@@ -170,7 +170,7 @@ static void test_members_that_disagree(void **state)
     for (int k = 0; k < 2; k++) {
         struct shape shape = shape_vector(3 + k);
         fill(&values[k][0], FLOAT32, &shape, k);
-        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, false};
+        struct collective_call call = {{"g", 1, 0}, values[k], &kind, 1, .yields = false};
         member_call(&all, k, &call, &answers[k]);
     }
     for (int k = 0; k < 2; k++) {

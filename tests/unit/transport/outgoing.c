@@ -29,6 +29,14 @@ static void give_back(struct buffer *buffer)
     free(buffer);
 }
 
+static bool is_mapped; /* by another process */
+
+static bool is_read(const struct buffer *buffer)
+{
+    (void)buffer;
+    return is_mapped;
+}
+
 static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t bytes)
 {
     struct memory *memory = (struct memory *)outgoing;
@@ -40,6 +48,7 @@ static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t b
     buffer->data = (char *)buffer + 64;
     buffer->free = give_back;
     buffer->owner = memory;
+    buffer->is_read = is_read;
     memory->n_out++;
     return buffer;
 }
@@ -47,14 +56,6 @@ static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t b
 static bool copies(struct outgoing *outgoing, const struct tensor *value)
 {
     return value->buffer->owner != outgoing;
-}
-
-static bool is_mapped; /* by another process */
-
-static bool is_read(const struct tensor *value)
-{
-    (void)value;
-    return is_mapped;
 }
 
 struct sent {
@@ -65,13 +66,14 @@ struct sent {
 };
 
 static int take(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                const struct tensor *value, struct error *err)
+                struct rendezvous_value *value, struct error *err)
 {
     struct sent *sent = (struct sent *)rendezvous;
     (void)key;
     (void)err;
-    tensor_share(&sent->value, value);
-    sent->is_outgoing = value->buffer->owner == sent->memory;
+    sent->value = value->tensor;
+    value->tensor = (struct tensor)TENSOR_INIT;
+    sent->is_outgoing = sent->value.buffer->owner == sent->memory;
     return 0;
 }
 
@@ -137,7 +139,7 @@ static void open_lab(struct lab *lab)
     struct error err = ERROR_INIT;
     struct sent none;
     memset(lab, 0, sizeof *lab);
-    lab->memory.outgoing = (struct outgoing){alloc, copies, is_read};
+    lab->memory.outgoing = (struct outgoing){alloc, copies};
     if (graph_parse_text(graph_text, strlen(graph_text), "test", ops_registry(), &lab->graph, &err))
         fail_msg("%s", err.text);
     if (!device)

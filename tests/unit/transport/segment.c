@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ static float last(const struct tensor *t)
     return ((const float *)t->data)[N - 1];
 }
 
-static enum segment_answer map(struct segments *segments, const struct shared_offer *offer,
+static enum segment_answer map(struct segments *segments, const struct segment_offer *offer,
                                struct tensor *t)
 {
     return segments_map(segments, offer, FLOAT32, &shape, t);
@@ -57,7 +58,7 @@ static void test_memory_is_used_again(void **state)
     for (int first = 0; first < 2; first++) {
         struct tensor t = filled(own, 1), there, next;
         const void *at = t.data;
-        struct shared_offer offer = segment_share(&t);
+        struct segment_offer offer = segment_share(&t);
         assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
         assert_ptr_not_equal(there.data, at);
         tensor_release(first ? &there : &t);
@@ -75,6 +76,39 @@ static void test_memory_is_used_again(void **state)
     segments_free(others);
 }
 
+/* As far as it reaches: the limit leaves no room for more. Who had the others there sees the new
+ * values where the old ones were. */
+static void test_a_large_one_takes_what_others_left(void **state)
+{
+    struct shape shapes[3] = {shape_vector(2 * N), shape_vector(4 * N), shape_vector(6 * N)};
+    struct segments *own = segments_new(6 * N * sizeof(float)), *others = segments_new(0);
+    const char *at = NULL;
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        struct tensor t[3], there;
+        for (int i = 0; i < 3; i++) {
+            assert_true(segments_alloc(own, &t[i], FLOAT32, &shapes[i]));
+            float *end = (float *)t[i].data + shapes[i].dims[0];
+            end[-1] = (float)(10 * round + i);
+            struct segment_offer offer = segment_share(&t[i]);
+            assert_int_equal(segments_map(others, &offer, FLOAT32, &shapes[i], &there),
+                             SEGMENT_TAKEN);
+            assert_float_equal(((const float *)there.data)[shapes[i].dims[0] - 1], 10 * round + i,
+                               0);
+            tensor_release(&there);
+            at = i || round ? at : t[0].data;
+            if (i == 2)
+                assert_ptr_equal(t[2].data, at);
+            if (i)
+                tensor_release(&t[i]);
+            if (i == 1)
+                tensor_release(&t[0]);
+        }
+    }
+    segments_free(own);
+    segments_free(others);
+}
+
 /* What was received is passed on where it lies: to whom it came from, and to a third. */
 static void test_lent_on(void **state)
 {
@@ -83,7 +117,7 @@ static void test_lent_on(void **state)
     struct tensor t = filled(own, 5), there, back, on;
     const void *at = t.data;
     (void)state;
-    struct shared_offer offer = segment_share(&t);
+    struct segment_offer offer = segment_share(&t);
     assert_int_equal(map(second, &offer, &there), SEGMENT_TAKEN);
     tensor_release(&t);
     offer = segment_share(&there);
@@ -135,14 +169,14 @@ static void test_what_is_made_to_be_lent(void **state)
     struct tensor t = {FLOAT32, shape, buffer->data, buffer, NULL};
     assert_true(segment_is_own(&t));
     ((float *)t.data)[N - 1] = 3;
-    assert_false(outgoing->is_read(&t));
-    struct shared_offer offer = segment_share(&t);
+    assert_true(buffer_is_sole(t.buffer));
+    struct segment_offer offer = segment_share(&t);
     assert_false(segment_is_own(&t)); /* the other may read it from now on */
-    assert_true(outgoing->is_read(&t));
+    assert_false(buffer_is_sole(t.buffer));
     assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     assert_float_equal(last(&there), 3, 0);
     assert_false(segment_is_own(&there));
-    assert_true(outgoing->is_read(&there));
+    assert_false(buffer_is_sole(there.buffer));
     tensor_release(&t);
     assert_false(segment_is_own(&there)); /* nor what is another's, however alone */
     tensor_release(&there);
@@ -161,7 +195,7 @@ static void test_the_limit(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT - 1);
     struct tensor t[4], there[3];
-    struct shared_offer offer;
+    struct segment_offer offer;
     (void)state;
     for (int i = 0; i < 3; i++)
         t[i] = filled(own, (float)i);
@@ -190,16 +224,16 @@ static void test_what_is_not_there(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
     struct tensor t = filled(own, 1), there;
-    struct shared_offer good = segment_share(&t), wrong;
+    struct segment_offer good = segment_share(&t), wrong;
     struct shape larger = shape_vector(N + 1);
     (void)state;
     wrong = good;
-    wrong.number++;
+    wrong.at.number++;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     wrong = good;
-    wrong.fd = 1;
+    wrong.at.fd = 1;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
-    wrong.fd = INT64_MAX;
+    wrong.at.fd = INT64_MAX;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     assert_int_equal(segments_map(others, &good, FLOAT32, &larger, &there), SEGMENT_NOT_THERE);
     assert_int_equal(map(others, &good, &there), SEGMENT_TAKEN);
@@ -212,7 +246,7 @@ static void test_what_is_not_there(void **state)
 /* ---- two processes ---- */
 
 /* What a child does with a tensor that was shared to it. */
-static int in_child(const struct shared_offer *offer, void (*act)(struct tensor *t))
+static int in_child(const struct segment_offer *offer, void (*act)(struct tensor *t))
 {
     int status;
     pid_t child = fork();
@@ -248,7 +282,7 @@ static void test_a_reader_dies(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         t[i] = filled(own, 7);
-        struct shared_offer offer = segment_share(&t[i]);
+        struct segment_offer offer = segment_share(&t[i]);
         int status = in_child(&offer, die);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
@@ -265,12 +299,34 @@ static void test_a_reader_dies(void **state)
     segments_free(own);
 }
 
+/* Address space is not memory, but counts as a file's size, which may be limited. */
+static void test_small_files(void **state)
+{
+    int status;
+    pid_t child = fork();
+    (void)state;
+    if (!child) {
+        struct rlimit limit = {6 * N * sizeof(float), RLIM_INFINITY};
+        struct shape small = shape_vector(2 * N), large = shape_vector(4 * N);
+        struct segments *own = segments_new(0);
+        struct tensor t;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        bool good =
+            segments_alloc(own, &t, FLOAT32, &small) && !segments_alloc(own, &t, FLOAT32, &large);
+        limit.rlim_cur = 1000;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(good && !segments_alloc(segments_new(0), &t, FLOAT32, &small) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* No kernel that takes what it received for its own can change what others read. */
 static void test_a_reader_cannot_write(void **state)
 {
     struct segments *own = segments_new(LIMIT);
     struct tensor t = filled(own, 7);
-    struct shared_offer offer = segment_share(&t);
+    struct segment_offer offer = segment_share(&t);
     (void)state;
     int status = in_child(&offer, scribble);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
@@ -282,7 +338,7 @@ static void test_a_reader_cannot_write(void **state)
 static void test_the_lender_dies(void **state)
 {
     struct segments *others = segments_new(LIMIT), *third = segments_new(LIMIT);
-    struct shared_offer offer;
+    struct segment_offer offer;
     struct tensor there, on;
     int ends[2];
     (void)state;
@@ -315,11 +371,18 @@ static void test_the_lender_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_suits),      cmocka_unit_test(test_memory_is_used_again),
-        cmocka_unit_test(test_lent_on),         cmocka_unit_test(test_a_part_is_not_lent),
-        cmocka_unit_test(test_the_limit),       cmocka_unit_test(test_what_is_not_there),
-        cmocka_unit_test(test_a_reader_dies),   cmocka_unit_test(test_a_reader_cannot_write),
-        cmocka_unit_test(test_the_lender_dies), cmocka_unit_test(test_what_is_made_to_be_lent),
+        cmocka_unit_test(test_what_suits),
+        cmocka_unit_test(test_memory_is_used_again),
+        cmocka_unit_test(test_lent_on),
+        cmocka_unit_test(test_a_part_is_not_lent),
+        cmocka_unit_test(test_the_limit),
+        cmocka_unit_test(test_small_files),
+        cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_a_reader_dies),
+        cmocka_unit_test(test_a_reader_cannot_write),
+        cmocka_unit_test(test_the_lender_dies),
+        cmocka_unit_test(test_a_large_one_takes_what_others_left),
+        cmocka_unit_test(test_what_is_made_to_be_lent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

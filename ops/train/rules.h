@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loops of the update rules for one type (REAL, with SQRT, POW and FABS for it): included once
- * per type. w is the variable, a and b its slots, g the gradient, S(i) scalar i in declared order.
+ * per type, by each device. w is the variable, a and b its slots, g the gradient, S(i) scalar i in
+ * declared order.
  */
 LOOP(NAME(descent), REAL, {
     REAL lr = S(0);

@@ -3,8 +3,8 @@
  * A kernel's call that waits for others without a thread. They answer, or the step stops: whichever
  * comes first ends the call.
  */
-#ifndef TF_OPS_AGGREGATE_PENDING_CPU_H
-#define TF_OPS_AGGREGATE_PENDING_CPU_H
+#ifndef TF_EXEC_PENDING_H
+#define TF_EXEC_PENDING_H
 
 #include "exec/device/kernel.h"
 #include "exec/step/step.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/aggregate/pending_cpu.h"
+#include "exec/step/pending.h"
 
 #include "base/memory.h"
 

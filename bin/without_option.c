@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/without_option.h"
+
+#include "exec/plan/fuse.h"
+
+struct option_list without_option;
+
+int without_option_read(unsigned *without, struct error *err)
+{
+    *without = 0;
+    for (size_t i = 0; i < without_option.n; i++) {
+        int pass = device_pass_find(without_option.items[i]);
+        if (pass < 0)
+            return error_set(err, ERR_USAGE,
+                             "--without: there is no device pass '%s': chains or views",
+                             without_option.items[i]);
+        *without |= 1u << pass;
+    }
+    return 0;
+}

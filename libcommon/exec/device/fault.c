@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/device/fault.h"
+
+#include <inttypes.h>
+
+bool fault_goes_first(const struct fault *a, const struct fault *b)
+{
+    if (!a->code || !b->code)
+        return a->code != 0;
+    return a->item != b->item ? a->item < b->item : a->at < b->at;
+}
+
+/* The element's place among those of the shape, or in a row. */
+static struct shape place_of(int64_t at, const struct shape *of)
+{
+    struct shape place = shape_vector(at);
+    for (int d = of ? (place.rank = of->rank) - 1 : -1; d >= 0; d--) {
+        place.dims[d] = at % of->dims[d];
+        at /= of->dims[d];
+    }
+    return place;
+}
+
+static int is_outside(const char *what, const struct fault *fault, const struct shape *of,
+                      struct error *err)
+{
+    struct shape place = place_of(fault->at, of);
+    return error_set(err, ERR_DATA, "%s %" PRId64 " at %s is outside [0, %" PRId64 ")", what,
+                     fault->value, shape_text(&place), fault->limit);
+}
+
+int fault_explain(struct device *device, const struct fault *fault, const struct shape *of,
+                  struct error *err)
+{
+    switch (fault->code) {
+    case FAULT_INDEX:
+        return is_outside("index", fault, of, err);
+    case FAULT_LABEL:
+        return is_outside("label", fault, of, err);
+    case FAULT_DIVISION:
+        return error_set(err, ERR_DATA, "integer division by zero");
+    case FAULT_POWER:
+        return error_set(err, ERR_DATA, "an integer to a negative power");
+    }
+    if (fault->code >= FAULT_OWN && device && device->explain)
+        return device->explain(device, fault, err);
+    return error_set(err, ERR_INTERNAL, "its kernel failed with unknown code %d", fault->code);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What errors that kernels find in their data say: the same on every device.
+ */
+#ifndef TF_EXEC_FAULT_H
+#define TF_EXEC_FAULT_H
+
+#include "exec/device/device.h"
+
+/* Whether `a` is to stay where both were left. */
+bool fault_goes_first(const struct fault *a, const struct fault *b);
+
+/* ERR_DATA, or as the device (NULL: the host) has it, without the node's name. `of`: the shape of
+ * the fault's input; NULL: it is not known. */
+int fault_explain(struct device *device, const struct fault *fault, const struct shape *of,
+                  struct error *err);
+
+#endif

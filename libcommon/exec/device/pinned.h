@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of the host in which links leave what they receive: devices that copy better from memory
+ * that they know are told of it, those that are open and those that will be. Thread-safe; a device
+ * is called with the lock held.
+ */
+#ifndef TF_EXEC_PINNED_H
+#define TF_EXEC_PINNED_H
+
+#include "exec/device/device.h"
+
+void pinned_add(const void *data, size_t bytes);
+/* Before it goes. */
+void pinned_remove(const void *data);
+
+/* For device_open and device_free. */
+void pinned_open(struct device *device);
+void pinned_close(struct device *device);
+
+#endif

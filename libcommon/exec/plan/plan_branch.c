@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Branches in a fixed order. Each item has its place and its memory, and is passed over where
+ * something that it needs is dead: what a Switch did not choose, and all that is made of it, until
+ * a Merge, which brings the memory of the input that is alive. Of what never is alive together one
+ * memory serves all.
+ */
+#include "exec/plan/plan_internal.h"
+#include "graph/frames.h"
+
+/* ---- what may be dead ---- */
+
+static bool may_be_dead(const struct plan *plan, int item)
+{
+    return item >= 0 && plan->items.items[item].flow != FLOW_ALWAYS;
+}
+
+bool plan_may_lack_control(const struct plan *plan, const struct node *node)
+{
+    bool may = !plan->is_static && node->n_controls;
+    for (int i = 0; plan->has_branches && !may && i < node->n_controls; i++)
+        may = may_be_dead(plan, plan->item_of[node->controls[i]]);
+    return may;
+}
+
+enum item_flow plan_flow_of(const struct plan *plan, const struct item *item)
+{
+    if (item->node && node_is(item->node, "Switch"))
+        return FLOW_SWITCH;
+    if (item->node && node_is(item->node, "Merge"))
+        return FLOW_MERGE;
+    bool may = false;
+    for (int i = 0; i < item->n_in && !may; i++)
+        may = may_be_dead(plan, plan->values.items[item->in[i]].item);
+    for (int i = 0; i < item->n_controls && !may; i++)
+        may = may_be_dead(plan, item->controls[i]);
+    bool runs_dead = item->node && node_is(item->node, "ControlTrigger");
+    return may && !runs_dead ? FLOW_INPUTS : FLOW_ALWAYS;
+}
+
+/* ---- Merges ---- */
+
+/* Who uses what a Merge brings is no user of the variable that anybody knows. */
+int plan_for_merge(struct plan *plan, int v)
+{
+    if (plan->values.items[plan_root_value(plan, v)].kind != VALUE_VARIABLE)
+        return v;
+    struct item item = plan_copy_of(plan, v);
+    int copy = item.out[0];
+    plan->values.items[copy].item = plan_add_item(plan, &item);
+    return copy;
+}
+
+/* ---- memory ---- */
+
+/* The condition under which the value is there; whatever else it needs. */
+static int condition_of(const struct plan *plan, const struct frames *frames, int v)
+{
+    int item = plan->values.items[v].item;
+    const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
+    return node ? frames->condition[node->id] : CONDITION_NONE;
+}
+
+static bool exclude(const struct frames *frames, int a, int b)
+{
+    const struct condition *all = frames->conditions.items;
+    for (int x = a; x >= 0; x = all[x].parent)
+        for (int y = b; y >= 0; y = all[y].parent)
+            if (all[x].predicate.node == all[y].predicate.node &&
+                all[x].predicate.slot == all[y].predicate.slot && all[x].branch != all[y].branch)
+                return true;
+    return false;
+}
+
+/* In pairs; a value is in one at most, so that it is beside nothing that is there with it. */
+static void join_inputs(struct plan *plan, const struct frames *frames, const struct item *merge)
+{
+    const struct value *values = plan->values.items;
+    struct merged *merged = plan->merged;
+    for (int i = 1; i < merge->n_in; i++) {
+        int a = plan_root_value(plan, merge->in[i - 1]), b = plan_root_value(plan, merge->in[i]);
+        if (values[a].kind == VALUE_COMPUTED && values[b].kind == VALUE_COMPUTED &&
+            merged[a].beside < 0 && merged[b].beside < 0 &&
+            exclude(frames, condition_of(plan, frames, a), condition_of(plan, frames, b))) {
+            merged[a].beside = b;
+            merged[b].beside = a;
+        }
+    }
+}
+
+void plan_join_branches(struct plan *plan)
+{
+    struct frames *frames = NULL;
+    struct error ignored = ERROR_INIT;
+    if (!plan->has_branches)
+        return;
+    bool known = !frames_new(plan->graph, &frames, &ignored);
+    plan->merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->merged);
+    for (size_t v = 0; v < plan->values.n; v++)
+        plan->merged[v].beside = -1;
+    for (int at = 0; at < plan->n_order; at++) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (item->flow != FLOW_MERGE)
+            continue;
+        plan->merged[item->out[0]].is_merged = true;
+        for (int k = 0; k < item->n_in; k++)
+            plan->merged[plan_root_value(plan, item->in[k])].is_merged = true;
+        if (known)
+            join_inputs(plan, frames, item);
+    }
+    frames_free(frames);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which nodes can be planned for, and which plans have a fixed order.
+ */
+#include "exec/plan/plan_internal.h"
+
+int plan_find_fed(const struct plan *plan, int node)
+{
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feed_nodes[i] == node)
+            return i;
+    return -1;
+}
+
+/* Where the output is: constants and what is fed, on the host. */
+static bool is_made_on_device(const struct plan *plan, struct edge edge)
+{
+    const struct node *node = graph_node(plan->graph, edge.node);
+    if (node_is(node, "Const") || plan_find_fed(plan, edge.node) >= 0)
+        return false;
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    return node_is(node, "Variable") || (row && plan_gives_on_device(plan, row, node, edge.slot));
+}
+
+/* Whether the host needs what the device computes: only running tells when that is there. */
+static bool host_waits(const struct plan *plan, const struct node *node,
+                       const struct kernel_row *row)
+{
+    if (plan->options.device->is_host || !row || node_has(node, OP_SHAPE_ONLY))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!plan_takes_on_device(plan, row, node, i) && is_made_on_device(plan, node->inputs[i]))
+            return true;
+    return false;
+}
+
+bool plan_can_place(const struct plan *plan, const struct node *node)
+{
+    for (int k = 0; k < node->n_outputs; k++) {
+        const struct node_output *output = &node->outputs[k];
+        if (!output->is_ref && !node_is(node, "Const") &&
+            (!shape_is_known(&output->shape) || output->type == STRING))
+            return false;
+    }
+    const struct kernel_row *row =
+        kernel_find(plan->options.kernels, node, plan->options.device->type);
+    return !(row && row->flags & KERNEL_ASYNC) && !host_waits(plan, node, row);
+}
+
+static bool is_of_branch(const struct node *node)
+{
+    return node_is(node, "Switch") || node_is(node, "Merge");
+}
+
+/* Whether a fixed order with planned memory will do. In it items of a branch that is not taken are
+ * passed over, where the host decides on that. */
+static bool can_be_static(const struct plan *plan, bool *has_branches)
+{
+    *has_branches = false;
+    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
+        const struct node *node = graph_node(plan->graph, (int)i);
+        bool is_flow = node_has(node, OP_CONTROL_FLOW);
+        if ((is_flow && !(plan->options.device->is_host && is_of_branch(node))) ||
+            !plan_can_place(plan, node))
+            return false;
+        *has_branches |= is_flow;
+    }
+    return !plan->options.dynamic;
+}
+
+void plan_find_static(struct plan *plan)
+{
+    bool has_branches;
+    plan->is_static = can_be_static(plan, &has_branches);
+    plan->has_branches = plan->is_static && has_branches;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Views: items whose output is their input's memory, perhaps seen with another shape, and that do
+ * nothing else. They do not run: who takes the output is given the input, and told the shape.
+ *
+ * In a static plan they are left out when all is in order, so that what waits for one, or it for
+ * others, stays where it was. A read of a variable is one of them: the item that runs next locks
+ * the variable for it, and sees to it that it has a value. In a dynamic plan a read is a moment of
+ * its own, after which others may write, and waiting is part of how things run: there only what is
+ * computed is seen through, by items that nothing waits for but for their value.
+ *
+ * What only a view would do when it runs (look at its operands, or find a variable without a value)
+ * is not lost: operands are constants and shapes are known, or it runs.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_internal.h"
+
+struct views {
+    struct plan *plan;
+    bool *is_taken;  /* by value: some item has it as an input */
+    bool *is_needed; /* by item: others wait for it */
+    bool *is_chosen; /* by item: control flow takes its value */
+    int *source;     /* by value: of a view that does not run, what it is a view of; else -1 */
+};
+
+/* ---- which ---- */
+
+static bool is_constant(const struct plan *plan, int v)
+{
+    return plan->values.items[v].kind == VALUE_CONSTANT && plan->values.items[v].item < 0;
+}
+
+/* All that it says is known now. */
+static bool has_known_shape(const struct plan *plan, const struct item *item)
+{
+    const struct value *from = &plan->values.items[item->in[0]];
+    const struct value *to = &plan->values.items[item->out[0]];
+    for (int i = 1; i < item->n_in; i++)
+        if (!is_constant(plan, item->in[i]))
+            return false;
+    if (node_has(item->node, OP_PASSES))
+        return true;
+    return shape_is_known(&from->shape) && shape_is_known(&to->shape) && !from->layout &&
+           shape_count(&from->shape) == shape_count(&to->shape);
+}
+
+static bool is_view(const struct plan *plan, const struct item *item)
+{
+    return item->node && !item->removed && !item->is_point && item->n_out == 1 &&
+           node_has(item->node, OP_VIEW) && !node_has(item->node, OP_STATEFUL | OP_CHECKS) &&
+           plan->values.items[item->out[0]].alias_input == 0 && has_known_shape(plan, item);
+}
+
+/* Memory that others may keep is counted, and seen with one shape. What may be dead is asked for by
+ * what waits for it. */
+static bool can_go_from_order(const struct plan *plan, const struct item *item)
+{
+    const struct value *value = &plan->values.items[item->out[0]];
+    return item->flow == FLOW_ALWAYS && value->alias_of >= 0 &&
+           (node_has(item->node, OP_PASSES) || !value->is_counted);
+}
+
+static bool can_go_from_dataflow(const struct views *s, const struct item *item)
+{
+    const struct value *from = &s->plan->values.items[item->in[0]];
+    return from->kind == VALUE_COMPUTED && from->item >= 0 && !item->n_controls && !item->after.n &&
+           !item->wishes.n && !s->is_needed[item - s->plan->items.items];
+}
+
+static bool can_go(const struct views *s, const struct item *item)
+{
+    return is_view(s->plan, item) && s->is_taken[item->out[0]] &&
+           !s->is_chosen[item - s->plan->items.items] &&
+           (s->plan->is_static ? can_go_from_order(s->plan, item) : can_go_from_dataflow(s, item));
+}
+
+static void need_all(struct views *s, const struct item *item)
+{
+    for (int i = 0; i < item->n_controls; i++)
+        s->is_needed[item->controls[i]] = true;
+    for (size_t i = 0; i < item->after.n; i++)
+        s->is_needed[item->after.items[i]] = true;
+    for (size_t i = 0; i < item->wishes.n; i++)
+        s->is_needed[item->wishes.items[i]] = true;
+}
+
+static void look_at(struct views *s, const struct item *item)
+{
+    bool is_flow = item->node && node_has(item->node, OP_CONTROL_FLOW);
+    for (int i = 0; i < item->n_in; i++) {
+        int from = item->in[i] < 0 ? -1 : s->plan->values.items[item->in[i]].item;
+        if (item->in[i] >= 0)
+            s->is_taken[item->in[i]] = true;
+        if (from >= 0 && is_flow)
+            s->is_chosen[from] = true;
+    }
+    need_all(s, item);
+}
+
+/* ---- leaving them out ---- */
+
+static void see_through(struct views *s, struct item *item, int i)
+{
+    struct plan *plan = s->plan;
+    int v = item->in[i], source = v < 0 ? -1 : s->source[v];
+    if (source < 0)
+        return;
+    const struct value *value = &plan->values.items[v];
+    for (int k = 0; k < item->n_out; k++)
+        if (plan->values.items[item->out[k]].alias_of == v)
+            plan->values.items[item->out[k]].alias_of = source;
+    plan->values.items[source].is_outgoing |= value->is_outgoing;
+    item->in[i] = source;
+    if (!shape_is_known(&value->shape) || /* then no view on the way has another */
+        shape_equal(&value->shape, &plan->values.items[source].shape))
+        return;
+    if (!item->seen)
+        item->seen = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->seen);
+    item->seen[i] = arena_copy(&plan->memory, &value->shape, sizeof value->shape);
+}
+
+/* True: it does not run. */
+static bool resolve(struct views *s, struct item *item)
+{
+    for (int i = 0; i < item->n_in; i++)
+        see_through(s, item, i);
+    if (!can_go(s, item))
+        return false;
+    s->source[item->out[0]] = item->in[0];
+    return item->removed = true;
+}
+
+typedef VEC(struct variable_check) check_vec;
+
+/* Of each variable the first that reads it. */
+static void add_reads(check_vec *reads, const struct item *view)
+{
+    for (int i = 0; i < view->n_checked; i++) {
+        bool known = false;
+        for (size_t k = 0; k < reads->n && !known; k++)
+            known = reads->items[k].variable == view->checked[i].variable;
+        if (!known)
+            vec_push(reads, view->checked[i]);
+    }
+}
+
+/* Before what it reads itself, so that what is wrong is found when it would have been. */
+static void read_for(struct plan *plan, int id, const check_vec *reads)
+{
+    struct item *item = &plan->items.items[id];
+    size_t n = reads->n, n_own = (size_t)item->n_checked;
+    struct variable_check *checked = arena_array(&plan->memory, n + n_own, sizeof *checked);
+    memcpy(checked, reads->items, n * sizeof *checked);
+    if (n_own)
+        memcpy(checked + n, item->checked, n_own * sizeof *checked);
+    item->checked = checked;
+    item->n_checked += (int)n;
+    for (size_t i = 0; i < n; i++)
+        vec_push(&plan->reads, ((struct use){.variable = checked[i].variable, .item = id}));
+}
+
+/* Who takes its value is still to come, so that there is one that reads for it. One of a branch may
+ * not run, so those behind it read again. */
+static void resolve_order(struct views *s)
+{
+    struct plan *plan = s->plan;
+    check_vec reads = VEC_INIT; /* since one stayed */
+    bool uses_copies = false;
+    int n = 0;
+    for (int at = 0; at < plan->n_order; at++) {
+        int id = plan->order[at];
+        struct item *item = &plan->items.items[id];
+        bool goes = resolve(s, item);
+        uses_copies |= item->uses_copies;
+        if (goes) {
+            add_reads(&reads, item);
+            continue;
+        }
+        item->uses_copies = uses_copies;
+        if (reads.n)
+            read_for(plan, id, &reads);
+        if (item->flow == FLOW_ALWAYS) {
+            reads.n = 0;
+            uses_copies = false;
+        }
+        plan->order[n++] = id;
+    }
+    plan->n_order = n;
+    vec_release(&reads);
+}
+
+void plan_resolve_views(struct plan *plan)
+{
+    const struct plan_options *options = &plan->options;
+    struct arena memory = ARENA_INIT;
+    if (options->without >> DEVICE_PASS_VIEWS & 1 || options->no_regions || options->check_numerics)
+        return;
+    struct views s = {.plan = plan,
+                      .is_taken = arena_array(&memory, plan->values.n + 1, sizeof *s.is_taken),
+                      .is_needed = arena_array(&memory, plan->items.n + 1, sizeof *s.is_needed),
+                      .is_chosen = arena_array(&memory, plan->items.n + 1, sizeof *s.is_chosen),
+                      .source = arena_array(&memory, plan->values.n + 1, sizeof *s.source)};
+    memset(s.source, -1, plan->values.n * sizeof *s.source);
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            look_at(&s, &plan->items.items[i]);
+    if (plan->is_static)
+        resolve_order(&s);
+    for (size_t i = 0; !plan->is_static && i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            resolve(&s, &plan->items.items[i]);
+    arena_release(&memory);
+}

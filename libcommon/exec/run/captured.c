@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/run/captured.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/device/queue.h"
+#include "exec/run/static.h"
+
+bool captured_may_run(const struct instance *instance, const struct step *step)
+{
+    return instance->captured.has_run && !step->trace &&
+           atomic_load_explicit(&instance->plan->is_captured, memory_order_relaxed);
+}
+
+/* ---- memory of the host ---- */
+
+static int make_host(struct device *device, enum dtype type, const struct shape *shape,
+                     struct tensor *t, struct error *err)
+{
+    struct buffer *buffer = device_alloc_host(device, (size_t)shape_bytes(shape, type));
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
+                         mem_limit_text());
+    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
+static int make_ways(struct instance *instance, struct error *err)
+{
+    struct captured *captured = &instance->captured;
+    struct plan *plan = instance->plan;
+    int code = 0;
+    captured->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *captured->feeds);
+    captured->fetches = mem_array((size_t)plan->n_fetches + 1, sizeof *captured->fetches);
+    for (size_t i = 0; i < instance->feeds.n && !code; i++) {
+        const struct value *value = &plan->values.items[instance->feeds.items[i]];
+        code = make_host(plan->options.device, value->type, &value->shape,
+                         &captured->feeds[value->feed], err);
+    }
+    for (int i = 0; i < plan->n_fetches && !code; i++) {
+        const struct value *value = &plan->values.items[plan->fetch_values[i]];
+        code =
+            make_host(plan->options.device, value->type, &value->shape, &captured->fetches[i], err);
+    }
+    return code;
+}
+
+static void bind(struct instance *instance)
+{
+    const struct captured *captured = &instance->captured;
+    for (size_t i = 0; i < instance->feeds.n; i++) {
+        int v = instance->feeds.items[i];
+        instance->tensors[v].data = captured->feeds[instance->plan->values.items[v].feed].data;
+    }
+    for (size_t i = 0; i < instance->fetches.n; i++)
+        instance->calls[instance->fetches.items[i]].host.fetches = captured->fetches;
+}
+
+/* ---- capturing ---- */
+
+/* An alias is made when it is captured; what else a kernel does itself cannot be done again. */
+static bool only_aliases(const struct plan *plan, const struct item *item)
+{
+    for (int i = 0; i < item->n_out; i++)
+        if (plan->values.items[item->out[i]].alias_of < 0)
+            return false;
+    return item->n_out || !item->n_in;
+}
+
+static int enqueue_item(struct instance *instance, struct static_call *c)
+{
+    const struct item *item = c->host.item;
+    if (item->uses_copies)
+        queue_follow(instance->plan->options.device, QUEUE_COMPUTE, QUEUE_IN);
+    static_see(c);
+    int result = item->code->run(&c->call);
+    if (result > 0 || result == KERNEL_ENQUEUED)
+        return result > 0 ? result : 0;
+    if (result == KERNEL_DONE && only_aliases(instance->plan, item))
+        return 0;
+    return error_set(&instance->err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
+}
+
+/* The compute queue waits in the end for all that copy. */
+static int enqueue(void *context)
+{
+    struct instance *instance = context;
+    const struct plan *plan = instance->plan;
+    bool copies[N_QUEUES] = {false};
+    int code = 0;
+    for (int at = 0; at < plan->n_order && !code; at++) {
+        const struct item *item = instance->calls[at].host.item;
+        if (plan_is_copied(plan, item))
+            copies[item->code == &plan_fetch_code ? QUEUE_OUT : QUEUE_IN] = true;
+        code = enqueue_item(instance, &instance->calls[at]);
+    }
+    for (int queue = 0; queue < N_QUEUES && !code; queue++)
+        if (copies[queue])
+            queue_follow(plan->options.device, QUEUE_COMPUTE, (enum queue_kind)queue);
+    return code;
+}
+
+/* Kernels count the updates of variables when they enqueue them. */
+static void note_writes(struct instance *instance, bool is_over)
+{
+    const struct plan *plan = instance->plan;
+    for (size_t i = 0; i < plan->locks.n; i++) {
+        struct variable *variable = plan->locks.items[i].variable;
+        struct captured_write *write = &instance->captured.writes[i];
+        uint64_t before = write->updates;
+        *write = (struct captured_write){variable->value.data, variable->updates};
+        if (!is_over)
+            continue;
+        write->updates -= before;
+        if (write->updates)
+            variable->updates = before;
+    }
+}
+
+/* A step that fails at it has done nothing yet. */
+static bool capture(struct instance *instance)
+{
+    struct captured *captured = &instance->captured;
+    struct plan *plan = instance->plan;
+    struct device *device = plan->options.device;
+    struct error err = ERROR_INIT;
+    captured->writes = mem_array(plan->locks.n + 1, sizeof *captured->writes);
+    int code = make_ways(instance, &err);
+    bind(instance);
+    note_writes(instance, false);
+    instance->on_device.is_captured = true;
+    if (!code)
+        code = device->capture(device, enqueue, instance, &captured->graph, &err);
+    instance->on_device.is_captured = false;
+    temporaries_free(&instance->temporaries);
+    note_writes(instance, true);
+    instance->err = (struct error)ERROR_INIT;
+    if (code)
+        atomic_store(&plan->is_captured, false);
+    return !code;
+}
+
+/* ---- running ---- */
+
+/* They have been there since the first step, or since they were captured. */
+static bool are_there(const struct instance *instance)
+{
+    const struct plan *plan = instance->plan;
+    for (size_t i = 0; i < plan->locks.n; i++) {
+        const struct variable *variable = plan->locks.items[i].variable;
+        bool moved =
+            instance->captured.graph && variable->value.data != instance->captured.writes[i].data;
+        if (!variable->initialized || moved)
+            return false;
+    }
+    return true;
+}
+
+bool captured_prepare(struct instance *instance, struct step *step)
+{
+    for (int at = 0; at < instance->plan->n_order; at++) {
+        instance->calls[at].call.step = step;
+        instance->calls[at].call.iteration = 0;
+    }
+    if (are_there(instance) && (instance->captured.graph || capture(instance)))
+        return true;
+    captured_release(instance);
+    return false;
+}
+
+static void count_updates(const struct instance *instance)
+{
+    const struct plan *plan = instance->plan;
+    for (size_t i = 0; i < plan->locks.n; i++)
+        if (instance->captured.writes[i].updates)
+            plan->locks.items[i].variable->updates += instance->captured.writes[i].updates;
+}
+
+int captured_launch(struct instance *instance, const struct tensor *feeds, struct error *err)
+{
+    struct captured *captured = &instance->captured;
+    struct device *device = instance->plan->options.device;
+    for (size_t i = 0; i < instance->feeds.n; i++) {
+        int feed = instance->plan->values.items[instance->feeds.items[i]].feed;
+        if (tensor_bytes(&feeds[feed]))
+            memcpy(captured->feeds[feed].data, feeds[feed].data, tensor_bytes(&feeds[feed]));
+    }
+    captured->is_current = true;
+    count_updates(instance);
+    return device->launch(device, captured->graph, err);
+}
+
+int captured_fetch(struct instance *instance, struct tensor *fetches, struct error *err)
+{
+    int code = 0;
+    for (int i = 0; i < instance->plan->n_fetches && !code; i++)
+        code = tensor_copy(&fetches[i], &instance->captured.fetches[i], err);
+    return code;
+}
+
+static void release_all(struct tensor *tensors, int n)
+{
+    for (int i = 0; tensors && i < n; i++)
+        tensor_release(&tensors[i]);
+    mem_free(tensors);
+}
+
+void captured_release(struct instance *instance)
+{
+    struct captured *captured = &instance->captured;
+    struct device *device = instance->plan->options.device;
+    if (captured->graph)
+        device->graph_free(device, captured->graph);
+    release_all(captured->feeds, instance->plan->n_feeds);
+    release_all(captured->fetches, instance->plan->n_fetches);
+    mem_free(captured->writes);
+    *captured = (struct captured){0};
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Send and Recv of a value that stays in the memory of its device: what receives gets it where it
+ * is, and nothing waits but the device's queue. A rendezvous that takes no values of devices gets
+ * one in host memory, and brings such.
+ */
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
+#include "exec/run/item.h"
+#include "exec/step/deferred.h"
+#include "exec/step/rendezvous.h"
+
+/* ---- Send ---- */
+
+static int send_here(struct kernel_call *call, struct rendezvous *rendezvous)
+{
+    struct rendezvous_key key = rendezvous_key_of(call);
+    struct rendezvous_value value = {.tensor = TENSOR_INIT};
+    if (!item_hand_over(call, &value.tensor, &value.at))
+        return rendezvous->send(rendezvous, &key, &value, call->err);
+    rendezvous_value_release(&value);
+    return call->err->code;
+}
+
+struct sending {
+    struct copy_out copy;
+    struct kernel_call *call;
+    struct rendezvous *rendezvous;
+    struct tensor from, to;
+};
+
+static void sending_free(struct sending *s)
+{
+    copy_out_release(&s->copy);
+    mem_free(s);
+}
+
+static int send_copied(struct sending *s, const struct error *failure)
+{
+    struct kernel_call *call = s->call;
+    struct rendezvous_key key = rendezvous_key_of(call);
+    struct rendezvous_value value = {.tensor = s->to};
+    if (failure) {
+        *call->err = *failure;
+        return failure->code;
+    }
+    s->to = (struct tensor)TENSOR_INIT;
+    return s->rendezvous->send(s->rendezvous, &key, &value, call->err);
+}
+
+static void copied(struct copy_out *copy, const struct error *failure)
+{
+    struct sending *s = CONTAINER_OF(copy, struct sending, copy);
+    struct kernel_call *call = s->call;
+    int code = send_copied(s, failure);
+    sending_free(s);
+    kernel_done(call, code);
+}
+
+static int send_to_host(struct kernel_call *call, struct rendezvous *rendezvous)
+{
+    struct sending *s = mem_alloc(sizeof *s);
+    *s = (struct sending){.call = call, .rendezvous = rendezvous};
+    s->copy = (struct copy_out){.from = &s->from, .to = &s->to, .n = 1, .done = copied};
+    int code = item_hand_over(call, &s->from, &s->copy.at);
+    if (!code)
+        code = item_copy_out(call, &s->copy);
+    if (code)
+        sending_free(s);
+    return code ? code : KERNEL_PENDING;
+}
+
+static int send_run(struct kernel_call *call)
+{
+    struct rendezvous *rendezvous = rendezvous_of(call);
+    if (!rendezvous)
+        return call->err->code;
+    if (!call->in[0]) {
+        struct rendezvous_key key = rendezvous_key_of(call);
+        return rendezvous->send(rendezvous, &key, NULL, call->err);
+    }
+    return rendezvous->takes_devices ? send_here(call, rendezvous) : send_to_host(call, rendezvous);
+}
+
+const struct kernel_code plan_hand_over_code = {.prepare = rendezvous_prepare, .run = send_run};
+
+/* ---- Recv ---- */
+
+static int take_here(struct kernel_call *call, const struct rendezvous_value *value)
+{
+    if (item_join(call, &value->at))
+        return call->err->code;
+    return kernel_share_output(call, 0, &value->tensor) ? 0 : call->err->code;
+}
+
+static int take_from_host(struct kernel_call *call, const struct tensor *value)
+{
+    int code = item_copy_in(call, 0, value);
+    queue_follow(call->device, QUEUE_COMPUTE, QUEUE_IN);
+    return code;
+}
+
+static int take(struct kernel_call *call, const struct rendezvous_value *value)
+{
+    thread_enter_device(call->device, 1);
+    return value->at.device ? take_here(call, value) : take_from_host(call, &value->tensor);
+}
+
+static int recv_run(struct kernel_call *call)
+{
+    return rendezvous_receive(call, take);
+}
+
+const struct kernel_code plan_take_over_code = {.prepare = rendezvous_prepare, .run = recv_run};

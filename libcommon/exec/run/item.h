@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running an item takes, in plans of both kinds. Private to the executor.
+ */
+#ifndef TF_EXEC_ITEM_H
+#define TF_EXEC_ITEM_H
+
+#include "exec/plan/plan_internal.h"
+#include "exec/step/copy_out.h"
+
+/* Memory that kernels have asked for (kernel_temporary, kernel_device_temporary). */
+struct temporary {
+    void *memory;          /* the host's; NULL: `buffer` */
+    struct buffer *buffer; /* which goes back behind what was enqueued */
+};
+typedef VEC(struct temporary) temporary_vec;
+
+/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
+ * executor keeps per call. */
+struct call_host {
+    bool planned;      /* outputs have memory from the plan, or alias what has */
+    bool counts;       /* but for counted ones, which come from `pool` */
+    bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
+    struct plan *plan;
+    const struct item *item;
+    struct tensor *fetches;        /* of the step */
+    struct variable **out_refs;    /* dynamic: the variable of a ref output */
+    struct pool *pool;             /* dynamic: where outputs come from */
+    struct pool *host_pool;        /* and those in host memory, if that is not the device's */
+    temporary_vec *temporaries;    /* freed after the call */
+    struct device_step *on_device; /* the step on a device with memory of its own */
+    void (*done)(struct call_host *host, int result);
+};
+
+/* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
+struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
+                           size_t bytes);
+/* A copy in that memory, which may have been refused (NULL): ERR_OS. */
+int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
+               struct tensor *to, struct error *err);
+/* As its kernel sees it. */
+static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
+                                                   int input)
+{
+    const struct shape *seen = item->seen ? item->seen[input] : NULL;
+    return seen ? seen : &plan->values.items[item->in[input]].shape;
+}
+/* Whether it takes less than handing it to another thread: its kernel always does, or what
+ * it is known to read and write is little. */
+bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* What is left is empty, and can be used again. Most kernels have asked for none. */
+void temporaries_give_back(temporary_vec *temporaries);
+static inline void temporaries_free(temporary_vec *temporaries)
+{
+    if (temporaries->n)
+        temporaries_give_back(temporaries);
+}
+/* Puts node and op in front of a kernel's message. */
+int item_fail(const struct item *item, struct error *err);
+/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
+ * copied to the device for it is waited for there. */
+int item_make_ready(const struct plan *plan, const struct item *item, struct error *err);
+static inline int item_begin(const struct plan *plan, const struct item *item, struct error *err)
+{
+    return item->is_prepared ? item_make_ready(plan, item, err) : 0;
+}
+/* When a kernel begins to run, if there is a trace, which is told when it has run. */
+struct item_start {
+    int64_t time;
+    struct device_timing *timing; /* of what is enqueued; NULL: of nothing */
+};
+struct item_start item_start_traced(const struct kernel_call *call);
+static inline struct item_start item_start(const struct kernel_call *call, const struct step *step)
+{
+    return step->trace ? item_start_traced(call) : (struct item_start){0};
+}
+/* The same of a copy that the kernel of an item of the planner's own enqueues. */
+struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
+void item_copied(const struct kernel_call *call, struct device_timing *timing);
+/* device_value.c: what kernels of items on a device with memory of their own do with values that
+ * pass from plan to plan.
+ *
+ * Hands over the inputs of a call, where they are: `values` by input. What there is of an error is
+ * the caller's to release. */
+int item_hand_over(struct kernel_call *call, struct tensor *values, struct device_point *at);
+/* What the call enqueues from now on may use what is there at the point, of its own device. */
+int item_join(struct kernel_call *call, const struct device_point *at);
+/* Output i is to be a copy of the value, which is in host memory, when the copies in are over. */
+int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
+/* copy_out_enqueue and, if that has gone well, copy_out_notify. */
+int item_copy_out(struct kernel_call *call, struct copy_out *copy);
+/* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
+ * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
+ * front. */
+int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
+              struct item_start start, int result);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * AllReduce of values that are in the memory of a device: they go to the step's collective where
+ * they are, and nothing waits but the device's queue. A collective that takes no values of devices
+ * gets them in host memory, and brings such.
+ */
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
+#include "exec/run/item.h"
+#include "exec/step/collective_kernel.h"
+#include "exec/step/deferred.h"
+
+/* ---- what comes back ---- */
+
+static int take_here(struct kernel_call *call, const struct collective_results *results)
+{
+    int code = item_join(call, &results->at);
+    for (int i = 0; !code && i < call->n_out; i++)
+        if (!kernel_share_output(call, i, &results->values[i]))
+            code = call->err->code;
+    return code;
+}
+
+static int take_from_host(struct kernel_call *call, const struct collective_results *results)
+{
+    int code = 0;
+    for (int i = 0; !code && i < call->n_out; i++)
+        code = item_copy_in(call, i, &results->values[i]);
+    queue_follow(call->device, QUEUE_COMPUTE, QUEUE_IN);
+    return code;
+}
+
+static int take(struct kernel_call *call, const struct collective_results *results)
+{
+    thread_enter_device(call->device, 1);
+    return results->at.device ? take_here(call, results) : take_from_host(call, results);
+}
+
+/* ---- what goes there ---- */
+
+struct bringing {
+    struct copy_out copy;
+    struct kernel_call *call;
+    struct tensor *values; /* 2 n: the inputs, and their copies */
+};
+
+static void bringing_free(struct bringing *b)
+{
+    copy_out_release(&b->copy);
+    mem_free(b->values);
+    mem_free(b);
+}
+
+static int bring_here(struct bringing *b)
+{
+    struct kernel_call *call = b->call;
+    const struct call_host *host = call->executor;
+    struct collective_call what = {
+        .at = b->copy.at, .pool = host->pool, .host_pool = host->host_pool};
+    b->copy.at = (struct device_point){0};
+    int code = collective_ask(call, b->copy.from, what, take);
+    bringing_free(b);
+    return code;
+}
+
+static void copied(struct copy_out *copy, const struct error *failure)
+{
+    struct bringing *b = CONTAINER_OF(copy, struct bringing, copy);
+    struct kernel_call *call = b->call;
+    if (failure)
+        *call->err = *failure;
+    int code =
+        failure ? failure->code : collective_ask(call, copy->to, (struct collective_call){0}, take);
+    bringing_free(b);
+    if (code != KERNEL_PENDING)
+        kernel_done(call, code);
+}
+
+static int bring_to_host(struct bringing *b)
+{
+    if (!item_copy_out(b->call, &b->copy))
+        return KERNEL_PENDING;
+    int code = b->call->err->code;
+    bringing_free(b);
+    return code;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct collective *collective = call->step->collective;
+    size_t n = (size_t)call->n_in;
+    struct bringing *b = mem_alloc(sizeof *b);
+    b->call = call;
+    b->values = mem_array(2 * n + 1, sizeof *b->values);
+    b->copy =
+        (struct copy_out){.from = b->values, .to = b->values + n, .n = call->n_in, .done = copied};
+    if (item_hand_over(call, b->copy.from, &b->copy.at)) {
+        bringing_free(b);
+        return call->err->code;
+    }
+    return !collective || collective->takes_devices ? bring_here(b) : bring_to_host(b);
+}
+
+const struct kernel_code plan_reduce_code = {.prepare = collective_prepare, .run = run};

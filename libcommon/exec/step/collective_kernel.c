@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/collective_kernel.h"
+
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/step/pending.h"
+
+static enum collective_kind kind_of(const char *reduction)
+{
+    if (!strcmp(reduction, "first"))
+        return COLLECTIVE_FIRST;
+    if (!strcmp(reduction, "rows"))
+        return COLLECTIVE_ROWS;
+    if (!strcmp(reduction, "mean_rows"))
+        return COLLECTIVE_MEAN_ROWS;
+    return strcmp(reduction, "mean") ? COLLECTIVE_SUM : COLLECTIVE_MEAN;
+}
+
+int collective_prepare(struct kernel_setup *setup)
+{
+    const struct attr_value *reductions = node_attr(setup->node, "reductions");
+    enum collective_kind *kinds = mem_array((size_t)setup->n_in + 1, sizeof *kinds);
+    setup->state = kinds;
+    for (int i = 0; i < setup->n_in; i++) {
+        kinds[i] = kind_of(reductions->strings[i]);
+        if (collective_divides(kinds[i]) && !dtype_is_floating(setup->in_types[i].type))
+            return kernel_setup_fail(setup, "there is no mean of %s",
+                                     dtype_name(setup->in_types[i].type));
+    }
+    return 0;
+}
+
+struct reducing {
+    struct pending pending; /* first */
+    struct collective_waiter waiter;
+    struct collective *collective;
+    collective_take *take;
+};
+
+static int take_results(const struct reducing *r, const struct collective_results *results)
+{
+    struct kernel_call *call = r->pending.call;
+    for (int i = 0; i < call->n_out; i++)
+        if (results->values[i].type != call->node->outputs[i].type)
+            return kernel_fail(call, "was given %s", dtype_name(results->values[i].type));
+    return r->take(call, results);
+}
+
+static void answered(struct collective_waiter *waiter, const struct collective_results *results,
+                     const struct error *failure)
+{
+    struct reducing *r = CONTAINER_OF(waiter, struct reducing, waiter);
+    if (failure)
+        *r->pending.call->err = *failure;
+    pending_end(&r->pending, failure ? failure->code : take_results(r, results));
+}
+
+static bool withdraw(struct pending *pending)
+{
+    struct reducing *r = (struct reducing *)pending; /* the call may be over */
+    return r->collective->cancel(r->collective, &r->waiter);
+}
+
+/* The call may be over before this returns. */
+static int ask(struct kernel_call *call, struct collective_call *what, collective_take *take)
+{
+    struct collective *collective = call->step->collective;
+    struct reducing *r = mem_alloc(sizeof *r);
+    if (pending_begin(&r->pending, call, withdraw)) {
+        device_point_release(&what->at);
+        return call->err->code;
+    }
+    r->waiter.done = answered;
+    r->collective = collective;
+    r->take = take;
+    collective->reduce(collective, what, &r->waiter);
+    return pending_wait(&r->pending);
+}
+
+/* One worker alone has nobody to wait for. */
+static int take_own(struct kernel_call *call, struct tensor *values, struct device_point *at,
+                    collective_take *take)
+{
+    const struct collective_results own = {values, *at, 1};
+    int code = take(call, &own);
+    device_point_release(at);
+    return code;
+}
+
+int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
+                   collective_take *take)
+{
+    int n = call->n_in;
+    what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
+    what.values = values;
+    what.kinds = call->state;
+    what.n = n;
+    what.yields = true;
+    int code =
+        call->step->collective ? ask(call, &what, take) : take_own(call, values, &what.at, take);
+    for (int i = 0; i < n; i++)
+        tensor_release(&values[i]);
+    return code;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of a round: where its values meet, and answers. If all are in the memory of one
+ * device it adds them up there; else what is on devices is copied to the host first.
+ */
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/step/collective_local_private.h"
+#include "exec/step/copy_out.h"
+#include "exec/step/deferred.h"
+
+struct part_copy {
+    struct copy_out copy; /* to: an array of its own */
+    struct local_round *round;
+    struct error err; /* why there is none */
+};
+
+void local_part_release(struct local_part *part)
+{
+    if (part->copy) {
+        copy_out_release(&part->copy->copy);
+        mem_free(part->copy->copy.to);
+        mem_free(part->copy);
+    }
+    for (int i = 0; i < part->n; i++)
+        tensor_release(&part->values[i]);
+    mem_free(part->values);
+    device_point_release(&part->at);
+    *part = (struct local_part){0};
+}
+
+void local_round_free(struct local_round *round)
+{
+    for (int k = 0; k < MEMBERS_MAX; k++)
+        local_part_release(&round->parts[k]);
+    mem_free(round->name);
+    mem_free(round->kinds);
+    mem_free(round);
+}
+
+/* ---- answers ---- */
+
+struct local_answer {
+    struct collective_results results;
+    int n;
+    struct error err;
+};
+
+/* How many values there are, and members. */
+static struct local_answer open_answer(const struct local_round *round)
+{
+    struct local_answer answer = {.n = -1, .err = ERROR_INIT};
+    for (int k = 0; k < MEMBERS_MAX; k++) {
+        const struct local_part *part = &round->parts[k];
+        if (!part->waiter)
+            continue;
+        if (answer.n >= 0 && part->n != answer.n)
+            error_set(&answer.err, ERR_DATA, "a member brings %d values, another %d", part->n,
+                      answer.n);
+        answer.n = part->n;
+        answer.results.members++;
+    }
+    answer.results.values = mem_array((size_t)answer.n + 1, sizeof *answer.results.values);
+    return answer;
+}
+
+/* The waiter may be gone once it was told. What it takes is its own share. */
+static void tell(struct collective_waiter *waiter, const struct local_answer *answer)
+{
+    struct collective_results shares = answer->results;
+    if (answer->err.code) {
+        waiter->done(waiter, NULL, &answer->err);
+        return;
+    }
+    shares.values = mem_array((size_t)answer->n + 1, sizeof *shares.values);
+    for (int i = 0; i < answer->n; i++)
+        tensor_share(&shares.values[i], &answer->results.values[i]);
+    waiter->done(waiter, &shares, NULL);
+    for (int i = 0; i < answer->n; i++)
+        tensor_release(&shares.values[i]);
+    mem_free(shares.values);
+}
+
+static void answer_all(struct local_round *round, struct local_answer *answer)
+{
+    for (int k = 0; k < MEMBERS_MAX; k++)
+        if (round->parts[k].waiter)
+            tell(round->parts[k].waiter, answer);
+    for (int i = 0; i < answer->n; i++)
+        tensor_release(&answer->results.values[i]);
+    mem_free(answer->results.values);
+    device_point_release(&answer->results.at);
+    local_round_free(round);
+}
+
+/* What the members have brought as the i-th; how many they are. */
+static int collect(const struct local_round *round, int i, const struct tensor **values)
+{
+    int n = 0;
+    for (int k = 0; k < MEMBERS_MAX; k++) {
+        const struct local_part *part = &round->parts[k];
+        if (part->waiter)
+            values[n++] = part->copy ? &part->copy->copy.to[i] : &part->values[i];
+    }
+    return n;
+}
+
+static void combine(const struct local_round *round, const struct collective_memory *memory,
+                    struct local_answer *answer)
+{
+    const struct tensor *values[MEMBERS_MAX];
+    for (int i = 0; i < answer->n && !answer->err.code; i++) {
+        int n = collect(round, i, values);
+        struct tensor *result = &answer->results.values[i];
+        if (memory)
+            collective_combine_on(memory, round->kinds[i], values, n, result, &answer->err);
+        else
+            collective_combine(round->kinds[i], values, n, result, &answer->err);
+    }
+}
+
+/* ---- on a device ---- */
+
+/* That has all values; NULL: none has, or it does not add. */
+static struct device *device_of(const struct local_round *round)
+{
+    struct device *device = NULL;
+    for (int k = 0; k < MEMBERS_MAX; k++) {
+        const struct local_part *part = &round->parts[k];
+        if (!part->waiter)
+            continue;
+        if (!part->at.device || (device && device != part->at.device))
+            return NULL;
+        device = part->at.device;
+    }
+    return device && device->sum ? device : NULL;
+}
+
+static const struct local_part *first_part(const struct local_round *round)
+{
+    int k = 0;
+    while (!round->parts[k].waiter)
+        k++;
+    return &round->parts[k];
+}
+
+/* The compute queue waits for all, and `block` gets the fault of the least rank that has one. */
+static int join(const struct local_round *round, struct device *device, struct step_block *block,
+                struct error *err)
+{
+    const struct local_part *first = first_part(round);
+    device->wait(device, QUEUE_COMPUTE, first->at.ready);
+    int code = device->copy(device, &block->fault, device_point_fault(&first->at),
+                            sizeof block->fault, err);
+    for (const struct local_part *part = first + 1; !code && part < round->parts + MEMBERS_MAX;
+         part++)
+        if (part->waiter)
+            code = device_point_join(&part->at, block, err);
+    return code;
+}
+
+static void conclude_on(struct device *device, struct local_round *round)
+{
+    struct local_answer answer = open_answer(round);
+    struct device_point *at = &answer.results.at;
+    const struct collective_memory memory = {device, first_part(round)->pool};
+    thread_enter_device(device, 1);
+    at->device = device;
+    at->block = pool_alloc(memory.pool, sizeof(struct step_block));
+    if (!at->block)
+        error_set(&answer.err, ERR_OS, "no memory for what is reduced%s", mem_limit_text());
+    if (!answer.err.code && !join(round, device, at->block->data, &answer.err))
+        combine(round, &memory, &answer);
+    at->ready = device->record(device, QUEUE_COMPUTE, false);
+    answer_all(round, &answer);
+}
+
+/* ---- on the host ---- */
+
+static void conclude_on_host(struct local_round *round)
+{
+    struct local_answer answer = open_answer(round);
+    for (int k = 0; k < MEMBERS_MAX && !answer.err.code; k++)
+        if (round->parts[k].copy)
+            answer.err = round->parts[k].copy->err;
+    combine(round, NULL, &answer);
+    answer_all(round, &answer);
+}
+
+static void count_copied(struct local_round *round)
+{
+    if (atomic_fetch_sub(&round->n_copying, 1) == 1)
+        conclude_on_host(round);
+}
+
+static void copied(struct copy_out *copy, const struct error *failure)
+{
+    struct part_copy *own = CONTAINER_OF(copy, struct part_copy, copy);
+    if (failure)
+        own->err = *failure;
+    count_copied(own->round);
+}
+
+static void begin_copy(struct local_round *round, struct local_part *part)
+{
+    struct part_copy *own = part->copy = mem_alloc(sizeof *own);
+    own->round = round;
+    own->err = error_none();
+    own->copy = (struct copy_out){.at = part->at,
+                                  .from = part->values,
+                                  .to = mem_array((size_t)part->n + 1, sizeof *own->copy.to),
+                                  .n = part->n,
+                                  .done = copied};
+    part->at = (struct device_point){0};
+    thread_enter_device(own->copy.at.device, 1);
+    if (copy_out_enqueue(&own->copy, part->host_pool, &own->err))
+        return;
+    atomic_fetch_add(&round->n_copying, 1);
+    copy_out_notify(&own->copy);
+}
+
+void local_round_conclude(struct local_round *round)
+{
+    struct device *device = device_of(round);
+    if (device) {
+        conclude_on(device, round);
+        return;
+    }
+    atomic_store(&round->n_copying, 1);
+    for (int k = 0; k < MEMBERS_MAX; k++)
+        if (round->parts[k].waiter && round->parts[k].at.device)
+            begin_copy(round, &round->parts[k]);
+    count_copied(round);
+}

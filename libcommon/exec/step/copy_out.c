@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/copy_out.h"
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
+#include "exec/plan/plan.h"
+
+static struct buffer *alloc(struct pool *pool, size_t bytes, struct error *err)
+{
+    struct buffer *buffer = pool_alloc(pool, bytes);
+    if (!buffer)
+        error_set(err, ERR_OS, "no memory for a value that leaves its device%s", mem_limit_text());
+    return buffer;
+}
+
+/* All memory before the first copy: what is being copied stays. */
+static int alloc_all(struct copy_out *copy, struct pool *pool, struct error *err)
+{
+    copy->fault = alloc(pool, sizeof(struct fault), err);
+    for (int i = 0; !err->code && i < copy->n; i++) {
+        struct buffer *buffer = alloc(pool, tensor_bytes(&copy->from[i]), err);
+        if (!buffer)
+            break;
+        copy->to[i] = copy->from[i];
+        copy->to[i].buffer = buffer;
+        copy->to[i].data = buffer->data;
+    }
+    return err->code;
+}
+
+int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err)
+{
+    struct device *device = copy->at.device;
+    if (alloc_all(copy, pool, err))
+        return err->code;
+    device->wait(device, QUEUE_OUT, copy->at.ready);
+    int code = device->copy_out(device, copy->fault->data, device_point_fault(&copy->at),
+                                sizeof(struct fault), err);
+    for (int i = 0; !code && i < copy->n; i++)
+        code = device->copy_out(device, copy->to[i].data, copy->from[i].data,
+                                tensor_bytes(&copy->from[i]), err);
+    return code;
+}
+
+static void copied(struct event_waiter *waiter, const struct error *failure)
+{
+    struct copy_out *copy = CONTAINER_OF(waiter, struct copy_out, waiter);
+    const struct fault *fault = copy->fault->data;
+    struct error found = ERROR_INIT;
+    if (!failure && fault->code)
+        plan_explain_fault(fault, &found);
+    copy->done(copy, found.code ? &found : failure);
+}
+
+void copy_out_notify(struct copy_out *copy)
+{
+    copy->waiter.done = copied;
+    queue_notify_end(copy->at.device, QUEUE_OUT, &copy->waiter);
+}
+
+void copy_out_release(struct copy_out *copy)
+{
+    for (int i = 0; i < copy->n; i++) {
+        tensor_release(&copy->from[i]);
+        tensor_release(&copy->to[i]);
+    }
+    if (copy->fault)
+        copy->fault->free(copy->fault);
+    copy->fault = NULL;
+    device_point_release(&copy->at);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/device_point.h"
+
+int device_point_join(const struct device_point *point, struct step_block *block, struct error *err)
+{
+    struct device *device = point->device;
+    device->wait(device, QUEUE_COMPUTE, point->ready);
+    return device->leave_fault(device, block, device_point_fault(point), err);
+}
+
+void device_point_release(struct device_point *point)
+{
+    if (point->ready)
+        point->device->event_free(point->device, point->ready);
+    if (point->block)
+        point->block->free(point->block);
+    *point = (struct device_point){0};
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A step on a device with memory of its own: its step block (exec/device/step_block.h), which is
+ * kept for later steps, one at a time. On a device whose memory is the host's nothing here does
+ * anything, and there is no block.
+ */
+#ifndef TF_EXEC_DEVICE_STEP_H
+#define TF_EXEC_DEVICE_STEP_H
+
+#include "exec/device/fault.h"
+#include "exec/plan/plan.h"
+
+struct device_timing;
+struct trace_run;
+
+struct device_step {
+    struct device *device; /* NULL: none has been opened */
+    struct buffer *memory; /* the block */
+    struct buffer *host;   /* it as it was written, and as it was read back */
+    bool is_captured;      /* what is enqueued now */
+    struct fault *found;   /* for who runs kernels of the host and asks for theirs; NULL: nobody */
+    _Atomic(struct device_timing *) timings; /* for the step's trace */
+};
+
+/* Makes the block, unless it is there: its address stays. ERR_OS: no memory. */
+int device_step_open(struct device_step *on_device, struct device *device, struct error *err);
+void device_step_release(struct device_step *on_device);
+
+/* The block, in the device's memory; NULL where there is none. */
+static inline struct step_block *device_step_block(const struct device_step *on_device)
+{
+    return on_device->memory ? on_device->memory->data : NULL;
+}
+
+/* Enqueues what the block is at a step's beginning, before all that the compute queue gets from now
+ * on. */
+int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err);
+
+/* Enqueues that it is read when all that was enqueued by now is over. */
+void device_step_end(struct device_step *on_device);
+
+/* When that is over, too: what a kernel has left there; NULL: nothing. */
+const struct fault *device_step_fault(const struct device_step *on_device);
+
+/* ---- traces: when the device does what a queue gets between two moments ---- */
+
+/* For steps with a trace. */
+struct device_timing *device_timing_begin(struct device *device, enum queue_kind queue);
+/* The texts are borrowed, as by traces. Thread-safe. */
+void device_timing_end(struct device_timing *timing, struct device_step *on_device,
+                       const struct trace_run *run);
+/* In place of the end: the queue got nothing. NULL: nothing to do. */
+void device_timing_drop(struct device_timing *timing);
+/* When all is over: tells the step's trace, unless the device has failed. */
+void device_step_tell(struct device_step *on_device, const struct step *step, bool has_failed);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What computes on the TEST device, and on others over its scheduler: the CPU's kernels, on memory
+ * of the device.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "lib/device_test_internal.h"
+#include "ops/ops.h"
+
+_Thread_local bool test_allocates_plain;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list */
+static struct test_context *contexts;
+
+/* Tests give devices other kernels and allocators: what stays is what the device has of its own. */
+struct test_context *test_context(const struct device *device)
+{
+    pthread_mutex_lock(&lock);
+    struct test_context *context = contexts;
+    while (context && context->device->context != device->context)
+        context = context->next;
+    pthread_mutex_unlock(&lock);
+    BUG_ON(!context);
+    return context;
+}
+
+static void enlist(struct test_context *context)
+{
+    pthread_mutex_lock(&lock);
+    context->next = contexts;
+    contexts = context;
+    pthread_mutex_unlock(&lock);
+}
+
+static void delist(struct test_context *context)
+{
+    struct test_context **at = &contexts;
+    pthread_mutex_lock(&lock);
+    while (*at != context)
+        at = &(*at)->next;
+    *at = context->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- faults ---- */
+
+struct fault test_own_fault(struct test_context *context, uint32_t item, const struct error *err)
+{
+    pthread_mutex_lock(&context->lock);
+    vec_push(&context->errors, *err);
+    struct fault fault = {item, FAULT_OWN, .value = (int64_t)context->errors.n - 1};
+    pthread_mutex_unlock(&context->lock);
+    return fault;
+}
+
+static int explain(struct device *device, const struct fault *fault, struct error *err)
+{
+    struct test_context *context = test_context(device);
+    pthread_mutex_lock(&context->lock);
+    *err = context->errors.items[fault->value];
+    pthread_mutex_unlock(&context->lock);
+    return err->code;
+}
+
+/* ---- code ---- */
+
+/* What waits for the outside has to do with host memory only, and runs as it is. */
+static bool runs_as_it_is(const struct kernel_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (!strcmp(table->rows[i].code, name) && table->rows[i].flags & KERNEL_ASYNC)
+            return true;
+    return false;
+}
+
+static const struct kernel_code *find_code(struct device *device, const char *name)
+{
+    const struct kernel_code *code =
+        test_context(device)->cpu->code(test_context(device)->cpu, name);
+    return !code || runs_as_it_is(device->kernels, name) ? code : &test_kernel;
+}
+
+static void enter_thread(struct device *device, int threads)
+{
+    struct device *cpu = test_context(device)->cpu;
+    cpu->enter_thread(cpu, threads);
+}
+
+/* ---- the whole ---- */
+
+static void make_table(struct test_context *context)
+{
+    const struct kernel_table *all = ops_kernels();
+    struct kernel_row *rows = mem_array(all->n + 1, sizeof *rows);
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->rows[i].device, "CPU") != 0)
+            continue;
+        rows[context->table.n] = all->rows[i];
+        rows[context->table.n++].device = context->device->type;
+    }
+    context->table.rows = rows;
+}
+
+void test_context_open(struct test_context *context, struct device *device, struct device *cpu,
+                       struct buffer *(*raw_alloc)(struct device *device, size_t bytes))
+{
+    context->device = device;
+    enlist(context);
+    context->cpu = cpu;
+    pthread_mutex_init(&context->lock, NULL);
+    make_table(context);
+    device->kernels = &context->table;
+    device->threads = cpu->threads;
+    device->choice = cpu->choice;
+    device->layout_bytes = cpu->layout_bytes;
+    device->layout_equal = cpu->layout_equal;
+    device->relayout = &test_relayout;
+    device->explain = explain;
+    device->leave_fault = test_leave_fault;
+    device->sum = test_sum;
+    device->code = find_code;
+    device->enter_thread = enter_thread;
+    context->raw = *device;
+    context->raw.alloc = raw_alloc;
+    context->pool = pool_new(&context->raw, true);
+}
+
+void test_context_close(struct test_context *context, void (*finish)(struct device *device))
+{
+    pool_free(context->pool);
+    delist(context);
+    finish(context->device);
+    device_free(context->cpu);
+    BUG_ON(context->pinned.n);
+    vec_release(&context->pinned);
+    vec_release(&context->errors);
+    pthread_mutex_destroy(&context->lock);
+    mem_free((struct kernel_row *)(uintptr_t)context->table.rows);
+}
+
+/* ---- counts ---- */
+
+device_test_counts_function device_test_counts;
+struct device_test_counts device_test_counts(struct device *device)
+{
+    struct test_context *context = test_context(device);
+    return (struct device_test_counts){.copies_in = atomic_load(&context->copies_in),
+                                       .copies_out = atomic_load(&context->copies_out),
+                                       .copies = atomic_load(&context->copies),
+                                       .kernels = atomic_load(&context->kernels),
+                                       .enqueued = atomic_load(&context->enqueued),
+                                       .updates = atomic_load(&context->updates),
+                                       .captures = atomic_load(&context->captures),
+                                       .launches = atomic_load(&context->launches),
+                                       .sums = atomic_load(&context->sums),
+                                       .pins = context->pins,
+                                       .unpins = context->unpins};
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The TEST device's events, and the thread that watches them for those who want to be told.
+ */
+#include <sched.h>
+
+#include "base/memory.h"
+#include "lib/device_test_internal.h"
+
+void test_event_free(struct test_event *event)
+{
+    if (event && atomic_fetch_sub(&event->holders, 1) == 1)
+        mem_free(event);
+}
+
+static void plain_free(struct test_job *job)
+{
+    mem_free(job);
+}
+
+struct test_event *test_record(struct test_scheduler *s, int line)
+{
+    struct test_event *event = mem_alloc(sizeof *event);
+    struct test_job *job = mem_alloc(sizeof *job);
+    atomic_init(&event->holders, 2);
+    *job = (struct test_job){.free = plain_free, .marks = event};
+    if (test_captured(s)) {
+        test_capture_mark(test_captured(s), line, job);
+        return event;
+    }
+    pthread_mutex_lock(&s->lock);
+    test_wait_for_turn(s);
+    event->clock = s->order.clocks[line];
+    test_append(s, line, job);
+    pthread_mutex_unlock(&s->lock);
+    return event;
+}
+
+void test_wait(struct test_scheduler *s, int line, struct test_event *event)
+{
+    struct test_job *job = mem_alloc(sizeof *job);
+    *job = (struct test_job){.free = plain_free, .waits = event};
+    atomic_fetch_add(&event->holders, 1);
+    if (test_captured(s)) {
+        test_capture_wait(test_captured(s), line, job);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    test_wait_for_turn(s);
+    test_clock_join(&s->order.clocks[line], &event->clock);
+    test_append(s, line, job);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int64_t test_time(struct test_scheduler *s, const struct test_event *event)
+{
+    pthread_mutex_lock(&s->lock);
+    BUG_ON(!event->over);
+    int64_t time = event->time;
+    pthread_mutex_unlock(&s->lock);
+    return time;
+}
+
+bool test_query(struct test_scheduler *s, struct test_event *event)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!event->over)
+        test_do_some(s);
+    bool over = event->over;
+    if (over)
+        test_host_knows(s, event);
+    pthread_mutex_unlock(&s->lock);
+    return over;
+}
+
+int test_block(struct test_scheduler *s, struct test_event *event, struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!event->over)
+        if (!test_do_some(s))
+            pthread_cond_wait(&s->changed, &s->lock);
+    test_host_knows(s, event);
+    if (s->failure.code)
+        *err = s->failure;
+    int code = s->failure.code;
+    pthread_mutex_unlock(&s->lock);
+    return code;
+}
+
+/* ---- the watcher ---- */
+
+static void tell(struct test_scheduler *s)
+{
+    struct event_waiter *waiter = s->told;
+    struct error failure = s->failure;
+    s->told = waiter->next;
+    pthread_mutex_unlock(&s->lock);
+    waiter->done(waiter, failure.code ? &failure : NULL);
+    pthread_mutex_lock(&s->lock);
+}
+
+/* It is in no hurry. */
+static void hesitate(struct test_scheduler *s)
+{
+    if (test_random(s) % 4)
+        return;
+    pthread_mutex_unlock(&s->lock);
+    sched_yield();
+    pthread_mutex_lock(&s->lock);
+}
+
+static void *watch(void *argument)
+{
+    struct test_scheduler *s = argument;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        if (s->told)
+            tell(s);
+        else if (s->closing && !s->n_waiting)
+            break;
+        else if (!s->n_waiting || !test_do_some(s))
+            pthread_cond_wait(&s->changed, &s->lock);
+        else
+            hesitate(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void test_notify(struct test_scheduler *s, struct test_event *event, struct event_waiter *waiter)
+{
+    bool over = test_captured(s);
+    test_capture_refuse(s, "something is to be told");
+    pthread_mutex_lock(&s->lock);
+    if (!s->watched)
+        BUG_ON(pthread_create(&s->watcher, NULL, watch, s));
+    s->watched = true;
+    over = over || event->over;
+    if (over)
+        test_host_knows(s, event);
+    waiter->next = over ? s->told : event->waiters;
+    *(over ? &s->told : &event->waiters) = waiter;
+    s->n_waiting += !over;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/value/extents.h"
+
+#include <string.h>
+
+static size_t end_of(const struct memory_extent *extent)
+{
+    return extent->offset + extent->bytes;
+}
+
+/* Kept bytes of [offset, offset + bytes), and how many lie behind it in the extent where it ends.
+ * False: some are in use. */
+static bool look_at(const struct extents *extents, size_t offset, size_t bytes, size_t *kept,
+                    size_t *behind)
+{
+    size_t end = offset + bytes;
+    *kept = *behind = 0;
+    for (size_t i = 0; i < extents->all.n; i++) {
+        const struct memory_extent *extent = &extents->all.items[i];
+        size_t first = extent->offset > offset ? extent->offset : offset;
+        size_t last = end_of(extent) < end ? end_of(extent) : end;
+        if (first >= last)
+            continue;
+        if (extent->user != EXTENT_KEPT)
+            return false;
+        *kept += last - first;
+        *behind = end_of(extent) - last;
+    }
+    return true;
+}
+
+struct extent_place {
+    bool any;
+    size_t offset, fresh, behind;
+};
+
+/* The least fresh memory, then the least that is cut off. */
+static void consider(const struct extents *extents, size_t offset, size_t to, size_t bytes,
+                     struct extent_place *best)
+{
+    size_t kept, behind;
+    if (offset > to || bytes > to - offset || !look_at(extents, offset, bytes, &kept, &behind))
+        return;
+    size_t fresh = bytes - kept;
+    if (best->any && (fresh > best->fresh || (fresh == best->fresh && behind >= best->behind)))
+        return;
+    *best = (struct extent_place){true, offset, fresh, behind};
+}
+
+bool extents_find(const struct extents *extents, size_t from, size_t to, size_t bytes,
+                  size_t *offset, size_t *fresh)
+{
+    struct extent_place best = {false, 0, 0, 0};
+    consider(extents, from, to, bytes, &best);
+    for (size_t i = 0; i < extents->all.n; i++) { /* they begin or end where an extent does */
+        const struct memory_extent *extent = &extents->all.items[i];
+        bool is_kept = extent->user == EXTENT_KEPT;
+        size_t first = is_kept ? extent->offset : end_of(extent);
+        size_t end = is_kept ? end_of(extent) : extent->offset;
+        if (first >= from && first < to)
+            consider(extents, first, to, bytes, &best);
+        if (end >= from + bytes && end <= to)
+            consider(extents, end - bytes, to, bytes, &best);
+    }
+    *offset = best.offset;
+    *fresh = best.fresh;
+    return best.any;
+}
+
+static void insert(struct extents *extents, size_t i, struct memory_extent extent)
+{
+    vec_push(&extents->all, extent);
+    memmove(extents->all.items + i + 1, extents->all.items + i,
+            (extents->all.n - 1 - i) * sizeof extent);
+    extents->all.items[i] = extent;
+}
+
+/* What is kept on both sides of `offset` becomes two. */
+static void split(struct extents *extents, size_t offset)
+{
+    for (size_t i = 0; i < extents->all.n; i++) {
+        struct memory_extent *extent = &extents->all.items[i];
+        if (extent->offset >= offset || end_of(extent) <= offset)
+            continue;
+        struct memory_extent rest = *extent;
+        rest.offset = offset;
+        rest.bytes = end_of(extent) - offset;
+        extent->bytes = offset - extent->offset;
+        insert(extents, i + 1, rest);
+        return;
+    }
+}
+
+void extents_use(struct extents *extents, size_t offset, size_t bytes, int user, double now)
+{
+    size_t i = 0;
+    split(extents, offset);
+    split(extents, offset + bytes);
+    while (i < extents->all.n && extents->all.items[i].offset < offset)
+        i++;
+    while (i < extents->all.n && extents->all.items[i].offset < offset + bytes)
+        extents_forget(extents, i);
+    insert(extents, i, (struct memory_extent){offset, bytes, user, now});
+}
+
+void extents_keep(struct extents *extents, size_t i)
+{
+    extents->all.items[i].user = EXTENT_KEPT;
+}
+
+void extents_forget(struct extents *extents, size_t i)
+{
+    memmove(extents->all.items + i, extents->all.items + i + 1,
+            (--extents->all.n - i) * sizeof *extents->all.items);
+}
+
+size_t extents_bytes(const struct extents *extents)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < extents->all.n; i++)
+        bytes += extents->all.items[i].bytes;
+    return bytes;
+}
+
+void extents_release(struct extents *extents)
+{
+    vec_release(&extents->all);
+}

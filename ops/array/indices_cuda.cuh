@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_ARRAY_INDICES_CUDA_CUH
+#define OPS_ARRAY_INDICES_CUDA_CUH
+
+#include "ops/array/rows_cuda.h"
+#include "ops/device/types_cuda.cuh"
+
+DEVICE_INLINE int64_t index_at(const cuda_indices &indices, int64_t i)
+{
+    return indices.wide ? static_cast<const int64_t *>(indices.data)[i]
+                        : static_cast<const int32_t *>(indices.data)[i];
+}
+
+#endif

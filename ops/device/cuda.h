@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the CUDA device share. Only files whose names end in _cuda.c include this, and
+ * the tests' own module, which has the same device over another driver.
+ *
+ * Each of the device's queues is a stream; while a thread captures, its queues are streams of its
+ * own (graph_cuda.c), as others go on to use the device's.
+ */
+#ifndef TF_OPS_DEVICE_CUDA_H
+#define TF_OPS_DEVICE_CUDA_H
+
+#include <pthread.h>
+
+#include "base/atomic.h"
+#include "exec/device/device.h"
+#include "ops/device/driver_cuda.h"
+
+/* Reads the clocks of host and device together; lives as long as an event that goes by it. */
+struct cuda_anchor {
+    atomic_int holders;
+    struct cuda_event *event;
+    int64_t time; /* when that was over: CLOCK_MONOTONIC, in ns */
+};
+
+struct device_event {
+    atomic_int holders;
+    struct cuda_event *event; /* NULL: there is none as the device had failed */
+    enum queue_kind queue;
+    bool timed, watched;
+    struct cuda_anchor *anchor;   /* of a timed one */
+    struct event_waiter *waiters; /* who are to be told */
+    struct device_event *next;    /* among those that are watched, or idle */
+};
+
+/* A thread that sleeps until a queue's events are over, one after the other. */
+struct cuda_watcher {
+    struct cuda_device *device;
+    pthread_t thread;
+    pthread_cond_t changed;
+    struct device_event *first, *last; /* that are to be waited for; the first is */
+    bool runs, closing;
+};
+
+struct cuda_device {
+    struct device device; /* first */
+    const struct cuda_driver *driver;
+    char choice[64];
+    struct cuda_stream *streams[N_QUEUES], *clock;
+    size_t limit; /* bytes of its memory that may be used */
+    atomic_size_t used;
+    atomic_bool has_failed;
+    pthread_mutex_t lock; /* guards what follows */
+    struct error failure;
+    struct device_event *idle[2]; /* to be recorded again; timed ones */
+    struct cuda_watcher watchers[N_QUEUES];
+    pthread_mutex_t clock_lock; /* guards what follows */
+    struct cuda_anchor *anchor;
+};
+
+static inline struct cuda_device *cuda_device(const struct device *device)
+{
+    return device->context;
+}
+
+/* ---- device_cuda.c ---- */
+
+/* Opens the device of the driver. ERR_UNAVAILABLE: there is no such device, or no driver that knows
+ * it. What computes (kernels, code, leave_fault) is for the caller to set. */
+struct device *cuda_open(const struct cuda_driver *driver, int index,
+                         const struct device_options *options, struct error *err);
+
+/* Sets the thread's device; whatever calls the driver calls this first. Fails as the device has. */
+int cuda_enter(struct cuda_device *d, struct error *err);
+
+/* 0, or what `what` has ended with: then nothing works any more. */
+int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err);
+
+/* Whether it has failed; `err` (NULL: nobody wants it) says why. */
+bool cuda_has_failed(struct cuda_device *d, struct error *err);
+
+/* ---- queue_cuda.c ---- */
+
+void cuda_queue_functions(struct device *device);
+int cuda_queues_open(struct cuda_device *d, struct error *err);
+/* Everybody has been told. */
+void cuda_queues_close(struct cuda_device *d);
+
+/* ---- memory_cuda.c ---- */
+
+void cuda_memory_functions(struct device *device);
+
+/* ---- graph_cuda.c ---- */
+
+void cuda_graph_functions(struct device *device);
+
+/* The stream that the queue is to the calling thread. */
+struct cuda_stream *cuda_stream(struct cuda_device *d, enum queue_kind queue);
+
+/* As cuda_check, but while the thread captures the capture has failed, and the device has not. */
+int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, struct error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening the CUDA device, and what it says when it fails.
+ */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "ops/device/cuda.h"
+
+/* ---- errors ---- */
+
+bool cuda_has_failed(struct cuda_device *d, struct error *err)
+{
+    if (!atomic_load_explicit(&d->has_failed, memory_order_acquire))
+        return false;
+    if (err)
+        *err = d->failure; /* which does not change any more */
+    return true;
+}
+
+static void fail(struct cuda_device *d, int result, const char *what)
+{
+    pthread_mutex_lock(&d->lock);
+    if (!d->failure.code)
+        error_set(&d->failure, ERR_OS, "%s:%d has failed: %s: %s (error %d of CUDA)",
+                  d->device.type, d->device.index, what, d->driver->error_text(result), result);
+    atomic_store_explicit(&d->has_failed, true, memory_order_release);
+    pthread_mutex_unlock(&d->lock);
+}
+
+int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err)
+{
+    if (!result)
+        return 0;
+    fail(d, result, what);
+    cuda_has_failed(d, err);
+    return d->failure.code;
+}
+
+int cuda_enter(struct cuda_device *d, struct error *err)
+{
+    if (cuda_has_failed(d, err))
+        return d->failure.code;
+    return cuda_check(d, d->driver->set_device(d->device.index), "the device is set", err);
+}
+
+/* ---- what there is ---- */
+
+static int check_driver(const struct cuda_driver *driver, int index, struct error *err)
+{
+    int has = 0, needs = 0;
+    int result = driver->versions(&has, &needs);
+    if (!result && !has)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "CUDA:%d: no driver for CUDA is on this machine (libcuda.so.1)", index);
+    /* one of a version is for all of the same number */
+    if (!result && has / 1000 < needs / 1000)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "CUDA:%d: the driver is for CUDA %d.%d, and CUDA %d is needed", index,
+                         has / 1000, has % 1000 / 10, needs / 1000);
+    if (result)
+        return error_set(err, ERR_UNAVAILABLE, "CUDA:%d: the driver for CUDA does not answer: %s",
+                         index, driver->error_text(result));
+    return 0;
+}
+
+static int check_index(const struct cuda_driver *driver, int index, struct error *err)
+{
+    int n = 0, result = driver->device_count(&n);
+    if (result == CUDA_NO_DEVICE || (!result && !n))
+        return error_set(err, ERR_UNAVAILABLE, "CUDA:%d: this machine has no device for CUDA",
+                         index);
+    if (result)
+        return error_set(err, ERR_UNAVAILABLE, "CUDA:%d: devices cannot be counted: %s", index,
+                         driver->error_text(result));
+    if (index < 0 || index >= n)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "CUDA:%d: there is no such device: this machine has %d", index, n);
+    return 0;
+}
+
+static int read_card(struct cuda_device *d, struct error *err)
+{
+    struct cuda_card card = {0};
+    int index = d->device.index, runtime = 0, version = 0;
+    int result = d->driver->set_device(index);
+    if (!result)
+        result = d->driver->card(index, &card);
+    if (!result)
+        result = d->driver->versions(&version, &runtime);
+    if (!result && card.has_pools)
+        result = d->driver->memory_keep(index);
+    if (result)
+        return error_set(err, ERR_UNAVAILABLE, "CUDA:%d: the device cannot be used: %s", index,
+                         d->driver->error_text(result));
+    if (!card.has_pools)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "CUDA:%d: the device or its driver has no pools of memory", index);
+    if (!d->limit || d->limit > card.memory)
+        d->limit = card.memory;
+    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d", card.major, card.minor,
+             runtime / 1000, runtime % 1000 / 10);
+    return 0;
+}
+
+/* ---- the device ---- */
+
+static void enter_thread(struct device *device, int threads)
+{
+    struct error ignored = ERROR_INIT; /* whoever calls the driver hears of it */
+    (void)threads;
+    cuda_enter(cuda_device(device), &ignored);
+}
+
+static const struct kernel_code *no_code(struct device *device, const char *name)
+{
+    (void)device;
+    (void)name;
+    return NULL;
+}
+
+static void device_close(struct device *device)
+{
+    struct cuda_device *d = cuda_device(device);
+    cuda_queues_close(d);
+    d->driver->memory_trim(device->index);
+    pthread_mutex_destroy(&d->clock_lock);
+    pthread_mutex_destroy(&d->lock);
+    mem_free(d);
+}
+
+struct device *cuda_open(const struct cuda_driver *driver, int index,
+                         const struct device_options *options, struct error *err)
+{
+    if (check_driver(driver, index, err) || check_index(driver, index, err))
+        return NULL;
+    struct cuda_device *d = mem_alloc(sizeof *d);
+    struct device *device = &d->device;
+    *device = (struct device){.type = "CUDA",
+                              .index = index,
+                              .threads = 1,
+                              .deterministic = options->deterministic,
+                              .context = d,
+                              .choice = d->choice,
+                              .enter_thread = enter_thread,
+                              .code = no_code,
+                              .free = device_close};
+    cuda_memory_functions(device);
+    cuda_queue_functions(device);
+    cuda_graph_functions(device);
+    d->driver = driver;
+    d->limit = options->memory;
+    d->failure = error_none();
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->clock_lock, NULL);
+    if (!read_card(d, err) && !cuda_queues_open(d, err))
+        return device;
+    device_close(device);
+    return NULL;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of CUDA's calls by its runtime.
+ */
+#include "ops/device/driver_real_cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+_Static_assert(CUDA_OK == (int)cudaSuccess && CUDA_NO_MEMORY == (int)cudaErrorMemoryAllocation &&
+                   CUDA_OLD_DRIVER == (int)cudaErrorInsufficientDriver &&
+                   CUDA_NO_DEVICE == (int)cudaErrorNoDevice &&
+                   CUDA_NOT_READY == (int)cudaErrorNotReady &&
+                   CUDA_ALREADY_PINNED == (int)cudaErrorHostMemoryAlreadyRegistered,
+               "errors are CUDA's");
+_Static_assert(CUDA_TO_DEVICE == (int)cudaMemcpyHostToDevice &&
+                   CUDA_TO_HOST == (int)cudaMemcpyDeviceToHost &&
+                   CUDA_WITHIN_DEVICE == (int)cudaMemcpyDeviceToDevice,
+               "directions are CUDA's");
+
+/* The runtime remembers an error for whoever launches a kernel next, who would think it their own.
+ * Those that last it says again. */
+static int result(cudaError_t error)
+{
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    return (int)error;
+}
+
+/* ---- the device ---- */
+
+static int versions(int *driver, int *runtime)
+{
+    int error = result(cudaDriverGetVersion(driver));
+    return error ? error : result(cudaRuntimeGetVersion(runtime));
+}
+
+static int device_count(int *count)
+{
+    return result(cudaGetDeviceCount(count));
+}
+
+static int card(int device, struct cuda_card *card)
+{
+    struct cudaDeviceProp properties;
+    int has_pools = 0;
+    int error = result(cudaGetDeviceProperties(&properties, device));
+    if (!error)
+        error = result(cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, device));
+    if (!error)
+        *card = (struct cuda_card){properties.totalGlobalMem, properties.major, properties.minor,
+                                   has_pools != 0};
+    return error;
+}
+
+static int set_device(int device)
+{
+    return result(cudaSetDevice(device));
+}
+
+static int device_wait(void)
+{
+    return result(cudaDeviceSynchronize());
+}
+
+static const char *error_text(int error)
+{
+    return cudaGetErrorString((cudaError_t)error);
+}
+
+/* ---- memory ---- */
+
+static cudaStream_t real_stream(struct cuda_stream *stream)
+{
+    return (cudaStream_t)stream;
+}
+
+static int memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory)
+{
+    return result(cudaMallocAsync(memory, bytes, real_stream(stream)));
+}
+
+static int memory_free(struct cuda_stream *stream, void *memory)
+{
+    return result(cudaFreeAsync(memory, real_stream(stream)));
+}
+
+static int memory_keep(int device)
+{
+    cudaMemPool_t pool;
+    uint64_t all = UINT64_MAX;
+    int error = result(cudaDeviceGetMemPool(&pool, device));
+    return error ? error
+                 : result(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
+static int memory_trim(int device)
+{
+    cudaMemPool_t pool;
+    int error = result(cudaDeviceGetMemPool(&pool, device));
+    return error ? error : result(cudaMemPoolTrimTo(pool, 0));
+}
+
+static int host_alloc(size_t bytes, void **memory)
+{
+    return result(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+}
+
+static int host_free(void *memory)
+{
+    return result(cudaFreeHost(memory));
+}
+
+static int host_register(void *memory, size_t bytes)
+{
+    return result(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
+}
+
+static int host_unregister(void *memory)
+{
+    return result(cudaHostUnregister(memory));
+}
+
+/* ---- streams ---- */
+
+static int stream_new(struct cuda_stream **stream)
+{
+    cudaStream_t made = NULL;
+    int error = result(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    *stream = (struct cuda_stream *)made;
+    return error;
+}
+
+static int stream_free(struct cuda_stream *stream)
+{
+    return result(cudaStreamDestroy(real_stream(stream)));
+}
+
+static int stream_wait(struct cuda_stream *stream, struct cuda_event *event)
+{
+    return result(cudaStreamWaitEvent(real_stream(stream), (cudaEvent_t)event, 0));
+}
+
+static int copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
+                enum cuda_direction direction)
+{
+    return result(
+        cudaMemcpyAsync(to, from, bytes, (enum cudaMemcpyKind)direction, real_stream(stream)));
+}
+
+/* ---- events ---- */
+
+static int event_new(bool timed, struct cuda_event **event)
+{
+    unsigned flags = cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming);
+    cudaEvent_t made = NULL;
+    int error = result(cudaEventCreateWithFlags(&made, flags));
+    *event = (struct cuda_event *)made;
+    return error;
+}
+
+static int event_free(struct cuda_event *event)
+{
+    return result(cudaEventDestroy((cudaEvent_t)event));
+}
+
+static int event_record(struct cuda_event *event, struct cuda_stream *stream)
+{
+    return result(cudaEventRecord((cudaEvent_t)event, real_stream(stream)));
+}
+
+static int event_query(struct cuda_event *event)
+{
+    return result(cudaEventQuery((cudaEvent_t)event));
+}
+
+static int event_wait(struct cuda_event *event)
+{
+    return result(cudaEventSynchronize((cudaEvent_t)event));
+}
+
+static int event_elapsed(float *milliseconds, struct cuda_event *from, struct cuda_event *to)
+{
+    return result(cudaEventElapsedTime(milliseconds, (cudaEvent_t)from, (cudaEvent_t)to));
+}
+
+/* ---- captured work ---- */
+
+static int capture_begin(struct cuda_stream *stream)
+{
+    return result(cudaStreamBeginCapture(real_stream(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+static int capture_end(struct cuda_stream *stream, struct cuda_graph **graph)
+{
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t made = NULL;
+    int error = result(cudaStreamEndCapture(real_stream(stream), &captured));
+    if (!error)
+        error = result(cudaGraphInstantiate(&made, captured, 0));
+    if (captured)
+        result(cudaGraphDestroy(captured));
+    *graph = (struct cuda_graph *)made;
+    return error;
+}
+
+static int graph_launch(struct cuda_graph *graph, struct cuda_stream *stream)
+{
+    return result(cudaGraphLaunch((cudaGraphExec_t)graph, real_stream(stream)));
+}
+
+static int graph_free(struct cuda_graph *graph)
+{
+    return result(cudaGraphExecDestroy((cudaGraphExec_t)graph));
+}
+
+const struct cuda_driver cuda_driver_real = {
+    .versions = versions,
+    .device_count = device_count,
+    .card = card,
+    .set_device = set_device,
+    .device_wait = device_wait,
+    .error_text = error_text,
+    .memory_alloc = memory_alloc,
+    .memory_free = memory_free,
+    .memory_keep = memory_keep,
+    .memory_trim = memory_trim,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
+    .stream_new = stream_new,
+    .stream_free = stream_free,
+    .stream_wait = stream_wait,
+    .copy = copy,
+    .event_new = event_new,
+    .event_free = event_free,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .event_elapsed = event_elapsed,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_free = graph_free,
+};

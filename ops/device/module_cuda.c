@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The module cuda.so: the device over CUDA's own runtime.
+ */
+#include "exec/device/module.h"
+#include "ops/device/cuda.h"
+#include "ops/device/driver_real_cuda.h"
+#include "ops/device/fault_cuda.h"
+
+static int leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
+                       struct error *err)
+{
+    struct cuda_device *d = cuda_device(device);
+    if (cuda_enter(d, err))
+        return err->code;
+    struct cuda_stream *stream = cuda_stream(d, QUEUE_COMPUTE);
+    int result = cuda_leave_fault(block, fault, (struct CUstream_st *)stream);
+    return cuda_check_enqueued(d, result, "a fault is left", err);
+}
+
+static struct device *device_new(int index, const struct device_options *options, struct error *err)
+{
+    struct device *device = cuda_open(&cuda_driver_real, index, options, err);
+    if (device)
+        device->leave_fault = leave_fault;
+    return device;
+}
+
+const struct device_entry device_entry = {DEVICE_ABI, device_new};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types in kernels: what each is computed in, and how it gets there and back; and how a
+ * kernel leaves an error that it finds.
+ */
+#ifndef OPS_DEVICE_TYPES_CUDA_CUH
+#define OPS_DEVICE_TYPES_CUDA_CUH
+
+#include <limits>
+#include <type_traits>
+
+#include "ops/device/launch_cuda.cuh"
+
+#define DEVICE_INLINE static __device__ __forceinline__
+
+/* ---- by type ---- */
+
+template <typename T> struct wide_of;
+#define X(constant, type, wide)                                                                    \
+    template <> struct wide_of<type> {                                                             \
+        typedef wide is;                                                                           \
+    };
+CUDA_TYPES(X)
+#undef X
+template <typename T> using wide = typename wide_of<T>::is;
+template <typename T> constexpr bool is_floating = std::is_floating_point<wide<T>>::value;
+template <typename T> constexpr bool is_16_bit_float = is_floating<T> && sizeof(T) == 2;
+
+template <typename T> DEVICE_INLINE wide<T> widen(T x)
+{
+    if constexpr (std::is_same<T, __half>::value)
+        return __half2float(x);
+    else if constexpr (std::is_same<T, __nv_bfloat16>::value)
+        return __bfloat162float(x);
+    else
+        return x;
+}
+
+/* To nearest even; integers lose their upper bits. */
+template <typename T> DEVICE_INLINE T narrow(wide<T> x)
+{
+    if constexpr (std::is_same<T, __half>::value)
+        return __float2half_rn(x);
+    else if constexpr (std::is_same<T, __nv_bfloat16>::value)
+        return __float2bfloat16_rn(x);
+    else
+        return static_cast<T>(x);
+}
+
+/* The unsigned twin, in which integers wrap around; floats are their own. */
+template <typename T, bool integer = std::is_integral<T>::value> struct twin_of {
+    typedef typename std::make_unsigned<T>::type is;
+};
+template <typename T> struct twin_of<T, false> {
+    typedef T is;
+};
+template <typename T> using twin = typename twin_of<T>::is;
+
+/* Functions of <limits> are the host's. */
+template <typename T> struct limits_of {
+    static constexpr T least = std::numeric_limits<T>::lowest();
+    static constexpr T most = std::numeric_limits<T>::max();
+};
+
+/* ---- errors ---- */
+
+/* The lock is the code itself: whoever has put the mark into it writes the rest. Only threads that
+ * have found something come here. A fault of another item was there before this kernel began. */
+#define FAULT_IS_WRITTEN 0xffffffffu
+
+DEVICE_INLINE void leave_fault(const cuda_fault &to, uint16_t code, int64_t at, int64_t value = 0,
+                               int64_t limit = 0)
+{
+    volatile struct fault *fault = to.at;
+    unsigned *lock = reinterpret_cast<unsigned *>(&to.at->code);
+    unsigned found = code | static_cast<unsigned>(to.input) << 16;
+    for (bool done = false; !done;) {
+        unsigned seen = atomicExch(lock, FAULT_IS_WRITTEN);
+        if (seen == FAULT_IS_WRITTEN)
+            continue;
+        __threadfence();
+        bool first = !(seen & 0xffff) || (fault->item == to.item && at < fault->at);
+        if (first) {
+            fault->item = to.item;
+            fault->at = at;
+            fault->value = value;
+            fault->limit = limit;
+        }
+        __threadfence();
+        atomicExch(lock, first ? found : seen);
+        done = true;
+    }
+}
+
+/* For a kernel that changes a variable: whether the step has failed before it. Such a kernel leaves
+ * no errors of its own: another one looks for them first. */
+DEVICE_INLINE bool has_failed(const struct fault *fault)
+{
+    return fault && *reinterpret_cast<const volatile uint16_t *>(&fault->code);
+}
+
+/* ---- launchers by type: `launch` is called with an element of the type that it is to be ---- */
+
+template <typename T> struct element {
+    typedef T type;
+};
+
+/* Elements that are moved, of 1, 2, 4 or 8 bytes: unsigned ones. */
+template <typename Launch> static inline int launch_by_size(int64_t bytes, const Launch &launch)
+{
+    switch (bytes) {
+    case 1:
+        return launch(element<uint8_t>());
+    case 2:
+        return launch(element<uint16_t>());
+    case 4:
+        return launch(element<uint32_t>());
+    case 8:
+        return launch(element<uint64_t>());
+    default:
+        return CUDA_INVALID_VALUE;
+    }
+}
+
+/* Numbers, complex ones not. */
+template <typename Launch> static inline int launch_by_number(cuda_type of, const Launch &launch)
+{
+    switch (of) {
+#define X(constant, its_type, its_wide)                                                            \
+    case constant:                                                                                 \
+        if constexpr (std::is_arithmetic<its_wide>::value && !std::is_same<its_wide, bool>::value) \
+            return launch(element<its_type>());                                                    \
+        break;
+        CUDA_TYPES(X)
+#undef X
+    default:
+        break;
+    }
+    return CUDA_INVALID_VALUE;
+}
+
+#endif

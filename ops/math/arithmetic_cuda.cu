@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic of two arrays. Integers wrap around.
+ */
+#include <cmath>
+
+#include "ops/math/binary_cuda.cuh"
+
+/* Toward zero. The one quotient that does not fit wraps around. */
+template <typename T> DEVICE_INLINE T divide(T x, T y, uint16_t &code)
+{
+    if (y == 0) {
+        code = FAULT_DIVISION;
+        return 0;
+    }
+    if constexpr (std::is_signed<T>::value)
+        if (y == -1)
+            return static_cast<T>(0 - static_cast<twin<T>>(x));
+    return x / y;
+}
+
+template <typename T> DEVICE_INLINE T remainder_of(T x, T y, uint16_t &code)
+{
+    if (y == 0) {
+        code = FAULT_DIVISION;
+        return 0;
+    }
+    return y == -1 ? 0 : x % y;
+}
+
+template <typename T> DEVICE_INLINE T floor_divide(T x, T y, uint16_t &code)
+{
+    T quotient = divide(x, y, code);
+    if constexpr (std::is_signed<T>::value)
+        if (y && remainder_of(x, y, code) && (x < 0) != (y < 0))
+            return quotient - 1;
+    return quotient;
+}
+
+template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
+{
+    twin<T> base = static_cast<twin<T>>(x), result = 1;
+    if (y < 0) {
+        code = FAULT_POWER;
+        return 0;
+    }
+    for (; y; y >>= 1, base *= base)
+        if (y & 1)
+            result *= base;
+    return static_cast<T>(result);
+}
+
+/* X(op, floats, integers): T is the type of x and y, U its unsigned twin. */
+#define REAL_OPS(X)                                                                                \
+    X(Add, x + y, U(x) + U(y))                                                                     \
+    X(Sub, x - y, U(x) - U(y))                                                                     \
+    X(Mul, x *y, U(x) * U(y))                                                                      \
+    X(Div, x / y, divide(x, y, code))                                                              \
+    X(FloorDiv, floor(x / y), floor_divide(x, y, code))                                            \
+    /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
+    X(Maximum, x > y || x != x ? x : y, x > y ? x : y)                                             \
+    X(Minimum, x < y || x != x ? x : y, x < y ? x : y)
+#define SIGNED_OPS(X) X(Pow, pow(x, y), power(x, y, code))
+#define WORD_OPS(X)                                                                                \
+    X(Mod, fmod(x, y), remainder_of(x, y, code))                                                   \
+    X(SquaredDifference, (x - y) * (x - y), (U(x) - U(y)) * (U(x) - U(y)))
+/* x is an op's result, y what flows back. */
+#define GRADIENTS(X)                                                                               \
+    X(TanhGrad, y *(1 - x * x), 0)                                                                 \
+    X(SigmoidGrad, y *x *(1 - x), 0)                                                               \
+    X(SqrtGrad, y *(1 / (x + x)), 0)                                                               \
+    X(RsqrtGrad, y *x *(x * x) / -2, 0)                                                            \
+    X(ReciprocalGrad, -y *x *x, 0)
+
+#define OP(name, floats, integers)                                                                 \
+    struct name {                                                                                  \
+        template <typename T>                                                                      \
+        static __device__ __forceinline__ T of(T x, T y, [[maybe_unused]] uint16_t &code)          \
+        {                                                                                          \
+            using U [[maybe_unused]] = twin<T>;                                                    \
+            if constexpr (std::is_floating_point<T>::value)                                        \
+                return floats;                                                                     \
+            else                                                                                   \
+                return static_cast<T>(static_cast<U>(integers));                                   \
+        }                                                                                          \
+    };
+namespace
+{
+REAL_OPS(OP)
+SIGNED_OPS(OP)
+WORD_OPS(OP)
+GRADIENTS(OP)
+} // namespace
+
+#define ROWS_REAL(op, ...) REAL_ROWS(op, void)
+#define ROWS_SIGNED(op, ...) SIGNED_ROWS(op, void)
+#define ROWS_WORD(op, ...) FLOAT_ROWS(op, void) WORD_ROWS(op, void)
+#define ROWS_FLOAT(op, ...) FLOAT_ROWS(op, void)
+
+/* clang-format off */
+static const cuda_binary_row rows[] = {
+    REAL_OPS(ROWS_REAL)
+    SIGNED_OPS(ROWS_SIGNED)
+    WORD_OPS(ROWS_WORD)
+    GRADIENTS(ROWS_FLOAT)
+};
+/* clang-format on */
+
+extern "C" int cuda_arithmetic(const struct cuda_binary *call, struct CUstream_st *stream)
+{
+    return launch_row(rows, call, stream);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/math/cast_cuda.h"
+
+#include "ops/device/types_cuda.cuh"
+
+/* A float to a whole number. `above` is the first value that is too large; it is a power of two,
+ * and so a float of either kind. */
+template <typename To, typename From> DEVICE_INLINE To bounded(From x)
+{
+    constexpr To least = limits_of<To>::least, most = limits_of<To>::most;
+    constexpr From above = static_cast<From>(most / 2 + 1) * 2;
+    return x != x                          ? To(0)
+           : x <= static_cast<From>(least) ? least
+           : x >= above                    ? most
+                                           : static_cast<To>(x);
+}
+
+/* float64 to float32, so that a second rounding to 16 bits does not mistake it for a tie: one that
+ * is inexact is cut toward zero and made odd in its last bit. */
+DEVICE_INLINE float to_odd(double x)
+{
+    float y = static_cast<float>(x);
+    double size = x < 0 ? -x : x, rounded = y < 0 ? -y : y;
+    if (rounded == size || x != x || rounded == static_cast<double>(INFINITY))
+        return y;
+    uint32_t bits = __float_as_uint(y);
+    return __uint_as_float((bits - (rounded > size)) | 1);
+}
+
+template <typename To, typename From> DEVICE_INLINE To convert(From x)
+{
+    wide<From> value = widen(x);
+    if constexpr (std::is_same<To, bool>::value)
+        return value != 0;
+    else if constexpr (is_16_bit_float<To> && std::is_same<From, double>::value)
+        return narrow<To>(to_odd(x));
+    else if constexpr (is_floating<To>)
+        return narrow<To>(static_cast<wide<To>>(value));
+    else if constexpr (is_floating<From>)
+        return bounded<To>(value);
+    else
+        return static_cast<To>(value);
+}
+
+template <typename From, typename To>
+static __global__ void cast(int64_t n, const From *__restrict__ x, To *__restrict__ y, bool packs)
+{
+    constexpr int N = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
+    int64_t done = packs ? n / N * N : 0;
+    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N) {
+        pack<From, N> from = load_pack<N>(x + i);
+        pack<To, N> to;
+        for (int k = 0; k < N; k++)
+            to.at[k] = convert<To>(from.at[k]);
+        store_pack(y + i, to);
+    }
+    for (int64_t i = done + thread_index(); i < n; i += thread_count())
+        y[i] = convert<To>(x[i]);
+}
+
+template <typename From, typename To>
+static int launch(const struct cuda_cast *call, struct CUstream_st *stream)
+{
+    constexpr int N = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
+    if (!call->n)
+        return 0;
+    bool packs = is_aligned(call->x, N * sizeof(From)) && is_aligned(call->y, N * sizeof(To));
+    return CUDA_LAUNCH((cast<From, To>), cuda_blocks(packs ? call->n / N : call->n), CUDA_BLOCK, 0,
+                       stream, call->n, static_cast<const From *>(call->x),
+                       static_cast<To *>(call->y), packs);
+}
+
+typedef int launcher(const struct cuda_cast *call, struct CUstream_st *stream);
+
+template <typename From> static launcher *find_to(cuda_type to)
+{
+    switch (to) {
+#define X(constant, type, wide)                                                                    \
+    case constant:                                                                                 \
+        if constexpr (!std::is_same<type, float2>::value)                                          \
+            return launch<From, type>;                                                             \
+        break;
+        CUDA_TYPES(X)
+#undef X
+    default:
+        break;
+    }
+    return nullptr;
+}
+
+static launcher *find(cuda_type from, cuda_type to)
+{
+    switch (from) {
+#define X(constant, type, wide)                                                                    \
+    case constant:                                                                                 \
+        if constexpr (!std::is_same<type, float2>::value)                                          \
+            return find_to<type>(to);                                                              \
+        break;
+        CUDA_TYPES(X)
+#undef X
+    default:
+        break;
+    }
+    return nullptr;
+}
+
+extern "C" int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream)
+{
+    launcher *found = find(call->from, call->to);
+    return found ? found(call, stream) : CUDA_INVALID_VALUE;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Comparisons of two arrays, and the logic of booleans.
+ */
+#include "ops/math/binary_cuda.cuh"
+
+/* X(op, element) */
+#define ORDER_OPS(X)                                                                               \
+    X(Less, x < y)                                                                                 \
+    X(LessEqual, x <= y)                                                                           \
+    X(Greater, x > y)                                                                              \
+    X(GreaterEqual, x >= y)
+#define EQUALITY_OPS(X)                                                                            \
+    X(Equal, is_equal(x, y))                                                                       \
+    X(NotEqual, !is_equal(x, y))
+#define LOGIC_OPS(X)                                                                               \
+    X(LogicalAnd, x &&y)                                                                           \
+    X(LogicalOr, x || y)
+
+template <typename T> DEVICE_INLINE bool is_equal(T x, T y)
+{
+    return x == y;
+}
+
+/* Of complex numbers. */
+DEVICE_INLINE bool is_equal(float2 x, float2 y)
+{
+    return x.x == y.x && x.y == y.y;
+}
+
+#define OP(name, element)                                                                          \
+    struct name {                                                                                  \
+        template <typename T> static __device__ __forceinline__ bool of(T x, T y, uint16_t &)      \
+        {                                                                                          \
+            return element;                                                                        \
+        }                                                                                          \
+    };
+namespace
+{
+ORDER_OPS(OP)
+EQUALITY_OPS(OP)
+LOGIC_OPS(OP)
+} // namespace
+
+#define ROWS_REAL(op, ...) REAL_ROWS(op, bool)
+#define ROWS_BOOL(op, ...) ROW(op, CUDA_BOOL, bool, bool)
+#define ROWS_COMPLEX(op, ...) ROW(op, CUDA_COMPLEX64, float2, bool)
+
+/* clang-format off */
+static const cuda_binary_row rows[] = {
+    ORDER_OPS(ROWS_REAL)
+    EQUALITY_OPS(ROWS_REAL)
+    EQUALITY_OPS(ROWS_BOOL)
+    EQUALITY_OPS(ROWS_COMPLEX)
+    LOGIC_OPS(ROWS_BOOL)
+};
+/* clang-format on */
+
+extern "C" int cuda_compare(const struct cuda_binary *call, struct CUstream_st *stream)
+{
+    return launch_row(rows, call, stream);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the threads of a warp and of a block have, brought together in a fixed order.
+ */
+#ifndef OPS_MATH_FOLD_CUDA_CUH
+#define OPS_MATH_FOLD_CUDA_CUH
+
+#include "ops/device/types_cuda.cuh"
+
+#define FOLD_WARPS (CUDA_BLOCK / CUDA_WARP)
+
+/* The value of the lane `step` further on. Narrow types travel as an int. */
+template <typename T> DEVICE_INLINE T shuffle_down(T value, unsigned step)
+{
+    if constexpr (sizeof(T) < sizeof(int))
+        return static_cast<T>(__shfl_down_sync(CUDA_ALL_LANES, static_cast<int>(value), step));
+    else
+        return __shfl_down_sync(CUDA_ALL_LANES, value, step);
+}
+
+/* In lane 0: the fold of the warp. */
+template <typename Op, typename T> DEVICE_INLINE T fold_warp(T value)
+{
+    for (unsigned step = CUDA_WARP / 2; step; step /= 2)
+        value = Op::combine(value, shuffle_down(value, step));
+    return value;
+}
+
+/* In thread 0 of a block of CUDA_BLOCK: the fold of all. `part` has FOLD_WARPS elements, and is
+ * free for others when all threads have come back. */
+template <typename Op, typename T> DEVICE_INLINE T fold_block(T value, shared_pointer<T> part)
+{
+    int warp = threadIdx.x / CUDA_WARP;
+    value = fold_warp<Op>(value);
+    if (threadIdx.x % CUDA_WARP == 0)
+        part[warp] = value;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int i = 1; i < FOLD_WARPS; i++)
+            value = Op::combine(value, static_cast<T>(part[i]));
+    __syncthreads();
+    return value;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reductions, in an order that the shape alone decides. float32 and shorter are added in float64.
+ */
+#ifndef TF_OPS_MATH_REDUCE_CUDA_H
+#define TF_OPS_MATH_REDUCE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ops/device/launch_cuda.h"
+
+struct cuda_reduce {
+    const char *op; /* "Sum", "Prod", "Max", "Min", "Mean"; "All", "Any" of booleans */
+    enum cuda_type type;
+    int rank; /* of x */
+    int64_t dims[CUDA_RANK_MAX];
+    bool reduced[CUDA_RANK_MAX];
+    const void *x;
+    void *y;       /* what is kept, row-major */
+    void *scratch; /* cuda_reduce_scratch bytes, at a multiple of 8 */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+size_t cuda_reduce_scratch(const struct cuda_reduce *call);
+
+/* The mean of no integers is CUDA_INVALID_VALUE. */
+int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

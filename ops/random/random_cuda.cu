@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread computes one block of four words, and the elements that have words of it.
+ */
+#include "ops/random/random_cuda.h"
+
+#include "ops/device/types_cuda.cuh"
+
+#define RANDOM_FUNCTION static __device__ __forceinline__
+#include "ops/random/distribution.h"
+#include "ops/random/philox.h"
+
+namespace
+{
+/* Each makes the `per_block` elements of a block's words. */
+template <typename T> struct uniform {
+    static constexpr int per_block = sizeof(T) == 8 ? 2 : 4;
+    static __device__ void draw(const struct cuda_random &, const uint32_t words[4], T *values)
+    {
+        constexpr int bits = std::is_same<T, __half>::value ? 11 : 8; /* of a number below 1 */
+        for (int k = 0; k < per_block; k++)
+            if constexpr (is_16_bit_float<T>)
+                values[k] = narrow<T>(static_cast<float>(words[k] >> (32 - bits)) /
+                                      static_cast<float>(1 << bits));
+            else if constexpr (sizeof(T) == 8)
+                values[k] = uniform_float64(words + 2 * k);
+            else
+                values[k] = uniform_float32(words[k]);
+    }
+};
+
+template <typename T> struct normal {
+    static constexpr int per_block = sizeof(T) == 8 ? 2 : 4;
+    static __device__ void draw(const struct cuda_random &, const uint32_t words[4], T *values)
+    {
+        if constexpr (sizeof(T) == 8) {
+            normal_pair_float64(words, values);
+        } else {
+            float pair[2];
+            for (int k = 0; k < 4; k += 2) {
+                normal_pair_float32(words + k, pair);
+                values[k] = narrow<T>(pair[0]);
+                values[k + 1] = narrow<T>(pair[1]);
+            }
+        }
+    }
+};
+
+template <typename T> struct uniform_int {
+    static constexpr int per_block = 2;
+    static __device__ void draw(const struct cuda_random &call, const uint32_t words[4], T *values)
+    {
+        for (int k = 0; k < 2; k++)
+            values[k] = static_cast<T>(static_cast<uint64_t>(call.low) +
+                                       uniform_integer(words + 2 * k, call.size));
+    }
+};
+} // namespace
+
+template <template <typename> class Form, typename T>
+static __global__ void random(const struct cuda_random call)
+{
+    constexpr int per_block = Form<T>::per_block;
+    const struct philox_place at = {call.step->seed, call.op_seed,
+                                    call.op_seed2,   static_cast<uint64_t>(call.step->number),
+                                    call.iteration,  call.step->replica};
+    const struct philox_stream stream = philox_stream_at(&at);
+    T *out = static_cast<T *>(call.out);
+    int64_t first = call.offset / per_block, last = (call.offset + call.n - 1) / per_block;
+    for (int64_t block = first + thread_index(); block <= last; block += thread_count()) {
+        uint32_t words[4];
+        T values[per_block];
+        philox_block(&stream, static_cast<uint64_t>(block), words);
+        Form<T>::draw(call, words, values);
+        for (int k = 0; k < per_block; k++) {
+            int64_t i = block * per_block + k - call.offset;
+            if (i >= 0 && i < call.n)
+                out[i] = values[k];
+        }
+    }
+}
+
+template <template <typename> class Form, typename T>
+static int launch(const struct cuda_random *call, struct CUstream_st *stream)
+{
+    if (!call->n)
+        return 0;
+    return CUDA_LAUNCH((random<Form, T>), cuda_blocks(call->n / Form<T>::per_block + 1), CUDA_BLOCK,
+                       0, stream, *call);
+}
+
+template <template <typename> class Form>
+static int launch_float(const struct cuda_random *call, struct CUstream_st *stream)
+{
+    switch (call->type) {
+    case CUDA_FLOAT32:
+        return launch<Form, float>(call, stream);
+    case CUDA_FLOAT64:
+        return launch<Form, double>(call, stream);
+    case CUDA_FLOAT16:
+        return launch<Form, __half>(call, stream);
+    case CUDA_BFLOAT16:
+        return launch<Form, __nv_bfloat16>(call, stream);
+    default:
+        return CUDA_INVALID_VALUE;
+    }
+}
+
+extern "C" int cuda_random(const struct cuda_random *call, struct CUstream_st *stream)
+{
+    if (call->form == CUDA_UNIFORM)
+        return launch_float<uniform>(call, stream);
+    if (call->form == CUDA_NORMAL)
+        return launch_float<normal>(call, stream);
+    if (call->type == CUDA_INT32)
+        return launch<uniform_int, int32_t>(call, stream);
+    if (call->type == CUDA_INT64)
+        return launch<uniform_int, int64_t>(call, stream);
+    return CUDA_INVALID_VALUE;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The update rules that all devices have, a loop of one element in each thread.
+ */
+#include "ops/train/apply_cuda.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ops/device/types_cuda.cuh"
+
+#define PARTS_MAX 32
+
+namespace
+{
+/* An element of each, widened. */
+template <typename W> struct apply_terms {
+    const double *scalars;
+    bool nesterov;
+    W w, a, b, g;
+};
+} // namespace
+
+#define LOOP(name, type, ...)                                                                      \
+    DEVICE_INLINE void name(apply_terms<type> *u, type *w, [[maybe_unused]] type *a,               \
+                            [[maybe_unused]] type *b, const type *g)                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define EACH for (int i = 0; i < 1; i++)
+#define S(i) static_cast<REAL>(u->scalars[i])
+#define NAME(rule) rule
+
+#define REAL float
+#define SQRT sqrtf
+#define POW powf
+#define FABS fabsf
+#include "ops/train/rules.h"
+#undef REAL
+#undef SQRT
+#undef POW
+#undef FABS
+
+#define REAL double
+#define SQRT sqrt
+#define POW pow
+#define FABS fabs
+#include "ops/train/rules.h"
+
+/* X(op, rule) */
+#define RULES(X)                                                                                   \
+    X(ApplyGradientDescent, descent)                                                               \
+    X(ApplyMomentum, momentum)                                                                     \
+    X(ApplyAdagrad, adagrad)                                                                       \
+    X(ApplyAdadelta, adadelta)                                                                     \
+    X(ApplyRMSProp, rmsprop)                                                                       \
+    X(ApplyAdam, adam)                                                                             \
+    X(ApplyFtrl, ftrl)
+
+#define RULE(op, rule)                                                                             \
+    struct op {                                                                                    \
+        template <typename W> static __device__ __forceinline__ void of(apply_terms<W> *u)         \
+        {                                                                                          \
+            rule(u, &u->w, &u->a, &u->b, &u->g);                                                   \
+        }                                                                                          \
+    };
+
+namespace
+{
+RULES(RULE)
+
+struct apply_args {
+    bool nesterov;
+    double scalars[CUDA_APPLY_SCALARS];
+    cuda_apply_part parts[PARTS_MAX];
+    const struct fault *fault;
+};
+} // namespace
+
+template <typename T, int N> DEVICE_INLINE pack<T, N> load_slot(const void *slot, int64_t i)
+{
+    return slot ? load_pack<N>(static_cast<const T *>(slot) + i) : pack<T, N>();
+}
+
+/* Elements i to i + N - 1 of a variable. */
+template <typename Rule, typename T, int N>
+DEVICE_INLINE void update(const apply_args &args, const cuda_apply_part &part, int64_t i)
+{
+    T *w = static_cast<T *>(part.w);
+    pack<T, N> g = load_pack<N>(static_cast<const T *>(part.g) + i), values = load_pack<N>(w + i);
+    pack<T, N> a = load_slot<T, N>(part.slots[0], i), b = load_slot<T, N>(part.slots[1], i);
+    for (int k = 0; k < N; k++) {
+        apply_terms<wide<T>> u = {args.scalars,   args.nesterov,  widen(values.at[k]),
+                                  widen(a.at[k]), widen(b.at[k]), widen(g.at[k])};
+        Rule::of(&u);
+        values.at[k] = narrow<T>(u.w);
+        a.at[k] = narrow<T>(u.a);
+        b.at[k] = narrow<T>(u.b);
+    }
+    store_pack(w + i, values);
+    if (part.slots[0])
+        store_pack(static_cast<T *>(part.slots[0]) + i, a);
+    if (part.slots[1])
+        store_pack(static_cast<T *>(part.slots[1]) + i, b);
+}
+
+DEVICE_INLINE bool is_packed(const void *pointer)
+{
+    return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+
+template <typename Rule, typename T> static __global__ void apply(const apply_args args)
+{
+    constexpr int N = 16 / sizeof(T);
+    const cuda_apply_part &part = args.parts[blockIdx.y];
+    if (has_failed(args.fault))
+        return;
+    bool packs = is_packed(part.w) && is_packed(part.g) && is_packed(part.slots[0]) &&
+                 is_packed(part.slots[1]);
+    int64_t done = packs ? part.n / N * N : 0;
+    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
+        update<Rule, T, N>(args, part, i);
+    for (int64_t i = done + thread_index(); i < part.n; i += thread_count())
+        update<Rule, T, 1>(args, part, i);
+}
+
+template <typename Rule, typename T>
+static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
+{
+    int result = 0;
+    for (int first = 0; first < call->n_parts && !result; first += PARTS_MAX) {
+        int n = call->n_parts - first < PARTS_MAX ? call->n_parts - first : PARTS_MAX;
+        int64_t largest = 0;
+        apply_args args = {call->nesterov, {}, {}, call->fault};
+        memcpy(args.scalars, call->scalars, sizeof args.scalars);
+        for (int i = 0; i < n; i++) {
+            args.parts[i] = call->parts[first + i];
+            largest = args.parts[i].n > largest ? args.parts[i].n : largest;
+        }
+        dim3 grid(cuda_blocks(largest / 4), static_cast<unsigned>(n));
+        result = CUDA_LAUNCH((apply<Rule, T>), grid, CUDA_BLOCK, 0, stream, args);
+    }
+    return result;
+}
+
+template <typename Rule>
+static int launch_by_type(const struct cuda_apply *call, struct CUstream_st *stream)
+{
+    switch (call->type) {
+    case CUDA_FLOAT32:
+        return launch<Rule, float>(call, stream);
+    case CUDA_FLOAT64:
+        return launch<Rule, double>(call, stream);
+    case CUDA_FLOAT16:
+        return launch<Rule, __half>(call, stream);
+    case CUDA_BFLOAT16:
+        return launch<Rule, __nv_bfloat16>(call, stream);
+    default:
+        return CUDA_INVALID_VALUE;
+    }
+}
+
+extern "C" int cuda_apply(const struct cuda_apply *call, struct CUstream_st *stream)
+{
+#define TRY(op_name, rule)                                                                         \
+    if (!strcmp(call->op, #op_name))                                                               \
+        return launch_by_type<op_name>(call, stream);
+    RULES(TRY)
+    return CUDA_INVALID_VALUE;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Updates of variables by gradients: all variables that share a rule and its scalars in one launch,
+ * or as few as arguments have room for.
+ */
+#ifndef TF_OPS_TRAIN_APPLY_CUDA_H
+#define TF_OPS_TRAIN_APPLY_CUDA_H
+
+#include <stdbool.h>
+
+#include "ops/device/launch_cuda.h"
+
+#define CUDA_APPLY_SLOTS 2
+#define CUDA_APPLY_SCALARS 6
+
+struct cuda_apply_part {
+    void *w, *slots[CUDA_APPLY_SLOTS]; /* the slots that the rule has; NULL: it has none there */
+    const void *g;
+    int64_t n;
+};
+
+struct cuda_apply {
+    const char *op;      /* "ApplyAdam" */
+    enum cuda_type type; /* a float; of 16 bits is computed in float32 */
+    bool nesterov;
+    double scalars[CUDA_APPLY_SCALARS]; /* in declared order */
+    int n_parts;
+    const struct cuda_apply_part *parts;
+    const struct fault *fault; /* if the step has failed, nothing is changed; NULL: no step */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int cuda_apply(const struct cuda_apply *call, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Graphs on GPUs: what a machine without one says, and the CUDA device's own code over a driver that
+# is none (tests/lib/fake_cuda.h) with the CPU's kernels, so that all bits must be the CPU's.
+# shellcheck disable=SC2154  # stderr is set by run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$root/examples" || return 1
+    set -o pipefail
+    work=$BATS_TEST_TMPDIR
+}
+
+emulated() {
+    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
+}
+
+# A placed graph, its nodes (or those of lines that match) on a GPU.
+on_gpu() { # [WHICH [INDEX]]
+    tf-show --text | sed -E "${1-}s/device:CPU:0/device:GPU:${2:-0}/" | tf-graph --text
+}
+
+train() { # GRAPH NAME: checkpoint and losses
+    tf-exec -g "$1" --run train --feed "$work/feed.rec" --fetch loss --save "$work/$2.ckpt" |
+        tf-show --json > "$work/$2.losses"
+    tf-show --json "$work/$2.ckpt" | sort > "$work/$2"
+}
+
+same() { # NAME NAME
+    [[ $(wc -l < "$work/$1.losses") -gt 3 ]]
+    cmp "$work/$1.losses" "$work/$2.losses"
+    cmp "$work/$1" "$work/$2"
+}
+
+says() { # TEXT: what a run on a GPU ends with, in one line
+    run --separate-stderr tf-exec -g "$work/gpu.tfg" --run init
+    [ "$status" -eq 69 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ $stderr == *"$1"* ]]
+}
+
+@test "a machine without a GPU says what is missing" {
+    tf-graph digits.lua | tf-place | on_gpu > "$work/gpu.tfg"
+    if [[ ! -f $root/${BUILD:-build}/lib/tf-tools/cuda.so ]]; then
+        says "no device of type 'CUDA' in this build: it has no cuda.so"
+    elif [[ ! -e /dev/nvidiactl ]]; then
+        says "CUDA:0: "
+        [[ $stderr == *"no driver for CUDA is on this machine"* ||
+            $stderr == *"this machine has no device for CUDA"* ]]
+    else
+        skip "this machine has a GPU"
+    fi
+}
+
+@test "driver, version, devices and pools that are missing are named" {
+    emulated
+    tf-graph digits.lua | tf-place | on_gpu > "$work/gpu.tfg"
+    TF_TEST_DEVICE_LACKS=driver says "CUDA:0: no driver for CUDA is on this machine (libcuda.so.1)"
+    TF_TEST_DEVICE_LACKS=newer says "CUDA:0: the driver is for CUDA 12.4, and CUDA 13 is needed"
+    TF_TEST_DEVICE_LACKS=device says "CUDA:0: this machine has no device for CUDA"
+    TF_TEST_DEVICE_LACKS=pools says "CUDA:0: the device or its driver has no pools of memory"
+    tf-graph digits.lua | tf-place | on_gpu '' 4 > "$work/gpu.tfg"
+    says "CUDA:4: there is no such device: this machine has 4"
+}
+
+@test "nets train on it to the CPU's bits, captured or not" {
+    emulated
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    for script in digits.lua digits_cnn.lua; do
+        tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
+        on_gpu < "$work/cpu.tfg" > "$work/gpu.tfg"
+        train "$work/cpu.tfg" cpu
+        train "$work/gpu.tfg" gpu
+        same cpu gpu
+        TF_TEST_DEVICE_CAPTURE=0 train "$work/gpu.tfg" plain
+        same cpu plain
+    done
+}
+
+@test "a graph on two GPUs and the CPU trains to the CPU's bits" {
+    emulated
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-place > "$work/cpu.tfg"
+    on_gpu '/ = (Placeholder|Mean|ArgMax|Equal)\(/!' < "$work/cpu.tfg" |
+        tf-show --text | sed -E '/ = (MatMul|BiasAdd)\(/s/device:CUDA:0/device:CUDA:1/' |
+        tf-graph --text | tf-part > "$work/parts.tfg"
+    [[ $(tf-show --text "$work/parts.tfg") == *CUDA:1* ]]
+    train "$work/cpu.tfg" cpu
+    train "$work/parts.tfg" parts
+    same cpu parts
+}
+
+@test "memory of a GPU may be limited, and an error says so" {
+    emulated
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-place | on_gpu > "$work/gpu.tfg"
+    train "$work/gpu.tfg" gpu
+    run --separate-stderr tf-exec -g "$work/gpu.tfg" --run train --feed "$work/feed.rec" \
+        --gpu-memory 100k
+    [ "$status" -eq 71 ]
+    [[ $stderr == *"no memory for "*" of the 100 KiB of CUDA:0 are in use"* ]]
+    TF_GPU_MEMORY=16M train "$work/gpu.tfg" limited
+    same gpu limited
+}
+
+@test "a GPU that fails ends the run with one line" {
+    emulated
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-place | on_gpu > "$work/gpu.tfg"
+    for at in 20 200 400; do
+        TF_TEST_DEVICE_FAIL_CALL=$at run --separate-stderr timeout 60 tf-exec -g "$work/gpu.tfg" \
+            --run train --feed "$work/feed.rec"
+        [ "$status" -eq 71 ]
+        [[ $stderr == *"CUDA:0 has failed: "*"a call has failed, as it was asked to"* ]]
+    done
+}

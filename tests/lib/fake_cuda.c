@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The module: the CUDA device over the fake driver, with the CPU's kernels.
+ */
+#include "lib/fake_cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct fake_device {
+    struct test_context context; /* first */
+    struct fake_card *card;
+    struct device real; /* its functions as the device has them */
+};
+
+static struct fake_device *fake(const struct device *device)
+{
+    return (struct fake_device *)test_context(device);
+}
+
+/* ---- memory for the CPU's kernels ---- */
+
+static struct buffer *alloc(struct device *device, size_t bytes)
+{
+    struct buffer *buffer = fake(device)->real.alloc(device, bytes);
+    if (buffer && test_allocates_plain)
+        buffer->data = test_to_host(buffer->data);
+    return buffer;
+}
+
+static struct buffer *raw_alloc(struct device *device, size_t bytes)
+{
+    struct buffer *buffer = fake(device)->real.alloc(device, bytes);
+    if (buffer)
+        buffer->data = test_to_host(buffer->data);
+    return buffer;
+}
+
+/* ---- what is counted ---- */
+
+static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
+                   struct error *err)
+{
+    if (bytes)
+        atomic_fetch_add(&fake(device)->context.copies_in, 1);
+    return fake(device)->real.copy_in(device, to, from, bytes, err);
+}
+
+static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
+                    struct error *err)
+{
+    if (bytes)
+        atomic_fetch_add(&fake(device)->context.copies_out, 1);
+    return fake(device)->real.copy_out(device, to, from, bytes, err);
+}
+
+static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+    if (bytes)
+        atomic_fetch_add(&fake(device)->context.copies, 1);
+    return fake(device)->real.copy(device, to, from, bytes, err);
+}
+
+static int capture(struct device *device, int (*enqueue)(void *context), void *context,
+                   struct device_graph **graph, struct error *err)
+{
+    int code = fake(device)->real.capture(device, enqueue, context, graph, err);
+    if (!code)
+        atomic_fetch_add(&fake(device)->context.captures, 1);
+    return code;
+}
+
+static int launch(struct device *device, struct device_graph *graph, struct error *err)
+{
+    atomic_fetch_add(&fake(device)->context.launches, 1);
+    return fake(device)->real.launch(device, graph, err);
+}
+
+/* ---- the device ---- */
+
+static int compute_line(struct test_context *context)
+{
+    return cuda_stream(cuda_device(context->device), QUEUE_COMPUTE)->line;
+}
+
+static void finish(struct device *device)
+{
+    device->free(device);
+}
+
+static void device_close(struct device *device)
+{
+    struct fake_device *f = fake(device);
+    device->free = f->real.free;
+    test_context_close(&f->context, finish);
+    fake_card_drop(f->card);
+    mem_free(f);
+}
+
+static void set_functions(struct device *device)
+{
+    device->alloc = alloc;
+    device->copy_in = copy_in;
+    device->copy_out = copy_out;
+    device->copy = copy;
+    device->free = device_close;
+    const char *captures = getenv("TF_TEST_DEVICE_CAPTURE");
+    bool does_capture = !captures || strcmp(captures, "0") != 0;
+    device->capture = does_capture ? capture : NULL;
+    device->launch = does_capture ? launch : NULL;
+}
+
+static struct device *device_new(int index, const struct device_options *options, struct error *err)
+{
+    struct fake_card *card = fake_card_hold(index);
+    struct device *cpu = device_open("CPU", 0, options, err);
+    struct device *device = cpu ? cuda_open(&fake_cuda_driver, index, options, err) : NULL;
+    if (!device) {
+        device_free(cpu);
+        fake_card_drop(card);
+        return NULL;
+    }
+    struct fake_device *f = mem_alloc(sizeof *f);
+    f->card = card;
+    f->real = *device;
+    f->context.scheduler = &card->scheduler;
+    f->context.compute_line = compute_line;
+    set_functions(device);
+    test_context_open(&f->context, device, cpu, raw_alloc);
+    return device;
+}
+
+const struct device_entry device_entry = {DEVICE_ABI, device_new};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA device (ops/device/cuda.h) over a driver that is none: its calls (ops/device/
+ * driver_cuda.h) have the work done by the TEST device's scheduler (lib/device_test.h), in any
+ * order that is legal, and kernels are the CPU's. What that device finds this one finds; and it
+ * fails for what CUDA does not allow:
+ *
+ * - memory that another stream uses which does not wait for the stream that it was made in
+ * - memory of the host that is freed, or not pinned any more, before a copy is over
+ * - a copy that begins in pinned memory and ends in other; one of other memory that is captured
+ * - an event that was captured and is asked for; a time of one that has none
+ * - what cannot be captured, from a thread that does
+ *
+ * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
+ * everything when nobody has them open. Besides the settings of the TEST device:
+ * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools, the machine has none.
+ */
+#ifndef TF_TESTS_LIB_FAKE_CUDA_H
+#define TF_TESTS_LIB_FAKE_CUDA_H
+
+#include "lib/device_test_internal.h"
+#include "ops/device/cuda.h"
+
+#define FAKE_CARDS 4
+
+struct fake_card {
+    struct test_scheduler scheduler;
+    int users;
+    size_t memory;      /* bytes that it has */
+    long until_failure; /* calls of the driver; < 0: never */
+};
+
+struct cuda_stream {
+    struct fake_card *card;
+    int line;
+};
+
+extern const struct cuda_driver fake_cuda_driver;
+
+/* Each who opens a device holds its card. */
+struct fake_card *fake_card_hold(int index);
+void fake_card_drop(struct fake_card *card);
+
+#endif

@@ -62,7 +62,7 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # go to a module per device, loaded when it is asked for. All of these are our own: they change from
 # one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
 PUBLIC_SRC := libcommon/api/door.c
-LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_cuda.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_cuda.c %_any.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
 JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
@@ -76,7 +76,9 @@ PUBLIC_ABI := $(shell sed -n 's/.*define TF_TOOLS_ABI //p' libcommon/api/tf_tool
 PUBLIC_LIB := $(BUILD)/lib/libtf-tools.so.$(PUBLIC_ABI)
 # Each program is linked with those of the two that it uses.
 LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed $(if $(FILTERS),,-ltf-jobs) -ltf-graph
-CPU_SRC := $(wildcard ops/*/*_cpu.c)
+# Kernels of any device (_any.c) look at host memory alone, or move tensors: each module has them.
+ANY_SRC := $(wildcard ops/*/*_any.c)
+CPU_SRC := $(wildcard ops/*/*_cpu.c) $(ANY_SRC)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
 CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
 ISA_CFLAGS_base :=
@@ -96,7 +98,7 @@ CUDA ?= $(if $(FILTERS)$(SANITIZE)$(CROSS_COMPILE),0,1)
 CUDA_ARCH ?= sm_80
 NVCC := $(if $(filter-out 0,$(CUDA)),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(NVCC))
-CUDA_SRC := $(wildcard ops/*/*.cu ops/*/*_cuda.c)
+CUDA_SRC := $(wildcard ops/*/*.cu ops/*/*_cuda.c) $(ANY_SRC)
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),code=sm_$(arch)) \
 	$(foreach arch,$(lastword $(CUDA_ARCH:sm_%=%)),-gencode arch=compute_$(arch),code=compute_$(arch))
@@ -253,12 +255,17 @@ $(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 # A module for a type of device, found by TF_DEVICE_PATH.
 # And the CUDA device's own code, over a driver that is none, on the same scheduler.
 TEST_ENGINE := $(filter-out tests/lib/device_test.c,$(wildcard tests/lib/device_test_*.c))
-CUDA_PLAIN := $(filter-out ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/device/*_cuda.c))
+# The kernels are there where they can be emulated; without them it has the CPU's.
+CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,device queue memory graph))
+CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/*/*_cuda.c)) $(ANY_SRC)
+CAN_EMULATE := $(if $(filter thread,$(SANITIZE)),,$(HOST_CUDA))
+FAKE_KERNELS := $(if $(CAN_EMULATE),$(CUDA_KERNELS:%.c=$(BUILD)/obj/%.o) $(BUILD)/tests/lib/emulated-cuda.a)
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,tests/lib/device_test.c $(TEST_ENGINE)) $(LIB)
-$(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c) $(CUDA_PLAIN) $(TEST_ENGINE)) $(LIB)
+$(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c) $(CUDA_DEVICE) $(TEST_ENGINE)) $(FAKE_KERNELS) $(LIB)
+$(FAKE_CUDA): private BASE_LDFLAGS += $(if $(CAN_EMULATE),-Wl$(comma)--exclude-libs$(comma)ALL)
 $(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) $(filter %.o,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
+	$(if $(filter %.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 define CPU_RULES

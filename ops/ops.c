@@ -30,6 +30,10 @@ static const struct kernel_row builtin[] = {
 #undef KERNEL
 #undef WIDENED
 #undef BOUNDED
+#define KERNEL(name, its_code, of, ...)                                                            \
+    {.op = #name, .device = "CUDA", .code = #its_code, .types = of, __VA_ARGS__},
+#include "ops/kernels_cuda.def"
+#undef KERNEL
 };
 
 static struct registry *registry;

@@ -42,31 +42,6 @@ static int transpose_run(struct kernel_call *call)
 
 const struct kernel_code kernel_transpose = {.run = transpose_run};
 
-static int invert_run(struct kernel_call *call)
-{
-    const struct tensor *in = call->in[0];
-    if (in->shape.rank != 1)
-        return kernel_fail(call, "x must be a vector, not %s", shape_text(&in->shape));
-    int64_t n = tensor_count(in);
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
-    if (!out)
-        return call->err->code;
-    for (int64_t i = 0; i < n; i++)
-        tensor_set_int64(out, i, -1);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t to = tensor_get_int64(in, i);
-        if (to < 0 || to >= n)
-            return kernel_fail(
-                call, "element %" PRId64 " at [%" PRId64 "] is outside [0, %" PRId64 ")", to, i, n);
-        if (tensor_get_int64(out, to) >= 0)
-            return kernel_fail(call, "element %" PRId64 " occurs twice", to);
-        tensor_set_int64(out, to, i);
-    }
-    return KERNEL_DONE;
-}
-
-const struct kernel_code kernel_invert_permutation = {.run = invert_run};
-
 /* ---- Reverse ---- */
 
 static int reverse_run(struct kernel_call *call)

@@ -46,7 +46,7 @@ enum cuda_type {
 /* Where kernels leave an error that they find, and who they are. Of several the one with the lowest
  * element stays. One that was there before is left alone. */
 struct cuda_fault {
-    struct fault *at;
+    struct fault *at; /* NULL: nobody wants to know */
     uint32_t item;
     uint16_t input;
 };

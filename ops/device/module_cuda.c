@@ -6,6 +6,7 @@
 #include "ops/device/cuda.h"
 #include "ops/device/driver_real_cuda.h"
 #include "ops/device/fault_cuda.h"
+#include "ops/device/kernel_cuda.h"
 
 static int leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
                        struct error *err)
@@ -21,8 +22,10 @@ static int leave_fault(struct device *device, struct step_block *block, const st
 static struct device *device_new(int index, const struct device_options *options, struct error *err)
 {
     struct device *device = cuda_open(&cuda_driver_real, index, options, err);
-    if (device)
-        device->leave_fault = leave_fault;
+    if (!device)
+        return NULL;
+    device->leave_fault = leave_fault;
+    device->code = cuda_kernel_code;
     return device;
 }
 

@@ -72,6 +72,8 @@ DEVICE_INLINE void leave_fault(const cuda_fault &to, uint16_t code, int64_t at, 
                                int64_t limit = 0)
 {
     volatile struct fault *fault = to.at;
+    if (!fault)
+        return;
     unsigned *lock = reinterpret_cast<unsigned *>(&to.at->code);
     unsigned found = code | static_cast<unsigned>(to.input) << 16;
     for (bool done = false; !done;) {

@@ -14,4 +14,18 @@ struct cuda_broadcast {
     int64_t strides[CUDA_BROADCAST_INPUTS][CUDA_RANK_MAX];
 };
 
+struct shape;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How n inputs that can be broadcast to `out` are walked. */
+void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
+                         const struct shape *const *inputs, int n);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

@@ -111,11 +111,12 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->call.scratch = test_to_host(call->scratch);
     p->call.in = p->pointers;
     p->call.out = p->pointers + call->n_in;
-    p->call.device = context->cpu;
+    p->call.device = w->is_own ? &context->raw : context->cpu;
     p->call.executor = &p->host;
     p->on_device.found = &p->fault;
     p->host.on_device = &p->on_device;
     p->block = test_to_host(call->step_block);
+    p->call.step_block = w->is_own ? p->block : call->step_block;
     if (enqueued && call->refs)
         make_variables(p, call);
     for (int i = 0; i < call->n_in; i++)

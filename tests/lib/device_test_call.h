@@ -12,6 +12,7 @@
 struct wrapped {
     const struct kernel_code *code;
     void *state;
+    bool is_own;     /* the device's, not the CPU's */
     bool enqueued;   /* runs later */
     bool moves_only; /* looks at no element of device memory */
     bool *host_in, *host_out;

@@ -75,10 +75,18 @@ static bool runs_as_it_is(const struct kernel_table *table, const char *name)
     return false;
 }
 
+const struct kernel_code *test_inner_code(struct test_context *context, const char *name,
+                                          bool *is_own)
+{
+    const struct kernel_code *code = context->cpu->code(context->cpu, name);
+    *is_own = !code && context->own;
+    return *is_own ? context->own(&context->raw, name) : code;
+}
+
 static const struct kernel_code *find_code(struct device *device, const char *name)
 {
-    const struct kernel_code *code =
-        test_context(device)->cpu->code(test_context(device)->cpu, name);
+    bool is_own;
+    const struct kernel_code *code = test_inner_code(test_context(device), name, &is_own);
     return !code || runs_as_it_is(device->kernels, name) ? code : &test_kernel;
 }
 
@@ -90,16 +98,24 @@ static void enter_thread(struct device *device, int threads)
 
 /* ---- the whole ---- */
 
-static void make_table(struct test_context *context)
+static void add_rows(struct test_context *context, struct kernel_row *rows, const char *device)
 {
     const struct kernel_table *all = ops_kernels();
-    struct kernel_row *rows = mem_array(all->n + 1, sizeof *rows);
     for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->rows[i].device, "CPU") != 0)
+        if (strcmp(all->rows[i].device, device) != 0)
             continue;
         rows[context->table.n] = all->rows[i];
         rows[context->table.n++].device = context->device->type;
     }
+}
+
+/* Its own kernels go first; the CPU's stand in for those that it has not. */
+static void make_table(struct test_context *context)
+{
+    struct kernel_row *rows = mem_array(ops_kernels()->n + 1, sizeof *rows);
+    if (context->own)
+        add_rows(context, rows, context->device->type);
+    add_rows(context, rows, "CPU");
     context->table.rows = rows;
 }
 

@@ -200,7 +200,7 @@ int test_enqueue_copy(struct test_scheduler *scheduler, int line,
 /* Whether a copy from the host's memory or to it was enqueued, and is not over. */
 bool test_host_is_used(struct test_scheduler *scheduler, const void *data, size_t bytes);
 
-/* ---- device_test_context.c: kernels of the CPU's on such a device ---- */
+/* ---- device_test_context.c: kernels of the CPU's on such a device, or its own, run as those ---- */
 
 struct test_context {
     struct device *device; /* of whose memory tensors and variables are */
@@ -208,6 +208,8 @@ struct test_context {
     struct device *cpu;
     struct pool *pool; /* of raw */
     struct kernel_table table;
+    /* The device's own kernels that the CPU has not; NULL: it has none. */
+    const struct kernel_code *(*own)(struct device *device, const char *name);
     struct test_scheduler *scheduler;
     int (*compute_line)(struct test_context *context); /* what the thread enqueues kernels in */
     atomic_long copies_in, copies_out, copies, kernels, enqueued, updates, captures, launches;
@@ -226,6 +228,10 @@ void test_context_open(struct test_context *context, struct device *device, stru
 /* `finish` has the device do all that was enqueued. */
 void test_context_close(struct test_context *context, void (*finish)(struct device *device));
 struct test_context *test_context(const struct device *device);
+
+/* The code of that name, which is to be wrapped; NULL: there is none. */
+const struct kernel_code *test_inner_code(struct test_context *context, const char *name,
+                                          bool *is_own);
 
 /* A fault that stands for the error. Thread-safe. */
 struct fault test_own_fault(struct test_context *context, uint32_t item, const struct error *err);

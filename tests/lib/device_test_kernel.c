@@ -55,19 +55,20 @@ static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *
     return true;
 }
 
-static int prepare(struct kernel_setup *setup, const struct kernel_code *code)
+static int prepare(struct kernel_setup *setup, const struct kernel_code *code, bool is_own)
 {
     struct test_context *context = test_context(setup->device);
     struct wrapped *w = mem_alloc(sizeof *w);
     struct kernel_setup inner = *setup;
     w->code = code;
+    w->is_own = is_own;
     w->host_in = mem_alloc((size_t)(setup->n_in + setup->n_out) + 1);
     w->host_out = w->host_in + setup->n_in;
     w->out_shapes = mem_array((size_t)setup->n_out + 1, sizeof *w->out_shapes);
     setup->state = w;
     if (setup->node)
         find_places(w, setup);
-    inner.device = context->cpu;
+    inner.device = is_own ? &context->raw : context->cpu;
     int result = code->prepare ? code->prepare(&inner) : 0;
     w->state = inner.state;
     setup->scratch_bytes = inner.scratch_bytes;
@@ -81,13 +82,15 @@ static int prepare(struct kernel_setup *setup, const struct kernel_code *code)
 static int wrap_prepare(struct kernel_setup *setup)
 {
     struct test_context *context = test_context(setup->device);
-    return prepare(setup, context->cpu->code(context->cpu, setup->name));
+    bool is_own;
+    const struct kernel_code *code = test_inner_code(context, setup->name, &is_own);
+    return prepare(setup, code, is_own);
 }
 
 static int relayout_prepare(struct kernel_setup *setup)
 {
     struct test_context *context = test_context(setup->device);
-    return prepare(setup, context->cpu->relayout);
+    return prepare(setup, context->cpu->relayout, false);
 }
 
 static void wrap_release(void *state)

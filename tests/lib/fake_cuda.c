@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The module: the CUDA device over the fake driver, with the CPU's kernels.
+ * The module: the CUDA device over the fake driver. Its kernels are CUDA's own, emulated, where
+ * they are built in, and the CPU's where it has none; TF_TEST_DEVICE_KERNELS=cpu: those alone.
  */
 #include "lib/fake_cuda.h"
 
@@ -8,6 +9,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/device/kernel_cuda.h"
+
+/* Of a build that cannot emulate them there are none. */
+#pragma weak cuda_kernel_code
 
 struct fake_device {
     struct test_context context; /* first */
@@ -127,6 +132,9 @@ static struct device *device_new(int index, const struct device_options *options
     f->real = *device;
     f->context.scheduler = &card->scheduler;
     f->context.compute_line = compute_line;
+    const char *kernels = getenv("TF_TEST_DEVICE_KERNELS");
+    if (!kernels || strcmp(kernels, "cpu") != 0)
+        f->context.own = cuda_kernel_code;
     set_functions(device);
     test_context_open(&f->context, device, cpu, raw_alloc);
     return device;

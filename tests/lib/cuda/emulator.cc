@@ -6,6 +6,7 @@
 #include "lib/cuda/emulator.h"
 
 #include <csignal>
+#include <pthread.h>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -273,8 +274,11 @@ size_t dynamic_bytes()
     return engine.what->shared;
 }
 
-int launch(const configuration &what, void (*body)(const void *), const void *context)
+static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
+
+static int launch_alone(const configuration &what, void (*body)(const void *), const void *context)
 {
+    engine.main = {}; /* may be another thread than the one before */
     engine.launches++;
     engine.failed = false;
     engine.fault[0] = 0;
@@ -303,6 +307,14 @@ int launch(const configuration &what, void (*body)(const void *), const void *co
         run_block(threads);
     }
     return engine.failed ? CUDA_EMULATOR_FAILED : 0;
+}
+
+int launch(const configuration &what, void (*body)(const void *), const void *context)
+{
+    pthread_mutex_lock(&one_launch);
+    int result = launch_alone(what, body, context);
+    pthread_mutex_unlock(&one_launch);
+    return result;
 }
 } // namespace cuda_emulator
 

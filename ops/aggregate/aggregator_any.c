@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "exec/plan/plan.h"
 #include "exec/step/collective.h"
-#include "ops/aggregate/ids_cpu.h"
+#include "ops/aggregate/ids_any.h"
 #include "resource/aggregator.h"
 
 static int find_aggregator(struct kernel_setup *setup, struct aggregator **aggregator)

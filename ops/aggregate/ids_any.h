@@ -2,8 +2,8 @@
  *
  * Rows of worker, incarnation and sequence number, as clocks give and aggregators take them.
  */
-#ifndef TF_OPS_AGGREGATE_IDS_CPU_H
-#define TF_OPS_AGGREGATE_IDS_CPU_H
+#ifndef TF_OPS_AGGREGATE_IDS_ANY_H
+#define TF_OPS_AGGREGATE_IDS_ANY_H
 
 #include "exec/device/kernel.h"
 #include "exec/plan/plan.h"

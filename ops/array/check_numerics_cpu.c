@@ -1,27 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Kernels whose output is their input's memory.
- */
-#include <string.h>
-
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/str.h"
 #include "exec/device/kernel.h"
-
-static int alias_prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_ALIAS;
-    return 0;
-}
-
-static int alias_run(struct kernel_call *call)
-{
-    return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-}
-
-const struct kernel_code kernel_identity = {.prepare = alias_prepare, .run = alias_run};
-
-/* ---- CheckNumerics ---- */
 
 struct check {
     const char *message;
@@ -40,7 +20,7 @@ static int check_run(struct kernel_call *call)
 {
     int64_t bad = tensor_find_not_finite(call->in[0]);
     if (bad < 0)
-        return alias_run(call);
+        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
     struct str what = STR_INIT;
     tensor_print_not_finite(&what, call->in[0], bad);
     kernel_fail(call, "%s is %s", ((const struct check *)call->state)->message, str_text(&what));

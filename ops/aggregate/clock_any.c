@@ -8,7 +8,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/step/pending.h"
-#include "ops/aggregate/ids_cpu.h"
+#include "ops/aggregate/ids_any.h"
 #include "resource/clock.h"
 
 struct clock_use {

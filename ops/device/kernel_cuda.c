@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/device/kernel_cuda.h"
+
+#include "exec/device/module.h"
+#include "ops/device/cuda.h"
+
+enum cuda_type cuda_type_of(enum dtype type)
+{
+    switch (type) {
+    case FLOAT32:
+        return CUDA_FLOAT32;
+    case FLOAT64:
+        return CUDA_FLOAT64;
+    case FLOAT16:
+        return CUDA_FLOAT16;
+    case BFLOAT16:
+        return CUDA_BFLOAT16;
+    case INT8:
+        return CUDA_INT8;
+    case INT16:
+        return CUDA_INT16;
+    case INT32:
+        return CUDA_INT32;
+    case INT64:
+        return CUDA_INT64;
+    case UINT8:
+        return CUDA_UINT8;
+    case UINT16:
+        return CUDA_UINT16;
+    case UINT32:
+        return CUDA_UINT32;
+    case UINT64:
+        return CUDA_UINT64;
+    case BOOL:
+        return CUDA_BOOL;
+    case COMPLEX64:
+        return CUDA_COMPLEX64;
+    default:
+        return N_CUDA_TYPES;
+    }
+}
+
+struct CUstream_st *cuda_compute(const struct kernel_call *call)
+{
+    return (struct CUstream_st *)cuda_stream(cuda_device(call->device), QUEUE_COMPUTE);
+}
+
+int cuda_launched(struct kernel_call *call, int result)
+{
+    if (result == CUDA_INVALID_VALUE)
+        return error_set(call->err, ERR_INTERNAL, "CUDA has no such kernel");
+    struct cuda_device *d = cuda_device(call->device);
+    int code = cuda_check_enqueued(d, result, "a kernel is launched", call->err);
+    return code ? code : KERNEL_ENQUEUED;
+}
+
+struct cuda_fault cuda_fault_of(const struct kernel_call *call, int input)
+{
+    return (struct cuda_fault){.at = call->step_block ? &call->step_block->fault : NULL,
+                               .item = call->item,
+                               .input = (uint16_t)input};
+}
+
+const struct fault *cuda_step_fault(const struct kernel_call *call)
+{
+    return call->step_block ? &call->step_block->fault : NULL;
+}
+
+void cuda_offer_reuse(struct kernel_setup *setup, int from)
+{
+    const struct node_output *in = &setup->in_types[from], *out = &setup->out_types[0];
+    if (setup->out[0].forward != FORWARD_NONE || !shape_is_known(&out->shape) ||
+        !shape_equal(&in->shape, &out->shape) || dtype_bytes(in->type) != dtype_bytes(out->type))
+        return;
+    setup->out[0].forward = FORWARD_REUSE;
+    setup->out[0].from = from;
+}
+
+void *cuda_scratch(struct kernel_call *call, size_t prepared, size_t bytes)
+{
+    if (!bytes)
+        return NULL;
+    return bytes <= prepared ? call->scratch : kernel_device_temporary(call, bytes);
+}

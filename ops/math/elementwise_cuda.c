@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of element-wise ops: of one tensor, of two, Cast and Select.
+ */
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/binary_cuda.h"
+#include "ops/math/cast_cuda.h"
+#include "ops/math/select.h"
+#include "ops/math/select_cuda.h"
+#include "ops/math/unary_cuda.h"
+
+/* ---- of one ---- */
+
+static int unary_prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 0);
+    return 0;
+}
+
+static int unary_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    struct tensor *y = kernel_alloc_output(call, 0, &x->shape);
+    if (!y)
+        return call->err->code;
+    struct cuda_unary launch = {.op = call->node->op->def->name,
+                                .type = cuda_type_of(x->type),
+                                .n = tensor_count(x),
+                                .x = x->data,
+                                .y = y->data};
+    return cuda_launched(call, cuda_unary(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_unary = {.prepare = unary_prepare, .run = unary_run};
+
+/* ---- of two ---- */
+
+static int binary_prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 0);
+    cuda_offer_reuse(setup, 1);
+    return 0;
+}
+
+static int binary_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0], *y = call->in[1];
+    struct cuda_binary launch = {.op = call->node->op->def->name,
+                                 .type = cuda_type_of(x->type),
+                                 .x = x->data,
+                                 .y = y->data,
+                                 .fault = cuda_fault_of(call, 0)};
+    struct shape shape;
+    if (!shape_broadcast(&x->shape, &y->shape, &shape))
+        return kernel_fail(call, "shapes %s and %s cannot be broadcast", shape_text(&x->shape),
+                           shape_text(&y->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    cuda_broadcast_plan(&launch.walk, &shape, (const struct shape *const[]){&x->shape, &y->shape},
+                        2);
+    launch.out = out->data;
+    struct CUstream_st *stream = cuda_compute(call);
+    bool compares = out->type == BOOL;
+    return cuda_launched(call, compares ? cuda_compare(&launch, stream)
+                                        : cuda_arithmetic(&launch, stream));
+}
+
+const struct kernel_code kernel_cuda_binary = {.prepare = binary_prepare, .run = binary_run};
+
+/* ---- Cast ---- */
+
+static int cast_prepare(struct kernel_setup *setup)
+{
+    if (setup->in_types[0].type == setup->out_types[0].type)
+        setup->out[0].forward = FORWARD_ALIAS;
+    return 0;
+}
+
+static int cast_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    if (x->type == call->node->outputs[0].type)
+        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
+    struct tensor *y = kernel_alloc_output(call, 0, &x->shape);
+    if (!y)
+        return call->err->code;
+    struct cuda_cast launch = {.from = cuda_type_of(x->type),
+                               .to = cuda_type_of(y->type),
+                               .n = tensor_count(x),
+                               .x = x->data,
+                               .y = y->data};
+    return cuda_launched(call, cuda_cast(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_cast = {.prepare = cast_prepare, .run = cast_run};
+
+/* ---- Select ---- */
+
+static bool select_shapes(const struct shape *condition, const struct shape *t,
+                          const struct shape *e, struct shape *seen, struct shape *out)
+{
+    struct shape values;
+    if (!shape_broadcast(t, e, &values))
+        return false;
+    *seen = select_condition_shape(condition, &values);
+    return shape_broadcast(seen, &values, out);
+}
+
+static int select_prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 1);
+    cuda_offer_reuse(setup, 2);
+    return 0;
+}
+
+static int select_run(struct kernel_call *call)
+{
+    const struct tensor *condition = call->in[0], *t = call->in[1], *e = call->in[2];
+    struct shape seen, shape;
+    if (!select_shapes(&condition->shape, &t->shape, &e->shape, &seen, &shape))
+        return kernel_fail(call, "condition %s does not fit values %s and %s",
+                           shape_text(&condition->shape), shape_text(&t->shape),
+                           shape_text(&e->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct cuda_select launch = {.element_bytes = (int)dtype_bytes(out->type),
+                                 .condition = condition->data,
+                                 .t = t->data,
+                                 .e = e->data,
+                                 .out = out->data};
+    cuda_broadcast_plan(&launch.walk, &shape,
+                        (const struct shape *const[]){&seen, &t->shape, &e->shape}, 3);
+    return cuda_launched(call, cuda_select(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_select = {.prepare = select_prepare, .run = select_run};

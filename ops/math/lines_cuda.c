@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels along an axis: ArgMax and ArgMin, Cumsum and Cumprod.
+ */
+#include "ops/math/lines_cuda.h"
+
+#include "ops/array/args.h"
+#include "ops/device/kernel_cuda.h"
+
+static struct cuda_lines lines_along(const struct shape *shape, int axis)
+{
+    struct cuda_lines lines = {.outer = 1, .n = shape->dims[axis], .inner = 1};
+    for (int i = 0; i < axis; i++)
+        lines.outer *= shape->dims[i];
+    for (int i = axis + 1; i < shape->rank; i++)
+        lines.inner *= shape->dims[i];
+    return lines;
+}
+
+/* ---- where the most or the least is ---- */
+
+static struct shape without(const struct shape *shape, int axis)
+{
+    struct shape left = {.rank = 0};
+    for (int i = 0; i < shape->rank; i++)
+        if (i != axis)
+            left.dims[left.rank++] = shape->dims[i];
+    return left;
+}
+
+static int arg_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    int axis;
+    if (args_axis(call, 1, "dimension", x->shape.rank, &axis))
+        return call->err->code;
+    struct shape shape = without(&x->shape, axis);
+    if (!x->shape.dims[axis] && shape_count(&shape))
+        return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    struct cuda_arg launch = {.max = node_is(call->node, "ArgMax"),
+                              .narrow = out->type == INT32,
+                              .type = cuda_type_of(x->type),
+                              .lines = lines_along(&x->shape, axis),
+                              .x = x->data,
+                              .y = out->data};
+    return cuda_launched(call, cuda_arg(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_arg = {.run = arg_run};
+
+/* ---- sums and products so far ---- */
+
+static int scan_prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 0);
+    return 0;
+}
+
+static int scan_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    int axis;
+    if (args_axis(call, 1, "axis", x->shape.rank, &axis))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    struct cuda_scan launch = {.product = node_is(call->node, "Cumprod"),
+                               .exclusive = node_bool(call->node, "exclusive"),
+                               .reverse = node_bool(call->node, "reverse"),
+                               .type = cuda_type_of(x->type),
+                               .lines = lines_along(&x->shape, axis),
+                               .x = x->data,
+                               .y = out->data};
+    return cuda_launched(call, cuda_scan(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_scan = {.prepare = scan_prepare, .run = scan_run};

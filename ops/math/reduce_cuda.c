@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernel of reductions. Of dimensions of 1 nothing is launched: the output is the input.
+ */
+#include "ops/math/reduce_cuda.h"
+
+#include "base/memory.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/reduce.h"
+
+struct reduce_state {
+    size_t scratch; /* bytes that every run has */
+};
+
+static void describe(struct cuda_reduce *launch, const struct node *node, enum dtype type,
+                     const struct shape *shape, unsigned axes)
+{
+    *launch = (struct cuda_reduce){
+        .op = node->op->def->name, .type = cuda_type_of(type), .rank = shape->rank};
+    for (int i = 0; i < shape->rank; i++) {
+        launch->dims[i] = shape->dims[i];
+        launch->reduced[i] = axes >> i & 1;
+    }
+}
+
+/* Whether each result is of one element. */
+static bool is_copy(const struct shape *shape, unsigned axes)
+{
+    for (int i = 0; i < shape->rank; i++)
+        if (axes >> i & 1 && shape->dims[i] != 1)
+            return false;
+    return true;
+}
+
+static int reduce_prepare(struct kernel_setup *setup)
+{
+    const struct node_output *in = &setup->in_types[0];
+    struct reduce_state *state = mem_alloc(sizeof *state);
+    struct cuda_reduce launch;
+    unsigned axes;
+    setup->state = state;
+    state->scratch = 0;
+    if (!setup->in_values[1] || !shape_is_known(&in->shape))
+        return 0;
+    if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
+        return setup->err->code;
+    if (is_copy(&in->shape, axes)) {
+        setup->out[0].forward = FORWARD_ALIAS;
+        return 0;
+    }
+    describe(&launch, setup->node, in->type, &in->shape, axes);
+    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    return 0;
+}
+
+/* Of integers there is none of no elements. */
+static bool needs_elements(const struct kernel_call *call)
+{
+    return node_is(call->node, "Mean") && !dtype_is_floating(call->in[0]->type);
+}
+
+static int reduce_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0], *indices = call->in[1];
+    struct cuda_reduce launch;
+    unsigned axes;
+    if (indices->shape.rank > 1)
+        return kernel_fail(call, "reduction_indices must be a scalar or a vector, not %s",
+                           shape_text(&indices->shape));
+    if (reduce_axes(indices, x->shape.rank, &axes, call->err))
+        return call->err->code;
+    struct shape shape = reduce_shape(&x->shape, axes, node_bool(call->node, "keep_dims"));
+    if (is_copy(&x->shape, axes))
+        return kernel_alias_output(call, 0, 0, &shape) ? KERNEL_DONE : call->err->code;
+    if (needs_elements(call) && !tensor_count(x) && shape_count(&shape))
+        return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    describe(&launch, call->node, x->type, &x->shape, axes);
+    size_t bytes = cuda_reduce_scratch(&launch);
+    launch.scratch =
+        cuda_scratch(call, ((const struct reduce_state *)call->state)->scratch, bytes);
+    if (bytes && !launch.scratch)
+        return call->err->code;
+    launch.x = x->data;
+    launch.y = out->data;
+    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_reduce = {.prepare = reduce_prepare, .run = reduce_run};

@@ -3,7 +3,8 @@
 
 #include "tensor/shape.h"
 
-/* An input's dimensions are the last ones of the output; where it has one element it stands still. */
+/* An input's dimensions are the last ones of the output; where it has one element it stands still.
+ */
 static void walk_input(struct cuda_broadcast *walk, int input, const struct shape *shape)
 {
     int64_t strides[SHAPE_RANK_MAX];

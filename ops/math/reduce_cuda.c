@@ -8,8 +8,9 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/reduce.h"
 
-struct reduce_state {
+struct cuda_reduce_state {
     size_t scratch; /* bytes that every run has */
+    bool aliases;
 };
 
 static void describe(struct cuda_reduce *launch, const struct node *node, enum dtype type,
@@ -35,17 +36,18 @@ static bool is_copy(const struct shape *shape, unsigned axes)
 static int reduce_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
-    struct reduce_state *state = mem_alloc(sizeof *state);
+    struct cuda_reduce_state *state = mem_alloc(sizeof *state);
     struct cuda_reduce launch;
     unsigned axes;
     setup->state = state;
-    state->scratch = 0;
+    *state = (struct cuda_reduce_state){0};
     if (!setup->in_values[1] || !shape_is_known(&in->shape))
         return 0;
     if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
         return setup->err->code;
     if (is_copy(&in->shape, axes)) {
         setup->out[0].forward = FORWARD_ALIAS;
+        state->aliases = true;
         return 0;
     }
     describe(&launch, setup->node, in->type, &in->shape, axes);
@@ -61,6 +63,7 @@ static bool needs_elements(const struct kernel_call *call)
 
 static int reduce_run(struct kernel_call *call)
 {
+    const struct cuda_reduce_state *state = call->state;
     const struct tensor *x = call->in[0], *indices = call->in[1];
     struct cuda_reduce launch;
     unsigned axes;
@@ -70,17 +73,18 @@ static int reduce_run(struct kernel_call *call)
     if (reduce_axes(indices, x->shape.rank, &axes, call->err))
         return call->err->code;
     struct shape shape = reduce_shape(&x->shape, axes, node_bool(call->node, "keep_dims"));
-    if (is_copy(&x->shape, axes))
+    if (state->aliases)
         return kernel_alias_output(call, 0, 0, &shape) ? KERNEL_DONE : call->err->code;
     if (needs_elements(call) && !tensor_count(x) && shape_count(&shape))
         return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
     describe(&launch, call->node, x->type, &x->shape, axes);
     size_t bytes = cuda_reduce_scratch(&launch);
-    launch.scratch =
-        cuda_scratch(call, ((const struct reduce_state *)call->state)->scratch, bytes);
+    launch.scratch = cuda_scratch(call, state->scratch, bytes);
     if (bytes && !launch.scratch)
         return call->err->code;
     launch.x = x->data;

@@ -152,6 +152,7 @@ static reduce_plan plan_of(const struct cuda_reduce *call)
     if (!plan.rows)
         plan.columns = plan.kept.dims[0];
     int64_t tiles = plan.rows ? plan.results : plan.results / CUDA_WARP + 1;
+    tiles = tiles ? tiles : 1;
     int64_t most = plan.count / PIECE_ELEMENTS_MIN + 1;
     plan.pieces = tiles > PIECES_WANTED ? 1 : PIECES_WANTED / tiles;
     plan.pieces = plan.pieces > most ? most : plan.pieces;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/state/variable.h"
 #include "exec/device/kernel.h"
+#include "exec/state/variable.h"
 
 /* The planner finds the variable in the store; nothing is left to be done in a step. */
 static int variable_run(struct kernel_call *call)

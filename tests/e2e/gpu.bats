@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Graphs on GPUs: what a machine without one says, and the CUDA device's own code over a driver that
-# is none (tests/lib/fake_cuda.h) with the CPU's kernels, so that all bits must be the CPU's.
+# is none (tests/lib/fake_cuda.h): with the CPU's kernels, so that all bits must be the CPU's, and
+# with its own.
 # shellcheck disable=SC2154  # stderr is set by run
 load ../lib/tools
 
@@ -14,8 +15,8 @@ setup() {
     work=$BATS_TEST_TMPDIR
 }
 
-emulated() {
-    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
+emulated() { # [cpu]: with the CPU's kernels
+    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib TF_TEST_DEVICE_KERNELS=${1-}
 }
 
 # A placed graph, its nodes (or those of lines that match) on a GPU.
@@ -67,7 +68,7 @@ says() { # TEXT: what a run on a GPU ends with, in one line
 }
 
 @test "nets train on it to the CPU's bits, captured or not" {
-    emulated
+    emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
     for script in digits.lua digits_cnn.lua; do
         tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
@@ -80,8 +81,22 @@ says() { # TEXT: what a run on a GPU ends with, in one line
     done
 }
 
-@test "a graph on two GPUs and the CPU trains to the CPU's bits" {
+@test "nets train on its own kernels to the CPU's losses" {
     emulated
+    ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
+    for script in digits.lua digits_cnn.lua; do
+        tf-graph "$script" | tf-opt | tf-place > "$work/cpu.tfg"
+        on_gpu < "$work/cpu.tfg" > "$work/gpu.tfg"
+        train "$work/cpu.tfg" cpu
+        train "$work/gpu.tfg" gpu
+        [[ $(wc -l < "$work/gpu.losses") -gt 3 ]]
+        paste -d' ' <(jq .value "$work/cpu.losses") <(jq .value "$work/gpu.losses") |
+            awk '{off = $1 - $2; if (off * off > 1e-10) {print; exit 1}}'
+    done
+}
+
+@test "a graph on two GPUs and the CPU trains to the CPU's bits" {
+    emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
     tf-graph digits.lua | tf-opt | tf-place > "$work/cpu.tfg"
     on_gpu '/ = (Placeholder|Mean|ArgMax|Equal)\(/!' < "$work/cpu.tfg" |
@@ -94,7 +109,7 @@ says() { # TEXT: what a run on a GPU ends with, in one line
 }
 
 @test "memory of a GPU may be limited, and an error says so" {
-    emulated
+    emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
     tf-graph digits.lua | tf-opt | tf-place | on_gpu > "$work/gpu.tfg"
     train "$work/gpu.tfg" gpu
@@ -107,7 +122,7 @@ says() { # TEXT: what a run on a GPU ends with, in one line
 }
 
 @test "a GPU that fails ends the run with one line" {
-    emulated
+    emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"
     tf-graph digits.lua | tf-opt | tf-place | on_gpu > "$work/gpu.tfg"
     for at in 20 200 400; do

@@ -200,7 +200,8 @@ int test_enqueue_copy(struct test_scheduler *scheduler, int line,
 /* Whether a copy from the host's memory or to it was enqueued, and is not over. */
 bool test_host_is_used(struct test_scheduler *scheduler, const void *data, size_t bytes);
 
-/* ---- device_test_context.c: kernels of the CPU's on such a device, or its own, run as those ---- */
+/* ---- device_test_context.c: kernels of the CPU's on such a device, or its own, run as those ----
+ */
 
 struct test_context {
     struct device *device; /* of whose memory tensors and variables are */
@@ -212,6 +213,8 @@ struct test_context {
     const struct kernel_code *(*own)(struct device *device, const char *name);
     struct test_scheduler *scheduler;
     int (*compute_line)(struct test_context *context); /* what the thread enqueues kernels in */
+    /* What the device says when nothing works any more; NULL: what the scheduler does. */
+    int (*failed)(struct device *device, struct error *err);
     atomic_long copies_in, copies_out, copies, kernels, enqueued, updates, captures, launches;
     atomic_long sums;
     pthread_mutex_t lock;     /* guards what follows */
@@ -244,7 +247,14 @@ extern _Thread_local bool test_allocates_plain;
 int test_pin(struct device *device, const void *data, size_t bytes, struct error *err);
 void test_unpin(struct device *device, const void *data);
 
-/* ---- device_test_kernel.c ---- */
+/* ---- device_test_enqueue.c ---- */
+
+/* Once nothing works any more, it is the device that says so: the code, or that of what it says. */
+int test_as_device(struct test_context *context, int code, struct error *err);
+
+/* In the line for kernels. Owns the job. */
+int test_enqueue_kernel(struct test_context *context, struct test_job *job,
+                        const struct test_access *accesses, int n, struct error *err);
 
 /* struct device.leave_fault */
 int test_leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
@@ -253,6 +263,8 @@ int test_leave_fault(struct device *device, struct step_block *block, const stru
 /* struct device.sum */
 int test_sum(struct device *device, const struct collective_terms *terms, void *sum, int64_t count,
              struct error *err);
+
+/* ---- device_test_kernel.c ---- */
 
 extern const struct kernel_code test_kernel, test_relayout;
 

@@ -192,7 +192,7 @@ static int run_now(struct kernel_call *call)
     struct plain *p;
     int code = plain_new(call, false, &p);
     if (!code && reads_memory(call)) {
-        code = run_alone(context, call, p);
+        code = test_as_device(context, run_alone(context, call, p), call->err);
     } else if (!code) {
         code = run_kernel(p);
         give_outputs(call, p);
@@ -295,8 +295,8 @@ static int enqueue(struct kernel_call *call)
     p->call.step = &p->step;
     atomic_fetch_add(&context->enqueued, 1);
     count_updates(context, call);
-    int code = test_enqueue(context->scheduler, context->compute_line(context), &p->job,
-                            p->accesses.items, (int)p->accesses.n, call->err);
+    int code =
+        test_enqueue_kernel(context, &p->job, p->accesses.items, (int)p->accesses.n, call->err);
     return code ? code : KERNEL_ENQUEUED;
 }
 
@@ -306,85 +306,6 @@ static int wrap_run(struct kernel_call *call)
     atomic_fetch_add(&context->kernels, 1);
     bool enqueued = ((const struct wrapped *)call->state)->enqueued && has_values(call);
     return enqueued ? enqueue(call) : run_now(call);
-}
-
-/* ---- faults of others ---- */
-
-struct leaving {
-    struct test_job job; /* first */
-    struct step_block *block;
-    const struct fault *fault;
-};
-
-static void run_leaving(struct test_job *job)
-{
-    const struct leaving *leaving = (struct leaving *)job;
-    if (!leaving->block->fault.code)
-        leaving->block->fault = *leaving->fault;
-}
-
-static void free_leaving(struct test_job *job)
-{
-    mem_free((struct leaving *)job);
-}
-
-int test_leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
-                     struct error *err)
-{
-    struct test_context *context = test_context(device);
-    struct leaving *leaving = mem_alloc(sizeof *leaving);
-    leaving->job = (struct test_job){.run = run_leaving, .free = free_leaving};
-    leaving->block = test_to_host(block);
-    leaving->fault = test_to_host(fault);
-    struct test_access accesses[] = {{leaving->block, sizeof *block, true},
-                                     {leaving->fault, sizeof *fault, false}};
-    return test_enqueue(context->scheduler, context->compute_line(context), &leaving->job, accesses,
-                        2, err);
-}
-
-/* ---- sums ---- */
-
-struct summing {
-    struct test_job job; /* first */
-    struct collective_terms terms;
-    void *sum;
-    int64_t count;
-    const void *values[];
-};
-
-static void run_summing(struct test_job *job)
-{
-    const struct summing *s = (struct summing *)job;
-    collective_sum(&s->terms, s->sum, NULL, s->count);
-}
-
-static void free_summing(struct test_job *job)
-{
-    mem_free((struct summing *)job);
-}
-
-int test_sum(struct device *device, const struct collective_terms *terms, void *sum, int64_t count,
-             struct error *err)
-{
-    struct test_context *context = test_context(device);
-    size_t n = (size_t)terms->n, bytes = (size_t)count * dtype_bytes(terms->type);
-    struct summing *s = mem_alloc(sizeof *s + n * sizeof *s->values);
-    struct test_access *accesses = mem_array(n + 1, sizeof *accesses);
-    s->job = (struct test_job){.run = run_summing, .free = free_summing};
-    s->terms = *terms;
-    s->terms.values = s->values;
-    s->sum = test_to_host(sum);
-    s->count = count;
-    for (size_t k = 0; k < n; k++) {
-        s->values[k] = test_to_host(terms->values[k]);
-        accesses[k] = (struct test_access){s->values[k], bytes, false};
-    }
-    accesses[n] = (struct test_access){s->sum, bytes, true};
-    atomic_fetch_add(&context->sums, 1);
-    int code = test_enqueue(context->scheduler, context->compute_line(context), &s->job, accesses,
-                            (int)n + 1, err);
-    mem_free(accesses);
-    return code;
 }
 
 const struct kernel_code test_kernel = {wrap_prepare, wrap_run, wrap_release};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "lib/fake_cuda_driver.h"
 #include "ops/device/kernel_cuda.h"
 
 /* Of a build that cannot emulate them there are none. */
@@ -90,6 +91,11 @@ static int compute_line(struct test_context *context)
     return cuda_stream(cuda_device(context->device), QUEUE_COMPUTE)->line;
 }
 
+static int failed(struct device *device, struct error *err)
+{
+    return cuda_check_enqueued(cuda_device(device), FAKE_FAILED, "a kernel is launched", err);
+}
+
 static void finish(struct device *device)
 {
     device->free(device);
@@ -132,6 +138,7 @@ static struct device *device_new(int index, const struct device_options *options
     f->real = *device;
     f->context.scheduler = &card->scheduler;
     f->context.compute_line = compute_line;
+    f->context.failed = failed;
     const char *kernels = getenv("TF_TEST_DEVICE_KERNELS");
     if (!kernels || strcmp(kernels, "cpu") != 0)
         f->context.own = cuda_kernel_code;

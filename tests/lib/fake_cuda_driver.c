@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "lib/cuda_emulator.h"
 
 /* Errors of CUDA's, by its own numbers. */
 enum { INVALID_RESOURCE = 400, IS_CAPTURED = 907 };
@@ -126,6 +127,9 @@ static int device_wait(void)
     return fake_enter(card);
 }
 
+/* Without the emulator there is none. */
+#pragma weak cuda_emulator_fault
+
 static const char *error_text(int error)
 {
     struct test_scheduler *s = &fake_current()->scheduler;
@@ -133,7 +137,10 @@ static const char *error_text(int error)
         return said.text;
     if (error == CUDA_NO_MEMORY)
         return "out of memory";
-    return error == FAKE_FAILED ? s->failure.text : "an error of the caller's";
+    if (error != FAKE_FAILED)
+        return "an error of the caller's";
+    const char *wrong = cuda_emulator_fault ? cuda_emulator_fault() : NULL;
+    return s->failure.code || !wrong ? s->failure.text : wrong;
 }
 
 /* ---- streams ---- */

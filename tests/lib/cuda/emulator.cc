@@ -6,10 +6,10 @@
 #include "lib/cuda/emulator.h"
 
 #include <csignal>
-#include <pthread.h>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <pthread.h>
 
 #include "lib/cuda/fiber.h"
 #include "lib/cuda_emulator.h"

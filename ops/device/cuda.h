@@ -55,6 +55,10 @@ struct cuda_device {
     struct cuda_watcher watchers[N_QUEUES];
     pthread_mutex_t clock_lock; /* guards what follows */
     struct cuda_anchor *anchor;
+    const struct cuda_blas *blas; /* blas_cuda.h; set by who opens the device */
+    pthread_mutex_t blas_lock;    /* guards what follows */
+    void *blas_handle;            /* NULL: nobody has asked for a product */
+    struct buffer *blas_workspace;
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
 
 /* ---- errors ---- */
@@ -122,8 +123,10 @@ static const struct kernel_code *no_code(struct device *device, const char *name
 static void device_close(struct device *device)
 {
     struct cuda_device *d = cuda_device(device);
+    cuda_blas_close(d);
     cuda_queues_close(d);
     d->driver->memory_trim(device->index);
+    pthread_mutex_destroy(&d->blas_lock);
     pthread_mutex_destroy(&d->clock_lock);
     pthread_mutex_destroy(&d->lock);
     mem_free(d);
@@ -153,6 +156,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
     d->failure = error_none();
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->clock_lock, NULL);
+    pthread_mutex_init(&d->blas_lock, NULL);
     if (!read_card(d, err) && !cuda_queues_open(d, err))
         return device;
     device_close(device);

@@ -3,6 +3,7 @@
  * The module cuda.so: the device over CUDA's own runtime.
  */
 #include "exec/device/module.h"
+#include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/driver_real_cuda.h"
 #include "ops/device/fault_cuda.h"
@@ -26,6 +27,7 @@ static struct device *device_new(int index, const struct device_options *options
         return NULL;
     device->leave_fault = leave_fault;
     device->code = cuda_kernel_code;
+    cuda_device(device)->blas = &cuda_blas_real;
     return device;
 }
 

@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/device/blas_cpu.h"
 #include "ops/math/team_cpu.h"
-
-/* Checks what shape inference could not see. */
-static int check_product(struct kernel_call *call, const struct shape *a, const struct shape *b,
-                         const struct gemm *g, int64_t inner_b)
-{
-    if (a->rank < 2 || b->rank != a->rank)
-        return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
-                           shape_text(a), shape_text(b));
-    if (g->k != inner_b)
-        return kernel_fail(call, "inner dimensions %lld and %lld differ", (long long)g->k,
-                           (long long)inner_b);
-    for (int i = 0; i < a->rank - 2; i++)
-        if (a->dims[i] != b->dims[i])
-            return kernel_fail(call, "batch dimensions differ: %s and %s", shape_text(a),
-                               shape_text(b));
-    return 0;
-}
+#include "ops/matrix/product.h"
 
 struct matmul {
-    bool transpose_a, transpose_b, deterministic;
+    struct product_flags flags;
+    bool deterministic;
 };
 
 static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
 {
     struct matmul *state = mem_alloc(sizeof *state);
-    state->transpose_a = node_bool(setup->node, flag_a);
-    state->transpose_b = node_bool(setup->node, flag_b);
+    state->flags = product_flags_of(setup->node, flag_a, flag_b);
     state->deterministic = setup->deterministic;
     setup->state = state;
     return 0;
@@ -36,7 +20,7 @@ static int prepare(struct kernel_setup *setup, const char *flag_a, const char *f
 static void set_sizes(const struct matmul *state, const struct shape *a, const struct shape *b,
                       struct gemm *g)
 {
-    bool ta = state->transpose_a, tb = state->transpose_b;
+    bool ta = state->flags.transpose_a, tb = state->flags.transpose_b;
     g->transpose_a = ta;
     g->transpose_b = tb;
     g->m = a->dims[a->rank - (ta ? 1 : 2)];
@@ -60,34 +44,31 @@ static int batch_matmul_prepare(struct kernel_setup *setup)
     return prepare(setup, "adj_x", "adj_y");
 }
 
-static int describe(struct kernel_call *call, struct gemm *g)
+/* The output, and how many products it has. NULL with call->err set. */
+static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t *batches)
 {
-    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
     const struct matmul *state = call->state;
-    int64_t inner_b = 0;
-    *g = (struct gemm){
-        .type = call->in[0]->type, .deterministic = state->deterministic, .scratch = call->scratch};
-    if (a->rank >= 2 && b->rank >= 2) {
-        set_sizes(state, a, b, g);
-        inner_b = b->dims[b->rank - (state->transpose_b ? 1 : 2)];
-    }
-    return check_product(call, a, b, g, inner_b);
-}
-
-static struct tensor *product_output(struct kernel_call *call, const struct gemm *g)
-{
-    struct shape shape = call->in[0]->shape;
-    shape.dims[shape.rank - 2] = g->m;
-    shape.dims[shape.rank - 1] = g->n;
+    struct product_sizes sizes;
+    if (product_sizes_of(call, &state->flags, &sizes))
+        return NULL;
+    *batches = sizes.batches;
+    *g = (struct gemm){.type = call->in[0]->type,
+                       .transpose_a = sizes.flags.transpose_a,
+                       .transpose_b = sizes.flags.transpose_b,
+                       .m = sizes.m,
+                       .n = sizes.n,
+                       .k = sizes.k,
+                       .deterministic = state->deterministic,
+                       .scratch = call->scratch};
+    struct shape shape = product_shape(&sizes, &call->in[0]->shape);
     return kernel_alloc_output(call, 0, &shape);
 }
 
 static int matmul_run(struct kernel_call *call)
 {
     struct gemm g;
-    if (describe(call, &g))
-        return call->err->code;
-    struct tensor *out = product_output(call, &g);
+    int64_t batches;
+    struct tensor *out = describe(call, &g, &batches);
     if (!out)
         return call->err->code;
     return gemm_run(&g, call->in[0]->data, call->in[1]->data, out->data, call->threads, call->err);
@@ -149,14 +130,10 @@ static int batch_matmul_run(struct kernel_call *call)
 {
     struct gemm_batch batch;
     struct gemm *g = &batch.gemm;
-    if (describe(call, g))
-        return call->err->code;
-    struct tensor *out = product_output(call, g);
+    int64_t n, size = (int64_t)dtype_bytes(call->in[0]->type);
+    struct tensor *out = describe(call, g, &n);
     if (!out)
         return call->err->code;
-    int64_t n = 1, size = (int64_t)dtype_bytes(g->type);
-    for (int i = 0; i < out->shape.rank - 2; i++)
-        n *= out->shape.dims[i];
     batch.a = call->in[0]->data;
     batch.b = call->in[1]->data;
     batch.c = out->data;

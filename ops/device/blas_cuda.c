@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A device has one handle of cuBLAS, with memory of its own, so that products may be captured: what
+ * they use belongs to the device's stream for kernels, in which one goes after the other.
+ */
+#include "ops/device/blas_cuda.h"
+
+#include "ops/device/cuda.h"
+
+static int check(const struct cuda_device *d, int status, const char *what, struct error *err)
+{
+    if (!status)
+        return 0;
+    return error_set(err, ERR_OS, "%s:%d: cuBLAS: %s: %s (status %d)", d->device.type,
+                     d->device.index, what, d->blas->error_text(status), status);
+}
+
+static int open_handle(struct cuda_device *d, struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    if (d->blas->load(&missing))
+        return error_set(err, missing.code, "%s:%d: %s", d->device.type, d->device.index,
+                         missing.text);
+    if (cuda_enter(d, err))
+        return err->code;
+    struct buffer *workspace = d->device.alloc(&d->device, d->blas->workspace_bytes);
+    if (!workspace)
+        return error_set(err, ERR_OS, "%s:%d: no memory for the work of cuBLAS, %zu bytes",
+                         d->device.type, d->device.index, d->blas->workspace_bytes);
+    if (check(d, d->blas->handle_new(&d->blas_handle), "it is opened", err)) {
+        workspace->free(workspace);
+        return err->code;
+    }
+    d->blas_workspace = workspace;
+    return 0;
+}
+
+int cuda_blas_open(struct cuda_device *d, struct error *err)
+{
+    pthread_mutex_lock(&d->blas_lock);
+    int code = d->blas_handle ? 0 : open_handle(d, err);
+    pthread_mutex_unlock(&d->blas_lock);
+    return code;
+}
+
+void cuda_blas_close(struct cuda_device *d)
+{
+    if (!d->blas_handle)
+        return;
+    d->blas->handle_free(d->blas_handle);
+    d->blas_workspace->free(d->blas_workspace);
+}
+
+int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm)
+{
+    struct cuda_device *d = cuda_device(call->device);
+    struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
+    if (cuda_enter(d, call->err))
+        return call->err->code;
+    pthread_mutex_lock(&d->blas_lock);
+    int code = check(
+        d, d->blas->use(d->blas_handle, stream, d->blas_workspace->data, d->blas->workspace_bytes),
+        "a stream is set", call->err);
+    if (!code)
+        code = check(d, d->blas->gemm(d->blas_handle, gemm), "a product", call->err);
+    pthread_mutex_unlock(&d->blas_lock);
+    return code ? code : KERNEL_ENQUEUED;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLAS, of the version that this was built with. Products of float32 are of float32: TF32, which
+ * has 10 bits, is not asked for.
+ */
+#include "ops/device/blas_cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#if __has_include(<cublas_v2.h>)
+#include <cublas_v2.h>
+
+#define TEXT_OF(x) #x
+#define NAME_OF(version) "libcublas.so." TEXT_OF(version)
+#define LIBRARY NAME_OF(CUBLAS_VER_MAJOR)
+#define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS wants on compute capability 9 */
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(create, cublasCreate_v2)                                                                     \
+    X(destroy, cublasDestroy_v2)                                                                   \
+    X(set_stream, cublasSetStream_v2)                                                              \
+    X(set_workspace, cublasSetWorkspace_v2)                                                        \
+    X(gemm, cublasGemmStridedBatchedEx_64)                                                         \
+    X(text, cublasGetStatusString)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} blas;
+
+static struct error missing;
+
+static void find(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        error_set(&missing, ERR_UNAVAILABLE,
+                  "the library of matrix products, " LIBRARY ", cannot be loaded: %s", dlerror());
+        return;
+    }
+#define X(field, symbol)                                                                           \
+    blas.field = (__typeof__(&symbol))dlsym(library, #symbol);                                     \
+    if (!blas.field && !missing.code)                                                              \
+        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+    FUNCTIONS(X)
+#undef X
+}
+
+static int load(struct error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    if (missing.code)
+        *err = missing;
+    return missing.code;
+}
+
+static int handle_new(void **handle)
+{
+    return (int)blas.create((cublasHandle_t *)handle);
+}
+
+static void handle_free(void *handle)
+{
+    blas.destroy(handle);
+}
+
+static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
+{
+    cublasStatus_t status = blas.set_stream(handle, stream); /* which takes its memory from it */
+    return (int)(status ? status : blas.set_workspace(handle, workspace, bytes));
+}
+
+static cudaDataType data_type(enum cuda_type type)
+{
+    return type == CUDA_FLOAT64    ? CUDA_R_64F
+           : type == CUDA_FLOAT16  ? CUDA_R_16F
+           : type == CUDA_BFLOAT16 ? CUDA_R_16BF
+                                   : CUDA_R_32F;
+}
+
+static int gemm(void *handle, const struct cuda_gemm *g)
+{
+    static const double one = 1, zero = 0;
+    static const float one_float = 1, zero_float = 0;
+    bool is_double = g->type == CUDA_FLOAT64;
+    cudaDataType type = data_type(g->type);
+    const void *alpha = is_double ? (const void *)&one : &one_float;
+    const void *beta = is_double ? (const void *)&zero : &zero_float;
+    return (int)blas.gemm(handle, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->m, g->n, g->k, alpha, g->a,
+                          type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c, type,
+                          g->ldc, g->step_c, g->batches,
+                          is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
+static const char *error_text(int status)
+{
+    return blas.text((cublasStatus_t)status);
+}
+
+const struct cuda_blas cuda_blas_real = {.load = load,
+                                         .workspace_bytes = WORKSPACE_BYTES,
+                                         .handle_new = handle_new,
+                                         .handle_free = handle_free,
+                                         .use = use,
+                                         .gemm = gemm,
+                                         .error_text = error_text};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "this build has no matrix products: cublas_v2.h was not there");
+}
+
+const struct cuda_blas cuda_blas_real = {.load = load};
+#endif

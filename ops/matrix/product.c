@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/matrix/product.h"
+
+static int check_fit(struct kernel_call *call, const struct product_sizes *sizes, int64_t inner_b)
+{
+    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
+    if (sizes->k != inner_b)
+        return kernel_fail(call, "inner dimensions %lld and %lld differ", (long long)sizes->k,
+                           (long long)inner_b);
+    for (int i = 0; i < a->rank - 2; i++)
+        if (a->dims[i] != b->dims[i])
+            return kernel_fail(call, "batch dimensions differ: %s and %s", shape_text(a),
+                               shape_text(b));
+    return 0;
+}
+
+int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
+                     struct product_sizes *sizes)
+{
+    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
+    bool ta = flags->transpose_a, tb = flags->transpose_b;
+    if (a->rank < 2 || b->rank != a->rank)
+        return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
+                           shape_text(a), shape_text(b));
+    *sizes = (struct product_sizes){.flags = *flags,
+                                    .m = a->dims[a->rank - (ta ? 1 : 2)],
+                                    .k = a->dims[a->rank - (ta ? 2 : 1)],
+                                    .n = b->dims[b->rank - (tb ? 2 : 1)],
+                                    .batches = 1};
+    for (int i = 0; i < a->rank - 2; i++)
+        sizes->batches *= a->dims[i];
+    return check_fit(call, sizes, b->dims[b->rank - (tb ? 1 : 2)]);
+}
+
+struct shape product_shape(const struct product_sizes *sizes, const struct shape *a)
+{
+    struct shape shape = *a;
+    shape.dims[shape.rank - 2] = sizes->m;
+    shape.dims[shape.rank - 1] = sizes->n;
+    return shape;
+}

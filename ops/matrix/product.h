@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernels of MatMul and BatchMatMul of any device share: the sizes of a product, and what
+ * shape inference could not see of them.
+ */
+#ifndef TF_OPS_MATRIX_PRODUCT_H
+#define TF_OPS_MATRIX_PRODUCT_H
+
+#include "exec/device/kernel.h"
+
+struct product_flags {
+    bool transpose_a, transpose_b;
+};
+
+struct product_sizes {
+    struct product_flags flags;
+    int64_t m, n, k, batches;
+};
+
+/* The flags have other names in each op. */
+static inline struct product_flags product_flags_of(const struct node *node, const char *flag_a,
+                                                    const char *flag_b)
+{
+    return (struct product_flags){node_bool(node, flag_a), node_bool(node, flag_b)};
+}
+
+/* Of the call's two inputs; ERR_DATA if they do not fit. */
+int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
+                     struct product_sizes *sizes);
+
+/* The output's, where the first input has the shape `a`. */
+struct shape product_shape(const struct product_sizes *sizes, const struct shape *a);
+
+#endif

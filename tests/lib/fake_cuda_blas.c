@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLAS in the tests: loops that take matrices as its manual lays them out, and refuse what it
+ * does. Sums are in float64. TF_TEST_DEVICE_LACKS=blas: there is no such library.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lib/fake_cuda.h"
+#include "tensor/tensor.h"
+
+enum { BLAS_INVALID = 7, BLAS_NO_STREAM = 1 };
+
+#define WORKSPACE_BYTES 4096
+
+struct fake_blas {
+    bool is_ready;
+};
+
+static int load(struct error *err)
+{
+    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
+    if (lacks && !strcmp(lacks, "blas"))
+        return error_set(err, ERR_UNAVAILABLE, "the fake library of matrix products is not there");
+    return 0;
+}
+
+static int handle_new(void **handle)
+{
+    *handle = mem_alloc(sizeof(struct fake_blas));
+    *(struct fake_blas *)*handle = (struct fake_blas){false};
+    return 0;
+}
+
+static void handle_free(void *handle)
+{
+    mem_free(handle);
+}
+
+static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
+{
+    struct fake_blas *blas = handle;
+    blas->is_ready = stream && workspace && bytes == WORKSPACE_BYTES;
+    return blas->is_ready ? 0 : BLAS_INVALID;
+}
+
+static enum dtype type_of(enum cuda_type type)
+{
+    return type == CUDA_FLOAT64    ? FLOAT64
+           : type == CUDA_FLOAT16  ? FLOAT16
+           : type == CUDA_BFLOAT16 ? BFLOAT16
+                                   : FLOAT32;
+}
+
+static bool is_valid(const struct cuda_gemm *g)
+{
+    int64_t rows_a = g->transpose_a ? g->k : g->m, rows_b = g->transpose_b ? g->n : g->k;
+    return g->type <= CUDA_BFLOAT16 && g->m >= 0 && g->n >= 0 && g->k >= 0 && g->batches >= 0 &&
+           g->lda >= (rows_a ? rows_a : 1) && g->ldb >= (rows_b ? rows_b : 1) &&
+           g->ldc >= (g->m ? g->m : 1);
+}
+
+/* A matrix of a batch, all of its columns in a vector. */
+static struct tensor matrix(enum dtype type, const void *data, int64_t step, int64_t batch)
+{
+    struct shape shape = shape_vector(INT32_MAX);
+    const char *at = (const char *)data + batch * step * (int64_t)dtype_bytes(type);
+    return tensor_borrow(type, &shape, (void *)(uintptr_t)at);
+}
+
+static double product_at(const struct cuda_gemm *g, int64_t batch, int64_t i, int64_t j)
+{
+    struct tensor a = matrix(type_of(g->type), g->a, g->step_a, batch);
+    struct tensor b = matrix(type_of(g->type), g->b, g->step_b, batch);
+    double sum = 0;
+    for (int64_t k = 0; k < g->k; k++)
+        sum += tensor_get_float64(&a, g->transpose_a ? i * g->lda + k : k * g->lda + i) *
+               tensor_get_float64(&b, g->transpose_b ? k * g->ldb + j : j * g->ldb + k);
+    return sum;
+}
+
+static int gemm(void *handle, const struct cuda_gemm *g)
+{
+    if (!((const struct fake_blas *)handle)->is_ready)
+        return BLAS_NO_STREAM;
+    if (!is_valid(g))
+        return BLAS_INVALID;
+    for (int64_t batch = 0; batch < g->batches; batch++) {
+        struct tensor c = matrix(type_of(g->type), g->c, g->step_c, batch);
+        for (int64_t j = 0; j < g->n; j++)
+            for (int64_t i = 0; i < g->m; i++)
+                tensor_set_float64(&c, j * g->ldc + i, product_at(g, batch, i, j));
+    }
+    return 0;
+}
+
+static const char *error_text(int status)
+{
+    return status == BLAS_INVALID ? "an argument is invalid" : "no stream is set";
+}
+
+const struct cuda_blas fake_cuda_blas = {.load = load,
+                                         .workspace_bytes = WORKSPACE_BYTES,
+                                         .handle_new = handle_new,
+                                         .handle_free = handle_free,
+                                         .use = use,
+                                         .gemm = gemm,
+                                         .error_text = error_text};

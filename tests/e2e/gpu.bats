@@ -67,6 +67,19 @@ says() { # TEXT: what a run on a GPU ends with, in one line
     says "CUDA:4: there is no such device: this machine has 4"
 }
 
+@test "a library of products that is missing is named, where there are products" {
+    emulated
+    export TF_TEST_DEVICE_LACKS=blas
+    ./feed --rows 1-64 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-place | on_gpu > "$work/gpu.tfg"
+    tf-exec -g "$work/gpu.tfg" --run init
+    run --separate-stderr tf-exec -g "$work/gpu.tfg" --run train --feed "$work/feed.rec"
+    if [[ $status -eq 0 ]]; then skip "this build emulates no kernels"; fi
+    [ "$status" -eq 69 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ $stderr == *"MatMul"*"CUDA:0: the fake library of matrix products is not there"* ]]
+}
+
 @test "nets train on it to the CPU's bits, captured or not" {
     emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"

@@ -12,6 +12,7 @@
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
+#include "ops/nn/softmax.h"
 
 #define LANES 16
 #define RUN 1024 /* elements added in their own type before a sum in double is touched */
@@ -177,24 +178,22 @@ static int run_rows(struct kernel_call *call, const struct softmax_rows *rows, i
 
 static int softmax_run(struct kernel_call *call)
 {
-    const struct shape *shape = &call->in[0]->shape;
-    if (!shape->rank)
-        return kernel_fail(call, "logits must have at least rank 1, not %s", shape_text(shape));
-    struct tensor *out = kernel_alloc_output(call, 0, shape);
+    struct softmax_rows rows = {.x = call->in[0]->data};
+    int64_t n = 0;
+    if (softmax_rows_of(call, &n, &rows.n))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out)
         return call->err->code;
-    struct softmax_rows rows = {
-        .n = shape->dims[shape->rank - 1], .x = call->in[0]->data, .y = out->data};
-    return run_rows(call, &rows, rows.n ? shape_count(shape) / rows.n : 0);
+    rows.y = out->data;
+    return run_rows(call, &rows, n);
 }
 
-static int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape,
-                                 struct softmax_rows *rows)
+static int make_outputs(struct kernel_call *call, const struct shape *shape,
+                        struct softmax_rows *rows)
 {
-    struct shape losses = shape_vector(shape->dims[0]);
-    struct tensor *loss = kernel_alloc_output(call, 0, &losses);
-    struct tensor *backprop = loss ? kernel_alloc_output(call, 1, shape) : NULL;
-    if (!backprop)
+    struct tensor *loss, *backprop;
+    if (cross_entropy_outputs(call, shape, &loss, &backprop))
         return call->err->code;
     *rows = (struct softmax_rows){
         .n = shape->dims[1], .x = call->in[0]->data, .y = backprop->data, .loss = loss->data};
@@ -224,13 +223,9 @@ static const void *broadcast_to(struct kernel_call *call, int input, const struc
 
 static int cross_entropy_run(struct kernel_call *call)
 {
-    const struct shape *features = &call->in[0]->shape, *labels = &call->in[1]->shape;
     struct shape shape;
     struct softmax_rows rows;
-    if (!shape_broadcast(features, labels, &shape) || shape.rank != 2)
-        return kernel_fail(call, "features and labels must broadcast to a matrix, not %s and %s",
-                           shape_text(features), shape_text(labels));
-    if (cross_entropy_outputs(call, &shape, &rows))
+    if (cross_entropy_shape_of(call, &shape) || make_outputs(call, &shape, &rows))
         return call->err->code;
     rows.x = broadcast_to(call, 0, &shape);
     rows.labels = broadcast_to(call, 1, &shape);
@@ -259,15 +254,12 @@ static int64_t *read_classes(struct kernel_call *call, int64_t n, int64_t classe
 
 static int sparse_cross_entropy_run(struct kernel_call *call)
 {
-    const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
+    const struct shape *shape = &call->in[0]->shape;
     struct softmax_rows rows;
-    if (shape->rank != 2 || labels->rank != 1 || labels->dims[0] != shape->dims[0])
-        return kernel_fail(call,
-                           "features must be a matrix and labels a vector of its rows, not %s "
-                           "and %s",
-                           shape_text(shape), shape_text(labels));
+    if (sparse_cross_entropy_check(call))
+        return call->err->code;
     int64_t *classes = read_classes(call, shape->dims[0], shape->dims[1]);
-    if (!classes || cross_entropy_outputs(call, shape, &rows))
+    if (!classes || make_outputs(call, shape, &rows))
         return call->err->code;
     rows.classes = classes;
     return run_rows(call, &rows, shape->dims[0]);

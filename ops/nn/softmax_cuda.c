@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of Softmax and cross entropies. Features and labels that are to be repeated are
+ * copied into scratch memory as often as they are needed.
+ */
+#include "ops/nn/softmax_cuda.h"
+
+#include "base/memory.h"
+#include "ops/array/strided_cuda.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/broadcast_cuda.h"
+#include "ops/nn/softmax.h"
+
+/* ---- Softmax, LogSoftmax ---- */
+
+static int softmax_prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 0);
+    return 0;
+}
+
+static int softmax_run(struct kernel_call *call)
+{
+    const struct tensor *x = call->in[0];
+    struct cuda_softmax launch = {.form = node_is(call->node, "Softmax") ? CUDA_SOFTMAX
+                                                                         : CUDA_LOG_SOFTMAX,
+                                  .type = cuda_type_of(x->type),
+                                  .x = x->data};
+    if (softmax_rows_of(call, &launch.rows, &launch.n))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    if (!out)
+        return call->err->code;
+    if (!launch.rows)
+        return KERNEL_DONE;
+    launch.y = out->data;
+    return cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_softmax = {.prepare = softmax_prepare, .run = softmax_run};
+
+/* ---- cross entropies ---- */
+
+struct entropy_state {
+    size_t scratch; /* bytes that every run has */
+};
+
+static bool is_repeated(const struct shape *has, const struct shape *shape)
+{
+    return !shape_equal(has, shape) && shape_count(shape);
+}
+
+static size_t matrix_bytes(const struct shape *shape, enum dtype type)
+{
+    size_t bytes = (size_t)shape_bytes(shape, type);
+    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+}
+
+/* What `shape` needs of scratch memory for inputs of these shapes. */
+static size_t scratch_for(const struct shape *features, const struct shape *labels,
+                          const struct shape *shape, enum dtype type)
+{
+    int n = is_repeated(features, shape) + is_repeated(labels, shape);
+    return n ? (size_t)n * matrix_bytes(shape, type) : 0;
+}
+
+static int entropy_prepare(struct kernel_setup *setup)
+{
+    const struct node_output *in = setup->in_types;
+    struct entropy_state *state = mem_alloc(sizeof *state);
+    setup->state = state;
+    state->scratch = 0;
+    if (setup->shapes_known)
+        state->scratch =
+            scratch_for(&in[0].shape, &in[1].shape, &setup->out_types[1].shape, in[0].type);
+    setup->scratch_bytes = state->scratch;
+    return 0;
+}
+
+/* The input as a matrix of that shape: itself, or repeated in the memory that *scratch points to,
+ * which is behind it then. */
+static int spread(struct kernel_call *call, const struct tensor *in, const struct shape *shape,
+                  char **scratch, const void **matrix)
+{
+    struct cuda_strided launch = {.element_bytes = (int)dtype_bytes(in->type), .rank = 2};
+    struct cuda_broadcast walk;
+    *matrix = in->data;
+    if (!is_repeated(&in->shape, shape))
+        return KERNEL_ENQUEUED;
+    cuda_broadcast_plan(&walk, shape, (const struct shape *const[]){&in->shape}, 1);
+    for (int i = 0; i < 2; i++) {
+        launch.dims[i] = shape->dims[i];
+        launch.from_strides[i] = walk.strides[0][i];
+    }
+    launch.to_strides[0] = shape->dims[1];
+    launch.to_strides[1] = 1;
+    launch.from = in->data;
+    *matrix = launch.to = *scratch;
+    *scratch += matrix_bytes(shape, in->type);
+    return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
+}
+
+static int spread_inputs(struct kernel_call *call, const struct shape *shape,
+                         struct cuda_softmax *launch)
+{
+    const struct entropy_state *state = call->state;
+    const struct tensor *x = call->in[0], *labels = call->in[1];
+    size_t bytes = scratch_for(&x->shape, &labels->shape, shape, x->type);
+    char *scratch = cuda_scratch(call, state->scratch, bytes);
+    if (bytes && !scratch)
+        return call->err->code;
+    int code = spread(call, x, shape, &scratch, &launch->x);
+    if (code == KERNEL_ENQUEUED)
+        code = spread(call, labels, shape, &scratch, &launch->labels);
+    return code;
+}
+
+/* A launch whose outputs are there. */
+static int describe(struct kernel_call *call, enum cuda_softmax_form form,
+                    const struct shape *shape, struct cuda_softmax *launch)
+{
+    const struct tensor *x = call->in[0], *labels = call->in[1];
+    struct tensor *loss, *backprop;
+    if (cross_entropy_outputs(call, shape, &loss, &backprop))
+        return call->err->code;
+    *launch = (struct cuda_softmax){.form = form,
+                                    .type = cuda_type_of(x->type),
+                                    .rows = shape->dims[0],
+                                    .n = shape->dims[1],
+                                    .x = x->data,
+                                    .labels = labels->data,
+                                    .wide_classes = labels->type == INT64,
+                                    .y = backprop->data,
+                                    .loss = loss->data,
+                                    .fault = cuda_fault_of(call, 1)};
+    return 0;
+}
+
+static int entropy_run(struct kernel_call *call)
+{
+    struct shape shape;
+    struct cuda_softmax launch;
+    if (cross_entropy_shape_of(call, &shape) || describe(call, CUDA_CROSS_ENTROPY, &shape, &launch))
+        return call->err->code;
+    if (!launch.rows)
+        return KERNEL_DONE;
+    int code = spread_inputs(call, &shape, &launch);
+    if (code != KERNEL_ENQUEUED)
+        return code;
+    return cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+}
+
+static int sparse_run(struct kernel_call *call)
+{
+    struct cuda_softmax launch;
+    if (sparse_cross_entropy_check(call) ||
+        describe(call, CUDA_SPARSE_CROSS_ENTROPY, &call->in[0]->shape, &launch))
+        return call->err->code;
+    if (!launch.rows)
+        return KERNEL_DONE;
+    return cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_cross_entropy = {.prepare = entropy_prepare,
+                                                      .run = entropy_run};
+const struct kernel_code kernel_cuda_sparse_cross_entropy = {.run = sparse_run};

@@ -4,29 +4,13 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
-#include "exec/device/kernel.h"
-#include "exec/state/variable.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/state/assign.h"
 
 #define COPY_GRAIN (1 << 17) /* bytes that are worth a thread */
 
-static int finish(struct kernel_call *call)
-{
-    variable_written(call->refs[0]);
-    return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-}
-
 /* ---- Assign ---- */
-
-static int assign_prepare(struct kernel_setup *setup)
-{
-    bool *validate = mem_alloc(sizeof *validate);
-    *validate = node_bool(setup->node, "validate_shape");
-    setup->state = validate;
-    return 0;
-}
 
 struct copy {
     char *to;
@@ -58,21 +42,17 @@ static int assign_run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
     const struct tensor *value = call->in[1];
-    bool reshape = !*(const bool *)call->state;
-    enum variable_write how = reshape ? VARIABLE_RESHAPE : VARIABLE_OVERWRITE;
+    enum variable_write how = assign_how(call);
     int code;
-    bool is_itself = variable->value.data && variable->value.data == value->data;
-    if (is_itself && (reshape || shape_equal(&variable->value.shape, &value->shape))) {
-        variable->value.shape = value->shape; /* its own memory, perhaps seen with another shape */
-        return finish(call);
-    }
+    if (assign_itself(call))
+        return assign_finish(call, KERNEL_DONE);
     if (take_value(call, how, &code))
-        return code ? code : finish(call);
+        return code ? code : assign_finish(call, KERNEL_DONE);
     if (variable_prepare_write(variable, &value->shape, how, call->err))
         return call->err->code;
     struct copy copy = {variable->value.data, value->data};
     parallel_for(call->threads, (int64_t)tensor_bytes(value), COPY_GRAIN, copy_part, &copy);
-    return finish(call);
+    return assign_finish(call, KERNEL_DONE);
 }
 
 const struct kernel_code kernel_assign = {.prepare = assign_prepare, .run = assign_run};
@@ -96,16 +76,13 @@ static int update_part(void *context, int64_t begin, int64_t end)
 
 static int update_run(struct kernel_call *call, accumulate_loop *loop)
 {
-    struct variable *variable = call->refs[0];
     const struct tensor *value = call->in[1];
-    if (!shape_equal(&variable->value.shape, &value->shape))
-        return kernel_fail(call, "variable '%s' is %s, the value %s", variable->name,
-                           shape_text(&variable->value.shape), shape_text(&value->shape));
-    if (variable_prepare_write(variable, &value->shape, VARIABLE_UPDATE, call->err))
+    struct variable *variable = assign_begin_update(call);
+    if (!variable)
         return call->err->code;
     struct assign_work update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
     parallel_for(call->threads, tensor_count(value), PARALLEL_GRAIN_MOVE, update_part, &update);
-    return finish(call);
+    return assign_finish(call, KERNEL_DONE);
 }
 
 static int add_run(struct kernel_call *call)

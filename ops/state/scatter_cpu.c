@@ -3,20 +3,7 @@
 
 #include "exec/state/variable.h"
 #include "ops/array/rows.h"
-
-static int check_shapes(struct kernel_call *call)
-{
-    const struct shape *ref = &call->refs[0]->value.shape, *indices = &call->in[1]->shape;
-    struct shape wanted = *indices;
-    if (ref->rank < 1)
-        return kernel_fail(call, "variable '%s' is a scalar", call->refs[0]->name);
-    for (int i = 1; i < ref->rank && wanted.rank < SHAPE_RANK_MAX; i++)
-        wanted.dims[wanted.rank++] = ref->dims[i];
-    if (!shape_equal(&wanted, &call->in[2]->shape))
-        return kernel_fail(call, "updates must be %s (indices, then a row of ref), not %s",
-                           shape_text(&wanted), shape_text(&call->in[2]->shape));
-    return rows_check(call, 1, ref->dims[0]);
-}
+#include "ops/state/scatter.h"
 
 /* Input i; a copy if it is the variable's own memory, whose rows change one after another. */
 static int read_input(struct kernel_call *call, int i, struct tensor *t)
@@ -38,7 +25,7 @@ static int scatter(struct kernel_call *call, enum rows_op op)
     struct variable *variable = call->refs[0];
     struct shape shape = variable->value.shape;
     struct tensor indices, updates;
-    if (check_shapes(call) ||
+    if (scatter_check_shapes(call) || rows_check(call, 1, shape.dims[0]) ||
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err) ||
         read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels that write rows of variables. An input that is the variable's own memory, whose
+ * rows change in any order, is copied first.
+ */
+#include "base/memory.h"
+#include "exec/state/variable.h"
+#include "ops/array/rows_cuda.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/state/assign_cuda.h"
+#include "ops/state/scatter.h"
+
+struct scatter_state {
+    size_t scratch; /* bytes that every run has */
+};
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+}
+
+/* Only what has as many elements of its type can be the variable's memory. */
+static bool may_be_variable(const struct kernel_setup *setup, int i)
+{
+    const struct node_output *ref = &setup->in_types[0], *in = &setup->in_types[i];
+    return in->type == ref->type && shape_count(&in->shape) == shape_count(&ref->shape);
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    const struct node_output *in = setup->in_types;
+    struct scatter_state *state = mem_alloc(sizeof *state);
+    setup->state = state;
+    state->scratch = 0;
+    if (!setup->shapes_known)
+        return 0;
+    state->scratch = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
+    for (int i = 1; i < 3; i++)
+        if (may_be_variable(setup, i))
+            state->scratch += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
+    setup->scratch_bytes = state->scratch;
+    return 0;
+}
+
+static bool is_variable(const struct kernel_call *call, int i)
+{
+    const struct tensor *in = call->in[i];
+    return tensor_count(in) && in->data == call->refs[0]->value.data;
+}
+
+static size_t scratch_for(const struct kernel_call *call)
+{
+    size_t bytes = rounded(cuda_scatter_scratch(tensor_count(call->in[1])));
+    for (int i = 1; i < 3; i++)
+        if (is_variable(call, i))
+            bytes += rounded(tensor_bytes(call->in[i]));
+    return bytes;
+}
+
+/* The input's memory, or a copy in the memory that *scratch points to, which is behind it then. */
+static int read_input(struct kernel_call *call, int i, char **scratch, const void **data)
+{
+    const struct tensor *in = call->in[i];
+    *data = in->data;
+    if (!is_variable(call, i))
+        return KERNEL_ENQUEUED;
+    struct cuda_assign copy = {.op = CUDA_ASSIGN,
+                               .type = cuda_type_of(in->type),
+                               .n = tensor_count(in),
+                               .from = in->data,
+                               .to = *scratch};
+    *data = *scratch;
+    *scratch += rounded(tensor_bytes(in));
+    return cuda_launched(call, cuda_assign(&copy, cuda_compute(call)));
+}
+
+/* All but the table, of which there are `rows`. */
+static int describe(struct kernel_call *call, int64_t rows, struct cuda_scatter *launch)
+{
+    const struct scatter_state *state = call->state;
+    const struct tensor *indices = call->in[1], *updates = call->in[2];
+    char *scratch = cuda_scratch(call, state->scratch, scratch_for(call));
+    if (!scratch)
+        return call->err->code;
+    launch->type = cuda_type_of(updates->type);
+    launch->rows = rows;
+    launch->columns = tensor_count(updates) / tensor_count(indices);
+    launch->indices.wide = indices->type == INT64;
+    launch->indices.n = tensor_count(indices);
+    launch->fault = cuda_fault_of(call, 1);
+    launch->scratch = scratch;
+    scratch += rounded(cuda_scatter_scratch(launch->indices.n));
+    int code = read_input(call, 1, &scratch, &launch->indices.data);
+    return code == KERNEL_ENQUEUED ? read_input(call, 2, &scratch, &launch->values) : code;
+}
+
+static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
+{
+    const struct tensor *value = &call->refs[0]->value;
+    struct cuda_scatter launch = {.op = op, .table = value->data};
+    int code = describe(call, value->shape.dims[0], &launch);
+    if (code != KERNEL_ENQUEUED)
+        return code;
+    return cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
+}
+
+static int scatter(struct kernel_call *call, enum cuda_scatter_op op)
+{
+    struct variable *variable = call->refs[0];
+    struct shape shape = variable->value.shape;
+    int code = KERNEL_DONE;
+    if (scatter_check_shapes(call) ||
+        variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
+        return call->err->code;
+    if (tensor_count(call->in[1]))
+        code = write_rows(call, op);
+    if (code > 0)
+        return code;
+    variable_written(variable);
+    return kernel_alias_output(call, 0, 0, NULL) ? code : call->err->code;
+}
+
+static int add_run(struct kernel_call *call)
+{
+    return scatter(call, CUDA_SCATTER_ADD);
+}
+
+static int sub_run(struct kernel_call *call)
+{
+    return scatter(call, CUDA_SCATTER_SUB);
+}
+
+static int update_run(struct kernel_call *call)
+{
+    return scatter(call, CUDA_SCATTER_SET);
+}
+
+const struct kernel_code kernel_cuda_scatter_add = {.prepare = prepare, .run = add_run};
+const struct kernel_code kernel_cuda_scatter_sub = {.prepare = prepare, .run = sub_run};
+const struct kernel_code kernel_cuda_scatter_update = {.prepare = prepare, .run = update_run};

@@ -8,6 +8,7 @@
 
 #include "ops/array/args.h"
 #include "ops/random/distribution.h"
+#include "ops/random/draw.h"
 #include "ops/random/stream.h"
 
 /* ---- RandomShuffle ---- */

@@ -2,12 +2,11 @@
  *
  * Tensors of independent random numbers. Element i takes the words that belong to i alone.
  */
-#include <inttypes.h>
+#include <string.h>
 
 #include "exec/device/narrow.h"
-#include "ops/array/args.h"
-#include "ops/array/reshape.h"
 #include "ops/random/distribution.h"
+#include "ops/random/draw.h"
 #include "ops/random/stream.h"
 
 struct draw {
@@ -136,21 +135,9 @@ static void draw_truncated64(void *context, int64_t first, int64_t last)
 
 typedef void draw_fn(void *context, int64_t first, int64_t last);
 
-static struct tensor *alloc_shaped(struct kernel_call *call)
-{
-    struct shape shape;
-    if (reshape_read(call->in[0], &shape, call->err))
-        return NULL;
-    if (shape_count(&shape) < 0) {
-        kernel_fail(call, "a tensor of shape %s is impossible", shape_text(&shape));
-        return NULL;
-    }
-    return kernel_alloc_output(call, 0, &shape);
-}
-
 static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct draw *draw)
 {
-    struct tensor *out = alloc_shaped(call);
+    struct tensor *out = random_output(call);
     if (!out)
         return call->err->code;
     draw->stream = random_stream(call);
@@ -181,12 +168,9 @@ static int truncated_run(struct kernel_call *call)
 
 static int uniform_int_run(struct kernel_call *call)
 {
-    int64_t low = 0, high = 0;
-    if (args_scalar(call, 1, "minval", &low) || args_scalar(call, 2, "maxval", &high))
+    struct draw draw = {.low = 0};
+    if (random_range(call, &draw.low, &draw.size))
         return call->err->code;
-    if (low >= high)
-        return kernel_fail(call, "minval %" PRId64 " is not below maxval %" PRId64, low, high);
-    struct draw draw = {.low = low, .size = (uint64_t)high - (uint64_t)low};
     return run(call, draw_integer32, draw_integer64, &draw);
 }
 

@@ -8,10 +8,7 @@
 #include "exec/device/kernel.h"
 #include "ops/random/philox.h"
 
-/* prepare: remembers the node's seeds, and its offset if it has one. */
-int random_prepare(struct kernel_setup *setup);
-
-/* The node's stream in this execution. */
+/* The node's stream in this execution, by what random_prepare (ops/random/draw.h) remembered. */
 struct philox_stream random_stream(const struct kernel_call *call);
 
 /* The number of its first element: not 0 in a slice of what another node would draw. */

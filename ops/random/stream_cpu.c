@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/random/stream.h"
 
-#include "base/memory.h"
 #include "exec/plan/plan.h"
 #include "ops/math/team_cpu.h"
+#include "ops/random/draw.h"
 
 #define PARALLEL_COUNT 16384
 
-struct seeds {
-    uint64_t seed, seed2;
-    int64_t offset;
-};
-
-int random_prepare(struct kernel_setup *setup)
-{
-    struct seeds *seeds = mem_alloc(sizeof *seeds);
-    seeds->seed = (uint64_t)node_int(setup->node, "seed");
-    seeds->seed2 = (uint64_t)node_int(setup->node, "seed2");
-    const struct attr_value *offset = node_attr(setup->node, "offset");
-    seeds->offset = offset ? offset->i : 0;
-    setup->state = seeds;
-    return 0;
-}
-
 struct philox_stream random_stream(const struct kernel_call *call)
 {
-    const struct seeds *seeds = call->state;
+    const struct random_seeds *seeds = call->state;
     struct philox_place at = {.seed = call->step->seed,
                               .op_seed = seeds->seed,
                               .op_seed2 = seeds->seed2,
@@ -37,7 +21,7 @@ struct philox_stream random_stream(const struct kernel_call *call)
 
 int64_t random_offset(const struct kernel_call *call)
 {
-    return ((const struct seeds *)call->state)->offset;
+    return ((const struct random_seeds *)call->state)->offset;
 }
 
 struct stream_draw {

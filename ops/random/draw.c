@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/random/draw.h"
+
+#include "base/memory.h"
+#include "ops/array/args.h"
+#include "ops/array/reshape.h"
+
+int random_prepare(struct kernel_setup *setup)
+{
+    struct random_seeds *seeds = mem_alloc(sizeof *seeds);
+    seeds->seed = (uint64_t)node_int(setup->node, "seed");
+    seeds->seed2 = (uint64_t)node_int(setup->node, "seed2");
+    const struct attr_value *offset = node_attr(setup->node, "offset");
+    seeds->offset = offset ? offset->i : 0;
+    setup->state = seeds;
+    return 0;
+}
+
+struct tensor *random_output(struct kernel_call *call)
+{
+    struct shape shape;
+    if (reshape_read(call->in[0], &shape, call->err))
+        return NULL;
+    if (shape_count(&shape) < 0) {
+        kernel_fail(call, "a tensor of shape %s is impossible", shape_text(&shape));
+        return NULL;
+    }
+    return kernel_alloc_output(call, 0, &shape);
+}
+
+int random_range(struct kernel_call *call, int64_t *low, uint64_t *size)
+{
+    int64_t high = 0;
+    if (args_scalar(call, 1, "minval", low) || args_scalar(call, 2, "maxval", &high))
+        return call->err->code;
+    if (*low >= high)
+        return kernel_fail(call, "minval %" PRId64 " is not below maxval %" PRId64, *low, high);
+    *size = (uint64_t)high - (uint64_t)*low;
+    return 0;
+}

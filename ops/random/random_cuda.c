@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of random numbers. The step's part of the seed is read on the device.
+ */
+#include "ops/random/random_cuda.h"
+
+#include "ops/device/kernel_cuda.h"
+#include "ops/random/draw.h"
+
+static int draw(struct kernel_call *call, struct cuda_random *launch)
+{
+    const struct random_seeds *seeds = call->state;
+    struct tensor *out = random_output(call);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    launch->type = cuda_type_of(out->type);
+    launch->n = tensor_count(out);
+    launch->op_seed = seeds->seed;
+    launch->op_seed2 = seeds->seed2;
+    launch->iteration = call->iteration;
+    launch->step = call->step_block;
+    launch->out = out->data;
+    return cuda_launched(call, cuda_random(launch, cuda_compute(call)));
+}
+
+static int draw_floats(struct kernel_call *call, enum cuda_random_form form)
+{
+    const struct random_seeds *seeds = call->state;
+    return draw(call, &(struct cuda_random){.form = form, .offset = seeds->offset});
+}
+
+static int uniform_run(struct kernel_call *call)
+{
+    return draw_floats(call, CUDA_UNIFORM);
+}
+
+static int normal_run(struct kernel_call *call)
+{
+    return draw_floats(call, CUDA_NORMAL);
+}
+
+static int uniform_int_run(struct kernel_call *call)
+{
+    struct cuda_random launch = {.form = CUDA_UNIFORM_INT};
+    if (random_range(call, &launch.low, &launch.size))
+        return call->err->code;
+    return draw(call, &launch);
+}
+
+const struct kernel_code kernel_cuda_random_uniform = {.prepare = random_prepare,
+                                                       .run = uniform_run};
+const struct kernel_code kernel_cuda_random_normal = {.prepare = random_prepare, .run = normal_run};
+const struct kernel_code kernel_cuda_random_uniform_int = {.prepare = random_prepare,
+                                                           .run = uniform_int_run};

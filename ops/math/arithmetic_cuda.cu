@@ -6,6 +6,9 @@
 
 #include "ops/math/binary_cuda.cuh"
 
+#define VMATH_FUNCTION static __device__ __forceinline__
+#include "ops/nn/activation_math.h"
+
 /* Toward zero. The one quotient that does not fit wraps around. */
 template <typename T> DEVICE_INLINE T divide(T x, T y, uint16_t &code)
 {
@@ -50,6 +53,16 @@ template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
     return static_cast<T>(result);
 }
 
+DEVICE_INLINE float through_softplus(float gradient, float x)
+{
+    return activation_softplus_grad(gradient, x);
+}
+
+DEVICE_INLINE double through_softplus(double gradient, double x)
+{
+    return activation_softplus_grad64(gradient, x);
+}
+
 /* X(op, floats, integers): T is the type of x and y, U its unsigned twin. */
 #define REAL_OPS(X)                                                                                \
     X(Add, x + y, U(x) + U(y))                                                                     \
@@ -71,6 +84,13 @@ template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
     X(SqrtGrad, y *(1 / (x + x)), 0)                                                               \
     X(RsqrtGrad, y *x *(x * x) / -2, 0)                                                            \
     X(ReciprocalGrad, -y *x *x, 0)
+/* x is what flows back, y the activation's input or result. */
+#define MASKS(X)                                                                                   \
+    X(ReluGrad, y > 0 ? x : 0, y > 0 ? x : 0)                                                      \
+    X(Relu6Grad, y > 0 && y < 6 ? x : 0, y > 0 && y < 6 ? x : 0)
+#define SLOPES(X)                                                                                  \
+    X(EluGrad, y < 0 ? x * (y + 1) : x, 0)                                                         \
+    X(SoftplusGrad, through_softplus(x, y), 0)
 
 #define OP(name, floats, integers)                                                                 \
     struct name {                                                                                  \
@@ -90,6 +110,8 @@ REAL_OPS(OP)
 SIGNED_OPS(OP)
 WORD_OPS(OP)
 GRADIENTS(OP)
+MASKS(OP)
+SLOPES(OP)
 } // namespace
 
 #define ROWS_REAL(op, ...) REAL_ROWS(op, void)
@@ -103,6 +125,8 @@ static const cuda_binary_row rows[] = {
     SIGNED_OPS(ROWS_SIGNED)
     WORD_OPS(ROWS_WORD)
     GRADIENTS(ROWS_FLOAT)
+    MASKS(ROWS_REAL)
+    SLOPES(ROWS_FLOAT)
 };
 /* clang-format on */
 

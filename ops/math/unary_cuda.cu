@@ -12,6 +12,7 @@
 
 #define VMATH_FUNCTION static __device__ __forceinline__
 #include "ops/math/vmath.h"
+#include "ops/nn/activation_math.h"
 
 /* X(op, element): T is the type of x, U its unsigned twin. */
 #define FLOAT_OPS(X)                                                                               \
@@ -27,13 +28,18 @@
     X(Sigmoid, logistic(x))                                                                        \
     X(Erf, error_function(x))                                                                      \
     X(Sin, sine(x))                                                                                \
-    X(Cos, cosine(x))
+    X(Cos, cosine(x))                                                                              \
+    X(Elu, x < 0 ? exponential_less_one(x) : x)                                                    \
+    X(Softplus, softplus(x))
 #define SIGNED_OPS(X)                                                                              \
     X(Neg, -x, static_cast<T>(0 - static_cast<U>(x)))                                              \
     X(Abs, fabs(x), x < 0 ? static_cast<T>(0 - static_cast<U>(x)) : x)                             \
     X(Sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0)) /* NaN and 0: their own */              \
     X(Round, rint(x), x)
-#define REAL_OPS(X) X(Square, x *x, static_cast<T>(static_cast<U>(x) * static_cast<U>(x)))
+#define REAL_OPS(X)                                                                                \
+    X(Square, x *x, static_cast<T>(static_cast<U>(x) * static_cast<U>(x)))                         \
+    X(Relu, x<0 ? 0 : x, x> 0 ? x : 0) /* NaN: its own */                                          \
+    X(Relu6, x<0 ? 0 : x> 6 ? 6 : x, x > 6 ? 6 : x > 0 ? x : 0)
 
 #define BY_TYPE(name, single, twofold)                                                             \
     DEVICE_INLINE float name(float x)                                                              \
@@ -57,6 +63,8 @@ DEVICE_INLINE double logistic_of(double x)
     double e = exp(-fabs(x));
     return (x >= 0 ? 1 : e) / (1 + e);
 }
+BY_TYPE(exponential_less_one, activation_expm1(x), expm1(x))
+BY_TYPE(softplus, activation_softplus(x), activation_softplus64(x))
 BY_TYPE(logistic, vmath_sigmoid(x), logistic_of(x))
 
 #define FLOAT_OP(name, element)                                                                    \

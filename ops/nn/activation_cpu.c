@@ -10,7 +10,8 @@
 #include "ops/device/chain_cpu.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/vmath.h"
+#include "ops/nn/activation.h"
+#include "ops/nn/activation_math.h"
 
 typedef void activation_loop(int64_t n, const void *x, const void *y, void *out);
 
@@ -42,32 +43,14 @@ LOOP(relu6_uint64_t, uint64_t, x > 6 ? 6 : x)
 LOOP(relu_grad_uint64_t, uint64_t, ys[i] > 0 ? x : 0)
 LOOP(relu6_grad_uint64_t, uint64_t, ys[i] > 0 && ys[i] < 6 ? x : 0)
 
-/* exp(x) - 1 near 0 from tanh(x/2), which is exact there: e - 1 = t (e + 1). */
-static inline float expm1_float(float x)
-{
-    float e = vmath_exp(x), near = vmath_tanh(0.5f * x) * (e + 1.0f);
-    return x < -0.5f ? e - 1.0f : near;
-}
-
-static inline double softplus_double(double x)
-{
-    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-}
-
-static inline float softplus_float(float x)
-{
-    float near = vmath_log1p(vmath_exp(-fabsf(x)));
-    return x > 0.0f ? x + near : near;
-}
-
-LOOP(elu_float, float, x < 0.0f ? expm1_float(x) : x)
+LOOP(elu_float, float, x < 0.0f ? activation_expm1(x) : x)
 LOOP(elu_double, double, x < 0 ? expm1(x) : x)
 LOOP(elu_grad_float, float, ys[i] < 0.0f ? x * (ys[i] + 1.0f) : x)
 LOOP(elu_grad_double, double, ys[i] < 0 ? x * (ys[i] + 1) : x)
-LOOP(softplus_loop_float, float, softplus_float(x))
-LOOP(softplus_loop_double, double, softplus_double(x))
-LOOP(softplus_grad_float, float, x *vmath_sigmoid(ys[i]))
-LOOP(softplus_grad_double, double, x / (1 + exp(-ys[i])))
+LOOP(softplus_loop_float, float, activation_softplus(x))
+LOOP(softplus_loop_double, double, activation_softplus64(x))
+LOOP(softplus_grad_float, float, activation_softplus_grad(x, ys[i]))
+LOOP(softplus_grad_double, double, activation_softplus_grad64(x, ys[i]))
 
 struct activation_row {
     const char *op;
@@ -171,9 +154,8 @@ static int run(struct kernel_call *call)
 {
     const struct activation_state *state = call->state;
     const void *data[2] = {NULL, NULL};
-    if (call->n_in > 1 && !shape_equal(&call->in[0]->shape, &call->in[1]->shape))
-        return kernel_fail(call, "operands must have the same shape, not %s and %s",
-                           shape_text(&call->in[0]->shape), shape_text(&call->in[1]->shape));
+    if (activation_check_shapes(call))
+        return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "exec/device/kernel.h"
+#include "ops/math/addn.h"
 #include "ops/math/parallel_cpu.h"
 
 #define ADDN_BLOCK_BYTES 16384
@@ -64,10 +64,8 @@ static int addn_body(void *context, int64_t begin, int64_t end)
 static int addn_run(struct kernel_call *call)
 {
     const struct shape *shape = &call->in[0]->shape;
-    for (int i = 1; i < call->n_in; i++)
-        if (!shape_equal(shape, &call->in[i]->shape))
-            return kernel_fail(call, "input %d is %s, those before %s", i,
-                               shape_text(&call->in[i]->shape), shape_text(shape));
+    if (addn_check_shapes(call))
+        return call->err->code;
     if (call->n_in == 1)
         return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, shape);

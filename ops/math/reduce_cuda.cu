@@ -24,6 +24,10 @@ namespace
 {
 template <typename A, bool product> struct plus {
     typedef A accumulator;
+    template <typename W> static __device__ __forceinline__ A take(W x)
+    {
+        return static_cast<A>(x);
+    }
     static __device__ __forceinline__ A identity()
     {
         return product ? 1 : 0;
@@ -41,6 +45,18 @@ template <typename A, bool product> struct plus {
 template <typename T> struct Sum : plus<summed<wide<T>>, false> {
 };
 template <typename T> struct Prod : plus<summed<wide<T>>, true> {
+};
+
+/* Half the sum of squares. */
+template <typename T> struct L2Loss : plus<double, false> {
+    static __device__ __forceinline__ double take(wide<T> x)
+    {
+        return static_cast<double>(x) * static_cast<double>(x);
+    }
+    static __device__ __forceinline__ double finish(double a, int64_t)
+    {
+        return a / 2;
+    }
 };
 
 /* int32 may overflow before it is divided. */
@@ -62,6 +78,10 @@ template <typename T> struct Mean : plus<averaged<wide<T>>, false> {
 /* A NaN comes through. Of nothing: the least that the type has, or the most. */
 template <typename T, bool largest> struct extreme {
     typedef wide<T> accumulator;
+    template <typename W> static __device__ __forceinline__ accumulator take(W x)
+    {
+        return x;
+    }
     static __device__ __forceinline__ accumulator identity()
     {
         if constexpr (is_floating<T>) {
@@ -89,6 +109,10 @@ template <typename T> struct Min : extreme<T, false> {
 
 template <bool all> struct logic {
     typedef bool accumulator;
+    template <typename W> static __device__ __forceinline__ bool take(W x)
+    {
+        return x;
+    }
     static __device__ __forceinline__ bool identity()
     {
         return all;
@@ -199,7 +223,7 @@ static __global__ void reduce_rows(const reduce_args<T, A> args)
         const T *x = args.x + offset_of(args.plan.kept, result);
         A value = Op::identity();
         for (int64_t i = begin + threadIdx.x; i < end; i += CUDA_BLOCK)
-            value = Op::combine(value, static_cast<A>(widen(x[offset_of(args.plan.folded, i)])));
+            value = Op::combine(value, Op::take(widen(x[offset_of(args.plan.folded, i)])));
         value = fold_block<Op, A>(value, part);
         if (threadIdx.x == 0)
             put<Op>(args, result, blockIdx.y, value);
@@ -219,8 +243,7 @@ static __global__ void reduce_columns(const reduce_args<T, A> args)
         if (result < args.plan.results) {
             const T *x = args.x + offset_of(args.plan.kept, result);
             for (int64_t i = begin + warp; i < end; i += FOLD_WARPS)
-                value =
-                    Op::combine(value, static_cast<A>(widen(x[offset_of(args.plan.folded, i)])));
+                value = Op::combine(value, Op::take(widen(x[offset_of(args.plan.folded, i)])));
         }
         part[threadIdx.x] = value;
         __syncthreads();
@@ -284,6 +307,17 @@ static int launch_by_type(const struct cuda_reduce *call, struct CUstream_st *st
     });
 }
 
+static int launch_loss(const struct cuda_reduce *call, struct CUstream_st *stream)
+{
+    return launch_by_number(call->type, [&](auto e) {
+        typedef typename decltype(e)::type type;
+        if constexpr (is_floating<type>)
+            return launch<L2Loss<type>, type>(call, stream);
+        else
+            return CUDA_INVALID_VALUE;
+    });
+}
+
 static bool is_mean_of_no_integers(const struct cuda_reduce *call)
 {
     bool floating = call->type <= CUDA_BFLOAT16;
@@ -306,6 +340,8 @@ extern "C" int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *s
     TRY(Max)
     TRY(Min)
     TRY(Mean)
+    if (!strcmp(call->op, "L2Loss"))
+        return launch_loss(call, stream);
     TRY_BOOL(All)
     TRY_BOOL(Any)
     return CUDA_INVALID_VALUE;

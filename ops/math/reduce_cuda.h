@@ -11,7 +11,8 @@
 #include "ops/device/launch_cuda.h"
 
 struct cuda_reduce {
-    const char *op; /* "Sum", "Prod", "Max", "Min", "Mean"; "All", "Any" of booleans */
+    const char
+        *op; /* "Sum", "Prod", "Max", "Min", "Mean"; "All", "Any" of booleans; "L2Loss" of floats */
     enum cuda_type type;
     int rank; /* of x */
     int64_t dims[CUDA_RANK_MAX];

@@ -7,6 +7,7 @@
 
 #include "ops/device/chain_cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/nn/bias.h"
 #include "ops/nn/format.h"
 
 /* Channels that a thread of BiasAddGrad takes at least, and those that it sums at a time; sums do
@@ -184,9 +185,8 @@ static int see_channels(struct kernel_call *call, struct channels *c)
 {
     const struct bias *state = call->state;
     const struct shape *shape = &call->in[0]->shape;
-    if (shape->rank < (state->nchw ? 3 : 2))
-        return kernel_fail(call, "value must have at least rank %d, not %s", state->nchw ? 3 : 2,
-                           shape_text(shape));
+    if (bias_check_value(call, state->nchw))
+        return call->err->code;
     *c = state->layout ? state->layout->channels
                        : cpu_channels(shape, state->nchw ? 1 : shape->rank - 1);
     return 0;
@@ -210,14 +210,10 @@ static int add_part(void *context, int64_t begin, int64_t end)
 static int add_run(struct kernel_call *call)
 {
     const struct bias *state = call->state;
-    const struct shape *bias = &call->in[1]->shape;
     const void *data[2];
     struct channels c;
-    if (see_channels(call, &c))
+    if (see_channels(call, &c) || bias_check_vector(call, c.n))
         return call->err->code;
-    if (bias->rank != 1 || bias->dims[0] != c.n)
-        return kernel_fail(call, "bias must be a vector of %lld channels, not %s", (long long)c.n,
-                           shape_text(bias));
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;

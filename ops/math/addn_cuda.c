@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernel of AddN. Of 16 bits a sum of more than CUDA_ADDN_INPUTS is rounded once for each
+ * launch.
+ */
+#include "ops/math/addn_cuda.h"
+
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/addn.h"
+
+/* The output may take the place of an input of the first launch, which reads before it writes. */
+static int prepare(struct kernel_setup *setup)
+{
+    if (setup->n_in == 1) {
+        setup->out[0].forward = FORWARD_ALIAS;
+        return 0;
+    }
+    cuda_offer_reuse(setup, 0);
+    cuda_offer_reuse(setup, 1);
+    return 0;
+}
+
+/* As many at a time as a launch has room for; the next one goes on with the sum so far. */
+static int add_all(struct kernel_call *call, const struct tensor *out)
+{
+    struct cuda_addn launch = {
+        .type = cuda_type_of(out->type), .n = tensor_count(out), .out = out->data};
+    int code = KERNEL_ENQUEUED;
+    for (int next = 0; next < call->n_in && code == KERNEL_ENQUEUED;) {
+        launch.n_in = 0;
+        if (next)
+            launch.in[launch.n_in++] = out->data;
+        while (next < call->n_in && launch.n_in < CUDA_ADDN_INPUTS)
+            launch.in[launch.n_in++] = call->in[next++]->data;
+        code = cuda_launched(call, cuda_addn(&launch, cuda_compute(call)));
+    }
+    return code;
+}
+
+static int run(struct kernel_call *call)
+{
+    if (addn_check_shapes(call))
+        return call->err->code;
+    if (call->n_in == 1)
+        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    if (!out)
+        return call->err->code;
+    return tensor_count(out) ? add_all(call, out) : KERNEL_DONE;
+}
+
+const struct kernel_code kernel_cuda_addn = {.prepare = prepare, .run = run};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of BiasAdd, a broadcast sum, and of BiasAddGrad, a reduction. The value is seen
+ * as [outer, channels, inner].
+ */
+#include "ops/nn/bias.h"
+
+#include "base/memory.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/binary_cuda.h"
+#include "ops/math/reduce_cuda.h"
+#include "ops/nn/format.h"
+
+struct bias_state {
+    bool nchw;
+    size_t scratch; /* bytes that every run has */
+};
+
+/* dims[1]: the channels. */
+static void see_channels(const struct shape *shape, bool nchw, int64_t dims[3])
+{
+    int axis = nchw ? 1 : shape->rank - 1;
+    dims[0] = dims[2] = 1;
+    dims[1] = shape->dims[axis];
+    for (int i = 0; i < axis; i++)
+        dims[0] *= shape->dims[i];
+    for (int i = axis + 1; i < shape->rank; i++)
+        dims[2] *= shape->dims[i];
+}
+
+static struct bias_state *state_new(struct kernel_setup *setup)
+{
+    struct bias_state *state = mem_alloc(sizeof *state);
+    *state = (struct bias_state){.nchw = format_is_nchw(setup->node)};
+    setup->state = state;
+    return state;
+}
+
+/* ---- BiasAdd ---- */
+
+static int add_prepare(struct kernel_setup *setup)
+{
+    state_new(setup);
+    cuda_offer_reuse(setup, 0);
+    return 0;
+}
+
+static struct cuda_broadcast walk_channels(const int64_t dims[3])
+{
+    struct cuda_broadcast walk = {.rank = 3, .dims = {dims[0], dims[1], dims[2]}};
+    walk.strides[0][0] = dims[1] * dims[2];
+    walk.strides[0][1] = dims[2];
+    walk.strides[0][2] = 1;
+    walk.strides[1][1] = 1;
+    return walk;
+}
+
+static int add_run(struct kernel_call *call)
+{
+    const struct bias_state *state = call->state;
+    const struct tensor *x = call->in[0];
+    int64_t dims[3];
+    if (bias_check_value(call, state->nchw))
+        return call->err->code;
+    see_channels(&x->shape, state->nchw, dims);
+    if (bias_check_vector(call, dims[1]))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    struct cuda_binary launch = {.op = "Add",
+                                 .type = cuda_type_of(x->type),
+                                 .walk = walk_channels(dims),
+                                 .x = x->data,
+                                 .y = call->in[1]->data,
+                                 .out = out->data};
+    return cuda_launched(call, cuda_arithmetic(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_bias_add = {.prepare = add_prepare, .run = add_run};
+
+/* ---- BiasAddGrad ---- */
+
+static struct cuda_reduce describe(const struct shape *shape, enum dtype type, bool nchw)
+{
+    struct cuda_reduce launch = {
+        .op = "Sum", .type = cuda_type_of(type), .rank = 3, .reduced = {true, false, true}};
+    see_channels(shape, nchw, launch.dims);
+    return launch;
+}
+
+static int sum_prepare(struct kernel_setup *setup)
+{
+    const struct node_output *in = &setup->in_types[0];
+    struct bias_state *state = state_new(setup);
+    if (!shape_is_known(&in->shape) || in->shape.rank < (state->nchw ? 3 : 2))
+        return 0;
+    struct cuda_reduce launch = describe(&in->shape, in->type, state->nchw);
+    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    return 0;
+}
+
+static int sum_run(struct kernel_call *call)
+{
+    const struct bias_state *state = call->state;
+    const struct tensor *x = call->in[0];
+    if (bias_check_value(call, state->nchw))
+        return call->err->code;
+    struct cuda_reduce launch = describe(&x->shape, x->type, state->nchw);
+    struct shape shape = shape_vector(launch.dims[1]);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    size_t bytes = cuda_reduce_scratch(&launch);
+    launch.scratch = cuda_scratch(call, state->scratch, bytes);
+    if (bytes && !launch.scratch)
+        return call->err->code;
+    launch.x = x->data;
+    launch.y = out->data;
+    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_bias_add_grad = {.prepare = sum_prepare, .run = sum_run};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
+#include "ops/math/addn_cuda.h"
 #include "ops/math/lines_cuda.h"
 #include "ops/math/reduce_cuda.h"
 
@@ -282,12 +283,94 @@ static void test_scan(void **state)
                     &(struct cuda_scan){.product = k & 1, .exclusive = k & 2, .reverse = k & 4});
 }
 
+/* ---- AddN, L2Loss ---- */
+
+static int launch_addn(const void *call, struct CUstream_st *stream)
+{
+    return cuda_addn(call, stream);
+}
+
+/* With the CPU's bits, in place too. */
+static void check_addn(enum dtype type, int n_in, int64_t n, bool at_end)
+{
+    struct error err = ERROR_INIT;
+    struct eager_result expected = {0};
+    struct shape shape = shape_vector(n);
+    struct tensor in[BESIDE_INPUTS];
+    struct guarded places[BESIDE_INPUTS],
+        out = guarded_new((size_t)shape_bytes(&shape, type), at_end);
+    struct cuda_addn call = {.type = beside_type(type), .n = n, .out = out.data, .n_in = n_in};
+    for (int i = 0; i < n_in; i++) {
+        in[i] = beside_random(type, &shape, &random_state);
+        places[i] = beside_place(&in[i], at_end);
+        call.in[i] = places[i].data;
+    }
+    if (beside_run("AddN", in, n_in, NULL, 0, &expected, &err))
+        fail_msg("%s", err.text);
+    run(&(struct launching){"AddN", launch_addn, &call, &out}, &expected.outputs[0]);
+    beside_compare("AddN", &expected.outputs[0], out.data);
+    call.out = places[1].data;
+    beside_launched("AddN", cuda_addn(&call, NULL));
+    beside_compare("AddN", &expected.outputs[0], call.out);
+    for (int i = 0; i < n_in; i++) {
+        guarded_free(&places[i]);
+        tensor_release(&in[i]);
+    }
+    guarded_free(&out);
+    eager_release(&expected);
+}
+
+static void test_addn(void **state)
+{
+    (void)state;
+    for (int type = 1; type < 32; type++)
+        for (int at_end = 0; (beside_types("AddN", "T") & DTYPE_BIT(type)) && at_end < 2;
+             at_end++) {
+            check_addn((enum dtype)type, 2, 0, at_end);
+            check_addn((enum dtype)type, 3, 33, at_end);
+            check_addn((enum dtype)type, 4, 4099, at_end);
+        }
+}
+
+static void check_loss(enum dtype type, int64_t n)
+{
+    struct error err = ERROR_INIT;
+    struct eager_result expected = {0};
+    struct shape shape = shape_vector(n);
+    struct tensor in = input(type, &shape, "L2Loss");
+    struct cuda_reduce call = {
+        .op = "L2Loss", .type = beside_type(type), .rank = 1, .dims = {n}, .reduced = {true}};
+    if (beside_run("L2Loss", &in, 1, NULL, 0, &expected, &err))
+        fail_msg("%s", err.text);
+    struct guarded x = beside_place(&in, true), out = guarded_new(dtype_bytes(type), true);
+    struct guarded scratch = guarded_new(cuda_reduce_scratch(&call), true);
+    call.x = x.data;
+    call.y = out.data;
+    call.scratch = scratch.data;
+    run(&(struct launching){"L2Loss", launch_reduce, &call, &out}, &expected.outputs[0]);
+    guarded_free(&x);
+    guarded_free(&out);
+    guarded_free(&scratch);
+    tensor_release(&in);
+    eager_release(&expected);
+}
+
+static void test_loss(void **state)
+{
+    static const int64_t counts[] = {0, 1, 33, 4099, 20011};
+    struct cuda_reduce integers_have_none = {.op = "L2Loss", .type = CUDA_INT32};
+    (void)state;
+    for (int type = 1; type < 32; type++)
+        for (int i = 0; (beside_types("L2Loss", "T") & DTYPE_BIT(type)) && i < 5; i++)
+            check_loss((enum dtype)type, counts[i]);
+    assert_int_equal(cuda_reduce(&integers_have_none, NULL), CUDA_INVALID_VALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_arg),
-        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_addn), cmocka_unit_test(test_loss), cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_arg),  cmocka_unit_test(test_scan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

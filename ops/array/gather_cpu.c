@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/array/args.h"
+#include "ops/array/results.h"
 #include "ops/array/rows.h"
 #include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
@@ -44,13 +44,8 @@ static void copy_rows(void *context, int part, int parts)
 static int gather_run(struct kernel_call *call)
 {
     const struct tensor *params = call->in[0], *indices = call->in[1];
-    struct shape shape = indices->shape;
-    if (params->shape.rank < 1 || shape.rank + params->shape.rank - 1 > SHAPE_RANK_MAX)
-        return kernel_fail(call, "params %s and indices %s do not go together",
-                           shape_text(&params->shape), shape_text(&shape));
-    for (int i = 1; i < params->shape.rank; i++)
-        shape.dims[shape.rank++] = params->shape.dims[i];
-    if (rows_check(call, 1, params->shape.dims[0]))
+    struct shape shape;
+    if (result_of_gather(call, &shape) || rows_check(call, 1, params->shape.dims[0]))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
@@ -74,21 +69,8 @@ const struct kernel_code kernel_gather = {.run = gather_run};
 static int segment_run(struct kernel_call *call)
 {
     const struct tensor *data = call->in[0], *ids = call->in[1];
-    int64_t n_segments = 0;
-    if (args_scalar(call, 2, "num_segments", &n_segments))
-        return call->err->code;
-    if (n_segments < 0)
-        return kernel_fail(call, "num_segments is negative: %" PRId64, n_segments);
-    struct shape head = data->shape, shape = shape_vector(n_segments);
-    head.rank = ids->shape.rank <= head.rank ? ids->shape.rank : 0;
-    if (!shape_equal(&head, &ids->shape))
-        return kernel_fail(call, "the shape of segment_ids, %s, does not begin that of data, %s",
-                           shape_text(&ids->shape), shape_text(&data->shape));
-    if (data->shape.rank - head.rank + 1 > SHAPE_RANK_MAX)
-        return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    for (int i = head.rank; i < data->shape.rank; i++)
-        shape.dims[shape.rank++] = data->shape.dims[i];
-    if (rows_check(call, 1, n_segments))
+    struct shape shape;
+    if (result_of_segments(call, &shape) || rows_check(call, 1, shape.dims[0]))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)

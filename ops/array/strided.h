@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Moving a block of elements between two arrangements in memory: what slicing, joining, padding,
- * tiling, reversing and transposing have in common. Only files whose names end in _cpu.c use this.
+ * tiling, reversing and transposing have in common. Each device has its own strided_move and fills,
+ * with which kernels are those of any device (_any.c).
  */
 #ifndef TF_OPS_ARRAY_STRIDED_H
 #define TF_OPS_ARRAY_STRIDED_H
 
 #include <stddef.h>
 
-#include "tensor/shape.h"
+#include "exec/device/kernel.h"
 
 /* A tile has two dimensions for each of its input. */
 #define STRIDED_RANK_MAX (2 * SHAPE_RANK_MAX)
@@ -24,14 +25,24 @@ struct strided {
 };
 
 /* Adds a dimension, the next inner one. */
-void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from);
+static inline void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from)
+{
+    s->dims[s->rank] = dim;
+    s->to[s->rank] = to;
+    s->from[s->rank++] = from;
+}
 
-/* A block of `shape` between two row-major tensors of which it is a part. */
-struct strided strided_block(const struct shape *shape, const struct shape *to,
-                             const struct shape *from, size_t item_bytes);
+/* Copies, or has it done: KERNEL_DONE, KERNEL_ENQUEUED or an error. The places written to must be
+ * distinct and must not overlap what is read. `s` may be changed: dimensions that belong together
+ * are merged. */
+int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from);
 
-/* Copies; the places written to must be distinct and must not overlap what is read. `s` may be
- * changed: dimensions that belong together are merged. */
+/* All elements of `out`: `value`, which lies where tensors do, or the first bytes of `bits`. */
+int strided_fill(struct kernel_call *call, struct tensor *out, const void *value);
+int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bits);
+
+/* ---- strided_cpu.c, only for files whose names end in _cpu.c ---- */
+
 void strided_copy(struct strided *s, void *to, const void *from, int threads);
 
 #endif

@@ -8,31 +8,12 @@
 
 #include <string.h>
 
+#include "ops/array/strided_kernels.h"
 #include "ops/math/team_cpu.h"
 #include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
 #define LINE 64                  /* bytes */
-
-void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from)
-{
-    s->dims[s->rank] = dim;
-    s->to[s->rank] = to;
-    s->from[s->rank++] = from;
-}
-
-struct strided strided_block(const struct shape *shape, const struct shape *to,
-                             const struct shape *from, size_t item_bytes)
-{
-    struct strided s = {.item_bytes = item_bytes};
-    int64_t to_strides[SHAPE_RANK_MAX], from_strides[SHAPE_RANK_MAX];
-    shape_strides(to, to_strides);
-    shape_strides(from, from_strides);
-    for (int i = 0; i < shape->rank; i++)
-        strided_add(&s, shape->dims[i], to_strides[i] * (int64_t)item_bytes,
-                    from_strides[i] * (int64_t)item_bytes);
-    return s;
-}
 
 static void merge_dims(struct strided *s)
 {
@@ -245,3 +226,41 @@ void strided_copy(struct strided *s, void *to, const void *from, int threads)
     else
         copy_block(s, matrix, to, from);
 }
+
+/* ---- for kernels of any device ---- */
+
+int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from)
+{
+    strided_copy(s, to, from, call->threads);
+    return KERNEL_DONE;
+}
+
+int strided_fill(struct kernel_call *call, struct tensor *out, const void *value)
+{
+    size_t item = dtype_bytes(out->type);
+    struct strided s = {.item_bytes = item};
+    strided_add(&s, tensor_count(out), (int64_t)item, 0);
+    return strided_move(call, &s, out->data, value);
+}
+
+int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bits)
+{
+    return strided_fill(call, out, &bits);
+}
+
+const struct kernel_code kernel_transpose = {.run = run_transpose};
+const struct kernel_code kernel_reverse = {.run = run_reverse};
+const struct kernel_code kernel_slice = {.run = run_slice};
+const struct kernel_code kernel_pad = {.run = run_pad};
+const struct kernel_code kernel_strided_slice = {.prepare = prepare_slice_masks,
+                                                 .run = run_strided_slice};
+const struct kernel_code kernel_strided_slice_grad = {.prepare = prepare_slice_masks,
+                                                      .run = run_strided_slice_grad};
+const struct kernel_code kernel_concat = {.run = run_concat};
+const struct kernel_code kernel_split = {.run = run_split};
+const struct kernel_code kernel_pack = {.prepare = prepare_axis, .run = run_pack};
+const struct kernel_code kernel_unpack = {.prepare = prepare_axis, .run = run_unpack};
+const struct kernel_code kernel_tile = {.run = run_tile};
+const struct kernel_code kernel_fill = {.run = run_fill};
+const struct kernel_code kernel_zeros_like = {.run = run_zeros_like};
+const struct kernel_code kernel_ones_like = {.run = run_ones_like};

@@ -1,47 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "ops/array/args.h"
-#include "ops/array/reshape.h"
-#include "ops/array/strided.h"
+#include "ops/array/results.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/wide_sums.h"
-
-/* ---- Tile ---- */
-
-static int tile_run(struct kernel_call *call)
-{
-    const struct tensor *in = call->in[0];
-    int64_t m[SHAPE_RANK_MAX], from[SHAPE_RANK_MAX], to[SHAPE_RANK_MAX];
-    struct shape shape = {.rank = in->shape.rank};
-    if (args_vector(call, 1, "multiples", shape.rank, m))
-        return call->err->code;
-    for (int i = 0; i < shape.rank; i++) {
-        if (m[i] < 0)
-            return kernel_fail(call, "multiple %d is negative: %" PRId64, i, m[i]);
-        if (__builtin_mul_overflow(in->shape.dims[i], m[i], &shape.dims[i]))
-            return kernel_fail(call, "the result is too large");
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
-    int64_t item = (int64_t)dtype_bytes(in->type);
-    struct strided s = {.item_bytes = (size_t)item};
-    shape_strides(&in->shape, from);
-    shape_strides(&shape, to);
-    for (int i = 0; i < shape.rank; i++) {
-        strided_add(&s, m[i], to[i] * in->shape.dims[i] * item, 0);
-        strided_add(&s, in->shape.dims[i], to[i] * item, from[i] * item);
-    }
-    strided_copy(&s, out->data, in->data, call->threads);
-    return KERNEL_DONE;
-}
-
-const struct kernel_code kernel_tile = {.run = tile_run};
-
-/* ---- TileGrad ---- */
 
 struct tile_sums {
     struct tensor *out;
@@ -97,18 +59,8 @@ static int tile_grad_run(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     int64_t m[SHAPE_RANK_MAX];
     struct shape shape;
-    if (reshape_read(call->in[2], &shape, call->err) ||
-        args_vector(call, 1, "multiples", in->shape.rank, m))
+    if (result_of_tile_grad(call, &shape, m))
         return call->err->code;
-    bool fits = shape.rank == in->shape.rank && shape_count(&shape) >= 0;
-    for (int i = 0; fits && i < shape.rank; i++) {
-        int64_t dim;
-        fits = m[i] >= 0 && !__builtin_mul_overflow(shape.dims[i], m[i], &dim) &&
-               dim == in->shape.dims[i];
-    }
-    if (!fits)
-        return kernel_fail(call, "%s is not made of repetitions of %s", shape_text(&in->shape),
-                           shape_text(&shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;

@@ -51,11 +51,14 @@ static int launch_select(const struct cuda_select *call, struct CUstream_st *str
 }
 
 template <typename T>
-static __global__ void fill(int64_t n, const T *__restrict__ value, T *__restrict__ out, bool packs)
+static __global__ void fill(const struct cuda_fill call, bool packs)
 {
     constexpr int N = 16 / sizeof(T);
-    int64_t done = packs ? n / N * N : 0;
-    pack<T, N> all = load_operand<N>(value, false, 0);
+    const T bits = static_cast<T>(call.bits); /* little-endian: the lowest are the first bytes */
+    T *out = static_cast<T *>(call.out);
+    int64_t n = call.n, done = packs ? n / N * N : 0;
+    pack<T, N> all =
+        load_operand<N>(call.value ? static_cast<const T *>(call.value) : &bits, false, 0);
     for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
         store_pack(out + i, all);
     for (int64_t i = done + thread_index(); i < n; i += thread_count())
@@ -70,8 +73,7 @@ static int launch_fill(const struct cuda_fill *call, struct CUstream_st *stream)
     if (!call->n)
         return 0;
     return CUDA_LAUNCH(fill<T>, cuda_blocks(packs ? call->n / N : call->n), CUDA_BLOCK, 0, stream,
-                       call->n, static_cast<const T *>(call->value), static_cast<T *>(call->out),
-                       packs);
+                       *call, packs);
 }
 
 extern "C" int cuda_select(const struct cuda_select *call, struct CUstream_st *stream)

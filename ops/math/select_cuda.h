@@ -18,8 +18,9 @@ struct cuda_select {
 struct cuda_fill {
     int element_bytes;
     int64_t n;
-    const void *value; /* one, on the device */
+    const void *value; /* one, on the device; NULL: the first bytes of `bits` */
     void *out;
+    uint64_t bits;
 };
 
 #ifdef __cplusplus

@@ -338,22 +338,29 @@ static void test_select(void **state)
     }
 }
 
+static void check_fill(int bytes, size_t n, bool at_end, bool by_bits)
+{
+    uint64_t value = unit_random(&random_state);
+    struct guarded from = guarded_copy(&value, (size_t)bytes, true);
+    struct guarded out = guarded_new(n * (size_t)bytes, at_end);
+    struct cuda_fill call = {.element_bytes = bytes,
+                             .n = (int64_t)n,
+                             .value = by_bits ? NULL : from.data,
+                             .out = out.data,
+                             .bits = value};
+    beside_launched("Fill", cuda_fill(&call, NULL));
+    for (size_t k = 0; k < n; k++)
+        assert_memory_equal((char *)out.data + k * (size_t)bytes, &value, (size_t)bytes);
+    guarded_free(&from);
+    guarded_free(&out);
+}
+
 static void test_fill(void **state)
 {
     (void)state;
     for (int bytes = 1; bytes <= 8; bytes *= 2)
-        for (size_t i = 0; i < 2 * N_LENGTHS; i++) {
-            size_t n = (size_t)lengths[i / 2];
-            uint64_t value = unit_random(&random_state);
-            struct guarded from = guarded_copy(&value, (size_t)bytes, true);
-            struct guarded out = guarded_new(n * (size_t)bytes, i % 2);
-            struct cuda_fill call = {bytes, (int64_t)n, from.data, out.data};
-            beside_launched("Fill", cuda_fill(&call, NULL));
-            for (size_t k = 0; k < n; k++)
-                assert_memory_equal((char *)out.data + k * (size_t)bytes, &value, (size_t)bytes);
-            guarded_free(&from);
-            guarded_free(&out);
-        }
+        for (size_t i = 0; i < 4 * N_LENGTHS; i++)
+            check_fill(bytes, (size_t)lengths[i / 4], i & 1, i & 2);
 }
 
 int main(void)

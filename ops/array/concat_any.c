@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/strided.h"
+#include "ops/array/strided_kernels.h"
 
 /* One part against the whole: `offset` and `length` count rows of `inner` bytes. */
 struct concat_part {
@@ -20,7 +21,8 @@ static size_t unit(int64_t bytes, const void *a, const void *b)
     return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
 
-static void copy_part(const struct concat_part *p, char *whole, char *part, bool join, int threads)
+static int copy_part(struct kernel_call *call, const struct concat_part *p, char *whole, char *part,
+                     bool join)
 {
     int64_t row = p->length * p->inner, stride = p->whole * p->inner;
     whole += p->offset * p->inner;
@@ -28,10 +30,39 @@ static void copy_part(const struct concat_part *p, char *whole, char *part, bool
     struct strided s = {.item_bytes = item};
     strided_add(&s, p->outer, join ? stride : row, join ? row : stride);
     strided_add(&s, row / (int64_t)item, (int64_t)item, (int64_t)item);
-    if (join)
-        strided_copy(&s, whole, part, threads);
-    else
-        strided_copy(&s, part, whole, threads);
+    return join ? strided_move(call, &s, whole, part) : strided_move(call, &s, part, whole);
+}
+
+/* Inputs from `first` on. axis < 0: each has one row. */
+static int join_parts(struct kernel_call *call, struct concat_part p, struct tensor *whole,
+                      int first, int axis)
+{
+    int result = KERNEL_DONE;
+    for (int i = first; i < call->n_in; i++) {
+        p.length = axis < 0 ? 1 : call->in[i]->shape.dims[axis];
+        int code = copy_part(call, &p, whole->data, call->in[i]->data, true);
+        if (code > 0)
+            return code;
+        result = code ? code : result;
+        p.offset += p.length;
+    }
+    return result;
+}
+
+/* To all outputs, of one shape. */
+static int split_parts(struct kernel_call *call, struct concat_part p, const struct tensor *whole,
+                       const struct shape *shape)
+{
+    int result = KERNEL_DONE;
+    for (int i = 0; i < call->n_out; i++) {
+        struct tensor *out = kernel_alloc_output(call, i, shape);
+        int code = out ? copy_part(call, &p, whole->data, out->data, false) : call->err->code;
+        if (code > 0)
+            return code;
+        result = code ? code : result;
+        p.offset += p.length;
+    }
+    return result;
 }
 
 static struct concat_part part_at(const struct shape *whole, int axis, enum dtype type)
@@ -64,7 +95,7 @@ static int joined_shape(struct kernel_call *call, int axis, struct shape *shape)
     return 0;
 }
 
-static int concat_run(struct kernel_call *call)
+int run_concat(struct kernel_call *call)
 {
     struct shape shape;
     int axis;
@@ -76,18 +107,10 @@ static int concat_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    struct concat_part p = part_at(&shape, axis, out->type);
-    for (int i = 1; i < call->n_in; i++) {
-        p.length = call->in[i]->shape.dims[axis];
-        copy_part(&p, out->data, call->in[i]->data, true, call->threads);
-        p.offset += p.length;
-    }
-    return KERNEL_DONE;
+    return join_parts(call, part_at(&shape, axis, out->type), out, 1, axis);
 }
 
-const struct kernel_code kernel_concat = {.run = concat_run};
-
-static int split_run(struct kernel_call *call)
+int run_split(struct kernel_call *call)
 {
     const struct tensor *in = call->in[1];
     struct shape shape = in->shape;
@@ -99,21 +122,12 @@ static int split_run(struct kernel_call *call)
                            shape_text(&in->shape), call->n_out);
     struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = shape.dims[axis] /= call->n_out;
-    for (int i = 0; i < call->n_out; i++) {
-        struct tensor *out = kernel_alloc_output(call, i, &shape);
-        if (!out)
-            return call->err->code;
-        copy_part(&p, in->data, out->data, false, call->threads);
-        p.offset += p.length;
-    }
-    return KERNEL_DONE;
+    return split_parts(call, p, in, &shape);
 }
-
-const struct kernel_code kernel_split = {.run = split_run};
 
 /* ---- Pack, Unpack ---- */
 
-static int axis_prepare(struct kernel_setup *setup)
+int prepare_axis(struct kernel_setup *setup)
 {
     int64_t *axis = mem_alloc(sizeof *axis);
     *axis = node_int(setup->node, "axis");
@@ -131,7 +145,7 @@ static int axis_of(struct kernel_call *call, int rank, int *axis)
     return 0;
 }
 
-static int pack_run(struct kernel_call *call)
+int run_pack(struct kernel_call *call)
 {
     const struct shape *part = &call->in[0]->shape;
     struct shape shape = {.rank = part->rank + 1};
@@ -147,16 +161,10 @@ static int pack_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    struct concat_part p = part_at(&shape, axis, out->type);
-    p.length = 1;
-    for (int i = 0; i < call->n_in; i++, p.offset++)
-        copy_part(&p, out->data, call->in[i]->data, true, call->threads);
-    return KERNEL_DONE;
+    return join_parts(call, part_at(&shape, axis, out->type), out, 0, -1);
 }
 
-const struct kernel_code kernel_pack = {.prepare = axis_prepare, .run = pack_run};
-
-static int unpack_run(struct kernel_call *call)
+int run_unpack(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct shape shape = {.rank = in->shape.rank - 1};
@@ -170,13 +178,5 @@ static int unpack_run(struct kernel_call *call)
         shape.dims[i] = in->shape.dims[i < axis ? i : i + 1];
     struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = 1;
-    for (int i = 0; i < call->n_out; i++, p.offset++) {
-        struct tensor *out = kernel_alloc_output(call, i, &shape);
-        if (!out)
-            return call->err->code;
-        copy_part(&p, in->data, out->data, false, call->threads);
-    }
-    return KERNEL_DONE;
+    return split_parts(call, p, in, &shape);
 }
-
-const struct kernel_code kernel_unpack = {.prepare = axis_prepare, .run = unpack_run};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/args.h"
 #include "ops/array/strided.h"
+#include "ops/array/strided_kernels.h"
 
 /* ---- Transpose ---- */
 
@@ -18,7 +19,7 @@ static int read_permutation(struct kernel_call *call, int rank, int64_t *perm)
     return 0;
 }
 
-static int transpose_run(struct kernel_call *call)
+int run_transpose(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     int64_t perm[SHAPE_RANK_MAX], from[SHAPE_RANK_MAX], to[SHAPE_RANK_MAX];
@@ -36,15 +37,12 @@ static int transpose_run(struct kernel_call *call)
     shape_strides(&shape, to);
     for (int i = 0; i < shape.rank; i++)
         strided_add(&s, shape.dims[i], to[i] * item, from[perm[i]] * item);
-    strided_copy(&s, out->data, in->data, call->threads);
-    return KERNEL_DONE;
+    return strided_move(call, &s, out->data, in->data);
 }
-
-const struct kernel_code kernel_transpose = {.run = transpose_run};
 
 /* ---- Reverse ---- */
 
-static int reverse_run(struct kernel_call *call)
+int run_reverse(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0], *dims = call->in[1];
     int64_t strides[SHAPE_RANK_MAX], offset = 0;
@@ -65,8 +63,5 @@ static int reverse_run(struct kernel_call *call)
         offset += back ? (in->shape.dims[i] - 1) * step : 0;
         strided_add(&s, in->shape.dims[i], step, back ? -step : step);
     }
-    strided_copy(&s, out->data, (const char *)in->data + offset, call->threads);
-    return KERNEL_DONE;
+    return strided_move(call, &s, out->data, (const char *)in->data + offset);
 }
-
-const struct kernel_code kernel_reverse = {.run = reverse_run};

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/slice.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/strided.h"
+#include "ops/array/strided_kernels.h"
+
+/* A block of `shape` between two row-major tensors of which it is a part. */
+static struct strided block_of(const struct shape *shape, const struct shape *to,
+                               const struct shape *from, int64_t item)
+{
+    struct strided s = {.item_bytes = (size_t)item};
+    int64_t to_strides[SHAPE_RANK_MAX], from_strides[SHAPE_RANK_MAX];
+    shape_strides(to, to_strides);
+    shape_strides(from, from_strides);
+    for (int i = 0; i < shape->rank; i++)
+        strided_add(&s, shape->dims[i], to_strides[i] * item, from_strides[i] * item);
+    return s;
+}
 
 /* ---- Slice ---- */
 
-static int slice_run(struct kernel_call *call)
+int run_slice(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     int64_t begin[SHAPE_RANK_MAX], size[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
@@ -26,13 +38,10 @@ static int slice_run(struct kernel_call *call)
     shape_strides(&in->shape, strides);
     for (int i = 0; i < shape.rank; i++)
         offset += begin[i] * strides[i];
-    size_t item = dtype_bytes(in->type);
-    struct strided block = strided_block(&shape, &shape, &in->shape, item);
-    strided_copy(&block, out->data, (const char *)in->data + offset * (int64_t)item, call->threads);
-    return KERNEL_DONE;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided block = block_of(&shape, &shape, &in->shape, item);
+    return strided_move(call, &block, out->data, (const char *)in->data + offset * item);
 }
-
-const struct kernel_code kernel_slice = {.run = slice_run};
 
 /* ---- Pad ---- */
 
@@ -55,7 +64,7 @@ static int padded_shape(struct kernel_call *call, struct shape *shape, int64_t *
     return 0;
 }
 
-static int pad_run(struct kernel_call *call)
+int run_pad(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     int64_t before[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
@@ -65,25 +74,22 @@ static int pad_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    size_t item = dtype_bytes(in->type);
-    memset(out->data, 0, tensor_bytes(out));
-    if (!tensor_count(in))
-        return KERNEL_DONE;
+    int result = strided_fill_bits(call, out, 0);
+    if (result > 0 || !tensor_count(in))
+        return result;
     shape_strides(&shape, strides);
     for (int i = 0; i < shape.rank; i++)
         offset += before[i] * strides[i];
-    struct strided block = strided_block(&in->shape, &shape, &in->shape, item);
-    strided_copy(&block, (char *)out->data + offset * (int64_t)item, in->data, call->threads);
-    return KERNEL_DONE;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided block = block_of(&in->shape, &shape, &in->shape, item);
+    return strided_move(call, &block, (char *)out->data + offset * item, in->data);
 }
-
-const struct kernel_code kernel_pad = {.run = pad_run};
 
 /* ---- StridedSlice and its gradient ---- */
 
 #define SPEC_MAX (2 * SHAPE_RANK_MAX)
 
-static int masks_prepare(struct kernel_setup *setup)
+int prepare_slice_masks(struct kernel_setup *setup)
 {
     struct slice_masks *masks = mem_alloc(sizeof *masks);
     *masks = slice_masks_of(setup->node);
@@ -119,7 +125,7 @@ static int64_t part_of(const struct strided_range *range, const struct shape *wh
     return offset;
 }
 
-static int strided_slice_run(struct kernel_call *call)
+int run_strided_slice(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct strided_range range;
@@ -129,19 +135,16 @@ static int strided_slice_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &range.out);
     if (!out)
         return call->err->code;
-    size_t item = dtype_bytes(in->type);
-    struct strided block = {.item_bytes = item};
-    int64_t offset = part_of(&range, &in->shape, (int64_t)item, steps);
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    int64_t item = (int64_t)dtype_bytes(in->type);
+    struct strided block = {.item_bytes = (size_t)item};
+    int64_t offset = part_of(&range, &in->shape, item, steps);
     shape_strides(&range.count, dense);
     for (int i = 0; i < range.rank; i++)
-        strided_add(&block, range.count.dims[i], dense[i] * (int64_t)item, steps[i]);
-    if (tensor_count(out))
-        strided_copy(&block, out->data, (const char *)in->data + offset, call->threads);
-    return KERNEL_DONE;
+        strided_add(&block, range.count.dims[i], dense[i] * item, steps[i]);
+    return strided_move(call, &block, out->data, (const char *)in->data + offset);
 }
-
-const struct kernel_code kernel_strided_slice = {.prepare = masks_prepare,
-                                                 .run = strided_slice_run};
 
 static int whole_shape(struct kernel_call *call, struct shape *shape)
 {
@@ -154,7 +157,7 @@ static int whole_shape(struct kernel_call *call, struct shape *shape)
     return 0;
 }
 
-static int strided_grad_run(struct kernel_call *call)
+int run_strided_slice_grad(struct kernel_call *call)
 {
     const struct tensor *dy = call->in[4];
     struct shape shape;
@@ -168,17 +171,14 @@ static int strided_grad_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    size_t item = dtype_bytes(dy->type);
-    memset(out->data, 0, tensor_bytes(out));
-    struct strided block = {.item_bytes = item};
-    int64_t offset = part_of(&range, &shape, (int64_t)item, steps);
+    int result = strided_fill_bits(call, out, 0);
+    if (result > 0 || !tensor_count(dy))
+        return result;
+    int64_t item = (int64_t)dtype_bytes(dy->type);
+    struct strided block = {.item_bytes = (size_t)item};
+    int64_t offset = part_of(&range, &shape, item, steps);
     shape_strides(&range.count, dense);
     for (int i = 0; i < range.rank; i++)
-        strided_add(&block, range.count.dims[i], steps[i], dense[i] * (int64_t)item);
-    if (tensor_count(dy))
-        strided_copy(&block, (char *)out->data + offset, dy->data, call->threads);
-    return KERNEL_DONE;
+        strided_add(&block, range.count.dims[i], steps[i], dense[i] * item);
+    return strided_move(call, &block, (char *)out->data + offset, dy->data);
 }
-
-const struct kernel_code kernel_strided_slice_grad = {.prepare = masks_prepare,
-                                                      .run = strided_grad_run};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/array/results.h"
+#include "ops/math/parallel_cpu.h"
+
+/* Element i is start + i * delta, not a running sum: errors do not add up. Integers wrap around. */
+#define RANGE(name, type, unit)                                                                    \
+    static int name(void *context, int64_t begin, int64_t end)                                     \
+    {                                                                                              \
+        const struct progression *p = context;                                                     \
+        type *y = p->out, from = *(const type *)p->start, step = *(const type *)p->delta;          \
+        for (int64_t i = begin; i < end; i++)                                                      \
+            y[i] = from + (unit)i * step;                                                          \
+        return 0;                                                                                  \
+    }
+
+struct progression {
+    const void *start, *delta;
+    void *out;
+};
+
+RANGE(range_float32, float, float)
+RANGE(range_float64, double, double)
+RANGE(range_int32, uint32_t, uint32_t)
+RANGE(range_int64, uint64_t, uint64_t)
+
+static parallel_body *range_loop(enum dtype type)
+{
+    if (type == FLOAT32)
+        return range_float32;
+    if (type == FLOAT64)
+        return range_float64;
+    return type == INT32 ? range_int32 : range_int64;
+}
+
+static int range_run(struct kernel_call *call)
+{
+    int64_t n;
+    if (result_of_range(call, &n))
+        return call->err->code;
+    struct shape shape = shape_vector(n);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct progression p = {call->in[0]->data, call->in[2]->data, out->data};
+    parallel_for(call->threads, n, PARALLEL_GRAIN_MOVE, range_loop(out->type), &p);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_range = {.run = range_run};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernels of more than one device check of their arguments alike, and the shapes that their
+ * results have then. Each returns 0 or an error; of inputs that are not on the host it looks at the
+ * shape alone.
+ */
+#ifndef TF_OPS_ARRAY_RESULTS_H
+#define TF_OPS_ARRAY_RESULTS_H
+
+#include "exec/device/kernel.h"
+
+int result_of_gather(struct kernel_call *call, struct shape *shape);
+
+/* UnsortedSegmentSum: the segments are dimension 0. */
+int result_of_segments(struct kernel_call *call, struct shape *shape);
+
+/* The depth becomes dimension `at`. */
+int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
+
+/* Of each dimension of the result, `multiples` are in the input. */
+int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples);
+
+/* A vector of n elements. */
+int result_of_range(struct kernel_call *call, int64_t *n);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernels of any device have CUDA do with blocks of elements.
+ */
+#include "ops/array/strided_cuda.h"
+
+#include "ops/array/strided.h"
+#include "ops/array/strided_kernels.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/select_cuda.h"
+
+int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from)
+{
+    struct cuda_strided launch = {
+        .element_bytes = (int)s->item_bytes, .rank = s->rank, .from = from, .to = to};
+    int64_t item = (int64_t)s->item_bytes;
+    for (int i = 0; i < s->rank; i++) {
+        if (!s->dims[i])
+            return KERNEL_DONE;
+        launch.dims[i] = s->dims[i];
+        launch.from_strides[i] = s->from[i] / item;
+        launch.to_strides[i] = s->to[i] / item;
+    }
+    return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
+}
+
+static int fill(struct kernel_call *call, struct tensor *out, const void *value, uint64_t bits)
+{
+    struct cuda_fill launch = {.element_bytes = (int)dtype_bytes(out->type),
+                               .n = tensor_count(out),
+                               .value = value,
+                               .out = out->data,
+                               .bits = bits};
+    if (!launch.n)
+        return KERNEL_DONE;
+    return cuda_launched(call, cuda_fill(&launch, cuda_compute(call)));
+}
+
+int strided_fill(struct kernel_call *call, struct tensor *out, const void *value)
+{
+    return fill(call, out, value, 0);
+}
+
+int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bits)
+{
+    return fill(call, out, NULL, bits);
+}
+
+const struct kernel_code kernel_cuda_transpose = {.run = run_transpose};
+const struct kernel_code kernel_cuda_reverse = {.run = run_reverse};
+const struct kernel_code kernel_cuda_slice = {.run = run_slice};
+const struct kernel_code kernel_cuda_pad = {.run = run_pad};
+const struct kernel_code kernel_cuda_strided_slice = {.prepare = prepare_slice_masks,
+                                                      .run = run_strided_slice};
+const struct kernel_code kernel_cuda_strided_slice_grad = {.prepare = prepare_slice_masks,
+                                                           .run = run_strided_slice_grad};
+const struct kernel_code kernel_cuda_concat = {.run = run_concat};
+const struct kernel_code kernel_cuda_split = {.run = run_split};
+const struct kernel_code kernel_cuda_pack = {.prepare = prepare_axis, .run = run_pack};
+const struct kernel_code kernel_cuda_unpack = {.prepare = prepare_axis, .run = run_unpack};
+const struct kernel_code kernel_cuda_tile = {.run = run_tile};
+const struct kernel_code kernel_cuda_fill = {.run = run_fill};
+const struct kernel_code kernel_cuda_zeros_like = {.run = run_zeros_like};
+const struct kernel_code kernel_cuda_ones_like = {.run = run_ones_like};

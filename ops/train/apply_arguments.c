@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/train/apply.h"
 
+#include <string.h>
+
 #include "exec/state/variable.h"
 
 static bool is_gradient(const struct node *node, int input)
 {
-    return input == node->op->def->descent.gradient;
+    const char *name = node->op->inputs[input].name;
+    return !strcmp(name, "grad") || !strcmp(name, "delta");
 }
 
 static bool is_scalar(const struct node *node, int input)

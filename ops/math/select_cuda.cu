@@ -50,8 +50,7 @@ static int launch_select(const struct cuda_select *call, struct CUstream_st *str
     return CUDA_LAUNCH(select<T>, blocks, CUDA_BLOCK, 0, stream, args);
 }
 
-template <typename T>
-static __global__ void fill(const struct cuda_fill call, bool packs)
+template <typename T> static __global__ void fill(const struct cuda_fill call, bool packs)
 {
     constexpr int N = 16 / sizeof(T);
     const T bits = static_cast<T>(call.bits); /* little-endian: the lowest are the first bytes */

@@ -14,15 +14,15 @@
 struct apply_arguments {
     void *w, *slots[APPLY_SLOTS_MAX]; /* NULL: the rule has none there */
     const void *g;
-    double scalars[APPLY_SCALARS_MAX]; /* in declared order */
+    const void *scalars[APPLY_SCALARS_MAX]; /* in declared order; NULL: the rule has no more */
     bool nesterov;
 };
 
 /* That the arguments of the op have room there. */
 int apply_check_arguments(struct kernel_setup *setup);
 
-/* Opens the references for writing, so that a snapshot keeps its values. Scalars are on the host.
- */
+/* Opens the references for writing, so that a snapshot keeps its values. Everything lies where the
+ * kernel's arguments do, scalars too. */
 int apply_collect(struct kernel_call *call, struct apply_arguments *arguments);
 
 /* The references have their values, the first is the output. `result`: what run is to return. */

@@ -40,13 +40,13 @@ static int same_shape(struct kernel_call *call, int i)
                        shape_text(&call->in[i]->shape));
 }
 
-static int read_scalar(struct kernel_call *call, int i, double *value)
+static int find_scalar(struct kernel_call *call, int i, const void **scalar)
 {
     const struct tensor *in = call->in[i];
     if (tensor_count(in) != 1)
         return kernel_fail(call, "%s must be a scalar, not %s", call->node->op->inputs[i].name,
                            shape_text(&in->shape));
-    *value = tensor_get_float64(in, 0);
+    *scalar = in->data;
     return 0;
 }
 
@@ -66,7 +66,7 @@ int apply_collect(struct kernel_call *call, struct apply_arguments *arguments)
                                                       node_bool(call->node, "use_nesterov")};
     for (int i = 0; i < call->n_in; i++) {
         if (is_scalar(call->node, i)) {
-            if (read_scalar(call, i, &arguments->scalars[n_scalars++]))
+            if (find_scalar(call, i, &arguments->scalars[n_scalars++]))
                 return call->err->code;
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One loop per rule and type over the variable, its slots and the gradient. A rule sees scalars as
- * double and computes in the variable's type, of 16 bits in float32.
+ * One loop per rule and type over the variable, its slots and the gradient. A rule computes
+ * in the variable's type, of 16 bits in float32, which scalars are of as well.
  */
 #include <math.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct apply_row {
         __VA_ARGS__                                                                                \
     }
 #define EACH for (int64_t i = begin; i < end; i++)
-#define S(i) ((REAL)u->scalars[i])
+#define S(i) (*(const REAL *)u->scalars[i])
 
 #define REAL float
 #define SQRT sqrtf
@@ -102,8 +102,13 @@ static int run_half_part(void *context, int64_t begin, int64_t end)
         (uint16_t *)(void *)u->w, (uint16_t *)(void *)u->slots[0], (uint16_t *)(void *)u->slots[1]};
     const uint16_t *gradient = (const uint16_t *)(const void *)u->g;
     float wide[1 + APPLY_SLOTS_MAX][HALF_BLOCK], g[HALF_BLOCK];
+    float scalars[APPLY_SCALARS_MAX];
     struct apply_arguments block = *u;
     block.w = wide[0];
+    for (int k = 0; k < APPLY_SCALARS_MAX && u->scalars[k]; k++) {
+        widen_array(part->type, u->scalars[k], &scalars[k], 1);
+        block.scalars[k] = &scalars[k];
+    }
     for (int k = 0; k < APPLY_SLOTS_MAX; k++)
         block.slots[k] = u->slots[k] ? wide[1 + k] : NULL;
     block.g = g;

@@ -15,7 +15,7 @@ namespace
 {
 /* An element of each, widened. */
 template <typename W> struct apply_terms {
-    const double *scalars;
+    const W *scalars;
     bool nesterov;
     W w, a, b, g;
 };
@@ -28,7 +28,7 @@ template <typename W> struct apply_terms {
         __VA_ARGS__                                                                                \
     }
 #define EACH for (int i = 0; i < 1; i++)
-#define S(i) static_cast<REAL>(u->scalars[i])
+#define S(i) u->scalars[i]
 #define NAME(rule) rule
 
 #define REAL float
@@ -71,7 +71,7 @@ RULES(RULE)
 
 struct apply_args {
     bool nesterov;
-    double scalars[CUDA_APPLY_SCALARS];
+    const void *scalars[CUDA_APPLY_SCALARS];
     cuda_apply_part parts[PARTS_MAX];
     const struct fault *fault;
 };
@@ -84,14 +84,15 @@ template <typename T, int N> DEVICE_INLINE pack<T, N> load_slot(const void *slot
 
 /* Elements i to i + N - 1 of a variable. */
 template <typename Rule, typename T, int N>
-DEVICE_INLINE void update(const apply_args &args, const cuda_apply_part &part, int64_t i)
+DEVICE_INLINE void update(const apply_terms<wide<T>> &of_all, const cuda_apply_part &part,
+                          int64_t i)
 {
     T *w = static_cast<T *>(part.w);
     pack<T, N> g = load_pack<N>(static_cast<const T *>(part.g) + i), values = load_pack<N>(w + i);
     pack<T, N> a = load_slot<T, N>(part.slots[0], i), b = load_slot<T, N>(part.slots[1], i);
     for (int k = 0; k < N; k++) {
-        apply_terms<wide<T>> u = {args.scalars,   args.nesterov,  widen(values.at[k]),
-                                  widen(a.at[k]), widen(b.at[k]), widen(g.at[k])};
+        apply_terms<wide<T>> u = {of_all.scalars, of_all.nesterov, widen(values.at[k]),
+                                  widen(a.at[k]), widen(b.at[k]),  widen(g.at[k])};
         Rule::of(&u);
         values.at[k] = narrow<T>(u.w);
         a.at[k] = narrow<T>(u.a);
@@ -113,15 +114,20 @@ template <typename Rule, typename T> static __global__ void apply(const apply_ar
 {
     constexpr int N = 16 / sizeof(T);
     const cuda_apply_part &part = args.parts[blockIdx.y];
+    wide<T> scalars[CUDA_APPLY_SCALARS] = {};
+    apply_terms<wide<T>> of_all = {scalars, args.nesterov, 0, 0, 0, 0};
     if (has_failed(args.fault))
         return;
+    for (int i = 0; i < CUDA_APPLY_SCALARS; i++)
+        if (args.scalars[i])
+            scalars[i] = widen(*static_cast<const T *>(args.scalars[i]));
     bool packs = is_packed(part.w) && is_packed(part.g) && is_packed(part.slots[0]) &&
                  is_packed(part.slots[1]);
     int64_t done = packs ? part.n / N * N : 0;
     for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
-        update<Rule, T, N>(args, part, i);
+        update<Rule, T, N>(of_all, part, i);
     for (int64_t i = done + thread_index(); i < part.n; i += thread_count())
-        update<Rule, T, 1>(args, part, i);
+        update<Rule, T, 1>(of_all, part, i);
 }
 
 template <typename Rule, typename T>

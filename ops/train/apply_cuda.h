@@ -23,7 +23,7 @@ struct cuda_apply {
     const char *op;      /* "ApplyAdam" */
     enum cuda_type type; /* a float; of 16 bits is computed in float32 */
     bool nesterov;
-    double scalars[CUDA_APPLY_SCALARS]; /* in declared order */
+    const void *scalars[CUDA_APPLY_SCALARS]; /* of `type`, in declared order; NULL: no more */
     int n_parts;
     const struct cuda_apply_part *parts;
     const struct fault *fault; /* if the step has failed, nothing is changed; NULL: no step */

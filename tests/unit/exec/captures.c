@@ -18,8 +18,6 @@ static struct device *open_seed(long seed)
     return device_open_with("TF_TEST_DEVICE_SEED", seed);
 }
 
-/* ---- steps ---- */
-
 static const char training[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                                "v = Variable() {dtype=float32, shape=[4]}\n"
                                "w = Variable() {dtype=float32, shape=[4]}\n"
@@ -245,6 +243,32 @@ static void a_device_that_fails_ends_steps(void **state)
     }
 }
 
+/* An update whose scalars are another step's each time. Where kernels read them on the device, as
+ * CUDA's do, the step is captured; the CPU's read them on the host. */
+static void scalars_that_change_are_read_anew(void **state)
+{
+    static const char graph[] =
+        "x = Placeholder() {dtype=float32, shape=[4]}\n"
+        "v = Variable() {dtype=float32, shape=[4]}\nm = Variable() {dtype=float32, shape=[4]}\n"
+        "rate = Variable() {dtype=float32, shape=[]}\nhalf = Const() {dtype=float32, value=0.5}\n"
+        "zero = Const() {dtype=float32, value=[0,0,0,0]}\nv0 = Assign(v, zero)\n"
+        "m0 = Assign(m, zero)\nrate0 = Assign(rate, half)\ninit = NoOp(^v0, ^m0, ^rate0)\n"
+        "now = Identity(rate)\nupdate = ApplyMomentum(v, m, now, x, half)\n"
+        "less = Mul(now, half)\nnext = Assign(rate, less, ^update)\ny = Identity(v, ^next)\n";
+    const char *kernels = getenv("TF_TEST_DEVICE_KERNELS");
+    struct device *devices[2];
+    struct fixture f, eager;
+    (void)state;
+    open_pair(&f, &eager, graph, 1, devices);
+    fixture_do(&f, "^init");
+    fixture_do(&eager, "^init");
+    for (int64_t i = 1; i <= 5; i++)
+        expect_step(&f, &eager, i, NULL);
+    if (!strcmp(devices[0]->type, "CUDA") && !(kernels && !strcmp(kernels, "cpu")))
+        assert_int_equal(device_counts(devices[0]).launches, 4);
+    close_pair(&f, &eager, devices);
+}
+
 /* ---- what is not captured ---- */
 
 /* An axis that is fed is the host's. */
@@ -366,6 +390,7 @@ int main(void)
         cmocka_unit_test(variables_that_moved_are_captured_anew),
         cmocka_unit_test(steps_that_fail_name_their_node),
         cmocka_unit_test(a_device_that_fails_ends_steps),
+        cmocka_unit_test(scalars_that_change_are_read_anew),
         cmocka_unit_test(what_the_host_reads_anew_is_not),
         cmocka_unit_test(steps_at_once_have_their_own),
         cmocka_unit_test(a_started_step_is_put_aside),

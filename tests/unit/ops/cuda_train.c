@@ -290,8 +290,12 @@ static void new_part(struct updated *u, enum dtype type, int64_t n, int slots, b
     u->g = beside_place(&u->before[3], at_end);
 }
 
-static void check_part(const char *what, struct updated *u, size_t rule, bool nesterov)
+static void check_part(const char *what, struct updated *u, const struct tensor *scalars,
+                       size_t rule, bool nesterov)
 {
+    double s[CUDA_APPLY_SCALARS];
+    for (int i = 0; i < CUDA_APPLY_SCALARS; i++)
+        s[i] = tensor_get_float64(scalars, i);
     struct error err = ERROR_INIT;
     struct tensor expected[3];
     for (int k = 0; k < 3; k++) {
@@ -302,7 +306,7 @@ static void check_part(const char *what, struct updated *u, size_t rule, bool ne
         struct element e = {
             tensor_get_float64(&u->before[0], i), tensor_get_float64(&u->before[1], i),
             tensor_get_float64(&u->before[2], i), tensor_get_float64(&u->before[3], i)};
-        expect(rules[rule].op, rules[rule].scalars, nesterov, &e);
+        expect(rules[rule].op, s, nesterov, &e);
         tensor_set_float64(&expected[0], i, e.w);
         tensor_set_float64(&expected[1], i, e.a);
         tensor_set_float64(&expected[2], i, e.b);
@@ -338,7 +342,12 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
                               .parts = arguments,
                               .fault = &fault};
     snprintf(what, sizeof what, "%s of %s", rules[rule].op, dtype_name(type));
-    memcpy(call.scalars, rules[rule].scalars, sizeof call.scalars);
+    struct shape vector = shape_vector(CUDA_APPLY_SCALARS);
+    struct tensor scalars = beside_random(type, &vector, &random_state);
+    for (int i = 0; i < CUDA_APPLY_SCALARS; i++) {
+        tensor_set_float64(&scalars, i, rules[rule].scalars[i]);
+        call.scalars[i] = (char *)scalars.data + (size_t)i * dtype_bytes(type);
+    }
     for (int i = 0; i < PARTS; i++) {
         struct updated *u = &parts[i];
         new_part(u, type, lengths[i % 7], rules[rule].slots, i % 2);
@@ -352,9 +361,10 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
     fault.code = FAULT_NONE;
     beside_launched(what, cuda_apply(&call, NULL));
     for (int i = 0; i < PARTS; i++) {
-        check_part(what, &parts[i], rule, nesterov);
+        check_part(what, &parts[i], &scalars, rule, nesterov);
         free_part(&parts[i], rules[rule].slots);
     }
+    tensor_release(&scalars);
 }
 
 static void test_apply(void **state)

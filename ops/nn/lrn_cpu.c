@@ -6,17 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
+#include "ops/nn/lrn.h"
 
 #define SPANS 64
-
-struct lrn {
-    int64_t radius;
-    double bias, alpha, beta;
-};
 
 struct lrn_work {
     const struct lrn *lrn;
@@ -94,32 +88,9 @@ static inline double power_double(double base, double exponent)
 LRN_LOOPS(float)
 LRN_LOOPS(double)
 
-static int prepare(struct kernel_setup *setup)
-{
-    struct lrn *state = mem_alloc(sizeof *state);
-    state->radius = node_int(setup->node, "depth_radius");
-    state->bias = node_float(setup->node, "bias");
-    state->alpha = node_float(setup->node, "alpha");
-    state->beta = node_float(setup->node, "beta");
-    setup->state = state;
-    return 0;
-}
-
-static int check(struct kernel_call *call)
-{
-    const struct shape *shape = &call->in[0]->shape;
-    if (shape->rank != 4)
-        return kernel_fail(call, "images must have rank 4, not %s", shape_text(shape));
-    for (int i = 1; i < call->n_in; i++)
-        if (!shape_equal(shape, &call->in[i]->shape))
-            return kernel_fail(call, "shapes must be equal, not %s and %s", shape_text(shape),
-                               shape_text(&call->in[i]->shape));
-    return 0;
-}
-
 static int run(struct kernel_call *call)
 {
-    if (check(call))
+    if (lrn_check(call))
         return call->err->code;
     const struct tensor *in = call->in[0];
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
@@ -145,4 +116,4 @@ static int run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_lrn = {.prepare = prepare, .run = run};
+const struct kernel_code kernel_lrn = {.prepare = lrn_prepare, .run = run};

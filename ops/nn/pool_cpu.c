@@ -10,7 +10,7 @@
 #include "ops/device/chain_cpu.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/window.h"
+#include "ops/nn/pool_shapes.h"
 
 /* Channels that are worked on at a time. */
 #define SLICE 64
@@ -170,25 +170,22 @@ AVG_LOOPS(double)
 
 struct pool_row {
     const char *op;
-    int n_images;  /* inputs that are images: the last ones */
-    bool to_image; /* the result is one as large as the input, else as the output */
-    bool of_image; /* so is what flows back */
     plane_loop *float32, *float64, *int32, *int64, *uint64;
 };
 
 #define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
 #define REALS(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
 
-static const struct pool_row forms[] = {
-    {"MaxPool", 1, false, false, REALS(max)},
-    {"MaxPoolGrad", 3, true, false, REALS(max_grad)},
-    {"MaxPoolGradGrad", 3, false, true, REALS(max_grad_grad)},
-    {"AvgPool", 1, false, false, FLOATS(avg)},
-    {"AvgPoolGrad", 1, true, false, FLOATS(avg_grad)},
+static const struct pool_row rows[] = {
+    {"MaxPool", REALS(max)},
+    {"MaxPoolGrad", REALS(max_grad)},
+    {"MaxPoolGradGrad", REALS(max_grad_grad)},
+    {"AvgPool", FLOATS(avg)},
+    {"AvgPoolGrad", FLOATS(avg_grad)},
 };
 
 struct pool_state {
-    const struct pool_row *form;
+    const struct pool_form *form;
     plane_loop *loop;
     struct window window;
     const struct layout *layout; /* of all images, each in its size; NULL: row-major */
@@ -218,30 +215,30 @@ static int prepare_layouts(struct kernel_setup *setup, struct pool_state *state)
     return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
-static plane_loop *find_loop(const struct pool_row *form, enum dtype type)
+static plane_loop *find_loop(const struct pool_row *row, enum dtype type)
 {
     switch (type) {
     case FLOAT32:
-        return form->float32;
+        return row->float32;
     case FLOAT64:
-        return form->float64;
+        return row->float64;
     case INT32:
-        return form->int32;
+        return row->int32;
     case UINT64:
-        return form->uint64;
+        return row->uint64;
     default:
-        return form->int64;
+        return row->int64;
     }
 }
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct pool_row *form = FORM_FIND(setup, forms);
-    if (!form)
+    const struct pool_row *row = FORM_FIND(setup, rows);
+    if (!row)
         return setup->err->code;
     struct pool_state *state = mem_alloc(sizeof *state);
-    state->form = form;
-    state->loop = find_loop(form, node_type(setup->node, "T"));
+    state->form = pool_form_of(setup->node);
+    state->loop = find_loop(row, node_type(setup->node, "T"));
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err) ||
         prepare_layouts(setup, state)) {
@@ -264,7 +261,7 @@ struct pool_work {
 static int run_planes(void *context, int64_t begin, int64_t end)
 {
     const struct pool_work *work = context;
-    const struct pool_row *form = work->state->form;
+    const struct pool_form *form = work->state->form;
     for (int64_t i = begin; i < end; i++) {
         size_t image = (size_t)i * work->image_bytes, output = (size_t)i * work->output_bytes;
         size_t gradient = form->of_image ? image : output;
@@ -275,42 +272,6 @@ static int run_planes(void *context, int64_t begin, int64_t end)
         plane.result = (char *)plane.result + (form->to_image ? image : output);
         work->state->loop(&work->planes, &plane);
     }
-    return 0;
-}
-
-/* That the inputs behind the first are like the output, or what flows back like the image. */
-static int check_inputs(struct kernel_call *call, const struct shape *image,
-                        const struct shape *output)
-{
-    const struct pool_state *state = call->state;
-    for (int i = 1; i < call->n_in; i++) {
-        bool is_image = state->form->of_image && i == call->n_in - 1;
-        const struct shape *expected = is_image ? image : output;
-        if (!shape_equal(expected, &call->in[i]->shape))
-            return kernel_fail(call, "%s must be %s, not %s", call->node->op->inputs[i].name,
-                               shape_text(expected), shape_text(&call->in[i]->shape));
-    }
-    return 0;
-}
-
-/* The image's shape: that of input 0, or, for the gradient of a mean, its value. */
-static int image_shape(struct kernel_call *call, struct shape *image)
-{
-    const struct tensor *in = call->in[0];
-    *image = in->shape;
-    if (call->n_in == 2) {
-        if (in->shape.rank != 1 || in->shape.dims[0] != 4)
-            return kernel_fail(call, "orig_input_shape must have 4 elements, not %s",
-                               shape_text(&in->shape));
-        image->rank = 4;
-        for (int i = 0; i < 4; i++)
-            image->dims[i] = tensor_get_int64(in, i);
-        if (shape_count(image) < 0)
-            return kernel_fail(call, "orig_input_shape %s", shape_text(image));
-    }
-    if (image->rank != 4)
-        return kernel_fail(call, "%s must have rank 4, not %s", call->node->op->inputs[0].name,
-                           shape_text(image));
     return 0;
 }
 
@@ -333,28 +294,25 @@ static void set_planes(struct pool_work *work, const struct shape *image, size_t
 static int run(struct kernel_call *call)
 {
     const struct pool_state *state = call->state;
-    struct pool_work work = {.state = state, .planes = {.window = state->window}};
-    struct window *w = &work.planes.window;
+    struct pool_shapes shapes;
     const void *data[3];
-    struct shape image, output;
-    if (image_shape(call, &image) || window_solve(w, call->node, &image, call->err))
+    if (pool_solve(call, state->form, &state->window, &shapes))
         return call->err->code;
-    output = window_output(w, &image, image.dims[w->channels]);
-    if (check_inputs(call, &image, &output))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, state->form->to_image ? &image : &output);
+    struct pool_work work = {.state = state, .planes = {.window = shapes.window}};
+    const struct shape *image = &shapes.image;
+    struct tensor *out =
+        kernel_alloc_output(call, 0, state->form->to_image ? image : &shapes.output);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    set_planes(&work, &image, dtype_bytes(out->type));
+    set_planes(&work, image, dtype_bytes(out->type));
     work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
                                 .result = out->data};
-    if (!shape_count(&image) || !work.planes.block)
-        return KERNEL_DONE;
-    int64_t cells = w->y.in * w->x.in * work.planes.block;
-    parallel_for(call->threads, work.planes.n, PARALLEL_GRAIN_MOVE / 4 / cells + 1, run_planes,
-                 &work);
+    int64_t cells = shapes.window.y.in * shapes.window.x.in * work.planes.block;
+    if (tensor_count(out))
+        parallel_for(call->threads, work.planes.n, PARALLEL_GRAIN_MOVE / 4 / (cells + 1) + 1,
+                     run_planes, &work);
     return KERNEL_DONE;
 }
 

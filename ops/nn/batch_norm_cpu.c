@@ -9,16 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "ops/device/cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/format.h"
+#include "ops/nn/batch_norm_shapes.h"
 
 #define SLICE 16
-
-struct norm {
-    double epsilon;
-    bool training, nchw;
-};
 
 struct batch_norm_work {
     const struct norm *norm;
@@ -134,48 +130,18 @@ NORM_LOOPS(double)
 static int prepare(struct kernel_setup *setup)
 {
     struct norm *state = mem_alloc(sizeof *state);
-    state->epsilon = node_float(setup->node, "epsilon");
-    state->training = node_bool(setup->node, "is_training");
-    state->nchw = format_is_nchw(setup->node);
+    norm_init(state, setup->node);
     setup->state = state;
     return 0;
 }
 
-static int check_vectors(struct kernel_call *call, int first, int end, int64_t n)
-{
-    for (int i = first; i < end; i++) {
-        const struct shape *v = &call->in[i]->shape;
-        if (v->rank != 1 || v->dims[0] != n)
-            return kernel_fail(call, "%s must have %lld elements, one per channel, not %s",
-                               call->node->op->inputs[i].name, (long long)n, shape_text(v));
-    }
-    return 0;
-}
-
-static int describe(struct kernel_call *call, const struct tensor *image, struct batch_norm_work *w)
+static void describe(struct kernel_call *call, const struct tensor *image,
+                     struct batch_norm_work *w)
 {
     const struct norm *norm = call->state;
-    if (image->shape.rank != 4)
-        return kernel_fail(call, "images must have rank 4, not %s", shape_text(&image->shape));
     *w = (struct batch_norm_work){.norm = norm, .x = image->data};
     w->channels = cpu_channels(&image->shape, norm->nchw ? 1 : 3);
     w->count = w->channels.n ? shape_count(&image->shape) / w->channels.n : 0;
-    return 0;
-}
-
-static int allocate(struct kernel_call *call, struct batch_norm_work *w, const struct shape *image,
-                    const int64_t sizes[4])
-{
-    struct tensor *out = kernel_alloc_output(call, 0, image);
-    for (int i = 0; out && i < 4; i++) {
-        struct shape shape = shape_vector(sizes[i]);
-        w->out[i] = out->data;
-        out = kernel_alloc_output(call, i + 1, &shape);
-    }
-    if (!out)
-        return call->err->code;
-    w->out[4] = out->data;
-    return 0;
 }
 
 static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
@@ -190,11 +156,11 @@ static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
 static int norm_run(struct kernel_call *call)
 {
     struct batch_norm_work w;
-    if (describe(call, call->in[0], &w))
+    if (norm_check(call, call->state))
         return call->err->code;
-    int64_t n = w.channels.n, given = w.norm->training ? 0 : n;
-    if (check_vectors(call, 1, 3, n) || check_vectors(call, 3, 5, given) ||
-        allocate(call, &w, &call->in[0]->shape, (int64_t[]){n, n, n, n}))
+    describe(call, call->in[0], &w);
+    int64_t n = w.channels.n;
+    if (norm_outputs(call, &call->in[0]->shape, (int64_t[]){n, n, n, n}, w.out))
         return call->err->code;
     w.scale = call->in[1]->data;
     w.offset = call->in[2]->data;
@@ -206,14 +172,11 @@ static int norm_run(struct kernel_call *call)
 static int norm_grad_run(struct kernel_call *call)
 {
     struct batch_norm_work w;
-    if (describe(call, call->in[1], &w))
+    if (norm_grad_check(call, call->state))
         return call->err->code;
+    describe(call, call->in[1], &w);
     int64_t n = w.channels.n;
-    const struct shape *image = &call->in[1]->shape;
-    if (!shape_equal(image, &call->in[0]->shape))
-        return kernel_fail(call, "y_backprop must be %s, not %s", shape_text(image),
-                           shape_text(&call->in[0]->shape));
-    if (check_vectors(call, 2, 5, n) || allocate(call, &w, image, (int64_t[]){n, n, 0, 0}))
+    if (norm_outputs(call, &call->in[1]->shape, (int64_t[]){n, n, 0, 0}, w.out))
         return call->err->code;
     w.backward = true;
     w.g = call->in[0]->data;

@@ -12,8 +12,7 @@ struct lrn {
     double bias, alpha, beta;
 };
 
-/* Makes it the state of the kernel. */
-int lrn_prepare(struct kernel_setup *setup);
+void lrn_init(struct lrn *lrn, const struct node *node);
 
 /* ERR_DATA: the inputs are no images, or not of one shape. */
 int lrn_check(struct kernel_call *call);

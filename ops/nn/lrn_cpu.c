@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 #include "ops/nn/lrn.h"
@@ -88,6 +89,14 @@ static inline double power_double(double base, double exponent)
 LRN_LOOPS(float)
 LRN_LOOPS(double)
 
+static int prepare(struct kernel_setup *setup)
+{
+    struct lrn *state = mem_alloc(sizeof *state);
+    lrn_init(state, setup->node);
+    setup->state = state;
+    return 0;
+}
+
 static int run(struct kernel_call *call)
 {
     if (lrn_check(call))
@@ -116,4 +125,4 @@ static int run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_lrn = {.prepare = lrn_prepare, .run = run};
+const struct kernel_code kernel_lrn = {.prepare = prepare, .run = run};

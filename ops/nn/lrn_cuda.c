@@ -4,20 +4,32 @@
  */
 #include "ops/nn/lrn_cuda.h"
 
+#include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/lrn.h"
 
-static int grad_prepare(struct kernel_setup *setup)
+struct cuda_lrn_state {
+    struct lrn lrn;
+    size_t scratch; /* bytes that every run has */
+};
+
+static int lrn_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
-    if (shape_is_known(&in->shape))
-        setup->scratch_bytes = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
-    return lrn_prepare(setup);
+    struct cuda_lrn_state *state = mem_alloc(sizeof *state);
+    setup->state = state;
+    lrn_init(&state->lrn, setup->node);
+    state->scratch = 0;
+    if (setup->n_in == 3 && shape_is_known(&in->shape))
+        state->scratch = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
+    setup->scratch_bytes = state->scratch;
+    return 0;
 }
 
 static int lrn_run(struct kernel_call *call)
 {
-    const struct lrn *lrn = call->state;
+    const struct cuda_lrn_state *state = call->state;
+    const struct lrn *lrn = &state->lrn;
     const struct tensor *in = call->in[0];
     bool backward = call->n_in == 3;
     if (lrn_check(call))
@@ -42,7 +54,7 @@ static int lrn_run(struct kernel_call *call)
         launch.g = in->data;
         launch.x = call->in[1]->data;
         launch.y = call->in[2]->data;
-        launch.scratch = call->scratch ? call->scratch : kernel_device_temporary(call, bytes);
+        launch.scratch = cuda_scratch(call, state->scratch, bytes);
         if (!launch.scratch)
             return call->err->code;
     }
@@ -50,4 +62,3 @@ static int lrn_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_cuda_lrn = {.prepare = lrn_prepare, .run = lrn_run};
-const struct kernel_code kernel_cuda_lrn_grad = {.prepare = grad_prepare, .run = lrn_run};

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/memory.h"
 #include "ops/nn/lrn.h"
 
-int lrn_prepare(struct kernel_setup *setup)
+void lrn_init(struct lrn *lrn, const struct node *node)
 {
-    struct lrn *state = mem_alloc(sizeof *state);
-    state->radius = node_int(setup->node, "depth_radius");
-    state->bias = node_float(setup->node, "bias");
-    state->alpha = node_float(setup->node, "alpha");
-    state->beta = node_float(setup->node, "beta");
-    setup->state = state;
-    return 0;
+    lrn->radius = node_int(node, "depth_radius");
+    lrn->bias = node_float(node, "bias");
+    lrn->alpha = node_float(node, "alpha");
+    lrn->beta = node_float(node, "beta");
 }
 
 int lrn_check(struct kernel_call *call)

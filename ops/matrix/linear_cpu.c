@@ -5,13 +5,13 @@
  * transpose.
  */
 #include <cblas.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/kernel.h"
+#include "exec/device/step_block.h"
 #include "ops/device/cpu.h"
 #include "ops/device/form_cpu.h"
+#include "ops/matrix/linear_sizes.h"
 
 void sgetrf_(const int *, const int *, float *, const int *, int *, int *);
 void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
@@ -133,34 +133,27 @@ SOLVERS(double, d)
 
 struct linear_row {
     const char *op;
-    const char *failure, *detail; /* "matrix 3 is singular: pivot 2 is zero", around the numbers */
+    enum fault_code fault; /* of a matrix that the solver has refused */
     solver *float32, *float64;
 };
 
-#define SINGULAR "is singular: pivot", "is zero"
 #define BOTH(name) name##_float, name##_double
 
 static const struct linear_row forms[] = {
-    {"MatrixInverse", SINGULAR, BOTH(inverse)},
-    {"MatrixDeterminant", "has no factors: step", "failed", BOTH(determinant)},
-    {"Cholesky", "is not positive definite: leading minor", "is not positive", BOTH(cholesky)},
-    {"CholeskyGrad", "has no gradient: step", "failed", BOTH(cholesky_grad)},
-    {"MatrixSolve", SINGULAR, BOTH(solve)},
-    {"MatrixTriangularSolve", "is singular: diagonal element", "is zero", BOTH(triangular)},
+    {"MatrixInverse", FAULT_PIVOT, BOTH(inverse)},
+    {"MatrixDeterminant", FAULT_NONE, BOTH(determinant)},
+    {"Cholesky", FAULT_MINOR, BOTH(cholesky)},
+    {"CholeskyGrad", FAULT_NONE, BOTH(cholesky_grad)},
+    {"MatrixSolve", FAULT_PIVOT, BOTH(solve)},
+    {"MatrixTriangularSolve", FAULT_DIAGONAL, BOTH(triangular)},
 };
 
 struct linear_state {
     const struct linear_row *form;
     solver *solve;
-    bool adjoint, lower;
+    struct linear_flags flags;
     bool deterministic; /* the library's factors depend on the size of the team */
 };
-
-static bool flag(const struct node *node, const char *name)
-{
-    const struct attr_value *value = node_attr(node, name);
-    return value && value->b;
-}
 
 static int prepare(struct kernel_setup *setup)
 {
@@ -170,58 +163,32 @@ static int prepare(struct kernel_setup *setup)
     struct linear_state *state = mem_alloc(sizeof *state);
     state->form = form;
     state->solve = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
-    state->adjoint = flag(setup->node, "adjoint");
-    state->lower = flag(setup->node, "lower");
+    state->flags = linear_flags_of(setup->node);
     state->deterministic = setup->deterministic;
     setup->state = state;
     return 0;
 }
 
-/* Checks what inference could not see, and sets the sizes of a problem. */
-static int describe(struct kernel_call *call, struct problem *p, struct shape *result)
-{
-    const struct shape *a = &call->in[0]->shape, *b = call->n_in > 1 ? &call->in[1]->shape : NULL;
-    if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
-        return kernel_fail(call, "matrices must be square, not %s", shape_text(a));
-    bool fits = !b || b->rank == a->rank;
-    for (int i = 0; fits && b && i < a->rank - 1; i++)
-        fits = a->dims[i] == b->dims[i];
-    if (!fits)
-        return kernel_fail(call, "operands do not fit: %s and %s", shape_text(a), shape_text(b));
-    *result = b ? *b : *a;
-    int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
-    if (n > 32768 || columns > INT_MAX / 2)
-        return kernel_fail(call, "matrices %s are too large", shape_text(n > 32768 ? a : b));
-    p->n = (int)n;
-    p->columns = (int)columns;
-    return 0;
-}
-
-static int failed(struct kernel_call *call, int64_t matrix, int info)
-{
-    const struct linear_row *form = ((const struct linear_state *)call->state)->form;
-    return kernel_fail(call, "matrix %lld %s %d %s", (long long)matrix, form->failure, info,
-                       form->detail);
-}
-
-static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, size_t out_bytes)
+static int run_batch(struct kernel_call *call, const struct linear_sizes *sizes, struct problem *p)
 {
     const struct linear_state *state = call->state;
     size_t size = dtype_bytes(call->in[0]->type), a_bytes = (size_t)p->n * (size_t)p->n * size;
     size_t b_bytes = (size_t)p->n * (size_t)p->columns * size;
+    size_t out_bytes = tensor_bytes(call->out[0]) / (size_t)sizes->matrices;
     p->work = kernel_temporary(call, a_bytes + b_bytes + size);
     p->pivots = p->work ? kernel_temporary(call, ((size_t)p->n + 1) * sizeof *p->pivots) : NULL;
     if (!p->pivots)
         return call->err->code;
     cpu_set_team(state->deterministic || call->threads < 1 ? 1 : call->threads);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < sizes->matrices; i++) {
         struct problem one = *p;
         one.a = (const char *)p->a + (size_t)i * a_bytes;
         one.b = p->b ? (const char *)p->b + (size_t)i * b_bytes : NULL;
         one.out = (char *)p->out + (size_t)i * out_bytes;
         int info = state->solve(&one);
         if (info)
-            return failed(call, i, info);
+            return kernel_fault(
+                call, &(struct fault){.code = state->form->fault, .at = i, .value = info});
     }
     return KERNEL_DONE;
 }
@@ -229,33 +196,27 @@ static int run_batch(struct kernel_call *call, struct problem *p, int64_t n, siz
 static int run(struct kernel_call *call)
 {
     const struct linear_state *state = call->state;
-    struct problem p = {.adjoint = state->adjoint, .lower = state->lower};
-    struct shape shape;
-    if (describe(call, &p, &shape))
+    struct linear_sizes sizes;
+    if (linear_sizes_of(call, &sizes))
         return call->err->code;
-    size_t size = dtype_bytes(call->in[0]->type);
-    size_t out_bytes = (size_t)p.n * (size_t)(call->n_in > 1 ? p.columns : p.n) * size;
-    int64_t n = 1;
-    for (int i = 0; i < shape.rank - 2; i++)
-        n *= shape.dims[i];
-    if (node_is(call->node, "MatrixDeterminant")) {
-        shape.rank -= 2;
-        out_bytes = size;
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_output(call, 0, &sizes.result);
     if (!out)
         return call->err->code;
-    p.a = call->in[0]->data;
-    p.b = call->n_in > 1 ? call->in[1]->data : NULL;
-    p.out = out->data;
-    if (!shape_count(&shape))
+    struct problem p = {.n = sizes.n,
+                        .columns = sizes.columns,
+                        .adjoint = state->flags.adjoint,
+                        .lower = state->flags.lower,
+                        .a = call->in[0]->data,
+                        .b = call->n_in > 1 ? call->in[1]->data : NULL,
+                        .out = out->data};
+    if (!tensor_count(out))
         return KERNEL_DONE;
     if (!p.n) { /* the determinant of nothing */
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < sizes.matrices; i++)
             tensor_set_float64(out, i, 1);
         return KERNEL_DONE;
     }
-    return run_batch(call, &p, n, out_bytes);
+    return run_batch(call, &sizes, &p);
 }
 
 const struct kernel_code kernel_linear = {.prepare = prepare, .run = run};

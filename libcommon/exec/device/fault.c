@@ -29,6 +29,13 @@ static int is_outside(const char *what, const struct fault *fault, const struct 
                      fault->value, shape_text(&place), fault->limit);
 }
 
+/* Of a matrix that the rest is true of. */
+static int is_unfit(const struct fault *fault, const char *why, const char *what, struct error *err)
+{
+    return error_set(err, ERR_DATA, "matrix %" PRId64 " is %s %" PRId64 " is %s", fault->at, why,
+                     fault->value, what);
+}
+
 int fault_explain(struct device *device, const struct fault *fault, const struct shape *of,
                   struct error *err)
 {
@@ -41,6 +48,12 @@ int fault_explain(struct device *device, const struct fault *fault, const struct
         return error_set(err, ERR_DATA, "integer division by zero");
     case FAULT_POWER:
         return error_set(err, ERR_DATA, "an integer to a negative power");
+    case FAULT_PIVOT:
+        return is_unfit(fault, "singular: pivot", "zero", err);
+    case FAULT_DIAGONAL:
+        return is_unfit(fault, "singular: diagonal element", "zero", err);
+    case FAULT_MINOR:
+        return is_unfit(fault, "not positive definite: leading minor", "not positive", err);
     }
     if (fault->code >= FAULT_OWN && device && device->explain)
         return device->explain(device, fault, err);

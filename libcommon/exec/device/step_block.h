@@ -20,6 +20,9 @@ enum fault_code {
     FAULT_LABEL,       /* the same of a label */
     FAULT_DIVISION,    /* an integer was divided by zero */
     FAULT_POWER,       /* an integer was raised to a negative power */
+    FAULT_PIVOT,       /* matrix `at` is singular: pivot `value`, counted from 1, is zero */
+    FAULT_DIAGONAL,    /* the same of a triangular one, and of its diagonal */
+    FAULT_MINOR,       /* matrix `at` is not positive definite, by the minor of order `value` */
     FAULT_OWN = 0x100, /* from here on: the device's own, which it explains itself */
 };
 

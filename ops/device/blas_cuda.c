@@ -51,18 +51,34 @@ void cuda_blas_close(struct cuda_device *d)
     d->blas_workspace->free(d->blas_workspace);
 }
 
+/* With the lock held, which whoever has called gives back. */
+static int begin(struct kernel_call *call, struct cuda_device *d)
+{
+    struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
+    pthread_mutex_lock(&d->blas_lock);
+    if (cuda_enter(d, call->err))
+        return call->err->code;
+    int status =
+        d->blas->use(d->blas_handle, stream, d->blas_workspace->data, d->blas->workspace_bytes);
+    return check(d, status, "a stream is set", call->err);
+}
+
 int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm)
 {
     struct cuda_device *d = cuda_device(call->device);
-    struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
-    if (cuda_enter(d, call->err))
-        return call->err->code;
-    pthread_mutex_lock(&d->blas_lock);
-    int code = check(
-        d, d->blas->use(d->blas_handle, stream, d->blas_workspace->data, d->blas->workspace_bytes),
-        "a stream is set", call->err);
+    int code = begin(call, d);
     if (!code)
         code = check(d, d->blas->gemm(d->blas_handle, gemm), "a product", call->err);
+    pthread_mutex_unlock(&d->blas_lock);
+    return code ? code : KERNEL_ENQUEUED;
+}
+
+int cuda_blas_trsm(struct kernel_call *call, const struct cuda_trsm *trsm)
+{
+    struct cuda_device *d = cuda_device(call->device);
+    int code = begin(call, d);
+    if (!code)
+        code = check(d, d->blas->trsm(d->blas_handle, trsm), "triangular equations", call->err);
     pthread_mutex_unlock(&d->blas_lock);
     return code ? code : KERNEL_ENQUEUED;
 }

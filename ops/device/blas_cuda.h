@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products of floats by cuBLAS, whose library is found by its name when the first one is
- * asked for. Only files whose names end in _cuda.c include this, and the tests' own module, which
- * answers the same calls with loops.
+ * Matrix products of floats, and equations with triangular matrices, by cuBLAS, whose library is
+ * found by its name when the first one is asked for. Only files whose names end in _cuda.c include
+ * this, and the tests' own module, which answers the same calls with loops.
  */
 #ifndef TF_OPS_DEVICE_BLAS_CUDA_H
 #define TF_OPS_DEVICE_BLAS_CUDA_H
@@ -24,6 +24,17 @@ struct cuda_gemm {
     int64_t lda, ldb, ldc, step_a, step_b, step_c;
 };
 
+/* op(A) X = B or, with A on the right, X op(A) = B for each of `batches`: all by columns, A
+ * triangular, X in the place of B, which is [m,n]. */
+struct cuda_trsm {
+    enum cuda_type type; /* float32 or float64 */
+    bool right, upper, transpose;
+    int64_t m, n, batches;
+    const void *a;
+    void *b;
+    int64_t lda, ldb, step_a, step_b;
+};
+
 /* What is called of the library. Functions that return an int return a cublasStatus_t. */
 struct cuda_blas {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
@@ -33,6 +44,7 @@ struct cuda_blas {
     /* From now on in that stream, with that memory, which nothing else in the stream uses. */
     int (*use)(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes);
     int (*gemm)(void *handle, const struct cuda_gemm *gemm);
+    int (*trsm)(void *handle, const struct cuda_trsm *trsm);
     const char *(*error_text)(int status);
 };
 
@@ -44,5 +56,6 @@ void cuda_blas_close(struct cuda_device *d);
 
 /* KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm);
+int cuda_blas_trsm(struct kernel_call *call, const struct cuda_trsm *trsm);
 
 #endif

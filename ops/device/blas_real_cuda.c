@@ -23,6 +23,8 @@
     X(set_stream, cublasSetStream_v2)                                                              \
     X(set_workspace, cublasSetWorkspace_v2)                                                        \
     X(gemm, cublasGemmStridedBatchedEx_64)                                                         \
+    X(trsm_float, cublasStrsm_v2_64)                                                               \
+    X(trsm_double, cublasDtrsm_v2_64)                                                              \
     X(text, cublasGetStatusString)
 
 static struct {
@@ -97,6 +99,25 @@ static int gemm(void *handle, const struct cuda_gemm *g)
                           is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
+static int trsm(void *handle, const struct cuda_trsm *t)
+{
+    static const double one = 1;
+    static const float one_float = 1;
+    cublasSideMode_t side = t->right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT;
+    cublasFillMode_t triangle = t->upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    cublasOperation_t op = t->transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (int64_t i = 0; i < t->batches && !status; i++)
+        status = t->type == CUDA_FLOAT64
+                     ? blas.trsm_double(handle, side, triangle, op, CUBLAS_DIAG_NON_UNIT, t->m,
+                                        t->n, &one, (const double *)t->a + i * t->step_a, t->lda,
+                                        (double *)t->b + i * t->step_b, t->ldb)
+                     : blas.trsm_float(handle, side, triangle, op, CUBLAS_DIAG_NON_UNIT, t->m, t->n,
+                                       &one_float, (const float *)t->a + i * t->step_a, t->lda,
+                                       (float *)t->b + i * t->step_b, t->ldb);
+    return (int)status;
+}
+
 static const char *error_text(int status)
 {
     return blas.text((cublasStatus_t)status);
@@ -108,6 +129,7 @@ const struct cuda_blas cuda_blas_real = {.load = load,
                                          .handle_free = handle_free,
                                          .use = use,
                                          .gemm = gemm,
+                                         .trsm = trsm,
                                          .error_text = error_text};
 #else
 static int load(struct error *err)

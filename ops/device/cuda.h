@@ -59,6 +59,9 @@ struct cuda_device {
     pthread_mutex_t blas_lock;    /* guards what follows */
     void *blas_handle;            /* NULL: nobody has asked for a product */
     struct buffer *blas_workspace;
+    const struct cuda_solver *solver; /* solver_cuda.h; set by who opens the device */
+    pthread_mutex_t solver_lock;      /* guards what follows */
+    void *solver_handle;              /* NULL: nobody has asked for factors */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

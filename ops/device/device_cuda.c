@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/solver_cuda.h"
 
 /* ---- errors ---- */
 
@@ -124,8 +125,10 @@ static void device_close(struct device *device)
 {
     struct cuda_device *d = cuda_device(device);
     cuda_blas_close(d);
+    cuda_solver_close(d);
     cuda_queues_close(d);
     d->driver->memory_trim(device->index);
+    pthread_mutex_destroy(&d->solver_lock);
     pthread_mutex_destroy(&d->blas_lock);
     pthread_mutex_destroy(&d->clock_lock);
     pthread_mutex_destroy(&d->lock);
@@ -157,6 +160,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->clock_lock, NULL);
     pthread_mutex_init(&d->blas_lock, NULL);
+    pthread_mutex_init(&d->solver_lock, NULL);
     if (!read_card(d, err) && !cuda_queues_open(d, err))
         return device;
     device_close(device);

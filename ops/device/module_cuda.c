@@ -8,6 +8,7 @@
 #include "ops/device/driver_real_cuda.h"
 #include "ops/device/fault_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/device/solver_cuda.h"
 
 static int leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
                        struct error *err)
@@ -28,6 +29,7 @@ static struct device *device_new(int index, const struct device_options *options
     device->leave_fault = leave_fault;
     device->code = cuda_kernel_code;
     cuda_device(device)->blas = &cuda_blas_real;
+    cuda_device(device)->solver = &cuda_solver_real;
     return device;
 }
 

@@ -14,7 +14,7 @@
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
  * everything when nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
- * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|blas, the machine has none.
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|blas|solver, the machine has none.
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
 #define TF_TESTS_LIB_FAKE_CUDA_H
@@ -22,6 +22,7 @@
 #include "lib/device_test_internal.h"
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/solver_cuda.h"
 
 #define FAKE_CARDS 4
 
@@ -39,6 +40,7 @@ struct cuda_stream {
 
 extern const struct cuda_driver fake_cuda_driver;
 extern const struct cuda_blas fake_cuda_blas;
+extern const struct cuda_solver fake_cuda_solver;
 
 /* Each who opens a device holds its card. */
 struct fake_card *fake_card_hold(int index);

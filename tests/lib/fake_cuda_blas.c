@@ -95,6 +95,59 @@ static int gemm(void *handle, const struct cuda_gemm *g)
     return 0;
 }
 
+/* ---- triangular equations ---- */
+
+static bool is_valid_trsm(const struct cuda_trsm *t)
+{
+    int64_t rows_a = t->right ? t->n : t->m;
+    return t->type <= CUDA_FLOAT64 && t->m >= 0 && t->n >= 0 && t->batches >= 0 &&
+           t->lda >= (rows_a ? rows_a : 1) && t->ldb >= (t->m ? t->m : 1);
+}
+
+/* Element [i,j] of the triangle op(A); the other one is not read. */
+static double triangle_at(const struct cuda_trsm *t, const struct tensor *a, int64_t i, int64_t j)
+{
+    int64_t row = t->transpose ? j : i, column = t->transpose ? i : j;
+    if (t->upper ? row > column : row < column)
+        return 0;
+    return tensor_get_float64(a, column * t->lda + row);
+}
+
+/* One column of op(A) X = B or, with A on the right, one row of op(A)^T X^T = B^T: `x` has elements
+ * that are `step` apart. */
+static void solve_line(const struct cuda_trsm *t, const struct tensor *a, struct tensor *b,
+                       int64_t line)
+{
+    int64_t n = t->right ? t->n : t->m;
+    int64_t at = t->right ? line : line * t->ldb, step = t->right ? t->ldb : 1;
+    bool forward = t->upper != t->transpose ? t->right : !t->right;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = forward ? k : n - 1 - k;
+        double sum = tensor_get_float64(b, at + i * step);
+        for (int64_t l = 0; l < k; l++) {
+            int64_t j = forward ? l : n - 1 - l;
+            double element = t->right ? triangle_at(t, a, j, i) : triangle_at(t, a, i, j);
+            sum -= element * tensor_get_float64(b, at + j * step);
+        }
+        tensor_set_float64(b, at + i * step, sum / triangle_at(t, a, i, i));
+    }
+}
+
+static int trsm(void *handle, const struct cuda_trsm *t)
+{
+    if (!((const struct fake_blas *)handle)->is_ready)
+        return BLAS_NO_STREAM;
+    if (!is_valid_trsm(t))
+        return BLAS_INVALID;
+    for (int64_t batch = 0; batch < t->batches; batch++) {
+        struct tensor a = matrix(type_of(t->type), t->a, t->step_a, batch);
+        struct tensor b = matrix(type_of(t->type), t->b, t->step_b, batch);
+        for (int64_t line = 0; line < (t->right ? t->m : t->n); line++)
+            solve_line(t, &a, &b, line);
+    }
+    return 0;
+}
+
 static const char *error_text(int status)
 {
     return status == BLAS_INVALID ? "an argument is invalid" : "no stream is set";
@@ -106,4 +159,5 @@ const struct cuda_blas fake_cuda_blas = {.load = load,
                                          .handle_free = handle_free,
                                          .use = use,
                                          .gemm = gemm,
+                                         .trsm = trsm,
                                          .error_text = error_text};

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuSOLVER, of the version that this was built with. Its bits are the same in each run: that is the
+ * mode that a handle begins in. Matrices of a batch are factored one after the other.
+ */
+#include "ops/device/solver_cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#if __has_include(<cusolverDn.h>)
+#include <cusolverDn.h>
+
+#define TEXT_OF(x) #x
+#define NAME_OF(version) "libcusolver.so." TEXT_OF(version)
+#define LIBRARY NAME_OF(CUSOLVER_VER_MAJOR)
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(create, cusolverDnCreate)                                                                    \
+    X(destroy, cusolverDnDestroy)                                                                  \
+    X(set_stream, cusolverDnSetStream)                                                             \
+    X(lu_size_float, cusolverDnSgetrf_bufferSize)                                                  \
+    X(lu_size_double, cusolverDnDgetrf_bufferSize)                                                 \
+    X(lu_float, cusolverDnSgetrf)                                                                  \
+    X(lu_double, cusolverDnDgetrf)                                                                 \
+    X(solve_float, cusolverDnSgetrs)                                                               \
+    X(solve_double, cusolverDnDgetrs)                                                              \
+    X(cholesky_size_float, cusolverDnSpotrf_bufferSize)                                            \
+    X(cholesky_size_double, cusolverDnDpotrf_bufferSize)                                           \
+    X(cholesky_float, cusolverDnSpotrf)                                                            \
+    X(cholesky_double, cusolverDnDpotrf)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} solver;
+
+static struct error missing;
+
+static void find(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        error_set(&missing, ERR_UNAVAILABLE,
+                  "the library of factors of matrices, " LIBRARY ", cannot be loaded: %s",
+                  dlerror());
+        return;
+    }
+#define X(field, symbol)                                                                           \
+    solver.field = (__typeof__(&symbol))dlsym(library, #symbol);                                   \
+    if (!solver.field && !missing.code)                                                            \
+        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+    FUNCTIONS(X)
+#undef X
+}
+
+static int load(struct error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    if (missing.code)
+        *err = missing;
+    return missing.code;
+}
+
+static int handle_new(void **handle)
+{
+    return (int)solver.create((cusolverDnHandle_t *)handle);
+}
+
+static void handle_free(void *handle)
+{
+    solver.destroy(handle);
+}
+
+static int use(void *handle, struct CUstream_st *stream)
+{
+    return (int)solver.set_stream(handle, stream);
+}
+
+static int workspace(void *handle, const struct cuda_factors *f, int *elements)
+{
+    bool is_double = f->type == CUDA_FLOAT64;
+    if (f->kind == CUDA_LU)
+        return (int)(is_double ? solver.lu_size_double(handle, f->n, f->n, NULL, f->n, elements)
+                               : solver.lu_size_float(handle, f->n, f->n, NULL, f->n, elements));
+    cublasFillMode_t upper = CUBLAS_FILL_MODE_UPPER;
+    return (int)(is_double ? solver.cholesky_size_double(handle, upper, f->n, NULL, f->n, elements)
+                           : solver.cholesky_size_float(handle, upper, f->n, NULL, f->n, elements));
+}
+
+static cusolverStatus_t factor_float(void *handle, const struct cuda_factors *f, int64_t i)
+{
+    float *a = (float *)f->a + i * f->n * f->n;
+    if (f->kind == CUDA_LU)
+        return solver.lu_float(handle, f->n, f->n, a, f->n, f->workspace, f->pivots + i * f->n,
+                               f->infos + i);
+    return solver.cholesky_float(handle, CUBLAS_FILL_MODE_UPPER, f->n, a, f->n, f->workspace,
+                                 f->workspace_elements, f->infos + i);
+}
+
+static cusolverStatus_t factor_double(void *handle, const struct cuda_factors *f, int64_t i)
+{
+    double *a = (double *)f->a + i * f->n * f->n;
+    if (f->kind == CUDA_LU)
+        return solver.lu_double(handle, f->n, f->n, a, f->n, f->workspace, f->pivots + i * f->n,
+                                f->infos + i);
+    return solver.cholesky_double(handle, CUBLAS_FILL_MODE_UPPER, f->n, a, f->n, f->workspace,
+                                  f->workspace_elements, f->infos + i);
+}
+
+static int factor(void *handle, const struct cuda_factors *f)
+{
+    cusolverStatus_t status = CUSOLVER_STATUS_SUCCESS;
+    for (int64_t i = 0; i < f->matrices && !status; i++)
+        status = f->type == CUDA_FLOAT64 ? factor_double(handle, f, i) : factor_float(handle, f, i);
+    return (int)status;
+}
+
+static int solve(void *handle, const struct cuda_lu_solution *s)
+{
+    cublasOperation_t op = s->transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int64_t size = (int64_t)s->n * s->n, step = (int64_t)s->n * s->columns;
+    cusolverStatus_t status = CUSOLVER_STATUS_SUCCESS;
+    for (int64_t i = 0; i < s->matrices && !status; i++) {
+        const int32_t *pivots = s->pivots + i * s->n;
+        status = s->type == CUDA_FLOAT64
+                     ? solver.solve_double(handle, op, s->n, s->columns,
+                                           (const double *)s->factors + i * size, s->n, pivots,
+                                           (double *)s->b + i * step, s->n, s->info)
+                     : solver.solve_float(handle, op, s->n, s->columns,
+                                          (const float *)s->factors + i * size, s->n, pivots,
+                                          (float *)s->b + i * step, s->n, s->info);
+    }
+    return (int)status;
+}
+
+/* The library has no texts. */
+static const char *error_text(int status)
+{
+    switch (status) {
+    case CUSOLVER_STATUS_NOT_INITIALIZED:
+        return "it is not initialized";
+    case CUSOLVER_STATUS_ALLOC_FAILED:
+        return "there is no memory";
+    case CUSOLVER_STATUS_INVALID_VALUE:
+        return "an argument is invalid";
+    case CUSOLVER_STATUS_ARCH_MISMATCH:
+        return "it has no code for this device";
+    case CUSOLVER_STATUS_EXECUTION_FAILED:
+        return "its work has failed";
+    default:
+        return "it has failed";
+    }
+}
+
+const struct cuda_solver cuda_solver_real = {.load = load,
+                                             .handle_new = handle_new,
+                                             .handle_free = handle_free,
+                                             .use = use,
+                                             .workspace = workspace,
+                                             .factor = factor,
+                                             .solve = solve,
+                                             .error_text = error_text};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "this build has no factors of matrices: cusolverDn.h was not there");
+}
+
+const struct cuda_solver cuda_solver_real = {.load = load};
+#endif

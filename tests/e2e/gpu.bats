@@ -80,6 +80,18 @@ says() { # TEXT: what a run on a GPU ends with, in one line
     [[ $stderr == *"MatMul"*"CUDA:0: the fake library of matrix products is not there"* ]]
 }
 
+@test "a library of factors that is missing is named, where there are equations" {
+    emulated
+    export TF_TEST_DEVICE_LACKS=solver
+    printf '%s\n' 's = Const() {dtype=int32, value=[2,2]}' 'x = RandomUniform(s) {dtype=float32}' \
+        'y = MatrixDeterminant(x)' | tf-graph --text | tf-place | on_gpu > "$work/gpu.tfg"
+    run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
+    if [[ $status -eq 0 ]]; then skip "this build emulates no kernels"; fi
+    [ "$status" -eq 69 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ $stderr == *"MatrixDeterminant"*"CUDA:0: the fake library of factors is not there"* ]]
+}
+
 @test "nets train on it to the CPU's bits, captured or not" {
     emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"

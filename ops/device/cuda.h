@@ -53,7 +53,9 @@ struct cuda_device {
     struct error failure;
     struct device_event *idle[2]; /* to be recorded again; timed ones */
     struct cuda_watcher watchers[N_QUEUES];
-    pthread_mutex_t clock_lock; /* guards what follows */
+    pthread_mutex_t peer_lock;           /* guards what follows */
+    uint64_t peers_asked, peers_reached; /* a bit for each device */
+    pthread_mutex_t clock_lock;          /* guards what follows */
     struct cuda_anchor *anchor;
     const struct cuda_blas *blas; /* blas_cuda.h; set by who opens the device */
     pthread_mutex_t blas_lock;    /* guards what follows */
@@ -95,6 +97,10 @@ void cuda_queues_close(struct cuda_device *d);
 /* ---- memory_cuda.c ---- */
 
 void cuda_memory_functions(struct device *device);
+
+/* ---- peer_cuda.c ---- */
+
+void cuda_peer_functions(struct device *device);
 
 /* ---- graph_cuda.c ---- */
 

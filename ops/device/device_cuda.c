@@ -131,6 +131,7 @@ static void device_close(struct device *device)
     pthread_mutex_destroy(&d->solver_lock);
     pthread_mutex_destroy(&d->blas_lock);
     pthread_mutex_destroy(&d->clock_lock);
+    pthread_mutex_destroy(&d->peer_lock);
     pthread_mutex_destroy(&d->lock);
     mem_free(d);
 }
@@ -153,11 +154,13 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
                               .free = device_close};
     cuda_memory_functions(device);
     cuda_queue_functions(device);
+    cuda_peer_functions(device);
     cuda_graph_functions(device);
     d->driver = driver;
     d->limit = options->memory;
     d->failure = error_none();
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->peer_lock, NULL);
     pthread_mutex_init(&d->clock_lock, NULL);
     pthread_mutex_init(&d->blas_lock, NULL);
     pthread_mutex_init(&d->solver_lock, NULL);

@@ -41,6 +41,13 @@ struct cuda_card {
     bool has_pools;   /* memory ordered by streams */
 };
 
+struct cuda_peer_copy {
+    int from_device, to_device;
+    const void *from;
+    void *to;
+    size_t bytes;
+};
+
 struct cuda_driver {
     /* 1000 * major + 10 * minor. The driver's is 0 where there is none. */
     int (*versions)(int *driver, int *runtime);
@@ -71,6 +78,12 @@ struct cuda_driver {
     int (*stream_wait)(struct cuda_stream *stream, struct cuda_event *event);
     int (*copy)(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
                 enum cuda_direction direction);
+
+    /* Whether a device reads and writes memory of another; from `peer_enable` on it does. A copy
+     * between their memories is of a stream of the first. A stream may wait for events of any. */
+    int (*peer_can)(int device, int other, bool *can);
+    int (*peer_enable)(int device, int other); /* the first is the thread's */
+    int (*copy_peer)(struct cuda_stream *stream, const struct cuda_peer_copy *copy);
 
     /* Who waits for an event sleeps. It stands for what the stream had when it was recorded last,
      * may be recorded again while streams wait for that, and freed. */

@@ -148,6 +148,37 @@ static int copy(struct cuda_stream *stream, void *to, const void *from, size_t b
         cudaMemcpyAsync(to, from, bytes, (enum cudaMemcpyKind)direction, real_stream(stream)));
 }
 
+/* ---- peers ---- */
+
+static int peer_can(int device, int other, bool *can)
+{
+    int answer = 0;
+    int error = result(cudaDeviceCanAccessPeer(&answer, device, other));
+    *can = answer != 0;
+    return error;
+}
+
+/* Memory of pools is not meant by what is said of a device. */
+static int peer_enable(int device, int other)
+{
+    struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice},
+                                       .flags = cudaMemAccessFlagsProtReadWrite};
+    cudaMemPool_t pool;
+    int error = result(cudaDeviceEnablePeerAccess(other, 0));
+    if (error == cudaErrorPeerAccessAlreadyEnabled)
+        error = 0;
+    access.location.id = device;
+    if (!error)
+        error = result(cudaDeviceGetMemPool(&pool, other));
+    return error ? error : result(cudaMemPoolSetAccess(pool, &access, 1));
+}
+
+static int copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy)
+{
+    return result(cudaMemcpyPeerAsync(copy->to, copy->to_device, copy->from, copy->from_device,
+                                      copy->bytes, real_stream(stream)));
+}
+
 /* ---- events ---- */
 
 static int event_new(bool timed, struct cuda_event **event)
@@ -233,6 +264,9 @@ const struct cuda_driver cuda_driver_real = {
     .stream_free = stream_free,
     .stream_wait = stream_wait,
     .copy = copy,
+    .peer_can = peer_can,
+    .peer_enable = peer_enable,
+    .copy_peer = copy_peer,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,

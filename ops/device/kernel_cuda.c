@@ -42,7 +42,10 @@ enum cuda_type cuda_type_of(enum dtype type)
 
 struct CUstream_st *cuda_compute(const struct kernel_call *call)
 {
-    return (struct CUstream_st *)cuda_stream(cuda_device(call->device), QUEUE_COMPUTE);
+    struct cuda_device *d = cuda_device(call->device);
+    struct error ignored = ERROR_INIT; /* whoever launches hears of it */
+    cuda_enter(d, &ignored);           /* the thread may have given back memory of another device */
+    return (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
 }
 
 int cuda_launched(struct kernel_call *call, int result)

@@ -115,11 +115,12 @@ static struct device_event *record(struct device *device, enum queue_kind queue,
     return event;
 }
 
+/* An event may be of another device, which had failed. */
 static void wait_for(struct device *device, enum queue_kind queue, struct device_event *event)
 {
     struct cuda_device *d = cuda_device(device);
     struct error ignored = ERROR_INIT;
-    if (cuda_enter(d, &ignored))
+    if (!event->event || cuda_enter(d, &ignored))
         return;
     int result = d->driver->stream_wait(cuda_stream(d, queue), event->event);
     cuda_check_enqueued(d, result, "an event is waited for", &ignored);

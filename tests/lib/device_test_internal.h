@@ -32,7 +32,7 @@ static inline void *test_to_device(const void *address)
 /* ---- device_test_order.c: what happens before what ---- */
 
 /* Lines of work: the queues, or as many streams as somebody has. */
-#define TEST_LINES 24
+#define TEST_LINES 48
 #define TEST_HOST TEST_LINES /* among the lines */
 
 /* How much of each line, and of what the host saw, is over. */

@@ -136,7 +136,7 @@ static struct device *device_new(int index, const struct device_options *options
     struct fake_device *f = mem_alloc(sizeof *f);
     f->card = card;
     f->real = *device;
-    f->context.scheduler = &card->scheduler;
+    f->context.scheduler = card->scheduler;
     f->context.compute_line = compute_line;
     f->context.failed = failed;
     cuda_device(device)->blas = &fake_cuda_blas;

@@ -22,7 +22,9 @@ struct cuda_event {
 /* ---- cards ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards who holds cards */
+static struct test_scheduler machine;                    /* while a card has users */
 static struct fake_card cards[FAKE_CARDS];
+static int n_used; /* of the cards */
 static _Thread_local int current;
 static _Thread_local struct error said; /* by the last call of the thread that failed */
 
@@ -39,11 +41,14 @@ struct fake_card *fake_card_hold(int index)
     struct fake_card *card = &cards[index];
     pthread_mutex_lock(&lock);
     if (!card->users++) {
-        *card = (struct fake_card){.users = 1};
+        *card = (struct fake_card){.scheduler = &machine, .users = 1};
+        if (!n_used++) {
+            machine = (struct test_scheduler){0};
+            test_scheduler_init(&machine, 1);
+        }
         const char *memory = getenv("TF_TEST_DEVICE_MEMORY");
         card->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
         card->until_failure = number_from("TF_TEST_DEVICE_FAIL_CALL", -1);
-        test_scheduler_init(&card->scheduler, 1);
     }
     pthread_mutex_unlock(&lock);
     return card;
@@ -52,24 +57,29 @@ struct fake_card *fake_card_hold(int index)
 void fake_card_drop(struct fake_card *card)
 {
     pthread_mutex_lock(&lock);
-    if (card && !--card->users)
-        test_scheduler_release(&card->scheduler);
+    if (card && !--card->users && !--n_used)
+        test_scheduler_release(&machine);
     pthread_mutex_unlock(&lock);
+}
+
+struct fake_card *fake_card_at(int index)
+{
+    cards[index].scheduler = &machine;
+    return &cards[index];
 }
 
 struct fake_card *fake_current(void)
 {
-    return &cards[current];
+    return fake_card_at(current);
 }
 
 int fake_fail(struct fake_card *card, const char *text)
 {
-    test_fail(&card->scheduler, "the fake driver: %s", text);
+    test_fail(card->scheduler, "the fake driver: %s", text);
     return FAKE_FAILED;
 }
 
-/* What CUDA would have told the caller of a capture. */
-static int spoilt(const struct error *err)
+int fake_spoilt(const struct error *err)
 {
     said = *err;
     return FAKE_SPOILT;
@@ -77,7 +87,7 @@ static int spoilt(const struct error *err)
 
 int fake_enter(struct fake_card *card)
 {
-    struct test_scheduler *s = &card->scheduler;
+    struct test_scheduler *s = card->scheduler;
     pthread_mutex_lock(&s->lock);
     bool fails = card->until_failure > 0 && --card->until_failure == 0;
     int code = s->failure.code;
@@ -87,7 +97,7 @@ int fake_enter(struct fake_card *card)
                   : 0;
 }
 
-static bool lacks(const char *what)
+bool fake_lacks(const char *what)
 {
     const char *text = getenv("TF_TEST_DEVICE_LACKS");
     return text && !strcmp(text, what);
@@ -96,19 +106,19 @@ static bool lacks(const char *what)
 static int versions(int *driver, int *runtime)
 {
     *runtime = 13000;
-    *driver = lacks("driver") ? 0 : lacks("newer") ? 12040 : 13010;
+    *driver = fake_lacks("driver") ? 0 : fake_lacks("newer") ? 12040 : 13010;
     return 0;
 }
 
 static int device_count(int *count)
 {
     *count = FAKE_CARDS;
-    return lacks("device") ? CUDA_NO_DEVICE : 0;
+    return fake_lacks("device") ? CUDA_NO_DEVICE : 0;
 }
 
 static int card_of(int device, struct cuda_card *card)
 {
-    *card = (struct cuda_card){cards[device].memory, 9, 0, !lacks("pools")};
+    *card = (struct cuda_card){cards[device].memory, 9, 0, !fake_lacks("pools")};
     return fake_enter(&cards[device]);
 }
 
@@ -121,7 +131,7 @@ static int set_device(int device)
 static int device_wait(void)
 {
     struct fake_card *card = fake_current();
-    struct test_scheduler *s = &card->scheduler;
+    struct test_scheduler *s = card->scheduler;
     test_capture_refuse(s, "the host waits");
     test_finish(s);
     return fake_enter(card);
@@ -132,7 +142,7 @@ static int device_wait(void)
 
 static const char *error_text(int error)
 {
-    struct test_scheduler *s = &fake_current()->scheduler;
+    struct test_scheduler *s = fake_current()->scheduler;
     if (error == FAKE_SPOILT)
         return said.text;
     if (error == CUDA_NO_MEMORY)
@@ -148,7 +158,7 @@ static const char *error_text(int error)
 static int stream_new(struct cuda_stream **stream)
 {
     struct fake_card *card = fake_current();
-    struct test_scheduler *s = &card->scheduler;
+    struct test_scheduler *s = card->scheduler;
     int line = 0, code = fake_enter(card);
     if (code)
         return code;
@@ -169,7 +179,7 @@ static int stream_new(struct cuda_stream **stream)
 
 static int stream_free(struct cuda_stream *stream)
 {
-    struct test_scheduler *s = &stream->card->scheduler;
+    struct test_scheduler *s = stream->card->scheduler;
     struct test_line *line = &s->lines[stream->line];
     pthread_mutex_lock(&s->lock);
     while (line->first || line->busy)
@@ -184,7 +194,7 @@ static int stream_free(struct cuda_stream *stream)
 /* The latest that the event stands for, held; NULL: none. */
 static struct test_event *hold(struct cuda_event *event)
 {
-    struct test_scheduler *s = &event->card->scheduler;
+    struct test_scheduler *s = event->card->scheduler;
     pthread_mutex_lock(&s->lock);
     struct test_event *latest = event->latest;
     if (latest)
@@ -198,26 +208,9 @@ static int stream_wait(struct cuda_stream *stream, struct cuda_event *event)
     int code = fake_enter(stream->card);
     struct test_event *latest = hold(event);
     if (!code && latest)
-        test_wait(&stream->card->scheduler, stream->line, latest);
+        test_wait(stream->card->scheduler, stream->line, latest);
     test_event_free(latest);
     return code;
-}
-
-static int copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
-                enum cuda_direction direction)
-{
-    struct test_scheduler *s = &stream->card->scheduler;
-    struct error err = ERROR_INIT;
-    struct test_copying copying = {direction != CUDA_TO_HOST, direction != CUDA_TO_DEVICE, to, from,
-                                   bytes};
-    int code = fake_enter(stream->card);
-    if (!code && direction != CUDA_WITHIN_DEVICE)
-        code = fake_host_check(stream->card, direction == CUDA_TO_DEVICE ? from : to, bytes);
-    if (code)
-        return code;
-    if (!test_enqueue_copy(s, stream->line, &copying, &err))
-        return 0;
-    return test_captured(s) ? spoilt(&err) : fake_fail(stream->card, err.text);
 }
 
 /* ---- events ---- */
@@ -242,7 +235,7 @@ static int event_free(struct cuda_event *event)
 
 static int event_record(struct cuda_event *event, struct cuda_stream *stream)
 {
-    struct test_scheduler *s = &stream->card->scheduler;
+    struct test_scheduler *s = stream->card->scheduler;
     int code = fake_enter(stream->card);
     if (code)
         return code;
@@ -257,7 +250,7 @@ static int event_record(struct cuda_event *event, struct cuda_stream *stream)
 
 static int event_query(struct cuda_event *event)
 {
-    struct test_scheduler *s = &event->card->scheduler;
+    struct test_scheduler *s = event->card->scheduler;
     int code = fake_enter(event->card);
     struct test_event *latest = hold(event);
     if (!code && latest && latest->captured)
@@ -270,7 +263,7 @@ static int event_query(struct cuda_event *event)
 
 static int event_wait(struct cuda_event *event)
 {
-    struct test_scheduler *s = &event->card->scheduler;
+    struct test_scheduler *s = event->card->scheduler;
     struct error err = ERROR_INIT;
     int code = fake_enter(event->card);
     struct test_event *latest = hold(event);
@@ -291,8 +284,8 @@ static int event_elapsed(float *milliseconds, struct cuda_event *from, struct cu
     if (!code)
         code = event_query(from) ? event_query(from) : event_query(to);
     if (!code)
-        *milliseconds = (float)(test_time(&to->card->scheduler, to->latest) -
-                                test_time(&from->card->scheduler, from->latest)) /
+        *milliseconds = (float)(test_time(to->card->scheduler, to->latest) -
+                                test_time(from->card->scheduler, from->latest)) /
                         1e6F;
     return code;
 }
@@ -303,7 +296,7 @@ static int capture_begin(struct cuda_stream *stream)
 {
     int code = fake_enter(stream->card);
     if (!code)
-        test_capture_begin(&stream->card->scheduler, stream->line);
+        test_capture_begin(stream->card->scheduler, stream->line);
     return code;
 }
 
@@ -312,8 +305,8 @@ static int capture_end(struct cuda_stream *stream, struct cuda_graph **graph)
     struct test_graph *captured;
     struct error err = ERROR_INIT;
     int code = fake_enter(stream->card);
-    if (test_capture_end(&stream->card->scheduler, &captured, &err))
-        code = code ? code : spoilt(&err);
+    if (test_capture_end(stream->card->scheduler, &captured, &err))
+        code = code ? code : fake_spoilt(&err);
     else if (code)
         test_graph_free(captured);
     *graph = code ? NULL : (struct cuda_graph *)captured;
@@ -325,7 +318,7 @@ static int graph_launch(struct cuda_graph *graph, struct cuda_stream *stream)
     struct error err = ERROR_INIT;
     int code = fake_enter(stream->card);
     if (!code &&
-        test_launch(&stream->card->scheduler, stream->line, (struct test_graph *)graph, &err))
+        test_launch(stream->card->scheduler, stream->line, (struct test_graph *)graph, &err))
         code = FAKE_FAILED;
     return code;
 }
@@ -354,7 +347,10 @@ const struct cuda_driver fake_cuda_driver = {
     .stream_new = stream_new,
     .stream_free = stream_free,
     .stream_wait = stream_wait,
-    .copy = copy,
+    .copy = fake_copy,
+    .peer_can = fake_peer_can,
+    .peer_enable = fake_peer_enable,
+    .copy_peer = fake_copy_peer,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,

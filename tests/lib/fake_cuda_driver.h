@@ -19,12 +19,27 @@ int fake_enter(struct fake_card *card);
 /* The card fails; FAKE_FAILED. */
 int fake_fail(struct fake_card *card, const char *text);
 struct fake_card *fake_current(void);
+struct fake_card *fake_card_at(int index);
+/* What CUDA would have told the caller of a capture; FAKE_SPOILT. */
+int fake_spoilt(const struct error *err);
+/* TF_TEST_DEVICE_LACKS */
+bool fake_lacks(const char *what);
+
+/* ---- fake_cuda_copy.c ---- */
+
+int fake_copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
+              enum cuda_direction direction);
+int fake_peer_can(int device, int other, bool *can);
+int fake_peer_enable(int device, int other);
+int fake_copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy);
 
 /* ---- fake_cuda_memory.c ---- */
 
 int fake_memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory);
 int fake_memory_free(struct cuda_stream *stream, void *memory);
 int fake_memory_keep(int device);
+/* Whether what is there is memory of the card. */
+int fake_memory_check(struct fake_card *card, const void *data);
 int fake_host_alloc(size_t bytes, void **memory);
 int fake_host_free(void *memory);
 int fake_host_register(void *memory, size_t bytes);

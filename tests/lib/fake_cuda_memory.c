@@ -10,25 +10,73 @@
 
 /* ---- of the device ---- */
 
-static bool has_memory(struct fake_card *card, size_t bytes)
+struct card_memory {
+    uintptr_t begin;
+    size_t bytes;
+    struct fake_card *card;
+};
+
+static pthread_mutex_t cards_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows, and `used` */
+static VEC(struct card_memory) cards_memory;
+
+static size_t find_memory(const void *data)
 {
-    struct test_scheduler *s = &card->scheduler;
-    pthread_mutex_lock(&s->lock);
-    bool has = bytes <= card->memory && s->order.bytes <= card->memory - bytes;
-    pthread_mutex_unlock(&s->lock);
-    return has;
+    uintptr_t at = (uintptr_t)test_to_host(data);
+    size_t i = 0;
+    while (i < cards_memory.n && (at < cards_memory.items[i].begin ||
+                                  at - cards_memory.items[i].begin >= cards_memory.items[i].bytes))
+        i++;
+    return i;
+}
+
+/* NULL: the card has no more. */
+static void *take_memory(struct fake_card *card, size_t bytes)
+{
+    pthread_mutex_lock(&cards_lock);
+    bool has = bytes <= card->memory && card->used <= card->memory - bytes;
+    void *data = has ? mem_try(bytes) : NULL;
+    struct card_memory memory = {(uintptr_t)data, bytes, card};
+    if (data) {
+        vec_push(&cards_memory, memory);
+        card->used += bytes;
+    }
+    pthread_mutex_unlock(&cards_lock);
+    return data;
+}
+
+/* Before others may have it. */
+static void give_memory(const void *data)
+{
+    pthread_mutex_lock(&cards_lock);
+    size_t at = find_memory(data);
+    if (at < cards_memory.n) {
+        cards_memory.items[at].card->used -= cards_memory.items[at].bytes;
+        cards_memory.items[at] = vec_pop(&cards_memory);
+    }
+    if (!cards_memory.n)
+        vec_release(&cards_memory);
+    pthread_mutex_unlock(&cards_lock);
+}
+
+int fake_memory_check(struct fake_card *card, const void *data)
+{
+    pthread_mutex_lock(&cards_lock);
+    size_t at = find_memory(data);
+    bool is_others = at < cards_memory.n && cards_memory.items[at].card != card;
+    pthread_mutex_unlock(&cards_lock);
+    return is_others ? fake_fail(card, "a copy is of memory of another card") : 0;
 }
 
 /* Whoever uses it first has to wait for the stream. */
 int fake_memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory)
 {
-    struct test_scheduler *s = &stream->card->scheduler;
+    struct test_scheduler *s = stream->card->scheduler;
     struct error ignored = ERROR_INIT;
     int code = fake_enter(stream->card);
     test_capture_refuse(s, "memory is asked for");
     if (code)
         return code;
-    void *data = has_memory(stream->card, bytes) ? mem_try(bytes) : NULL;
+    void *data = take_memory(stream->card, bytes);
     if (!data)
         return CUDA_NO_MEMORY;
     struct test_access all = {data, bytes, true};
@@ -58,7 +106,8 @@ int fake_memory_free(struct cuda_stream *stream, void *memory)
     struct freeing *freeing = mem_alloc(sizeof *freeing);
     freeing->job = (struct test_job){.free = free_memory};
     freeing->memory = test_to_host(memory);
-    test_enqueue_free(&stream->card->scheduler, stream->line, &freeing->job, freeing->memory);
+    give_memory(memory);
+    test_enqueue_free(stream->card->scheduler, stream->line, &freeing->job, freeing->memory);
     return code;
 }
 
@@ -115,7 +164,7 @@ static int take_away(void *data, bool registered)
     pthread_mutex_unlock(&lock);
     if (!old.end)
         return fake_fail(card, "memory of the host is given back that is not pinned");
-    if (test_host_is_used(&card->scheduler, data, old.end - old.begin))
+    if (test_host_is_used(card->scheduler, data, old.end - old.begin))
         return fake_fail(card, "memory of the host is given back before a copy is over");
     return 0;
 }
@@ -124,7 +173,7 @@ int fake_host_alloc(size_t bytes, void **memory)
 {
     struct fake_card *card = fake_current();
     int code = fake_enter(card);
-    test_capture_refuse(&card->scheduler, "memory of the host is asked for");
+    test_capture_refuse(card->scheduler, "memory of the host is asked for");
     *memory = code ? NULL : mem_try(bytes);
     if (code || !*memory)
         return code ? code : CUDA_NO_MEMORY;
@@ -161,8 +210,8 @@ int fake_host_check(struct fake_card *card, const void *data, size_t bytes)
     if (at < all.n)
         of = all.items[at];
     pthread_mutex_unlock(&lock);
-    if (!of.end && test_captured(&card->scheduler))
-        test_capture_refuse(&card->scheduler, "memory that is not pinned is copied");
+    if (!of.end && test_captured(card->scheduler))
+        test_capture_refuse(card->scheduler, "memory that is not pinned is copied");
     if (of.end && (begin < of.begin || of.end < end))
         return fake_fail(card, "a copy is of memory that is pinned in part");
     return 0;

@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 7
+#define DEVICE_ABI 8
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -79,6 +79,14 @@ struct device {
     int (*copy_out)(struct device *device, void *to, const void *from, size_t bytes,
                     struct error *err);
     int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
+
+    /* From the memory of one device of the type to that of another. `reaches`: whether the first
+     * copies there without the host; any device of the type knows; NULL: none does. `copy_to`:
+     * to memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that. Each waits for
+     * the other's events as for its own. */
+    bool (*reaches)(struct device *device, int from, int to);
+    int (*copy_to)(struct device *device, void *to, struct device *other, const void *from,
+                   size_t bytes, struct error *err);
 
     /* Events, from any thread; NULL where the memory is the host's. `record`: the end of all that
      * the queue has by now; if it is timed, `time` says when it was over, which it must be: in

@@ -6,13 +6,18 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 
+void device_follow(struct device *device, enum queue_kind queue, struct device *other_device,
+                   enum queue_kind other)
+{
+    struct device_event *event = other_device->record(other_device, other, false);
+    device->wait(device, queue, event);
+    other_device->event_free(other_device, event);
+}
+
 void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind other)
 {
-    if (device->is_host)
-        return;
-    struct device_event *event = device->record(device, other, false);
-    device->wait(device, queue, event);
-    device->event_free(device, event);
+    if (!device->is_host)
+        device_follow(device, queue, device, other);
 }
 
 /* Memory that was given back is the compute queue's again. */

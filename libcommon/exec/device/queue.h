@@ -11,6 +11,10 @@
 /* What `queue` gets from now on begins after all that `other` has by now. */
 void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind other);
 
+/* The same where the other queue is of another device of the type. */
+void device_follow(struct device *device, enum queue_kind queue, struct device *other_device,
+                   enum queue_kind other);
+
 /* Copies between memory of the device and the host's, behind all that was enqueued and before all
  * that will be, and waits until they are over. */
 int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err);

@@ -12,11 +12,23 @@
 #include "exec/plan/plan_internal.h"
 #include "graph/device_name.h"
 
-static bool is_of(const struct device *device, const char *text, struct device_name *name)
+static bool is_of_type(const struct device *device, const char *text, struct device_name *name)
 {
     struct error ignored = ERROR_INIT;
-    return !device_name_parse(name, text, &ignored) && !strcmp(name->type, device->type) &&
-           name->index == device->index;
+    return !device_name_parse(name, text, &ignored) && !strcmp(name->type, device->type);
+}
+
+/* Whether what one device of a process sends another, or itself, need not be in host memory. */
+static bool reaches(struct device *device, const char *sender, const char *receiver)
+{
+    struct device_name from, to;
+    if (!is_of_type(device, sender, &from) || !is_of_type(device, receiver, &to) ||
+        !device_name_same_task(&from, &to))
+        return false;
+    if (from.index == to.index)
+        return from.index == device->index;
+    return device->reaches && (from.index == device->index || to.index == device->index) &&
+           device->reaches(device, from.index, to.index);
 }
 
 static bool is_reduced(const struct node *node)
@@ -29,17 +41,14 @@ static bool is_reduced(const struct node *node)
 
 bool plan_hands_over(const struct plan *plan, const struct node *node)
 {
-    const struct device *device = plan->options.device;
-    struct device_name from, to;
+    struct device *device = plan->options.device;
     if (device->is_host || is_reduced(node))
         return !device->is_host;
     if (!node_is(node, "Send") && !node_is(node, "Recv"))
         return false;
     enum dtype type = node_type(node, node->n_outputs ? "tensor_type" : "T");
     return type != STRING && type != RESOURCE &&
-           is_of(device, node_string(node, "send_device"), &from) &&
-           is_of(device, node_string(node, "recv_device"), &to) &&
-           device_name_same_task(&from, &to);
+           reaches(device, node_string(node, "send_device"), node_string(node, "recv_device"));
 }
 
 bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,

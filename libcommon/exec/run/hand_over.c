@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Send and Recv of a value that stays in the memory of its device: what receives gets it where it
- * is, and nothing waits but the device's queue. A rendezvous that takes no values of devices gets
- * one in host memory, and brings such.
+ * is, and nothing waits but the device's queue. A device that the sender's reaches gets a copy,
+ * from memory to memory. A rendezvous that takes no values of devices gets one in host memory, and
+ * brings such.
  */
+#include <string.h>
+
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/run/item.h"
 #include "exec/step/deferred.h"
@@ -94,6 +98,48 @@ static int take_here(struct kernel_call *call, const struct rendezvous_value *va
     return kernel_share_output(call, 0, &value->tensor) ? 0 : call->err->code;
 }
 
+static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_value *value)
+{
+    const struct device *here = call->device, *there = value->at.device;
+    return there->copy_to && !strcmp(there->type, here->type) && there->index != here->index;
+}
+
+/* What is copied is the sender's until it is over. */
+static int copy_from_peer(struct kernel_call *call, const struct rendezvous_value *value, void *to,
+                          void *fault)
+{
+    struct device *here = call->device, *there = value->at.device;
+    const struct tensor *from = &value->tensor, block = {.buffer = value->at.block};
+    const void *found = device_point_fault(&value->at);
+    int code = there->copy_to(there, fault, here, found, sizeof(struct fault), call->err);
+    if (!code)
+        code = there->copy_to(there, to, here, from->data, tensor_bytes(from), call->err);
+    queue_keep(there, QUEUE_OUT, from);
+    queue_keep(there, QUEUE_OUT, &block);
+    return code;
+}
+
+/* A copy waits for who computes the value, and for who had the memory that it goes to. */
+static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
+{
+    const struct call_host *host = call->executor;
+    struct device *here = call->device, *there = value->at.device;
+    const struct tensor *out = kernel_alloc_output(call, 0, &value->tensor.shape);
+    struct buffer *fault = out ? pool_alloc(host->pool, sizeof(struct fault)) : NULL;
+    if (!fault)
+        return out ? error_set(call->err, ERR_OS, "no memory for a value of another device%s",
+                               mem_limit_text())
+                   : call->err->code;
+    device_follow(there, QUEUE_OUT, here, QUEUE_COMPUTE);
+    there->wait(there, QUEUE_OUT, value->at.ready);
+    int code = copy_from_peer(call, value, out->data, fault->data);
+    device_follow(here, QUEUE_COMPUTE, there, QUEUE_OUT);
+    if (!code)
+        code = here->leave_fault(here, call->step_block, fault->data, call->err);
+    fault->free(fault);
+    return code;
+}
+
 static int take_from_host(struct kernel_call *call, const struct tensor *value)
 {
     int code = item_copy_in(call, 0, value);
@@ -104,7 +150,9 @@ static int take_from_host(struct kernel_call *call, const struct tensor *value)
 static int take(struct kernel_call *call, const struct rendezvous_value *value)
 {
     thread_enter_device(call->device, 1);
-    return value->at.device ? take_here(call, value) : take_from_host(call, &value->tensor);
+    if (!value->at.device)
+        return take_from_host(call, &value->tensor);
+    return is_of_peer(call, value) ? take_from_peer(call, value) : take_here(call, value);
 }
 
 static int recv_run(struct kernel_call *call)

@@ -12,7 +12,7 @@ void device_point_release(struct device_point *point)
 {
     if (point->ready)
         point->device->event_free(point->device, point->ready);
-    if (point->block)
-        point->block->free(point->block);
+    struct tensor block = {.buffer = point->block}; /* which a copy of it may hold, too */
+    tensor_release(&block);
     *point = (struct device_point){0};
 }

@@ -53,9 +53,9 @@ struct cuda_device {
     struct error failure;
     struct device_event *idle[2]; /* to be recorded again; timed ones */
     struct cuda_watcher watchers[N_QUEUES];
-    pthread_mutex_t peer_lock;           /* guards what follows */
-    uint64_t peers_asked, peers_reached; /* a bit for each device */
-    pthread_mutex_t clock_lock;          /* guards what follows */
+    pthread_mutex_t peer_lock;  /* guards what follows */
+    uint64_t peers;             /* those that access was enabled to, a bit for each */
+    pthread_mutex_t clock_lock; /* guards what follows */
     struct cuda_anchor *anchor;
     const struct cuda_blas *blas; /* blas_cuda.h; set by who opens the device */
     pthread_mutex_t blas_lock;    /* guards what follows */

@@ -80,7 +80,8 @@ struct cuda_driver {
                 enum cuda_direction direction);
 
     /* Whether a device reads and writes memory of another; from `peer_enable` on it does. A copy
-     * between their memories is of a stream of the first. A stream may wait for events of any. */
+     * between their memories is of a stream of the first, and goes by way of the host without that.
+     * A stream may wait for events of any device. */
     int (*peer_can)(int device, int other, bool *can);
     int (*peer_enable)(int device, int other); /* the first is the thread's */
     int (*copy_peer)(struct cuda_stream *stream, const struct cuda_peer_copy *copy);

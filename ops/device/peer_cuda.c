@@ -7,38 +7,25 @@
 
 #define PEERS_MAX 64
 
-static bool can_reach(const struct cuda_device *d, int from, int to)
-{
-    bool can = false;
-    return !d->driver->peer_can(from, to, &can) && can;
-}
-
-/* Asked once for each, of the device whose memory is read; where access is refused after all, the
- * host stands in. */
-static bool reach(struct cuda_device *d, int to)
-{
-    uint64_t bit = (uint64_t)1 << to;
-    struct error ignored = ERROR_INIT;
-    pthread_mutex_lock(&d->peer_lock);
-    if (!(d->peers_asked & bit) && !cuda_enter(d, &ignored)) {
-        d->peers_asked |= bit;
-        if (can_reach(d, d->device.index, to) && !d->driver->peer_enable(d->device.index, to))
-            d->peers_reached |= bit;
-    }
-    bool is_reached = d->peers_reached & bit;
-    pthread_mutex_unlock(&d->peer_lock);
-    return is_reached;
-}
-
 static bool reaches(struct device *device, int from, int to)
 {
     struct cuda_device *d = cuda_device(device);
     struct error ignored = ERROR_INIT;
-    if (from < 0 || to < 0 || from >= PEERS_MAX || to >= PEERS_MAX)
+    bool can = false;
+    if (from < 0 || to < 0 || to >= PEERS_MAX || cuda_enter(d, &ignored))
         return false;
-    if (from == device->index)
-        return reach(d, to);
-    return !cuda_enter(d, &ignored) && can_reach(d, from, to);
+    return !d->driver->peer_can(from, to, &can) && can;
+}
+
+/* Once for each. Where access is refused after all CUDA copies by way of the host. */
+static void enable(struct cuda_device *d, int to)
+{
+    uint64_t bit = (uint64_t)1 << to;
+    pthread_mutex_lock(&d->peer_lock);
+    if (!(d->peers & bit))
+        d->driver->peer_enable(d->device.index, to);
+    d->peers |= bit;
+    pthread_mutex_unlock(&d->peer_lock);
 }
 
 static int copy_to(struct device *device, void *to, struct device *other, const void *from,
@@ -54,6 +41,7 @@ static int copy_to(struct device *device, void *to, struct device *other, const 
         return 0;
     if (cuda_has_failed(cuda_device(other), err) || cuda_enter(d, err))
         return err->code;
+    enable(d, other->index);
     int result = d->driver->copy_peer(cuda_stream(d, QUEUE_OUT), &copy);
     return cuda_check_enqueued(d, result, "a copy to another device", err);
 }

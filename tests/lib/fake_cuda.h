@@ -6,7 +6,7 @@
  * fails for what CUDA does not allow:
  *
  * - memory that another stream uses which does not wait for the stream that it was made in
- * - memory of another card that is copied, but by what is made for that, when access is enabled
+ * - memory of another card that is copied, but by what is made for that, when access was asked for
  * - memory of the host that is freed, or not pinned any more, before a copy is over
  * - a copy that begins in pinned memory and ends in other; one of other memory that is captured
  * - an event that was captured and is asked for; a time of one that has none
@@ -15,7 +15,8 @@
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
  * everything when nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
- * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|blas|solver, the machine has none.
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver, the machine has
+ * none (access: to peers, whatever it has said).
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
 #define TF_TESTS_LIB_FAKE_CUDA_H
@@ -30,9 +31,9 @@
 struct fake_card {
     struct test_scheduler *scheduler; /* of all cards, whose streams wait for each other's events */
     int users;
-    size_t memory, used;      /* bytes that it has */
-    long until_failure;       /* calls of the driver; < 0: never */
-    bool enabled[FAKE_CARDS]; /* cards whose memory it may use */
+    size_t memory, used;    /* bytes that it has */
+    long until_failure;     /* calls of the driver; < 0: never */
+    bool asked[FAKE_CARDS]; /* for access to other cards */
 };
 
 struct cuda_stream {

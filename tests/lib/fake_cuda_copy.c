@@ -43,10 +43,10 @@ int fake_peer_enable(int device, int other)
     if (code)
         return code;
     if (fake_lacks("peers") || device == other || card != fake_card_at(device) ||
-        card->enabled[other])
-        return fake_fail(card, "access to another card cannot be enabled, or was");
-    card->enabled[other] = true;
-    return 0;
+        card->asked[other])
+        return fake_fail(card, "access to another card cannot be asked for, or was");
+    card->asked[other] = true;
+    return fake_lacks("access") ? FAKE_INVALID : 0;
 }
 
 int fake_copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy)
@@ -54,8 +54,8 @@ int fake_copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy
     struct test_copying copying = {true, true, copy->to, copy->from, copy->bytes};
     struct fake_card *card = stream->card, *other = fake_card_at(copy->to_device);
     int code = fake_enter(card);
-    if (!code && (card != fake_card_at(copy->from_device) || !card->enabled[copy->to_device]))
-        code = fake_fail(card, "a copy to a card that access is not enabled to");
+    if (!code && (card != fake_card_at(copy->from_device) || !card->asked[copy->to_device]))
+        code = fake_fail(card, "a copy to a card that access was not asked for");
     if (!code)
         code = fake_memory_check(card, copy->from);
     if (!code)

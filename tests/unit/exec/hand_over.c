@@ -6,13 +6,8 @@
  */
 #include "lib/on_device.h"
 
-#include <unistd.h>
-
-#include "base/container_of.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan.h"
-#include "exec/step/rendezvous.h"
-#include "exec/step/step.h"
+#include "lib/two_plans.h"
 
 #define SEEDS 20
 #define HERE "\"/job:localhost/task:0/device:TEST:0\""
@@ -24,102 +19,11 @@
          ", recv_device=" HERE "}\n"
 #define OTHER "\"/job:localhost/task:0/device:TEST:1\""
 
-/* ---- two plans ---- */
-
-struct side {
-    struct graph *graph;
-    struct plan *plan;
-    struct step_done done; /* of a step */
-    atomic_int *left;
-    int code;
-    struct tensor value;
-};
-
-struct pair {
-    struct device *device;
-    struct variable_store *variables;
-    struct side sides[2]; /* the first is fed x, the second fetches y */
-    struct error err;
-};
-
-static void side_open(struct pair *p, int i, const char *text, const char *target)
-{
-    static const struct shape shape = {.rank = 1, .dims = {4}};
-    struct side *side = &p->sides[i];
-    struct edge fetch;
-    if (graph_parse_text(text, strlen(text), "test", ops_registry(), &side->graph, &p->err) ||
-        graph_parse_edge(side->graph, target, &fetch, &p->err))
-        fail_msg("%s", p->err.text);
-    const struct node *x = graph_find(side->graph, "x");
-    struct plan_feed feed = {{x ? x->id : 0, 0}, FLOAT32, shape};
-    struct plan_options options = {
-        .kernels = ops_kernels(), .device = p->device, .variables = p->variables};
-    struct plan_request request = {&feed, x != NULL, &fetch, i, &fetch.node, !i};
-    if (plan_new(side->graph, &options, &request, &side->plan, &p->err))
-        fail_msg("%s", p->err.text);
-}
-
-static void pair_open(struct pair *p, struct device *device, const char *first, const char *target,
-                      const char *second)
-{
-    memset(p, 0, sizeof *p);
-    p->device = device;
-    p->variables = variable_store_new();
-    side_open(p, 0, first, target);
-    side_open(p, 1, second, "y");
-}
-
-static void pair_close(struct pair *p)
-{
-    for (int i = 0; i < 2; i++) {
-        plan_free(p->sides[i].plan);
-        graph_free(p->sides[i].graph);
-    }
-    variable_store_free(p->variables);
-    device_free(p->device);
-}
-
-static void over(struct step_done *done, int code, const struct error *err)
-{
-    struct side *side = CONTAINER_OF(done, struct side, done);
-    (void)err;
-    side->code = code;
-    atomic_fetch_sub(side->left, 1);
-}
-
-/* As a plan set would. The second one starts first in every other step. */
-static int run_pair(struct pair *p, int64_t number, struct rendezvous *rendezvous, float y[4])
-{
-    static const struct shape shape = {.rank = 1, .dims = {4}};
-    float elements[4] = {(float)number, 2, 3, 4};
-    struct tensor x = tensor_borrow(FLOAT32, &shape, elements);
-    struct step step = {.number = number, .rendezvous = rendezvous};
-    atomic_int left = 2;
-    p->err = error_none();
-    for (int k = 0; k < 2; k++) {
-        struct side *side = &p->sides[(k + (int)number) % 2];
-        side->done = (struct step_done){.done = over, .computes = true};
-        side->left = &left;
-        plan_start_part(side->plan, &step, &x, &side->value, &side->done);
-    }
-    for (int i = 0; i < 30000 && atomic_load(&left); i++)
-        usleep(1000);
-    assert_int_equal(atomic_load(&left), 0);
-    if (rendezvous->aborted(rendezvous, &p->err))
-        assert_true(p->sides[0].code || p->sides[1].code);
-    if (!p->sides[1].code)
-        memcpy(y, p->sides[1].value.data, 4 * sizeof *y);
-    tensor_release(&p->sides[1].value);
-    rendezvous->free(rendezvous);
-    step_end(&step);
-    return p->err.code;
-}
-
 static const char doubles[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                               "twice = Add(x, x)\n" SEND("s", "twice");
 static const char negates[] = RECV("r", "s") "n = Neg(r)\ny = Mul(n, r)\n";
 
-static void expect_squares(struct pair *p, int64_t number, struct rendezvous *rendezvous)
+static void expect_squares(struct plan_pair *p, int64_t number, struct rendezvous *rendezvous)
 {
     float y[4];
     if (run_pair(p, number, rendezvous, y))
@@ -133,7 +37,7 @@ static void values_stay_where_they_are(void **state)
 {
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
-        struct pair p;
+        struct plan_pair p;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
         for (int64_t i = 1; i <= 6; i++)
             expect_squares(&p, i, rendezvous_local_new());
@@ -156,7 +60,7 @@ static void others_get_them_in_host_memory(void **state)
 {
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
-        struct pair p;
+        struct plan_pair p;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
         for (int64_t i = 1; i <= 6; i++)
             expect_squares(&p, i, of_the_host());
@@ -176,7 +80,7 @@ static void names_of_two_devices_meet_on_the_host(void **state)
     static const char to[] = "r = Recv() {tensor_type=float32, shape=[4], tensor_name=\"s\", "
                              "send_device=" HERE ", recv_device=" OTHER "}\n"
                              "n = Neg(r)\ny = Mul(n, r)\n";
-    struct pair p;
+    struct plan_pair p;
     (void)state;
     pair_open(&p, device_open_with(NULL, 0), from, "^s", to);
     for (int64_t i = 1; i <= 6; i++)
@@ -202,7 +106,7 @@ static void dead_values_are_dead(void **state)
     static const char to[] = RECV("n", "no") RECV("m", "yes") "neg = Neg(n)\ny = Merge(neg, m)\n";
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
-        struct pair p;
+        struct plan_pair p;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), from, "^end", to);
         for (int64_t i = 1; i <= 6; i++) {
             float y[4];
@@ -233,27 +137,13 @@ static const char counts[] = RECV("r", "s") "v = Variable() {dtype=float32, shap
                                             "add = AssignAdd(v, some)\n"
                                             "y = Identity(v, ^add)\n";
 
-static void initialize(struct pair *p)
-{
-    struct plan_options options = {
-        .kernels = ops_kernels(), .device = p->device, .variables = p->variables};
-    int target = graph_find(p->sides[1].graph, "init")->id;
-    struct plan *plan;
-    struct step step = {.number = 1};
-    if (plan_new(p->sides[1].graph, &options,
-                 &(struct plan_request){.targets = &target, .n_targets = 1}, &plan, &p->err) ||
-        plan_run(plan, &step, NULL, NULL, &p->err))
-        fail_msg("%s", p->err.text);
-    plan_free(plan);
-}
-
 static void garbage_is_garbage_there(void **state)
 {
     (void)state;
     for (long seed = 0; seed < 3 * SEEDS; seed++) {
-        struct pair p;
+        struct plan_pair p;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), divides, "^s", counts);
-        initialize(&p);
+        pair_initialize(&p);
         for (int64_t i = 1; i <= 7; i++) {
             bool takes = seed % 3;
             float y[4];
@@ -289,7 +179,7 @@ static void nobody_waits_for_what_garbage_brings(void **state)
                        "t = Reshape(r, four)\n" SEND("u", "t") "y = Neg(t, ^u)\n";
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
-        struct pair p;
+        struct plan_pair p;
         char text[1024], *name;
         snprintf(text, sizeof text, "%s", answers);
         while ((name = strstr(text, "\"u\"")))
@@ -315,7 +205,7 @@ static void what_nobody_takes_is_given_back(void **state)
     struct tensor x = tensor_borrow(FLOAT32, &shape, elements);
     (void)state;
     for (int how = 0; how < 2; how++) {
-        struct pair p;
+        struct plan_pair p;
         struct error stopped = ERROR_INIT;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", how), doubles, "^s", negates);
         for (int i = 0; i < 5; i++) {
@@ -335,7 +225,7 @@ static void a_device_that_fails_ends_both(void **state)
 {
     (void)state;
     for (long at = 1; at < 40; at++) {
-        struct pair p;
+        struct plan_pair p;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_FAIL", at), doubles, "^s", negates);
         int code = 0;
         for (int64_t i = 1; !code && i < 40; i++) {
@@ -353,12 +243,12 @@ static void a_device_that_fails_ends_both(void **state)
 /* What the name stands for is one device in a process. */
 static void another_device_of_the_name_is_refused(void **state)
 {
-    struct pair p, other;
+    struct plan_pair p, other;
     float y[4];
     (void)state;
     pair_open(&p, device_open_with(NULL, 0), doubles, "^s", negates);
     pair_open(&other, device_open_with(NULL, 0), doubles, "^s", negates);
-    struct side own = p.sides[1];
+    struct plan_side own = p.sides[1];
     p.sides[1] = other.sides[1];
     assert_int_equal(run_pair(&p, 1, rendezvous_local_new(), y), ERR_INTERNAL);
     assert_string_equal(p.err.text, "node 'r': Recv: was sent what is in the memory of another "

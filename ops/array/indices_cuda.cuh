@@ -7,8 +7,16 @@
 
 DEVICE_INLINE int64_t index_at(const cuda_indices &indices, int64_t i)
 {
-    return indices.wide ? static_cast<const int64_t *>(indices.data)[i]
-                        : static_cast<const int32_t *>(indices.data)[i];
+    switch (indices.type) {
+    case CUDA_INT64:
+        return static_cast<const int64_t *>(indices.data)[i];
+    case CUDA_INT8:
+        return static_cast<const int8_t *>(indices.data)[i];
+    case CUDA_UINT8:
+        return static_cast<const uint8_t *>(indices.data)[i];
+    default:
+        return static_cast<const int32_t *>(indices.data)[i];
+    }
 }
 
 #endif

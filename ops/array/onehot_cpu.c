@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/array/strided.h"
-
-static int onehot_prepare(struct kernel_setup *setup)
-{
-    int64_t *axis = mem_alloc(sizeof *axis);
-    *axis = node_int(setup->node, "axis");
-    setup->state = axis;
-    return 0;
-}
+#include "ops/array/strided_kernels.h"
 
 static int onehot_run(struct kernel_call *call)
 {
@@ -38,4 +30,4 @@ static int onehot_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_one_hot = {.prepare = onehot_prepare, .run = onehot_run};
+const struct kernel_code kernel_one_hot = {.prepare = prepare_axis, .run = onehot_run};

@@ -5,13 +5,12 @@
 #ifndef TF_OPS_ARRAY_ROWS_CUDA_H
 #define TF_OPS_ARRAY_ROWS_CUDA_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "ops/device/launch_cuda.h"
 
 struct cuda_indices {
-    bool wide; /* of int64; else of int32 */
+    enum cuda_type type; /* CUDA_INT32, CUDA_INT64; of OneHot CUDA_INT8 and CUDA_UINT8, too */
     int64_t n;
     const void *data;
 };

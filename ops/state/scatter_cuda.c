@@ -85,7 +85,7 @@ static int describe(struct kernel_call *call, int64_t rows, struct cuda_scatter 
     launch->type = cuda_type_of(updates->type);
     launch->rows = rows;
     launch->columns = tensor_count(updates) / tensor_count(indices);
-    launch->indices.wide = indices->type == INT64;
+    launch->indices.type = cuda_type_of(indices->type);
     launch->indices.n = tensor_count(indices);
     launch->fault = cuda_fault_of(call, 1);
     launch->scratch = scratch;

@@ -411,7 +411,7 @@ def rows(g):
     x = counting((4, 2))
     g.error("gather/outside", "Gather", [x, i32(0, 1, 4)], "index 4 at [2] is outside [0, 4)")
     g.error("gather/negative", "Gather", [x, np.array([[0, -1]], np.int64)],
-            "index -1 at [0,1] is outside [0, 4)")
+            "index -1 at [0,1] is outside [0, 4)|index -1 at [1] is outside [0, 4)")
     g.error("gather/scalar", "Gather", [np.float32(1), i32(0)], "rank|go together")
     g.error("gather/rank", "Gather", [counting((1,) * 5), np.zeros((1,) * 5, np.int32)],
             "more than 8|go together")

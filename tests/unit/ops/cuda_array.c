@@ -172,7 +172,7 @@ static void check_gather(enum dtype type, enum dtype index_type, int64_t columns
     struct cuda_gather call = {.element_bytes = (int)dtype_bytes(type),
                                .rows = rows,
                                .columns = columns,
-                               .indices = {index_type == INT64, n, i.data},
+                               .indices = {beside_type(index_type), n, i.data},
                                .table = x.data,
                                .out = y.data,
                                .fault = {&fault, ITEM, 1}};
@@ -205,7 +205,8 @@ static void test_gather(void **state)
             }
 }
 
-static void check_one_hot(enum dtype type, const char *indices, const char *axis)
+static void check_one_hot(enum dtype type, enum dtype type_of_index, const char *indices,
+                          const char *axis)
 {
     struct error err = ERROR_INIT;
     struct eager_result expected = {0};
@@ -213,21 +214,23 @@ static void check_one_hot(enum dtype type, const char *indices, const char *axis
     int64_t values[64], depth = 5;
     for (int i = 0; i < 64; i++)
         values[i] = below(8) - 2;
-    struct tensor in[4] = {integers(INT64, &shape, values), integers(INT32, &SHAPE_SCALAR, &depth),
+    struct tensor in[4] = {integers(type_of_index, &shape, values),
+                           integers(INT32, &SHAPE_SCALAR, &depth),
                            beside_random(type, &SHAPE_SCALAR, &random_state),
                            beside_random(type, &SHAPE_SCALAR, &random_state)};
     struct eager_attr attr = {"axis", axis};
     if (beside_run("OneHot", in, 4, &attr, 1, &expected, &err))
         fail_msg("%s", err.text);
     struct guarded y = guarded_new(tensor_bytes(&expected.outputs[0]), true);
-    struct cuda_one_hot call = {.element_bytes = (int)dtype_bytes(type),
-                                .outer = axis[0] == '0' ? 1 : tensor_count(&in[0]),
-                                .depth = depth,
-                                .inner = axis[0] == '0' ? tensor_count(&in[0]) : 1,
-                                .indices = {true, tensor_count(&in[0]), in[0].data},
-                                .on = in[2].data,
-                                .off = in[3].data,
-                                .out = y.data};
+    struct cuda_one_hot call = {
+        .element_bytes = (int)dtype_bytes(type),
+        .outer = axis[0] == '0' ? 1 : tensor_count(&in[0]),
+        .depth = depth,
+        .inner = axis[0] == '0' ? tensor_count(&in[0]) : 1,
+        .indices = {beside_type(type_of_index), tensor_count(&in[0]), in[0].data},
+        .on = in[2].data,
+        .off = in[3].data,
+        .out = y.data};
     beside_launched("OneHot", cuda_one_hot(&call, NULL));
     beside_compare("OneHot", &expected.outputs[0], y.data);
     guarded_free(&y);
@@ -241,9 +244,11 @@ static void test_one_hot(void **state)
     (void)state;
     for (int type = 1; type < 32; type++)
         if (beside_types("OneHot", "T") & DTYPE_BIT(type)) {
-            check_one_hot((enum dtype)type, "[7,9]", "-1");
-            check_one_hot((enum dtype)type, "[7,9]", "0");
-            check_one_hot((enum dtype)type, "[0]", "0");
+            check_one_hot((enum dtype)type, INT64, "[7,9]", "-1");
+            check_one_hot((enum dtype)type, INT32, "[7,9]", "0");
+            check_one_hot((enum dtype)type, INT8, "[7,9]", "-1");
+            check_one_hot((enum dtype)type, UINT8, "[7,9]", "-1");
+            check_one_hot((enum dtype)type, INT64, "[0]", "0");
         }
 }
 
@@ -279,7 +284,7 @@ static void check_sums(enum dtype type, int64_t n, int64_t rows, int64_t columns
     struct cuda_scatter call = {.type = beside_type(type),
                                 .rows = rows,
                                 .columns = columns,
-                                .indices = {false, n, i.data},
+                                .indices = {CUDA_INT32, n, i.data},
                                 .values = x.data,
                                 .table = y.data,
                                 .scratch = scratch.data,
@@ -335,7 +340,7 @@ static void test_scatter_set(void **state)
                                 .type = CUDA_INT32,
                                 .rows = ROWS,
                                 .columns = 1,
-                                .indices = {false, N, places},
+                                .indices = {CUDA_INT32, N, places},
                                 .values = values,
                                 .table = table,
                                 .scratch = scratch.data,

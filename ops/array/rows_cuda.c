@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of rows by number. Indices are looked at on the device.
+ */
+#include "ops/array/rows_cuda.h"
+
+#include "base/memory.h"
+#include "ops/array/results.h"
+#include "ops/array/strided.h"
+#include "ops/array/strided_kernels.h"
+#include "ops/device/kernel_cuda.h"
+
+static int64_t count_from(const struct shape *shape, int axis)
+{
+    int64_t count = 1;
+    for (int i = axis; i < shape->rank; i++)
+        count *= shape->dims[i];
+    return count;
+}
+
+static struct cuda_indices indices_of(const struct tensor *t)
+{
+    return (struct cuda_indices){
+        .type = cuda_type_of(t->type), .n = tensor_count(t), .data = t->data};
+}
+
+/* ---- Gather ---- */
+
+static int gather_run(struct kernel_call *call)
+{
+    const struct tensor *params = call->in[0];
+    struct shape shape;
+    if (result_of_gather(call, &shape))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    struct cuda_gather launch = {.element_bytes = (int)dtype_bytes(params->type),
+                                 .rows = params->shape.dims[0],
+                                 .columns = count_from(&params->shape, 1),
+                                 .indices = indices_of(call->in[1]),
+                                 .table = params->data,
+                                 .out = out->data,
+                                 .fault = cuda_fault_of(call, 1)};
+    if (!launch.indices.n)
+        return KERNEL_DONE;
+    return cuda_launched(call, cuda_gather(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_gather = {.run = gather_run};
+
+/* ---- UnsortedSegmentSum: rows that are added to zeros ---- */
+
+struct segments_state {
+    size_t scratch; /* bytes that every run has */
+};
+
+static int segments_prepare(struct kernel_setup *setup)
+{
+    struct segments_state *state = mem_alloc(sizeof *state);
+    int64_t n = setup->shapes_known ? shape_count(&setup->in_types[1].shape) : 0;
+    setup->state = state;
+    setup->scratch_bytes = state->scratch = n ? cuda_scatter_scratch(n) : 0;
+    return 0;
+}
+
+static int add_segments(struct kernel_call *call, struct tensor *out)
+{
+    const struct segments_state *state = call->state;
+    struct cuda_scatter launch = {.op = CUDA_SCATTER_ADD,
+                                  .type = cuda_type_of(out->type),
+                                  .rows = out->shape.dims[0],
+                                  .columns = count_from(&out->shape, 1),
+                                  .indices = indices_of(call->in[1]),
+                                  .values = call->in[0]->data,
+                                  .table = out->data,
+                                  .fault = cuda_fault_of(call, 1)};
+    launch.scratch = cuda_scratch(call, state->scratch, cuda_scatter_scratch(launch.indices.n));
+    if (!launch.scratch)
+        return call->err->code;
+    return cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
+}
+
+static int segments_run(struct kernel_call *call)
+{
+    struct shape shape;
+    if (result_of_segments(call, &shape))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    int code = strided_fill_bits(call, out, 0);
+    return code > 0 || !tensor_count(call->in[1]) ? code : add_segments(call, out);
+}
+
+const struct kernel_code kernel_cuda_unsorted_segment_sum = {.prepare = segments_prepare,
+                                                             .run = segments_run};
+
+/* ---- OneHot ---- */
+
+static int one_hot_run(struct kernel_call *call)
+{
+    struct shape shape;
+    int at;
+    if (result_of_one_hot(call, *(const int64_t *)call->state, &shape, &at))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    struct cuda_one_hot launch = {.element_bytes = (int)dtype_bytes(out->type),
+                                  .depth = shape.dims[at],
+                                  .inner = count_from(&shape, at + 1),
+                                  .indices = indices_of(call->in[0]),
+                                  .on = call->in[2]->data,
+                                  .off = call->in[3]->data,
+                                  .out = out->data};
+    launch.outer = launch.indices.n / launch.inner;
+    return cuda_launched(call, cuda_one_hot(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_one_hot = {.prepare = prepare_axis, .run = one_hot_run};

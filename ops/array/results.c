@@ -57,19 +57,24 @@ int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shap
     return 0;
 }
 
+bool tile_grad_fits(const struct shape *in, const struct shape *shape, const int64_t *multiples)
+{
+    bool fits = shape->rank == in->rank && shape_count(shape) >= 0;
+    for (int i = 0; fits && i < shape->rank; i++) {
+        int64_t dim;
+        fits = multiples[i] >= 0 && !__builtin_mul_overflow(shape->dims[i], multiples[i], &dim) &&
+               dim == in->dims[i];
+    }
+    return fits;
+}
+
 int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples)
 {
     const struct tensor *in = call->in[0];
     if (reshape_read(call->in[2], shape, call->err) ||
         args_vector(call, 1, "multiples", in->shape.rank, multiples))
         return call->err->code;
-    bool fits = shape->rank == in->shape.rank && shape_count(shape) >= 0;
-    for (int i = 0; fits && i < shape->rank; i++) {
-        int64_t dim;
-        fits = multiples[i] >= 0 && !__builtin_mul_overflow(shape->dims[i], multiples[i], &dim) &&
-               dim == in->shape.dims[i];
-    }
-    if (!fits)
+    if (!tile_grad_fits(&in->shape, shape, multiples))
         return kernel_fail(call, "%s is not made of repetitions of %s", shape_text(&in->shape),
                            shape_text(shape));
     return 0;

@@ -18,6 +18,7 @@ int result_of_segments(struct kernel_call *call, struct shape *shape);
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
 
 /* Of each dimension of the result, `multiples` are in the input. */
+bool tile_grad_fits(const struct shape *in, const struct shape *shape, const int64_t *multiples);
 int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples);
 
 /* A vector of n elements. */

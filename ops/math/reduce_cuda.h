@@ -10,13 +10,15 @@
 
 #include "ops/device/launch_cuda.h"
 
+#define CUDA_REDUCE_RANK (2 * CUDA_RANK_MAX) /* a tile has two dimensions of each */
+
 struct cuda_reduce {
     const char
         *op; /* "Sum", "Prod", "Max", "Min", "Mean"; "All", "Any" of booleans; "L2Loss" of floats */
     enum cuda_type type;
-    int rank; /* of x */
-    int64_t dims[CUDA_RANK_MAX];
-    bool reduced[CUDA_RANK_MAX];
+    int rank; /* of x; at most CUDA_RANK_MAX dimensions are reduced, and as many kept */
+    int64_t dims[CUDA_REDUCE_RANK];
+    bool reduced[CUDA_REDUCE_RANK];
     const void *x;
     void *y;       /* what is kept, row-major */
     void *scratch; /* cuda_reduce_scratch bytes, at a multiple of 8 */

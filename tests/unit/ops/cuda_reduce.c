@@ -140,7 +140,7 @@ static void check_reduce(const char *op, enum dtype type, size_t k)
     struct cuda_reduce call = {.op = op, .type = beside_type(type), .rank = shape.rank};
     snprintf(what, sizeof what, "%s of %s %s by %s", op, dtype_name(type), cases[k].shape,
              cases[k].axes);
-    memcpy(call.dims, shape.dims, sizeof call.dims);
+    memcpy(call.dims, shape.dims, sizeof shape.dims);
     for (int64_t i = 0; i < tensor_count(&in[1]); i++)
         call.reduced[axes[i]] = true;
     if (beside_run(op, in, 2, NULL, 0, &expected, &err)) { /* the mean of nothing */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/array/range_cuda.h"
+
+#include "ops/array/results.h"
+#include "ops/device/kernel_cuda.h"
+
+static int run(struct kernel_call *call)
+{
+    int64_t n;
+    if (result_of_range(call, &n))
+        return call->err->code;
+    struct shape shape = shape_vector(n);
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!n)
+        return KERNEL_DONE;
+    struct cuda_range launch = {.type = cuda_type_of(out->type),
+                                .n = n,
+                                .start = call->in[0]->data,
+                                .delta = call->in[2]->data,
+                                .out = out->data};
+    return cuda_launched(call, cuda_range(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_range = {.run = run};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Range: a thread per element.
+ */
+#include "ops/array/range_cuda.h"
+
+#include "ops/device/types_cuda.cuh"
+
+template <typename T> static __global__ void range(T start, T delta, T *out, int64_t n)
+{
+    typedef twin<wide<T>> W;
+    W from = static_cast<W>(widen(start)), step = static_cast<W>(widen(delta));
+    for (int64_t i = thread_index(); i < n; i += thread_count())
+        out[i] = narrow<T>(static_cast<wide<T>>(from + static_cast<W>(i) * step));
+}
+
+extern "C" int cuda_range(const struct cuda_range *call, struct CUstream_st *stream)
+{
+    if (!call->n)
+        return 0;
+    return launch_by_number(call->type, [&](auto e) {
+        typedef typename decltype(e)::type T;
+        return CUDA_LAUNCH(range<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream,
+                           *static_cast<const T *>(call->start),
+                           *static_cast<const T *>(call->delta), static_cast<T *>(call->out),
+                           call->n);
+    });
+}

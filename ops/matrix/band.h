@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of MatrixBandPart share on all devices.
+ */
+#ifndef TF_OPS_MATRIX_BAND_H
+#define TF_OPS_MATRIX_BAND_H
+
+#include "exec/device/kernel.h"
+
+/* Of each matrix, what is at most `lower` below the diagonal, and at most `upper` above it. */
+struct band {
+    int64_t rows, columns;
+    int64_t lower, upper; /* 0 to as many as there are */
+};
+
+/* 0, or an error. */
+int band_read(struct kernel_call *call, struct band *band);
+
+#endif

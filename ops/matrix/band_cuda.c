@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/matrix/band_cuda.h"
+
+#include "ops/device/kernel_cuda.h"
+#include "ops/matrix/band.h"
+
+static int prepare(struct kernel_setup *setup)
+{
+    cuda_offer_reuse(setup, 0);
+    return 0;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct tensor *in = call->in[0];
+    struct band band;
+    if (band_read(call, &band))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    struct cuda_band launch = {.element_bytes = (int)dtype_bytes(in->type),
+                               .n = tensor_count(in),
+                               .rows = band.rows,
+                               .columns = band.columns,
+                               .lower = band.lower,
+                               .upper = band.upper,
+                               .x = in->data,
+                               .y = out->data};
+    return cuda_launched(call, cuda_band(&launch, cuda_compute(call)));
+}
+
+const struct kernel_code kernel_cuda_band = {.prepare = prepare, .run = run};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/results.h"
 
+#include "exec/device/step_block.h"
 #include "ops/array/args.h"
 #include "ops/array/range.h"
 #include "ops/array/reshape.h"
@@ -87,4 +88,22 @@ int result_of_range(struct kernel_call *call, int64_t *n)
             return kernel_fail(call, "start, limit and delta must be scalars, not %s",
                                shape_text(&call->in[i]->shape));
     return range_count(call->in[0], call->in[1], call->in[2], n, call->err);
+}
+
+int rows_check(struct kernel_call *call, int input, int64_t n)
+{
+    const struct tensor *indices = call->in[input];
+    int64_t count = tensor_count(indices);
+    const int32_t *i32 = indices->data;
+    const int64_t *i64 = indices->data;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = indices->type == INT64 ? i64[i] : i32[i];
+        if (index < 0 || index >= n)
+            return kernel_fault(call, &(struct fault){.code = FAULT_INDEX,
+                                                      .input = (uint16_t)input,
+                                                      .at = i,
+                                                      .value = index,
+                                                      .limit = n});
+    }
+    return 0;
 }

@@ -24,4 +24,7 @@ int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *
 /* A vector of n elements. */
 int result_of_range(struct kernel_call *call, int64_t *n);
 
+/* Of an input on the host: names the first index (int32 or int64) outside [0, n). */
+int rows_check(struct kernel_call *call, int input, int64_t n);
+
 #endif

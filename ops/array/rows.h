@@ -8,9 +8,6 @@
 
 #include "exec/device/kernel.h"
 
-/* ERR_DATA naming the first index (int32 or int64) of the input outside [0, n). */
-int rows_check(struct kernel_call *call, int input, int64_t n);
-
 enum rows_op {
     ROWS_ADD,
     ROWS_SUB,

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "exec/device/step_block.h"
 #include "ops/array/heavy_rows.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/team_cpu.h"
@@ -16,24 +15,6 @@
 #include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18)
-
-int rows_check(struct kernel_call *call, int input, int64_t n)
-{
-    const struct tensor *indices = call->in[input];
-    int64_t count = tensor_count(indices);
-    const int32_t *i32 = indices->data;
-    const int64_t *i64 = indices->data;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = indices->type == INT64 ? i64[i] : i32[i];
-        if (index < 0 || index >= n)
-            return kernel_fault(call, &(struct fault){.code = FAULT_INDEX,
-                                                      .input = (uint16_t)input,
-                                                      .at = i,
-                                                      .value = index,
-                                                      .limit = n});
-    }
-    return 0;
-}
 
 static void set_bytes(void *to, const void *from, int64_t n)
 {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "exec/state/variable.h"
+#include "ops/array/results.h"
 #include "ops/array/rows.h"
 #include "ops/state/scatter.h"
 

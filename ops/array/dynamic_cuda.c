@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels that distribute rows and put them together. The numbers of rows are on the host,
+ * which knows by them how many rows there are; it tells the device which to copy.
+ */
+#include "ops/array/dynamic.h"
+
+#include <string.h>
+
+#include "ops/array/row_moves_cuda.h"
+#include "ops/array/strided.h"
+#include "ops/device/kernel_cuda.h"
+
+static void begin(struct cuda_row_moves *moves, enum dtype type, const struct shape *rows)
+{
+    moves->element_bytes = (int)dtype_bytes(type);
+    moves->columns = dynamic_row_count(rows);
+    moves->n = 0;
+}
+
+/* KERNEL_ENQUEUED, or an error. */
+static int flush(struct kernel_call *call, struct cuda_row_moves *moves)
+{
+    int result = cuda_move_rows(moves, cuda_compute(call));
+    moves->n = 0;
+    return cuda_launched(call, result);
+}
+
+static int move_row(struct kernel_call *call, struct cuda_row_moves *moves, int64_t to,
+                    int64_t from)
+{
+    moves->rows[moves->n++] = (struct cuda_row_move){to, from};
+    return moves->n == CUDA_ROW_MOVES ? flush(call, moves) : KERNEL_ENQUEUED;
+}
+
+/* ---- DynamicPartition ---- */
+
+/* The numbers of the rows, sorted by the output that they go to. NULL with call->err set. */
+static int64_t *sort_rows(struct kernel_call *call, const int64_t *counts)
+{
+    const int32_t *partitions = call->in[1]->data;
+    int64_t n = tensor_count(call->in[1]), end = 0;
+    int64_t *sorted = kernel_temporary(call, (size_t)(n + 1) * sizeof *sorted);
+    int64_t *next = kernel_temporary(call, (size_t)call->n_out * sizeof *next);
+    if (!sorted || !next)
+        return NULL;
+    for (int k = 0; k < call->n_out; k++) {
+        next[k] = end;
+        end += counts[k];
+    }
+    for (int64_t i = 0; i < n; i++)
+        sorted[next[partitions[i]]++] = i;
+    return sorted;
+}
+
+/* The next rows of the sorted ones, as many as the output has. */
+static int fill_part(struct kernel_call *call, struct cuda_row_moves *moves, struct tensor *out,
+                     const int64_t *sorted)
+{
+    int64_t n = out->shape.dims[0];
+    int code = KERNEL_ENQUEUED;
+    moves->to = out->data;
+    for (int64_t i = 0; i < n && code == KERNEL_ENQUEUED; i++)
+        code = move_row(call, moves, i, sorted[i]);
+    return moves->n && code == KERNEL_ENQUEUED ? flush(call, moves) : code;
+}
+
+static int partition_run(struct kernel_call *call)
+{
+    const struct tensor *data = call->in[0];
+    struct cuda_row_moves moves;
+    struct shape rows;
+    int64_t *counts = kernel_temporary(call, (size_t)call->n_out * sizeof *counts);
+    if (!counts || dynamic_partition_counts(call, &rows, counts))
+        return call->err->code;
+    int64_t *sorted = sort_rows(call, counts);
+    if (!sorted)
+        return call->err->code;
+    begin(&moves, data->type, &rows);
+    moves.from = data->data;
+    int code = KERNEL_DONE;
+    for (int k = 0; k < call->n_out && code <= 0; sorted += counts[k++]) {
+        rows.dims[0] = counts[k];
+        struct tensor *out = kernel_alloc_output(call, k, &rows);
+        if (!out)
+            return call->err->code;
+        if (tensor_count(out))
+            code = fill_part(call, &moves, out, sorted);
+    }
+    return code;
+}
+
+const struct kernel_code kernel_cuda_dynamic_partition = {.run = partition_run};
+
+/* ---- DynamicStitch ---- */
+
+/* Of each row of the output, which of all that are given is the last for it, counted from 1. NULL
+ * with call->err set. */
+static int64_t *find_last(struct kernel_call *call, int64_t rows)
+{
+    int64_t *last = kernel_temporary(call, (size_t)rows * sizeof *last), given = 0;
+    if (!last)
+        return NULL;
+    memset(last, 0, (size_t)rows * sizeof *last);
+    for (int i = 0; i < call->n_in / 2; i++) {
+        const int32_t *indices = call->in[i]->data;
+        for (int64_t k = 0; k < tensor_count(call->in[i]); k++)
+            last[indices[k]] = ++given;
+    }
+    return last;
+}
+
+/* Those rows of data `i` that are the last for theirs; `given` were there before. */
+static int put_rows(struct kernel_call *call, struct cuda_row_moves *moves, int i,
+                    const int64_t *last, int64_t given)
+{
+    const int32_t *indices = call->in[i]->data;
+    int64_t n = tensor_count(call->in[i]);
+    int code = KERNEL_ENQUEUED;
+    moves->from = call->in[call->n_in / 2 + i]->data;
+    for (int64_t k = 0; k < n && code == KERNEL_ENQUEUED; k++)
+        if (last[indices[k]] == given + k + 1)
+            code = move_row(call, moves, indices[k], k);
+    return moves->n && code == KERNEL_ENQUEUED ? flush(call, moves) : code;
+}
+
+static int stitch_run(struct kernel_call *call)
+{
+    struct cuda_row_moves moves;
+    struct shape shape;
+    if (dynamic_stitch_shape(call, &shape))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    int64_t *last = find_last(call, shape.dims[0]), given = 0;
+    if (!last)
+        return call->err->code;
+    begin(&moves, out->type, &shape);
+    moves.to = out->data;
+    int code = strided_fill_bits(call, out, 0);
+    for (int i = 0; i < call->n_in / 2 && code <= 0; i++) {
+        code = put_rows(call, &moves, i, last, given);
+        given += tensor_count(call->in[i]);
+    }
+    return code;
+}
+
+const struct kernel_code kernel_cuda_dynamic_stitch = {.run = stitch_run};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/str.h"
@@ -48,16 +49,23 @@ int64_t tensor_find_not_finite(const struct tensor *t)
     }
 }
 
+void str_print_not_finite(struct str *out, double value, enum dtype type, const struct shape *shape,
+                          int64_t index)
+{
+    str_printf(out, "%s", isnan(value) ? "NaN" : value > 0.0 ? "Inf" : "-Inf");
+    if (!shape)
+        str_printf(out, " at [%" PRId64 "]", index);
+    if (!shape || shape->rank == 0)
+        return;
+    struct shape at = {.rank = shape->rank};
+    for (int i = at.rank - 1; i >= 0; i--) {
+        at.dims[i] = index % shape->dims[i];
+        index /= shape->dims[i];
+    }
+    str_printf(out, " at %s of %s", shape_text(&at), shape_text_typed(type, shape));
+}
+
 void tensor_print_not_finite(struct str *out, const struct tensor *t, int64_t index)
 {
-    double value = tensor_get_float64(t, index);
-    str_printf(out, "%s", isnan(value) ? "NaN" : value > 0.0 ? "Inf" : "-Inf");
-    if (t->shape.rank == 0)
-        return;
-    struct shape at = {.rank = t->shape.rank};
-    for (int i = at.rank - 1; i >= 0; i--) {
-        at.dims[i] = index % t->shape.dims[i];
-        index /= t->shape.dims[i];
-    }
-    str_printf(out, " at %s of %s", shape_text(&at), shape_text_typed(t->type, &t->shape));
+    str_print_not_finite(out, tensor_get_float64(t, index), t->type, &t->shape, index);
 }

@@ -113,6 +113,9 @@ void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 int64_t tensor_find_not_finite(const struct tensor *t);
 /* What stands there and where: "NaN at [3,1] of float32[64,10]"; of a scalar "NaN". */
 void tensor_print_not_finite(struct str *out, const struct tensor *t, int64_t index);
+/* The same of a value that stands there in a tensor of that shape; NULL: in a row. */
+void str_print_not_finite(struct str *out, double value, enum dtype type, const struct shape *shape,
+                          int64_t index);
 
 /* Reads such a literal; a list without elements ends the shape ("[[],[]]" is [2,0]). `type`
  * DTYPE_INVALID: int32 when all elements are whole and written without a point, else float32

@@ -2,6 +2,9 @@
 #include "exec/device/fault.h"
 
 #include <inttypes.h>
+#include <math.h>
+
+#include "base/str.h"
 
 bool fault_goes_first(const struct fault *a, const struct fault *b)
 {
@@ -21,10 +24,10 @@ static struct shape place_of(int64_t at, const struct shape *of)
     return place;
 }
 
-static int is_outside(const char *what, const struct fault *fault, const struct shape *of,
-                      struct error *err)
+static int is_outside(const char *what, const struct fault *fault,
+                      const struct fault_origin *origin, struct error *err)
 {
-    struct shape place = place_of(fault->at, of);
+    struct shape place = place_of(fault->at, origin->shape);
     return error_set(err, ERR_DATA, "%s %" PRId64 " at %s is outside [0, %" PRId64 ")", what,
                      fault->value, shape_text(&place), fault->limit);
 }
@@ -36,14 +39,29 @@ static int is_unfit(const struct fault *fault, const char *why, const char *what
                      fault->value, what);
 }
 
-int fault_explain(struct device *device, const struct fault *fault, const struct shape *of,
-                  struct error *err)
+/* In the words of the node. */
+static int is_not_finite(const struct fault *fault, const struct fault_origin *origin,
+                         struct error *err)
+{
+    bool has_words = origin->node && node_attr(origin->node, "message");
+    struct str what = STR_INIT;
+    str_print_not_finite(&what, fault->value ? (double)fault->value * INFINITY : NAN, origin->type,
+                         origin->shape, fault->at);
+    error_set(err, ERR_DATA, "%s is %s", has_words ? node_string(origin->node, "message") : "it",
+              str_text(&what));
+    str_release(&what);
+    err->reason = ERROR_NOT_FINITE;
+    return err->code;
+}
+
+int fault_explain(struct device *device, const struct fault *fault,
+                  const struct fault_origin *origin, struct error *err)
 {
     switch (fault->code) {
     case FAULT_INDEX:
-        return is_outside("index", fault, of, err);
+        return is_outside("index", fault, origin, err);
     case FAULT_LABEL:
-        return is_outside("label", fault, of, err);
+        return is_outside("label", fault, origin, err);
     case FAULT_DIVISION:
         return error_set(err, ERR_DATA, "integer division by zero");
     case FAULT_POWER:
@@ -54,6 +72,8 @@ int fault_explain(struct device *device, const struct fault *fault, const struct
         return is_unfit(fault, "singular: diagonal element", "zero", err);
     case FAULT_MINOR:
         return is_unfit(fault, "not positive definite: leading minor", "not positive", err);
+    case FAULT_NOT_FINITE:
+        return is_not_finite(fault, origin, err);
     }
     if (fault->code >= FAULT_OWN && device && device->explain)
         return device->explain(device, fault, err);

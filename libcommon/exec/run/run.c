@@ -73,10 +73,13 @@ int plan_explain_fault(const struct fault *fault, struct error *err)
     if (!plan)
         return error_set(err, ERR_INTERNAL, "a kernel of a device failed that is of no plan");
     const struct item *item = &plan->items.items[fault->item - plan->first_item];
-    const struct shape *of = NULL;
-    if (fault->input < item->n_in && item->in[fault->input] >= 0)
-        of = item_input_shape(plan, item, (int)fault->input);
-    fault_explain(plan->options.device, fault, of && shape_is_known(of) ? of : NULL, err);
+    struct fault_origin origin = {.node = item->node};
+    if (fault->input < item->n_in && item->in[fault->input] >= 0) {
+        const struct shape *shape = item_input_shape(plan, item, (int)fault->input);
+        origin.type = plan->values.items[item->in[fault->input]].type;
+        origin.shape = shape && shape_is_known(shape) ? shape : NULL;
+    }
+    fault_explain(plan->options.device, fault, &origin, err);
     return item_fail(item, err);
 }
 
@@ -87,7 +90,9 @@ int kernel_fault(struct kernel_call *call, const struct fault *fault)
     own.item = call->item;
     if (host->on_device && host->on_device->found)
         *host->on_device->found = own;
-    return fault_explain(NULL, &own, &call->in[own.input]->shape, call->err);
+    const struct tensor *in = call->in[own.input];
+    struct fault_origin origin = {call->node, in->type, &in->shape};
+    return fault_explain(NULL, &own, &origin, call->err);
 }
 
 /* ---- traces ---- */

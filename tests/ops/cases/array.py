@@ -77,7 +77,8 @@ def check_numerics(g):
             bad = np.array([[1, 2, 3], [4, 5, value]], np.float32)
             bad = (t, bad) if t == "bfloat16" else bad.astype(t)
             g.error(f"checknumerics/{t}-{name}", "CheckNumerics", [bad],
-                    f"layer 1 is {name} at [1,2] of {t}[2,3]", attrs={"message": '"layer 1"'})
+                    f"layer 1 is {name} at [1,2] of {t}[2,3]|layer 1 is {name} at [5]",
+                    attrs={"message": '"layer 1"'})
     g.op("checknumerics/extremes", "CheckNumerics",
          [np.array([3.4e38, 1e-45, -0.0, 0], np.float32)],
          [np.array([3.4e38, 1e-45, -0.0, 0], np.float32)], attrs={"message": '""'})
@@ -512,6 +513,17 @@ def partitions(g):
     g.op("dynamicstitch/last-wins", "DynamicStitch",
          [i32(0, 1), i32(1, 1), counting((2,)), counting((2,)) + 5],
          [np.array([0, 6], np.float32)])
+    rows, numbers = Like("float32", (500, 3), 997, 1, 0), Like("int32", (500,), 5, 1, 0)
+    wanted = [rows.array[numbers.array == i] for i in range(5)]
+    g.op("dynamicpartition/long", "DynamicPartition", [rows, numbers], wanted,
+         attrs={"num_partitions": 5})
+    numbers, more = Like("int32", (500,), 991, 1, 0), Like("int32", (30, 20), 701, 1, 2)
+    rest = Like("float32", (30, 20, 3), 499, 1, 1)
+    y = np.zeros((991, 3), np.float32)
+    y[numbers.array] = rows.array
+    y[more.array.ravel()] = rest.array.reshape(600, 3)
+    g.op("dynamicstitch/long", "DynamicStitch", [numbers, more, rows, rest],
+         [y[:1 + max(numbers.array.max(), more.array.max())]])
     g.op("dynamicstitch/scalars", "DynamicStitch", [np.int32(1), np.int32(0), np.float64(3),
                                                     np.float64(4)], [np.array([4.0, 3.0])])
     g.op("dynamicstitch/empty", "DynamicStitch", [i32(), np.zeros((0, 2))], [np.zeros((0, 2))])

@@ -67,6 +67,8 @@ static const struct faulty faults[] = {
        "p = Sub(n, one)\n"
        "y = Pow(p, p)\n",
      "node 'y': Pow: an integer to a negative power"},
+    {X NOT_FINITE "y = CheckNumerics(a) {message=\"the log\"}\n",
+     "node 'y': CheckNumerics: the log is -Inf at [1] of float32[2]"},
     /* the device's own: */
     {X NOT_FINITE "shape = Const() {dtype=int32, value=[1,2]}\n"
                   "m = Reshape(a, shape)\n"

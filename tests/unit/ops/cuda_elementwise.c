@@ -112,7 +112,7 @@ static void check_fault(const char *what, const char *op, const struct tensor in
     if (!fault->code)
         fail_msg("%s: no fault, but %s", what, wanted->text);
     assert_int_equal(fault->item, ITEM);
-    assert_int_equal(fault_explain(NULL, fault, NULL, &err), wanted->code);
+    assert_int_equal(fault_explain(NULL, fault, &(struct fault_origin){0}, &err), wanted->code);
     if (!strstr(wanted->text, err.text))
         fail_msg("%s: '%s', not '%s'", what, err.text, wanted->text);
     if (!shape_equal(&in[0].shape, &in[1].shape))

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA kernels that make values by their place, emulated, with the bits of the CPU's: progressions
- * and bands of matrices.
+ * Small CUDA kernels, emulated, with the bits of the CPU's: progressions and bands of matrices;
+ * rows that the host knows; what is not finite.
  */
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
+#include "ops/array/check_numerics_cuda.h"
 #include "ops/array/range_cuda.h"
+#include "ops/array/row_moves_cuda.h"
 #include "ops/matrix/band_cuda.h"
+
+#define ITEM 5
 
 static uint64_t random_state = 23;
 
@@ -136,12 +140,91 @@ static void test_band(void **state)
         }
 }
 
+/* ---- rows ---- */
+
+/* Some rows, in any order, to as many others; the rest stays. */
+static void check_moves(int bytes, int64_t columns, int n)
+{
+    enum { ROWS = 2 * CUDA_ROW_MOVES };
+    size_t row = (size_t)(columns * bytes), order[ROWS];
+    struct guarded x = guarded_new(ROWS * row, below(2)), y = guarded_new(ROWS * row, below(2));
+    unsigned char *from = x.data, *expected = malloc(y.bytes + 1);
+    struct cuda_row_moves call = {bytes, n, columns, x.data, y.data, {{0}}};
+    for (size_t i = 0; i < x.bytes; i++)
+        from[i] = (unsigned char)below(256);
+    if (y.bytes)
+        memcpy(expected, y.data, y.bytes);
+    for (size_t i = 0; i < ROWS; i++)
+        order[i] = i;
+    for (size_t i = 0; i < (size_t)n; i++) { /* no row twice */
+        size_t k = i + (size_t)below((int64_t)(ROWS - i)), to = order[k];
+        order[k] = order[i];
+        call.rows[i] = (struct cuda_row_move){(int64_t)to, below(ROWS)};
+        memcpy(expected + to * row, from + (size_t)call.rows[i].from * row, row);
+    }
+    beside_launched("rows", cuda_move_rows(&call, NULL));
+    if (y.bytes)
+        assert_memory_equal(y.data, expected, y.bytes);
+    free(expected);
+    guarded_free(&x);
+    guarded_free(&y);
+}
+
+static void test_moves(void **state)
+{
+    (void)state;
+    for (int bytes = 1; bytes <= 8; bytes *= 2)
+        for (int round = 0; round < 12; round++)
+            check_moves(bytes, round % 2 ? 16 * below(4) : below(20),
+                        round % 3 ? (int)below(CUDA_ROW_MOVES) : CUDA_ROW_MOVES);
+    check_moves(4, 3, 0);
+}
+
+/* ---- CheckNumerics ---- */
+
+static void check_finite(enum dtype type, int64_t n, bool at_end)
+{
+    static const double odd[] = {NAN, INFINITY, -INFINITY};
+    static const int64_t values[] = {0, 1, -1};
+    struct shape shape = shape_vector(n);
+    struct tensor in = beside_random(type, &shape, &random_state);
+    struct fault fault = {0};
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_float64(&in, i, (double)below(100) - 50);
+    struct guarded x = beside_place(&in, at_end);
+    struct cuda_check_numerics call = {beside_type(type), n, x.data, {&fault, ITEM, 0}};
+    beside_launched("CheckNumerics", cuda_check_numerics(&call, NULL));
+    assert_int_equal(fault.code, FAULT_NONE);
+    int64_t first = n ? below(n) : 0;
+    struct tensor there = tensor_borrow(type, &shape, x.data);
+    for (int64_t i = first; i < n; i++)
+        if (i == first || !below(3))
+            tensor_set_float64(&there, i, odd[i % 3]);
+    cuda_emulator_seed(random_state);
+    beside_launched("CheckNumerics", cuda_check_numerics(&call, NULL));
+    struct fault expected = {ITEM, FAULT_NOT_FINITE, 0, first, values[first % 3], 0};
+    if (n)
+        assert_memory_equal(&fault, &expected, sizeof fault);
+    guarded_free(&x);
+    tensor_release(&in);
+}
+
+static void test_check_numerics(void **state)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
+    struct cuda_check_numerics whole = {CUDA_INT32, 1, NULL, {NULL, 0, 0}};
+    (void)state;
+    for (int i = 0; i < 4 * 24; i++)
+        check_finite(types[i % 4], i < 8 ? i / 4 : 1 + below(600), below(2));
+    assert_int_equal(cuda_check_numerics(&whole, NULL), CUDA_INVALID_VALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_no_range),
-        cmocka_unit_test(test_band),
+        cmocka_unit_test(test_range),          cmocka_unit_test(test_no_range),
+        cmocka_unit_test(test_band),           cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_check_numerics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,17 @@ struct op_identity {
     const char *says; /* "adds nothing" */
 };
 
+/* What computing in floats of 16 bits does to an op's float32 (pass/half). */
+enum op_half {
+    HALF_UNSAID,   /* as HALF_KEPT; no op of ours that takes both types says nothing */
+    HALF_KEPT,     /* its types stay, and nothing follows of it for others */
+    HALF_ALLOWED,  /* worth it wherever it stands: products */
+    HALF_INFERRED, /* good enough between such */
+    HALF_CLEAR,    /* hands values on, or compares them: takes the type of those around it */
+    HALF_AROUND,   /* stays float32, but what is before and behind it need not */
+    HALF_DENIED,   /* stays float32, and so does what is inferred from its result: sums, powers */
+};
+
 /* What a worker's part in a round of several workers' updates is. */
 enum op_round {
     ROUND_NONE,
@@ -120,6 +131,7 @@ struct op_def {
     uint32_t keeps; /* bit i: tensors of argument i are kept beyond the run (kernel_keep_input) */
     enum op_rows rows;
     enum op_round round;
+    enum op_half half;
     struct op_identity identity;
     struct op_descent descent;
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */

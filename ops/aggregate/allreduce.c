@@ -39,6 +39,7 @@ const struct op_def op_AllReduce = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = allreduce_shape,
     .no_gradient = "a graph is replicated after its gradients are there",

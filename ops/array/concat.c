@@ -139,6 +139,7 @@ const struct op_def op_Concat = {
     .detail = "They agree in all other dimensions."
               "\n" NO_STRINGS,
     .value = concat_value,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = concat_shape,
     .gradient = concat_gradient,
@@ -208,6 +209,7 @@ const struct op_def op_Split = {
     .attrs = "T: numeric|bool, num_split: int >= 1",
     .doc = "A tensor cut into equal parts along a dimension.",
     .detail = NO_STRINGS,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = split_shape,
     .gradient = split_gradient,

@@ -74,6 +74,7 @@ const struct op_def op_DynamicPartition = {
     .detail = "Rows keep their order. A number outside [0, num_partitions) is an error."
               "\n" NO_STRINGS,
     .flags = OP_SHAPED_BY_DATA,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = partition_shape,
     .gradient = partition_gradient,
@@ -136,6 +137,7 @@ const struct op_def op_DynamicStitch = {
               "are 0."
               "\n" NO_STRINGS,
     .flags = OP_SHAPED_BY_DATA,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = stitch_shape,
     .gradient = stitch_gradient,

@@ -79,6 +79,7 @@ const struct op_def op_Gather = {
               "of params is an error."
               "\n" NO_STRINGS,
     .rows = ROWS_LOOKUP,
+    .half = HALF_INFERRED,
     .cost = cost_picked,
     .shape = gather_shape,
     .gradient = gather_gradient,
@@ -118,6 +119,7 @@ const struct op_def op_UnsortedSegmentSum = {
               "there is none. A number outside [0, num_segments) is an error."
               "\n" NO_COMPLEX " Indices are not of int16.",
     .rows = ROWS_SUM,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = segment_shape,
     .gradient = segment_gradient,

@@ -41,6 +41,7 @@ const struct op_def op_OneHot = {
               "[0, depth) gives a vector that is off everywhere."
               "\n" NO_STRINGS,
     .flags = OP_NO_GRADIENT,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = onehot_shape,
     .no_gradient = "its indices are whole numbers",

@@ -57,6 +57,7 @@ const struct op_def op_Pack = {
     .detail = "axis says where the new dimension is; from the end if negative."
               "\n" NO_STRINGS,
     .value = pack_value,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = pack_shape,
     .gradient = pack_gradient,
@@ -102,6 +103,7 @@ const struct op_def op_Unpack = {
     .attrs = "T: numeric|bool, num: int >= 0, axis: int = 0",
     .doc = "A tensor cut along a dimension into parts without it.",
     .detail = NO_STRINGS,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = unpack_shape,
     .gradient = unpack_gradient,

@@ -95,6 +95,7 @@ const struct op_def op_Range = {
     .attrs = "Tidx: floating|int8|int16|int32|int64|uint16|uint32|uint64 = int32",
     .doc = "The numbers start, start + delta, ... up to but without limit.",
     .flags = OP_NO_GRADIENT,
+    .half = HALF_KEPT,
     .cost = cost_made,
     .shape = range_shape,
     .no_gradient = "its arguments say what to count",

@@ -146,6 +146,7 @@ const struct op_def op_Slice = {
     .doc = "A block of a tensor, by where it begins and its size.",
     .detail = "A size of -1 reaches to the end of the dimension."
               "\n" NO_STRINGS,
+    .half = HALF_CLEAR,
     .cost = cost_picked,
     .shape = slice_shape,
     .gradient = slice_gradient,
@@ -218,6 +219,7 @@ const struct op_def op_Pad = {
     .detail = "Row i of paddings says how many come before and after it in dimension i."
               "\n" NO_STRINGS,
     .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = pad_shape,
     .gradient = pad_gradient,

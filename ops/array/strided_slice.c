@@ -252,6 +252,7 @@ const struct op_def op_StridedSlice = {
               "a dimension of 1, shrink_axis_mask takes the one element at begin."
               "\n" NO_STRINGS " Indices are not of int16.",
     .value = strided_value,
+    .half = HALF_CLEAR,
     .cost = cost_picked,
     .shape = strided_slice_shape,
     .gradient = strided_slice_gradient,
@@ -280,6 +281,7 @@ const struct op_def op_StridedSliceGrad = {
     .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
     .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
     .detail = NO_STRINGS,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = strided_grad_shape,
     .gradient = strided_grad_gradient,

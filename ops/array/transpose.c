@@ -68,6 +68,7 @@ const struct op_def op_Transpose = {
     .detail = "Dimension i of the result is dimension perm[i] of the input."
               "\n" NO_STRINGS,
     .flags = OP_PERMUTES,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = transpose_shape,
     .gradient = transpose_gradient,
@@ -120,6 +121,7 @@ const struct op_def op_Reverse = {
     .doc = "A tensor with the dimensions backwards for which dims is true.",
     .detail = NO_STRINGS,
     .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = reverse_shape,
     .gradient = reverse_gradient,

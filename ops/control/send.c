@@ -15,6 +15,7 @@ const struct op_def op_Send = {
               "It never waits.",
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .keeps = 1 << 0,
+    .half = HALF_KEPT,
     .cost = cost_view,
     .no_gradient = "a graph is cut after its gradients are there",
 };
@@ -33,6 +34,7 @@ const struct op_def op_Recv = {
     .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
     .detail = "shape is what is known of it.",
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .half = HALF_KEPT,
     .cost = cost_view,
     .shape = recv_shape,
     .no_gradient = "a graph is cut after its gradients are there",

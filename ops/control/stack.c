@@ -12,6 +12,7 @@ const struct op_def op_Stack = {
     .attrs = "elem_type: any, stack_name: string = \"\"",
     .doc = "A new, empty stack of tensors, which is gone at the end of the step.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_CLEAR,
     .cost = cost_view,
     .shape = infer_output_scalar,
     .no_gradient = "it has no inputs",
@@ -32,6 +33,7 @@ const struct op_def op_StackPush = {
     .detail = NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .keeps = 1 << 1,
+    .half = HALF_CLEAR,
     .cost = cost_view,
     .shape = push_shape,
     .no_gradient = "stacks are what gradients of loops are made with",
@@ -52,6 +54,7 @@ const struct op_def op_StackPop = {
     .detail = "shape is what is known of all elements. Popping an empty stack is an error."
               "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .half = HALF_CLEAR,
     .cost = cost_view,
     .shape = pop_shape,
     .no_gradient = "stacks are what gradients of loops are made with",

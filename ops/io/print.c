@@ -23,6 +23,7 @@ const struct op_def op_Print = {
               "negative) in brackets. Only the first first_n lines are printed, all if it is "
               "negative.",
     .flags = OP_STATEFUL,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = infer_unchanged,
     .gradient = print_gradient,
@@ -40,6 +41,7 @@ const struct op_def op_Assert = {
     .doc = "An error that shows the data if the condition is false.",
     .detail = "summarize is the number of elements shown of each tensor, all if it is negative.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = assert_shape,
     .no_gradient = "it has no result",

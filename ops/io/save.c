@@ -21,6 +21,7 @@ const struct op_def op_Save = {
               "process of its own gives graphs "
               "access to files.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = save_shape,
     .no_gradient = "it has no result",
@@ -41,6 +42,7 @@ const struct op_def op_Restore = {
     .detail = "file_pattern is a store (its newest complete checkpoint), STORE@STEP, or a file "
               "x.ckpt. Every byte is checked against its digest.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = restore_shape,
     .no_gradient = "its result comes from a file",

@@ -30,6 +30,7 @@ const struct op_def op_AddN = {
     .attrs = "N: int >= 1, T: real",
     .rows = ROWS_ALIKE,
     .identity = {.when = SAME_ALONE, .says = "sums one tensor"},
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = addn_shape,
     .doc = "The sum of tensors of one shape, added in their order.",

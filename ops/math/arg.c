@@ -43,6 +43,7 @@ const struct op_def op_ArgMax = {
         "\n"
         "Not of booleans; dimension and output are of integers of at least 32 bits, not of int16 "
         "or uint16.",
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
 };
@@ -56,6 +57,7 @@ const struct op_def op_ArgMin = {
         "is an error."
         "\n"
         "Not of booleans.",
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
 };

@@ -152,6 +152,7 @@ const struct op_def op_Add = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, -0.0, DTYPES_REAL, "adds nothing"},
     .value = add_value,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = add_gradient,
 };
@@ -164,6 +165,7 @@ const struct op_def op_Sub = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"},
     .value = sub_value,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = sub_gradient,
 };
@@ -177,6 +179,7 @@ const struct op_def op_Mul = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "multiplies by 1"},
     .value = mul_value,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = mul_gradient,
 };
@@ -191,6 +194,7 @@ const struct op_def op_Div = {
     .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "divides by 1"},
     .by_reciprocal = "Mul",
     .value = div_value,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = div_gradient,
 };
@@ -205,6 +209,7 @@ const struct op_def op_FloorDiv = {
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
     .value = div_value,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
 };
@@ -215,6 +220,7 @@ const struct op_def op_Mod = {
     .doc = "The remainder of x / y cut toward zero, with the sign of x; with broadcasting.",
     .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .no_gradient = "it jumps wherever x / y is a whole number",
 };
@@ -226,6 +232,7 @@ const struct op_def op_Maximum = {
     .doc = "The larger of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = maximum_gradient,
 };
@@ -236,6 +243,7 @@ const struct op_def op_Minimum = {
     .doc = "The smaller of x and y, with broadcasting.",
     .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = minimum_gradient,
 };
@@ -247,6 +255,7 @@ const struct op_def op_Pow = {
     .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0."
               "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = pow_gradient,
 };
@@ -258,6 +267,7 @@ const struct op_def op_SquaredDifference = {
     .doc = "(x - y) * (x - y), with broadcasting.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = squared_difference_gradient,
 };

@@ -22,6 +22,7 @@ const struct op_def op_Cast = {
     .rows = ROWS_ALIKE,
     .identity = {.when = SAME_TYPE, .says = "casts to the type that it is"},
     .value = infer_value_unchanged,
+    .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = infer_unchanged,
     .doc = "x as another type.",

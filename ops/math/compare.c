@@ -18,6 +18,7 @@ const struct op_def op_Less = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x < y, with broadcasting.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -28,6 +29,7 @@ const struct op_def op_LessEqual = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x <= y, with broadcasting.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -38,6 +40,7 @@ const struct op_def op_Greater = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x > y, with broadcasting.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -48,6 +51,7 @@ const struct op_def op_GreaterEqual = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x >= y, with broadcasting.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -60,6 +64,7 @@ const struct op_def op_Equal = {
     .detail = "A NaN equals nothing."
               "\n" NO_STRINGS,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -72,6 +77,7 @@ const struct op_def op_NotEqual = {
     .detail = "A NaN differs from everything."
               "\n" NO_STRINGS,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -116,6 +122,7 @@ const struct op_def op_IsNan = {
     .outputs = "y: bool",
     .attrs = "T: floating",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT,

@@ -52,6 +52,7 @@ const struct op_def op_FusedElementwise = {
               "earlier ops; -1 is none. An input has the output's shape, or is a scalar. Only in "
               "types that no op of a chain rounds to.",
     .shape = fused_shape,
+    .half = HALF_KEPT,
     .cost = fused_cost,
     .flags = OP_NO_GRADIENT,
     .no_gradient = "it is made of ops that have one when that is there",

@@ -83,6 +83,7 @@ const struct op_def op_Sum = {
     .detail = AXES " The sum of no elements is 0."
                    "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = reduce_sum_gradient,
 };
@@ -95,6 +96,7 @@ const struct op_def op_Mean = {
                    "cut toward zero."
                    "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = reduce_mean_gradient,
 };
@@ -106,6 +108,7 @@ const struct op_def op_Prod = {
     .detail = AXES " The product of no elements is 1."
                    "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = reduce_prod_gradient,
 };
@@ -117,6 +120,7 @@ const struct op_def op_Max = {
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
                    "the smallest integer. Elements equal to the result share its gradient evenly.",
     .identity = NO_AXES(0),
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = reduce_extremum_gradient,
 };
@@ -128,6 +132,7 @@ const struct op_def op_Min = {
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: infinity, or the "
                    "largest integer. Elements equal to the result share its gradient evenly.",
     .identity = NO_AXES(0),
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = reduce_extremum_gradient,
 };

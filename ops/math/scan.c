@@ -55,6 +55,7 @@ const struct op_def op_Cumsum = {
     .doc = "The sums of the elements up to each along an axis.",
     .detail = "With exclusive each element itself is left out; with reverse sums run from the end."
               "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = cumsum_gradient,
 };
@@ -66,6 +67,7 @@ const struct op_def op_Cumprod = {
     .detail = "With exclusive each element itself is left out; with reverse products run from the "
               "end. The gradient is NaN where an element is 0."
               "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = cumprod_gradient,
 };

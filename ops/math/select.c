@@ -68,6 +68,7 @@ const struct op_def op_Select = {
     .inputs = "condition: bool, t: T, e: T",
     .outputs = "output: T",
     .attrs = "T: numeric|bool",
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = select_shape,
     .doc = "t where the condition is true, else e, with broadcasting.",

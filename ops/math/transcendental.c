@@ -69,6 +69,7 @@ const struct op_def op_Exp = {
     .doc = "e to the power of x.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = exp_gradient,
 };
@@ -79,6 +80,7 @@ const struct op_def op_Log = {
     .doc = "The natural logarithm of x; NaN where x < 0.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = log_gradient,
 };
@@ -89,6 +91,7 @@ const struct op_def op_Log1p = {
     .doc = "The natural logarithm of 1 + x, exact also for small x.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = log1p_gradient,
 };
@@ -99,6 +102,7 @@ const struct op_def op_Tanh = {
     .doc = "The hyperbolic tangent of x.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_INFERRED,
     .cost = cost_functions,
     .gradient = tanh_gradient,
 };
@@ -109,6 +113,7 @@ const struct op_def op_Sigmoid = {
     .doc = "1 / (1 + e^-x).",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_INFERRED,
     .cost = cost_functions,
     .gradient = sigmoid_gradient,
 };
@@ -119,6 +124,7 @@ const struct op_def op_Sin = {
     .doc = "The sine of x, in radians.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = sin_gradient,
 };
@@ -129,6 +135,7 @@ const struct op_def op_Cos = {
     .doc = "The cosine of x, in radians.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .gradient = cos_gradient,
 };
@@ -138,6 +145,7 @@ const struct op_def op_Erf = {
     UNARY,
     .doc = "The error function of x, 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x.",
     .rows = ROWS_ALIKE,
+    .half = HALF_INFERRED,
     .cost = cost_functions,
     .gradient = erf_gradient,
 };

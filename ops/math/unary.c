@@ -63,6 +63,7 @@ const struct op_def op_Neg = {
     .detail = NO_COMPLEX,
     .flags = OP_INVOLUTION,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = neg_gradient,
 };
@@ -74,6 +75,7 @@ const struct op_def op_Abs = {
     .detail = "The most negative integer has none and stays as it is.",
     .flags = OP_IDEMPOTENT,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = abs_gradient,
 };
@@ -84,6 +86,7 @@ const struct op_def op_Square = {
     .doc = "x * x.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = square_gradient,
 };
@@ -95,6 +98,7 @@ const struct op_def op_Sign = {
     .detail = NO_COMPLEX,
     .flags = OP_IDEMPOTENT,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .gradient = sign_gradient,
 };
@@ -105,6 +109,7 @@ const struct op_def op_Sqrt = {
     .doc = "The square root of x; NaN where x < 0.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = sqrt_gradient,
 };
@@ -115,6 +120,7 @@ const struct op_def op_Rsqrt = {
     .doc = "One over the square root of x.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = rsqrt_gradient,
 };
@@ -125,6 +131,7 @@ const struct op_def op_Reciprocal = {
     .doc = "1 / x.",
     .detail = "Not of integers, whose reciprocals are none, nor of complex numbers.",
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = reciprocal_gradient,
 };
@@ -135,6 +142,7 @@ const struct op_def op_Floor = {
     .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The largest whole number that is not above x.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -145,6 +153,7 @@ const struct op_def op_Ceil = {
     .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
     .doc = "The smallest whole number that is not below x.",
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };
@@ -156,6 +165,7 @@ const struct op_def op_Round = {
     .doc = "The nearest whole number; halves go to the even one.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = NO_GRADIENT,
 };

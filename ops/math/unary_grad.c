@@ -68,6 +68,7 @@ const struct op_def op_TanhGrad = {
     .doc = "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = tanh_grad_gradient,
 };
@@ -78,6 +79,7 @@ const struct op_def op_SigmoidGrad = {
     .doc = "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .gradient = sigmoid_grad_gradient,
 };
@@ -88,6 +90,7 @@ const struct op_def op_SqrtGrad = {
     .doc = "The gradient of Sqrt, dy / (2 * y), where y is its result.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = sqrt_grad_gradient,
 };
@@ -98,6 +101,7 @@ const struct op_def op_RsqrtGrad = {
     .doc = "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = rsqrt_grad_gradient,
 };
@@ -108,6 +112,7 @@ const struct op_def op_ReciprocalGrad = {
     .doc = "The gradient of Reciprocal, -dy * y * y, where y is its result.",
     .detail = NO_COMPLEX,
     .rows = ROWS_ALIKE,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .gradient = reciprocal_grad_gradient,
 };

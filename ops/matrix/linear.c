@@ -213,6 +213,7 @@ const struct op_def op_MatrixInverse = {
     .doc = "Inverse of each square matrix, transposed if adjoint.",
     .detail = "A singular matrix is an error."
               "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = square_shape,
     .gradient = inverse_gradient,
@@ -226,6 +227,7 @@ const struct op_def op_MatrixDeterminant = {
     .doc = "Determinant of each square matrix.",
     .detail = "Its gradient needs the inverse, so that of a singular matrix is an error."
               "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = determinant_shape,
     .gradient = determinant_gradient,
@@ -242,6 +244,7 @@ const struct op_def op_Cholesky = {
         "Only the lower triangle of the input is read. A matrix that is not positive definite\n"
         "is an error. The gradient is that of a symmetric input."
         "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = square_shape,
     .gradient = cholesky_gradient,
@@ -254,6 +257,7 @@ const struct op_def op_CholeskyGrad = {
     .attrs = "T: float16|float32|float64",
     .doc = "Gradient of Cholesky from its output l: symmetric.",
     .detail = "Only the lower triangles are read.",
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = cholesky_grad_shape,
     .gradient = cholesky_grad_gradient,
@@ -267,6 +271,7 @@ const struct op_def op_MatrixSolve = {
     .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
     .detail = "A singular matrix is an error."
               "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = solve_gradient,
@@ -282,6 +287,7 @@ const struct op_def op_MatrixTriangularSolve = {
         "Only the lower (or upper) triangle is read. adjoint: matrix^T X = rhs. A zero on the\n"
         "diagonal is an error."
         "\n" NO_COMPLEX,
+    .half = HALF_DENIED,
     .cost = elimination_cost,
     .shape = solve_shape,
     .gradient = triangular_solve_gradient,
@@ -295,6 +301,7 @@ const struct op_def op_MatrixBandPart = {
     .doc = "Each matrix with zeros outside a band around its diagonal.",
     .detail = "num_lower and num_upper diagonals are kept below and above; negative: all of them."
               "\n" NO_STRINGS,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = band_shape,
     .gradient = band_gradient,

@@ -129,6 +129,7 @@ const struct op_def op_MatMul = {
     .doc = "Product of two matrices, each transposed first if asked for.",
     .detail = "Integers wrap on overflow."
               "\n" NO_COMPLEX,
+    .half = HALF_ALLOWED,
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,
@@ -142,6 +143,7 @@ const struct op_def op_BatchMatMul = {
     .doc = "Products of the matrices in the last two dimensions, one per index of the others.",
     .detail = "The other dimensions must be equal: they do not broadcast."
               "\n" NO_COMPLEX,
+    .half = HALF_ALLOWED,
     .cost = batch_matmul_cost,
     .shape = batch_matmul_shape,
     .gradient = batch_matmul_gradient,

@@ -78,6 +78,7 @@ const struct op_def op_FusedBatchNorm = {
         "reserve_space_2, is biased; batch_variance is that times N / (N - 1). The reserve\n"
         "outputs are for the gradient. In training all outputs have gradients; a mean and a\n"
         "variance that are given have none.",
+    .half = HALF_AROUND,
     .cost = cost_elements,
     .shape = norm_shape,
     .gradient = norm_gradient,

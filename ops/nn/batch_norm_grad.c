@@ -202,6 +202,7 @@ const struct op_def op_FusedBatchNormGrad = {
     .doc = "Gradients of FusedBatchNorm with respect to x, scale and offset.",
     .detail =
         "The reserve inputs are FusedBatchNorm's reserve outputs; the reserve outputs are empty.",
+    .half = HALF_AROUND,
     .cost = cost_elements,
     .shape = norm_grad_shape,
     .gradient = norm_grad_gradient,

@@ -68,6 +68,7 @@ const struct op_def op_BiasAdd = {
     .doc = "Adds a value per channel.",
     .detail = "Channels are the last axis, with data_format NCHW axis 1."
               "\n" NO_COMPLEX,
+    .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = bias_shape,
     .gradient = bias_gradient,
@@ -80,6 +81,7 @@ const struct op_def op_BiasAddGrad = {
     .attrs = FORMAT_ATTR ", T: real",
     .doc = "Sum over all axes but that of the channels: the gradient of BiasAdd's bias.",
     .detail = NO_COMPLEX,
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = bias_grad_shape,
     .gradient = bias_grad_gradient,

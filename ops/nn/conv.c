@@ -179,6 +179,7 @@ const struct op_def op_Conv2D = {
         "accepted and ignored."
         "\n"
         "Not of integers.",
+    .half = HALF_ALLOWED,
     .cost = conv_cost,
     .shape = conv_shape,
     .gradient = conv_gradient,
@@ -193,6 +194,7 @@ const struct op_def op_Conv2DBackpropInput = {
     .detail = "Also known as transposed convolution."
               "\n"
               "Not of integers.",
+    .half = HALF_ALLOWED,
     .cost = backprop_input_cost,
     .shape = backprop_input_shape,
     .gradient = backprop_input_gradient,
@@ -204,6 +206,7 @@ const struct op_def op_Conv2DBackpropFilter = {
     .outputs = "output: T",
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.",
+    .half = HALF_ALLOWED,
     .cost = backprop_filter_cost,
     .shape = backprop_filter_shape,
     .gradient = backprop_filter_gradient,

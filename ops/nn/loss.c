@@ -16,6 +16,7 @@ const struct op_def op_L2Loss = {
     .outputs = "output: T",
     .attrs = "T: floating",
     .doc = "Half the sum of squares of all elements.",
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = infer_output_scalar,
     .gradient = l2_gradient,

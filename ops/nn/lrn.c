@@ -93,6 +93,7 @@ const struct op_def op_LRN = {
     .doc = "Local response normalization: each element by the squares of neighbouring channels.",
     .detail = "output = input / (bias + alpha * sum of input^2 over channels c - depth_radius to\n"
               "c + depth_radius)^beta. alpha is not divided by the number of channels summed.",
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = lrn_shape,
     .gradient = lrn_gradient,
@@ -104,6 +105,7 @@ const struct op_def op_LRNGrad = {
     .outputs = "output: T",
     .attrs = LRN_ATTRS,
     .doc = "Gradient of LRN from its input and output.",
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = lrn_grad_shape,
     .gradient = lrn_grad_gradient,

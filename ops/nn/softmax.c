@@ -123,6 +123,7 @@ const struct op_def op_Softmax = {
     .outputs = "softmax: T",
     .attrs = "T: floating",
     .doc = "exp(x) / sum(exp(x)) along the last axis, without overflow.",
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .shape = softmax_shape,
     .gradient = softmax_gradient,
@@ -134,6 +135,7 @@ const struct op_def op_LogSoftmax = {
     .outputs = "logsoftmax: T",
     .attrs = "T: floating",
     .doc = "Logarithm of the softmax along the last axis: x - ln(sum(exp(x))).",
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .shape = softmax_shape,
     .gradient = log_softmax_gradient,
@@ -148,6 +150,7 @@ const struct op_def op_SoftmaxCrossEntropyWithLogits = {
     .detail = "loss = -sum(labels * logsoftmax(features)); backprop = softmax(features) - labels,\n"
               "which is the gradient of the loss. features and labels broadcast to a matrix: a\n"
               "row of one belongs to all rows of the other. There is no gradient to the labels.",
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .shape = cross_entropy_shape,
     .gradient = cross_entropy_gradient,
@@ -160,6 +163,7 @@ const struct op_def op_SparseSoftmaxCrossEntropyWithLogits = {
     .attrs = "T: floating, Tlabels: int32|int64 = int64",
     .doc = "Cross entropy between class numbers and the softmax of logits, one per row.",
     .detail = "A label outside [0, classes) is an error.",
+    .half = HALF_DENIED,
     .cost = cost_functions,
     .shape = sparse_cross_entropy_shape,
     .gradient = sparse_cross_entropy_gradient,

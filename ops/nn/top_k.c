@@ -76,6 +76,7 @@ const struct op_def op_TopKV2 = {
     .attrs = "sorted: bool = true, T: real",
     .doc = "The k largest elements of each row (the last axis), largest first, and their places.",
     .detail = "Among equals the lower index comes first. A NaN counts as larger than any number.",
+    .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = top_k_shape,
     .gradient = top_k_gradient,
@@ -90,6 +91,7 @@ const struct op_def op_InTopK = {
     .detail = "Classes that tie with the k-th all count. False where the target is no class, or a\n"
               "prediction of the row is not finite.",
     .flags = OP_NO_GRADIENT,
+    .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = in_top_k_shape,
     .no_gradient = "its result changes in steps",

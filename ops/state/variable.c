@@ -23,6 +23,7 @@ const struct op_def op_Variable = {
               "otherwise."
               "\n" NO_STRINGS,
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
     .cost = cost_nothing,
     .shape = variable_shape,
     .no_gradient = "it has no inputs",
@@ -36,6 +37,7 @@ const struct op_def op_IsVariableInitialized = {
     .doc = "Whether a variable has been given a value.",
     .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_READS_REF | OP_NO_GRADIENT,
     .rows = ROWS_ASK,
+    .half = HALF_KEPT,
     .cost = cost_view,
     .shape = infer_output_scalar,
     .no_gradient = "its answer changes in steps",

@@ -146,6 +146,16 @@ static void find_unknown_arguments(const struct op *op, const struct kernel_tabl
     }
 }
 
+/* Whether a node of the op can be of float32, and of a float of 16 bits instead. */
+static bool can_be_half(const struct op *op)
+{
+    for (int i = 0; i < op->n_attrs; i++)
+        if ((op->attrs[i].kind == ATTR_TYPE || op->attrs[i].kind == ATTR_LIST_TYPE) &&
+            op->attrs[i].types & DTYPE_BIT(FLOAT32) && op->attrs[i].types & DTYPE_BIT(BFLOAT16))
+            return true;
+    return false;
+}
+
 static void find_missing(const struct op *op, const struct cases *cases, struct str *missing)
 {
     const struct op_def *def = op->def;
@@ -158,6 +168,8 @@ static void find_missing(const struct op *op, const struct cases *cases, struct 
         str_append(missing, " cost");
     if (!def->gradient && !def->no_gradient)
         str_append(missing, " gradient");
+    if (!def->half && can_be_half(op))
+        str_append(missing, " half");
     if (!map_get(&cases->ops, def->name, &ignored) && !(def->flags & OP_CONTROL_FLOW))
         str_append(missing, " case");
     find_missing_types(op, ops_kernels(), missing);

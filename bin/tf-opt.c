@@ -11,13 +11,14 @@
 #include "exec/session/evaluate.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
+#include "pass/half/half.h"
 #include "pass/pass.h"
 
 #define PASSES_MAX 16
 
 static struct option_list passes, keep;
 static bool report;
-static const char *device;
+static const char *device, *half, *loss_scale;
 
 static const struct option_row rows[] = {
     {0, "passes", OPTION_LIST, &passes, "PASS,...",
@@ -26,6 +27,9 @@ static const struct option_row rows[] = {
     {0, "keep", OPTION_LIST, &keep, "NAME,...",
      "leave these tensors as they are, to be fetched or fed"},
     {0, "for", OPTION_TEXT, &device, "DEVICE", "then also what plans for it do, CPU: chains"},
+    {0, "half", OPTION_TEXT, &half, "TYPE", "bf16 or fp16: first, compute products in 16 bits"},
+    {0, "loss-scale", OPTION_TEXT, &loss_scale, "SCALE",
+     "with --half: dynamic, none, or a number\n(dynamic for fp16, none for bf16)"},
     {0, "report", OPTION_FLAG, &report, NULL,
      "say on stderr what each pass changed; with -v, which nodes"},
     OPS_OPTION_ROW,
@@ -39,8 +43,8 @@ static const struct option_table table = {
     .summary = "simplify a graph",
     .operands = "[FILE]",
     .description =
-        "Reads a graph and writes one that computes the same, to the bit, with fewer nodes. The "
-        "passes run in turn until none changes anything, ten rounds at most:\n"
+        "Reads a graph and writes one that computes the same, to the bit (but for --half), with "
+        "fewer nodes. The passes run in turn until none changes anything, ten rounds at most:\n"
         "\n"
         "prune removes what no entry needs. A graph without an entry of its own, besides init and "
         "ready, stays whole. Aliases stay.\n"
@@ -62,6 +66,14 @@ static const struct option_table table = {
         "chains makes one FusedElementwise of element-wise ops of which each takes what the one "
         "before has made for nobody else, where types and shapes are alike.\n"
         "\n"
+        "With --half TYPE products (MatMul, BatchMatMul, Conv2D and its gradients) are computed in "
+        "floats of 16 bits, before all else, and so is what lies between them and only hands "
+        "values on, adds or multiplies them. Variables, updates, losses, sums and exponentials "
+        "stay float32, and so do feeds, fetches and what has a name. For fp16 the loss is scaled, "
+        "so that small gradients are not lost: dynamic starts at 32768, doubles after 2000 steps, "
+        "and halves when a gradient is not finite, in which case the step changes no variable. The "
+        "scale is in the variable loss_scale, its counters beside it.\n"
+        "\n"
         "What stays keeps its name, its seeds and its device. When a node that was given a name "
         "goes, since another tensor equals it, the name becomes an alias and can still be "
         "fetched. A tensor that is to be fetched though no entry needs it, or to be fed though it "
@@ -70,7 +82,8 @@ static const struct option_table table = {
     .examples = "tf-graph digits.lua | tf-opt | tf-place > digits.tfg\n"
                 "tf-opt --report -v digits.tfg -o small.tfg\n"
                 "tf-opt --passes prune --keep logits digits.tfg | tf-show\n"
-                "tf-opt --for CPU digits.tfg | tf-show --text",
+                "tf-opt --for CPU digits.tfg | tf-show --text\n"
+                "tf-graph digits.lua | tf-opt --half fp16 | tf-exec ...",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
@@ -108,6 +121,14 @@ static int choose_passes(struct chosen_passes *choice, struct error *err)
         if (choose_pass(choice, passes.items[i], err))
             return err->code;
     return 0;
+}
+
+static int check_half(struct error *err)
+{
+    struct half_options ignored;
+    if (!half)
+        return loss_scale ? error_set(err, ERR_USAGE, "--loss-scale is only for --half") : 0;
+    return half_parse(&ignored, half, loss_scale, err);
 }
 
 static int check_device(struct error *err)
@@ -171,6 +192,27 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
     return code;
 }
 
+static int simplify(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
+                    const struct pass_options *options, struct error *err)
+{
+    struct optimized result;
+    int code = pass_optimize(graph, choice->passes, choice->n, options, &result, err);
+    if (!code) {
+        if (report)
+            say_changes(tool, graph, &result, choice);
+        code = device ? write_fused(tool, result.graph, choice, err)
+                      : write_graph(tool, result.graph, err);
+        optimized_release(&result);
+    }
+    return code;
+}
+
+static void say_halved(const struct tool *tool, const struct halved *result)
+{
+    tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss", result->n_halved,
+             result->n_scaled);
+}
+
 static int optimize(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
                     struct error *err)
 {
@@ -181,15 +223,16 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
                                    .evaluator = &fold,
                                    .note = report && tool->verbose ? note : NULL,
                                    .context = tool};
-    struct optimized result;
-    int code = pass_optimize(graph, choice->passes, choice->n, &options, &result, err);
-    if (!code) {
-        if (report)
-            say_changes(tool, graph, &result, choice);
-        code = device ? write_fused(tool, result.graph, choice, err)
-                      : write_graph(tool, result.graph, err);
-        optimized_release(&result);
-    }
+    struct half_options wanted = {.pass = &options};
+    struct halved halved = {.graph = graph};
+    int code = half ? half_parse(&wanted, half, loss_scale, err) : 0;
+    if (!code && half)
+        code = half_rewrite(graph, &wanted, &halved, err);
+    if (!code && half && report)
+        say_halved(tool, &halved);
+    if (!code)
+        code = simplify(tool, halved.graph, choice, &options, err);
+    halved_release(&halved);
     evaluator_release(&evaluator);
     return code;
 }
@@ -199,7 +242,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct chosen_passes choice;
     struct stream_reader *reader;
     struct graph *graph = NULL;
-    if (check_device(err) || choose_passes(&choice, err) || tool_open_writer(tool, 1, err) ||
+    if (check_device(err) || check_half(err) || choose_passes(&choice, err) ||
+        tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
         return err->code;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);

@@ -14,9 +14,18 @@ function gradients(ys, xs, o)
   return list
 end
 
+-- The gradient of the loss itself, marked: what scales losses (tf-opt --half fp16) does it there.
+local function start(loss)
+  return tf.outside(false, function()
+    return Const(1, {dtype = loss.dtype, name = "/" .. tf.unique("/gradients/Const"),
+                     _loss = loss.name})
+  end)
+end
+
 -- The pairs {variable, gradient} that exist; all of them cut is an error.
 local function trained(loss, variables)
-  local found = tf.gradients(loss, variables, nil, {allow_missing = true, rows = true})
+  local found = tf.gradients(loss, variables, loss.rank == 0 and {start(loss)} or nil,
+                             {allow_missing = true, rows = true})
   local ws, gs = {}, {}
   for i, g in ipairs(found) do
     if g then

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The new graph: what is painted gets other types, and casts stand where types meet.
+ */
+#include "pass/half/half.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pass/half/half_private.h"
+
+static int parse_scale(struct half_options *options, const char *scale, struct error *err)
+{
+    char *end;
+    if (!scale || !strcmp(scale, "dynamic")) {
+        bool dynamic = scale || options->type == FLOAT16;
+        options->scaling = dynamic ? HALF_DYNAMIC : HALF_UNSCALED;
+        return 0;
+    }
+    options->scaling = HALF_UNSCALED;
+    if (!strcmp(scale, "none"))
+        return 0;
+    options->scaling = HALF_STATIC;
+    options->factor = strtod(scale, &end);
+    if (*end || end == scale || !isfinite(options->factor) || options->factor <= 0)
+        return error_set(err, ERR_USAGE,
+                         "the loss scale must be dynamic, none or a number above 0, not '%s'",
+                         scale);
+    return 0;
+}
+
+int half_parse(struct half_options *options, const char *type, const char *scale, struct error *err)
+{
+    options->type = !strcmp(type, "bf16")   ? BFLOAT16
+                    : !strcmp(type, "fp16") ? FLOAT16
+                                            : DTYPE_INVALID;
+    if (options->type == DTYPE_INVALID)
+        return error_set(err, ERR_USAGE, "16 bits are bf16 or fp16, not '%s'", type);
+    return parse_scale(options, scale, err);
+}
+
+const char *half_name(struct rewrite *r, const char *name, const char *suffix)
+{
+    const char *made = arena_printf(&r->to->arena, "%s/%s", name, suffix);
+    for (int i = 1; graph_find(r->from, made) || graph_find(r->to, made) ||
+                    map_get(&r->from->alias_names, made, NULL);
+         i++)
+        made = arena_printf(&r->to->arena, "%s/%s_%d", name, suffix, i);
+    return made;
+}
+
+/* ---- casts ---- */
+
+/* The place of an output among all of the source. */
+static int place_of(const struct halver *h, struct edge edge)
+{
+    return h->r.first[edge.node] + edge.slot;
+}
+
+static bool is_painted(const struct halver *h, int node)
+{
+    return half_has(h, node, HALF_FACT_PAINTED);
+}
+
+/* Whether a Cast has the node's name: it is to be found under it in float32. In a loop nobody
+ * looks for it. */
+static bool is_known(const struct halver *h, const struct node *node)
+{
+    return is_painted(h, node->id) && node->n_outputs == 1 &&
+           half_is_float(h->r.from, (struct edge){node->id, 0}) &&
+           (h->r.flags[node->id] & REWRITE_KEPT ||
+            (!node_has(node, OP_CONTROL_FLOW) && rewrite_has_own_name(&h->r, node)));
+}
+
+static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type, const char *name)
+{
+    struct graph *to = h->r.to;
+    const struct node *near = graph_node(h->r.from, edge.node);
+    const struct edge input = h->r.edges[place_of(h, edge)];
+    const struct attr_value *groups = type == FLOAT32 ? NULL : node_attr(near, "_class");
+    struct attr *attrs = arena_array(&to->arena, 3, sizeof *attrs);
+    struct node_output output = {type, false, near->outputs[edge.slot].shape};
+    int n = 0;
+    attrs[n++] = (struct attr){"DstT", attr_type(type)};
+    attrs[n++] =
+        (struct attr){"SrcT", attr_type(graph_node(to, input.node)->outputs[input.slot].type)};
+    if (groups)
+        attrs[n++] = (struct attr){"_class", *groups};
+    struct node_spec spec = {.op = "Cast",
+                             .name = name,
+                             .inputs = &input,
+                             .n_inputs = 1,
+                             .attrs = attrs,
+                             .n_attrs = n,
+                             .device = near->device,
+                             .assigned = near->assigned,
+                             .file = near->file,
+                             .line = near->line};
+    return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
+}
+
+/* An edge of the source in 16 bits: beside who makes it, where it is once for all. */
+static struct edge narrow(struct halver *h, struct edge edge)
+{
+    struct edge *made = &h->narrow[place_of(h, edge)];
+    const char *name = graph_node(h->r.from, edge.node)->name;
+    if (is_painted(h, edge.node))
+        return h->r.edges[place_of(h, edge)];
+    if (!edge_exists(*made))
+        *made = add_cast(h, edge, h->options->type, half_name(&h->r, name, "half"));
+    return *made;
+}
+
+static struct edge wide(struct halver *h, struct edge edge)
+{
+    struct edge *made = &h->wide[place_of(h, edge)];
+    const struct node *node = graph_node(h->r.from, edge.node);
+    bool kept = h->r.flags[node->id] & REWRITE_KEPT;
+    if (!is_painted(h, edge.node))
+        return h->r.edges[place_of(h, edge)];
+    if (!edge_exists(*made))
+        *made = add_cast(h, edge, FLOAT32,
+                         kept && is_known(h, node) ? node->name
+                                                   : half_name(&h->r, node->name, "float32"));
+    return *made;
+}
+
+/* ---- nodes ---- */
+
+static void change_attrs(struct halver *h, struct node *view)
+{
+    struct attr *attrs = arena_array(&h->r.to->arena, (size_t)view->n_attrs, sizeof *attrs);
+    for (int i = 0; i < view->n_attrs; i++) {
+        attrs[i] = view->attrs[i];
+        if (op_find_attr(view->op, attrs[i].name) >= 0 && attrs[i].value.kind == ATTR_TYPE &&
+            attrs[i].value.type == FLOAT32)
+            attrs[i].value.type = h->options->type;
+    }
+    view->attrs = attrs;
+}
+
+static void change_outputs(struct halver *h, struct node *view)
+{
+    struct node_output *outputs =
+        arena_array(&h->r.arena, (size_t)view->n_outputs, sizeof *outputs);
+    for (int i = 0; i < view->n_outputs; i++) {
+        outputs[i] = view->outputs[i];
+        if (outputs[i].type == FLOAT32)
+            outputs[i].type = h->options->type;
+    }
+    view->outputs = outputs;
+}
+
+/* What comes over a back edge has the type that its ring has. */
+static void change_inputs(struct halver *h, const struct node *node, struct node *view)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!edge_exists(view->inputs[i]) || !half_is_float(h->r.from, node->inputs[i]))
+            continue;
+        view->inputs[i] =
+            is_painted(h, node->id) ? narrow(h, node->inputs[i]) : wide(h, node->inputs[i]);
+    }
+}
+
+static void visit(struct halver *h, const struct node *node)
+{
+    struct node view = rewrite_view(&h->r, node), named = *node;
+    change_inputs(h, node, &view);
+    if (is_painted(h, node->id)) {
+        change_attrs(h, &view);
+        change_outputs(h, &view);
+        rewrite_note(&h->r, node->name, "is computed in 16 bits");
+    }
+    if (is_known(h, node))
+        named.name = half_name(&h->r, node->name, "half");
+    rewrite_add(&h->r, &named, &view);
+}
+
+/* Names of the source stand for float32. */
+static void keep_name(struct halver *h, const struct node *node)
+{
+    const struct edge edge = {node->id, 0};
+    if (!is_known(h, node))
+        return;
+    struct edge cast = wide(h, edge);
+    if (!(h->r.flags[node->id] & REWRITE_KEPT))
+        vec_push(&h->r.lost, ((struct alias){node->name, cast}));
+}
+
+/* Of an entry or an alias. What goes round in a loop has no place for casts. */
+static void widen_end(struct halver *h, struct edge edge)
+{
+    if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node &&
+        half_is_float(h->r.from, edge))
+        h->r.edges[place_of(h, edge)] = wide(h, edge);
+}
+
+static void keep_names(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        keep_name(h, graph_node(from, (int)i));
+    for (size_t i = 0; i < from->aliases.n; i++)
+        widen_end(h, from->aliases.items[i].edge);
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            widen_end(h, from->entries.items[i].edges[k]);
+}
+
+static void rewrite_all(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    size_t n = 0;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        n += (size_t)graph_node(from, (int)i)->n_outputs;
+    h->narrow = arena_array(&h->r.arena, n, sizeof *h->narrow);
+    h->wide = arena_array(&h->r.arena, n, sizeof *h->wide);
+    for (size_t i = 0; i < n; i++)
+        h->narrow[i] = h->wide[i] = EDGE_NONE;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        visit(h, graph_node(from, h->r.order[i]));
+    keep_names(h);
+}
+
+int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
+               int *n, struct error *err)
+{
+    struct halver h = {.options = options, .err = err};
+    *to = NULL;
+    *n = 0;
+    if (rewrite_open(&h.r, from, options->pass, err))
+        return err->code;
+    int code = half_classify(&h);
+    if (!code) {
+        half_paint(&h);
+        rewrite_all(&h);
+    }
+    vec_release(&h.todo);
+    return rewrite_close(&h.r, code, to, n);
+}
+
+/* ---- one after the other ---- */
+
+static void take(struct halved *result, struct graph *made)
+{
+    if (!made)
+        return;
+    vec_push(&result->graphs, made);
+    result->graph = made;
+}
+
+int half_rewrite(struct graph *source, const struct half_options *options, struct halved *result,
+                 struct error *err)
+{
+    struct graph *made = NULL;
+    int ignored;
+    *result = (struct halved){.graph = source};
+    if (pass_prune(source, options->pass, &made, &ignored, err))
+        return err->code;
+    take(result, made);
+    int code = half_graph(result->graph, options, &made, &result->n_halved, err);
+    take(result, code ? NULL : made);
+    if (!code)
+        code = half_scale(result->graph, options, &made, &result->n_scaled, err);
+    take(result, code ? NULL : made);
+    return code;
+}
+
+void halved_release(struct halved *result)
+{
+    while (result->graphs.n)
+        graph_free(vec_pop(&result->graphs));
+    vec_release(&result->graphs);
+}

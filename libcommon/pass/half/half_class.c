@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is asked of each node: what its op says of 16 bits, unless the node itself must stay as it
+ * is; and which nodes have one type or the other together: those of a loop's variable, and of a
+ * stack.
+ */
+#include <string.h>
+
+#include "pass/half/half_private.h"
+
+/* ---- nodes that can be computed in 16 bits ---- */
+
+static bool lists_float(const struct attr_value *value)
+{
+    for (int i = 0; i < value->n; i++)
+        if (value->types[i] == FLOAT32)
+            return true;
+    return false;
+}
+
+/* Whether some type attribute is float32, and each that is can be of 16 bits. */
+static bool attrs_can(const struct node *node, enum dtype type)
+{
+    bool found = false;
+    for (int i = 0; i < node->op->n_attrs; i++) {
+        const struct op_attr *declared = &node->op->attrs[i];
+        const struct attr_value *value = node_attr(node, declared->name);
+        if (declared->kind == ATTR_LIST_TYPE && lists_float(value))
+            return false;
+        if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
+            continue;
+        if (!(declared->types & DTYPE_BIT(type)))
+            return false;
+        found = true;
+    }
+    return found;
+}
+
+static bool is_free(const struct op_arg *arg)
+{
+    return arg->type_attr >= 0 && !arg->is_ref;
+}
+
+static bool can(const struct halver *h, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
+        int k = i;
+        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
+        if (source->is_ref || (source->type == FLOAT32 && !is_free(arg)))
+            return false;
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        int k = i;
+        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
+        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_free(arg)))
+            return false;
+    }
+    return attrs_can(node, h->options->type);
+}
+
+/* ---- nodes that must stay ---- */
+
+static void push_needed(struct halver *h, int node, unsigned fact)
+{
+    if (!half_has(h, node, fact)) {
+        h->facts[node] |= fact;
+        vec_push(&h->todo, node);
+    }
+}
+
+static void find_needed(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        bool initial = !strcmp(entry->name, "init");
+        if (!strcmp(entry->name, "ready"))
+            continue;
+        for (int k = 0; k < entry->n_edges; k++)
+            push_needed(h, entry->edges[k].node, initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS);
+        while (h->todo.n) {
+            const struct node *node = graph_node(from, vec_pop(&h->todo));
+            unsigned fact = initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS;
+            for (int k = 0; k < node->n_inputs; k++)
+                push_needed(h, node->inputs[k].node, fact);
+            for (int k = 0; k < node->n_controls; k++)
+                push_needed(h, node->controls[k], fact);
+        }
+    }
+}
+
+static void find_updates(struct halver *h)
+{
+    for (size_t i = 0; i < h->r.from->nodes.n; i++) {
+        const struct node *node = graph_node(h->r.from, h->r.order[i]);
+        bool found = node_attr(node, "_gradient") != NULL;
+        for (int k = 0; k < node->n_inputs; k++)
+            found = found || half_has(h, node->inputs[k].node, HALF_FACT_UPDATE);
+        if (found)
+            h->facts[node->id] |= HALF_FACT_UPDATE;
+    }
+}
+
+/* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
+ * entry names if a Cast cannot have its name. */
+static bool must_stay(const struct halver *h, const struct node *node)
+{
+    unsigned char flags = h->r.flags[node->id];
+    bool initial =
+        half_has(h, node->id, HALF_FACT_INITIAL) && !half_has(h, node->id, HALF_FACT_TRAINS);
+    return initial || half_has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
+           (flags & REWRITE_KEPT && node->n_outputs > 1);
+}
+
+static bool has_float_output(const struct node *node)
+{
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].type == FLOAT32)
+            return true;
+    return false;
+}
+
+static enum op_half kind_of(const struct halver *h, const struct node *node)
+{
+    enum op_half kind = node->op->def->half;
+    if (kind == HALF_UNSAID || half_has(h, node->id, HALF_FACT_UPDATE))
+        return HALF_KEPT;
+    if (kind == HALF_DENIED || kind == HALF_AROUND)
+        return has_float_output(node) ? kind : HALF_KEPT;
+    return can(h, node) && !must_stay(h, node) ? kind : HALF_KEPT;
+}
+
+/* ---- what belongs together ---- */
+
+static void join(struct halver *h, int a, int b)
+{
+    if (h->unit[a] == h->unit[b])
+        return;
+    int unit = h->unit[a], next = h->next[a], i = b;
+    do {
+        h->unit[i] = unit;
+        i = h->next[i];
+    } while (i != b);
+    h->next[a] = h->next[b];
+    h->next[b] = next;
+}
+
+static void join_loops(struct halver *h, const struct frames *frames)
+{
+    for (size_t i = 0; i < frames->variables.n; i++) {
+        const struct loop_variable *v = &frames->variables.items[i];
+        const int others[] = {v->enter, v->next, v->switch_, v->exit};
+        for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
+            if (others[k] >= 0)
+                join(h, v->merge, others[k]);
+    }
+}
+
+/* The node that makes the resource of an edge, through what passes it on; -1: none is found. */
+static int maker_of(const struct graph *graph, struct edge edge)
+{
+    const struct node *node = graph_node(graph, edge.node);
+    for (size_t i = 0; i < graph->nodes.n && node->n_inputs; i++)
+        node = graph_node(graph, node->inputs[0].node);
+    return node_makes_resource(node) ? node->id : -1;
+}
+
+/* What is pushed onto a stack and popped of it. */
+static void join_stack(struct halver *h, const struct node *node)
+{
+    const struct graph *from = h->r.from;
+    for (int i = 0; h->kind[node->id] == HALF_CLEAR && i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        bool handle = graph_node(from, in.node)->outputs[in.slot].type == RESOURCE;
+        int maker = handle ? maker_of(from, in) : -1;
+        if (maker >= 0)
+            join(h, maker, node->id);
+        else if (handle)
+            h->kind[node->id] = HALF_KEPT;
+    }
+}
+
+/* A ring stays if one of it does. A loop's variable has its name, too. */
+static void settle(struct halver *h, int node)
+{
+    bool stays = false;
+    if (h->next[node] == node)
+        return;
+    int i = node;
+    do {
+        stays |= h->kind[i] != HALF_CLEAR || h->r.flags[i] & REWRITE_KEPT;
+        i = h->next[i];
+    } while (i != node);
+    for (i = h->next[node]; stays && h->kind[i] != HALF_KEPT; i = h->next[i])
+        h->kind[i] = HALF_KEPT;
+}
+
+static int join_all(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    struct frames *frames;
+    if (!h->r.has_control_flow)
+        return 0;
+    if (frames_new(from, &frames, h->err))
+        return h->err->code;
+    join_loops(h, frames);
+    frames_free(frames);
+    for (size_t i = 0; i < from->nodes.n; i++)
+        join_stack(h, graph_node(from, (int)i));
+    for (size_t i = 0; i < from->nodes.n; i++)
+        settle(h, (int)i);
+    return 0;
+}
+
+/* ---- who takes what ---- */
+
+static void find_users(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    size_t n = from->nodes.n, total = 0;
+    h->first_user = arena_array(&h->r.arena, n + 2, sizeof *h->first_user);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (half_is_float(from, node->inputs[k]))
+                h->first_user[node->inputs[k].node + 2]++, total++;
+    }
+    for (size_t i = 2; i < n + 2; i++)
+        h->first_user[i] += h->first_user[i - 1];
+    h->users = arena_array(&h->r.arena, total, sizeof *h->users);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (half_is_float(from, node->inputs[k]))
+                h->users[h->first_user[node->inputs[k].node + 1]++] = (int)i;
+    }
+}
+
+int half_classify(struct halver *h)
+{
+    size_t n = h->r.from->nodes.n;
+    h->kind = arena_alloc(&h->r.arena, n + 1);
+    h->facts = arena_alloc(&h->r.arena, n + 1);
+    h->next = arena_array(&h->r.arena, n, sizeof *h->next);
+    h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
+    find_needed(h);
+    find_updates(h);
+    for (size_t i = 0; i < n; i++) {
+        h->next[i] = h->unit[i] = (int)i;
+        h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
+    }
+    find_users(h);
+    return join_all(h);
+}

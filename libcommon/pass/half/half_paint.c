@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The colouring of the graph, as in TensorFlow's automatic mixed precision: what is allowed is
+ * painted; what is denied refuses what is inferred from it; what is clear or inferred and lies
+ * between painted nodes is painted; and what is clear beside them, where casts then have less to
+ * do, or as much.
+ */
+#include "pass/half/half_private.h"
+
+#define UNKNOWN_SIZE 32 /* what a dimension counts as that is not known */
+
+/* ---- spreading facts ---- */
+
+typedef bool (*enters)(const struct halver *h, int node);
+
+static void give(struct halver *h, int node, unsigned fact)
+{
+    int i = node;
+    do {
+        if (!half_has(h, i, fact)) {
+            h->facts[i] |= fact;
+            vec_push(&h->todo, i);
+        }
+        i = h->next[i];
+    } while (i != node);
+}
+
+static void spread_down(struct halver *h, unsigned fact, enters enter)
+{
+    while (h->todo.n) {
+        int node = vec_pop(&h->todo);
+        for (int i = h->first_user[node]; i < h->first_user[node + 1]; i++)
+            if (!half_has(h, h->users[i], fact) && enter(h, h->users[i]))
+                give(h, h->users[i], fact);
+    }
+}
+
+static void spread_up(struct halver *h, unsigned fact, enters enter)
+{
+    while (h->todo.n) {
+        const struct node *node = graph_node(h->r.from, vec_pop(&h->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            if (half_is_float(h->r.from, node->inputs[i]) &&
+                !half_has(h, node->inputs[i].node, fact) && enter(h, node->inputs[i].node))
+                give(h, node->inputs[i].node, fact);
+    }
+}
+
+/* The nodes that facts spread from. */
+static void start(struct halver *h, enters is_root)
+{
+    for (size_t i = 0; i < h->r.from->nodes.n; i++)
+        if (is_root(h, (int)i))
+            vec_push(&h->todo, (int)i);
+}
+
+/* ---- what is denied ---- */
+
+static bool is_clear(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_CLEAR;
+}
+
+static bool judges(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_DENIED || h->kind[node] == HALF_INFERRED;
+}
+
+/* The gradient of a loss is what the loss is: float32, up to the first product. */
+static bool is_denied(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_DENIED || node_attr(graph_node(h->r.from, node), "_loss");
+}
+
+static bool is_refused(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_INFERRED ||
+           (is_clear(h, node) && half_has(h, node, HALF_FACT_ABOVE));
+}
+
+static void refuse(struct halver *h)
+{
+    start(h, judges);
+    spread_up(h, HALF_FACT_ABOVE, is_clear);
+    start(h, is_denied);
+    spread_down(h, HALF_FACT_REFUSED, is_refused);
+}
+
+/* ---- what lies between ---- */
+
+static bool is_allowed(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_ALLOWED;
+}
+
+static bool may_follow(const struct halver *h, int node)
+{
+    enum op_half kind = h->kind[node];
+    return (kind == HALF_INFERRED || kind == HALF_CLEAR || kind == HALF_AROUND) &&
+           !half_has(h, node, HALF_FACT_REFUSED);
+}
+
+static bool is_behind(const struct halver *h, int node)
+{
+    return half_has(h, node, HALF_FACT_BEHIND);
+}
+
+static void paint_between(struct halver *h)
+{
+    start(h, is_allowed);
+    spread_down(h, HALF_FACT_BEHIND, may_follow);
+    start(h, is_allowed);
+    spread_up(h, HALF_FACT_BETWEEN, is_behind);
+    for (size_t i = 0; i < h->r.from->nodes.n; i++)
+        if (is_allowed(h, (int)i) ||
+            (half_has(h, (int)i, HALF_FACT_BETWEEN) && h->kind[i] != HALF_AROUND))
+            h->facts[i] |= HALF_FACT_PAINTED;
+}
+
+/* ---- what is clear beside it ---- */
+
+static bool is_painted(const struct halver *h, int node)
+{
+    return half_has(h, node, HALF_FACT_PAINTED);
+}
+
+static double size_of(const struct shape *shape)
+{
+    double size = shape->rank < 0 ? 0 : 1;
+    for (int i = 0; i < shape->rank; i++)
+        size *= shape->dims[i] < 0 ? UNKNOWN_SIZE : (double)shape->dims[i];
+    return size;
+}
+
+struct surroundings {
+    double in, out;         /* elements of float32 */
+    int n_users, n_painted; /* that take its result */
+    int n_sources, n_sources_painted;
+    bool foreign; /* it takes what is neither painted nor a constant */
+};
+
+static void look_above(const struct halver *h, const struct node *node, struct surroundings *s)
+{
+    const struct graph *from = h->r.from;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        const struct node *source = graph_node(from, in.node);
+        if (!half_is_float(from, in) || h->unit[in.node] == h->unit[node->id])
+            continue;
+        s->n_sources++;
+        s->n_sources_painted += is_painted(h, in.node);
+        s->foreign |= !is_painted(h, in.node) && !node_is(source, "Const");
+        s->in += size_of(&source->outputs[in.slot].shape);
+    }
+}
+
+static void look_below(const struct halver *h, const struct node *node, struct surroundings *s)
+{
+    for (int i = h->first_user[node->id]; i < h->first_user[node->id + 1]; i++) {
+        if (h->unit[h->users[i]] == h->unit[node->id])
+            continue;
+        s->n_users++;
+        s->n_painted += is_painted(h, h->users[i]);
+    }
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].type == FLOAT32)
+            s->out += size_of(&node->outputs[i].shape);
+}
+
+static struct surroundings look_around(const struct halver *h, int node)
+{
+    struct surroundings s = {.in = 0};
+    int i = node;
+    do {
+        look_above(h, graph_node(h->r.from, i), &s);
+        look_below(h, graph_node(h->r.from, i), &s);
+        i = h->next[i];
+    } while (i != node);
+    return s;
+}
+
+/* A view has as many elements, known or not. A ring is as large as what goes into it. */
+static bool is_even(const struct halver *h, int node)
+{
+    return h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
+}
+
+static bool joins(const struct halver *h, int node)
+{
+    struct surroundings s = look_around(h, node);
+    bool even = is_even(h, node);
+    if (s.n_users && s.n_users == s.n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
+        (even || s.in <= s.out))
+        return true;
+    return s.n_sources_painted && !s.foreign && (even || s.out <= s.in);
+}
+
+static bool paint_one(struct halver *h, int node)
+{
+    if (!is_clear(h, node) || is_painted(h, node) || half_has(h, node, HALF_FACT_REFUSED) ||
+        !joins(h, node))
+        return false;
+    int i = node;
+    do {
+        h->facts[i] |= HALF_FACT_PAINTED;
+        i = h->next[i];
+    } while (i != node);
+    return true;
+}
+
+static void paint_beside(struct halver *h)
+{
+    size_t n = h->r.from->nodes.n;
+    bool more = true;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < n; i++)
+            more |= paint_one(h, h->r.order[i]);
+        for (size_t i = n; i-- > 0;)
+            more |= paint_one(h, h->r.order[i]);
+    }
+}
+
+void half_paint(struct halver *h)
+{
+    refuse(h);
+    paint_between(h);
+    paint_beside(h);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loss scaling: the gradient of the loss is multiplied, gradients are divided before they are
+ * handed over. A dynamic scale is a variable, with counters beside it. Whether all gradients are
+ * finite is one bool; a Switch of it leaves dead what all updates wait for, where it is false. What
+ * waits for updates waits for a ControlTrigger behind them instead, which is never dead.
+ */
+#include "pass/half/half_scale_private.h"
+
+/* ---- what is what ---- */
+
+static bool is_handed_over(const struct node *node)
+{
+    return node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
+           dtype_is_floating(node->outputs[0].type);
+}
+
+static void push_todo(struct half_scaler *s, int node, unsigned fact)
+{
+    if (!(s->facts[node] & fact)) {
+        s->facts[node] |= fact;
+        vec_push(&s->todo, node);
+    }
+}
+
+/* All that the nodes with `root` need gets the fact, and they themselves. */
+static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
+{
+    const struct graph *from = s->r.from;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (s->facts[i] & root)
+            push_todo(s, (int)i, fact);
+    while (s->todo.n) {
+        const struct node *node = graph_node(from, vec_pop(&s->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            push_todo(s, node->inputs[i].node, fact);
+        for (int i = 0; i < node->n_controls; i++)
+            push_todo(s, node->controls[i], fact);
+    }
+}
+
+/* All that depends on nodes with `root` gets the fact; by data alone if `data`. */
+static void mark_dependent(struct half_scaler *s, unsigned root, unsigned fact, bool data)
+{
+    for (size_t i = 0; i < s->r.from->nodes.n; i++) {
+        const struct node *node = graph_node(s->r.from, s->r.order[i]);
+        bool found = false;
+        for (int k = 0; k < node->n_inputs; k++)
+            found |= (s->facts[node->inputs[k].node] & (root | fact)) != 0;
+        for (int k = 0; !data && k < node->n_controls; k++)
+            found |= (s->facts[node->controls[k]] & (root | fact)) != 0;
+        if (found)
+            s->facts[node->id] |= fact;
+    }
+}
+
+/* Updates wait, and so do checks of what was handed over; what gradients themselves need cannot. */
+static bool is_gated(const struct half_scaler *s, const struct node *node)
+{
+    unsigned facts = s->facts[node->id];
+    if (facts & SCALE_BEFORE || !(facts & SCALE_TRAINS))
+        return false;
+    return replicate_written(s->r.from, node) ||
+           (node_has(node, OP_CHECKS) && facts & SCALE_OF_GRADIENTS);
+}
+
+static void find_gated(struct half_scaler *s)
+{
+    mark_needed(s, SCALE_GRADIENT, SCALE_BEFORE);
+    mark_dependent(s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
+    mark_dependent(s, SCALE_GRADIENT, SCALE_AFTER, false);
+    mark_needed(s, SCALE_AFTER, SCALE_TRAINS);
+    for (size_t i = 0; i < s->r.from->nodes.n; i++)
+        if (is_gated(s, graph_node(s->r.from, (int)i)))
+            s->facts[i] |= SCALE_GATED;
+    mark_dependent(s, SCALE_GATED, SCALE_LATE, false);
+    mark_needed(s, SCALE_GATED, SCALE_INSIDE);
+}
+
+static int check(struct half_scaler *s)
+{
+    if (!s->n_gradients)
+        return 0;
+    if (!s->n_losses)
+        return error_set(s->err, ERR_DATA,
+                         "the gradients of '%s' cannot be scaled: the gradient of the loss is not "
+                         "marked, or was folded; what scales reads the graph as tf-graph wrote it",
+                         s->gradient->name);
+    if (s->n_losses > 1 && s->options->scaling == HALF_DYNAMIC)
+        return error_set(s->err, ERR_DATA,
+                         "the graph trains by %d losses, which cannot share a dynamic scale: give "
+                         "a number, or none",
+                         s->n_losses);
+    return 0;
+}
+
+static void find_all(struct half_scaler *s)
+{
+    const struct graph *from = s->r.from;
+    s->facts = arena_array(&s->r.arena, from->nodes.n, sizeof *s->facts);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        if (is_handed_over(node)) {
+            s->facts[i] |= SCALE_GRADIENT;
+            s->gradient = node;
+            s->n_gradients++;
+        }
+        s->n_losses += node_attr(node, "_loss") != NULL;
+    }
+    if (s->options->scaling == HALF_DYNAMIC)
+        find_gated(s);
+}
+
+/* ---- the loss and the gradients ---- */
+
+static struct edge as(struct half_scaler *s, struct edge x, enum dtype type)
+{
+    struct attr attr = {"DstT", attr_type(type)};
+    return build_type(&s->b, x) == type ? x : build_op(&s->b, "Cast", &x, 1, &attr, 1);
+}
+
+static struct edge scale_as(struct half_scaler *s, enum dtype type)
+{
+    if (s->options->scaling == HALF_STATIC)
+        return build_scalar(&s->b, type, s->options->factor);
+    if (!edge_exists(s->scale))
+        half_add_state(s);
+    return as(s, s->scale, type);
+}
+
+static void visit_loss(struct half_scaler *s, const struct node *node)
+{
+    struct edge one = {rewrite_copy(&s->r, node)->id, 0};
+    enum dtype type = node->outputs[0].type;
+    s->r.edges[s->r.first[node->id]] = build_binary(&s->b, "Mul", one, scale_as(s, type));
+    rewrite_note(&s->r, node->name, "is scaled");
+    s->r.n_changes--; /* gradients are counted */
+}
+
+static void visit_gradient(struct half_scaler *s, const struct node *node)
+{
+    struct node view = rewrite_view(&s->r, node);
+    enum dtype type = node->outputs[0].type;
+    struct edge plain = build_binary(&s->b, "Div", view.inputs[0], scale_as(s, type));
+    if (s->b.failed)
+        return;
+    view.inputs[0] = plain;
+    struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
+    rewrite_note(&s->r, node->name, "is divided by the loss scale");
+    vec_push(&s->gradients, made);
+}
+
+/* ---- what waits ---- */
+
+static void add_control(struct half_scaler *s, struct node *view, int control)
+{
+    int *controls = arena_array(&s->r.arena, (size_t)view->n_controls + 1, sizeof *controls);
+    int n = 0;
+    while (n < view->n_controls && view->controls[n] < control) {
+        controls[n] = view->controls[n];
+        n++;
+    }
+    controls[n] = control;
+    for (int i = n; i < view->n_controls; i++)
+        controls[i + 1] = view->controls[i];
+    view->controls = controls;
+    view->n_controls++;
+}
+
+static void visit_gated(struct half_scaler *s, const struct node *node)
+{
+    struct node view = rewrite_view(&s->r, node);
+    add_control(s, &view, s->go);
+    vec_push(&s->waits, rewrite_add(&s->r, node, &view)->id);
+}
+
+/* What a gated node gives: a variable, read when all is over, or what a check looked at. */
+static struct edge instead_of(struct half_scaler *s, struct edge edge)
+{
+    const struct node *node = graph_node(s->r.from, edge.node);
+    const struct node *variable = replicate_written(s->r.from, node);
+    if (!(s->facts[node->id] & SCALE_GATED))
+        return rewrite_edge(&s->r, edge);
+    return variable ? (struct edge){s->r.after[variable->id][0], 0}
+                    : rewrite_edge(&s->r, node->inputs[0]);
+}
+
+/* Whether a node goes with the updates, and is dead when they are. */
+static bool is_late(const struct half_scaler *s, int node)
+{
+    return s->facts[node] & SCALE_GATED ||
+           (s->facts[node] & SCALE_LATE && s->facts[node] & SCALE_INSIDE);
+}
+
+static void visit_after(struct half_scaler *s, const struct node *node)
+{
+    struct node copy = *node, view;
+    bool waits = false;
+    copy.controls = arena_array(&s->r.arena, (size_t)node->n_controls, sizeof *copy.controls);
+    copy.n_controls = 0;
+    for (int i = 0; i < node->n_controls; i++) {
+        if (is_late(s, node->controls[i]))
+            waits = true;
+        else
+            copy.controls[copy.n_controls++] = node->controls[i];
+    }
+    view = rewrite_view(&s->r, &copy);
+    for (int i = 0; i < node->n_inputs; i++) {
+        waits |= (s->facts[node->inputs[i].node] & SCALE_GATED) != 0;
+        view.inputs[i] = instead_of(s, node->inputs[i]);
+    }
+    if (waits)
+        add_control(s, &view, s->done);
+    rewrite_add(&s->r, node, &view);
+}
+
+/* ---- the order in which nodes are made ---- */
+
+static void visit_early(struct half_scaler *s, const struct node *node)
+{
+    if (node_attr(node, "_loss"))
+        visit_loss(s, node);
+    else if (s->facts[node->id] & SCALE_GRADIENT)
+        visit_gradient(s, node);
+    else
+        rewrite_copy(&s->r, node);
+}
+
+/* First all that no update is waited for by, then updates, then what waits for them. */
+static int visit_all(struct half_scaler *s)
+{
+    const struct graph *from = s->r.from;
+    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++)
+        if (!(s->facts[s->r.order[i]] & (SCALE_GATED | SCALE_LATE)))
+            visit_early(s, graph_node(from, s->r.order[i]));
+    if (s->options->scaling != HALF_DYNAMIC || s->b.failed)
+        return s->b.failed ? s->err->code : 0;
+    half_add_decision(s);
+    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
+        const struct node *node = graph_node(from, s->r.order[i]);
+        if (s->facts[node->id] & SCALE_GATED)
+            visit_gated(s, node);
+        else if (is_late(s, node->id))
+            rewrite_copy(&s->r, node);
+    }
+    half_add_end(s);
+    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
+        const struct node *node = graph_node(from, s->r.order[i]);
+        if (s->facts[node->id] & SCALE_LATE && !is_late(s, node->id))
+            visit_after(s, node);
+    }
+    return s->b.failed ? s->err->code : 0;
+}
+
+/* ---- names ---- */
+
+/* A name of the scale's own: checkpoints know it by it. */
+static const char *choose_scope(struct half_scaler *s)
+{
+    const char *name = "loss_scale";
+    for (int i = 1;; i++) {
+        size_t n = strlen(name), k = 0;
+        while (k < s->r.from->nodes.n && strncmp(graph_node(s->r.from, (int)k)->name, name, n) != 0)
+            k++;
+        if (k == s->r.from->nodes.n)
+            return name;
+        name = arena_printf(&s->r.to->arena, "loss_scale_%d", i);
+    }
+}
+
+int half_scale(const struct graph *from, const struct half_options *options, struct graph **to,
+               int *n, struct error *err)
+{
+    struct half_scaler s = {.options = options, .err = err, .scale = EDGE_NONE};
+    *to = NULL;
+    *n = 0;
+    if (options->scaling == HALF_UNSCALED)
+        return 0;
+    if (rewrite_open(&s.r, from, options->pass, err))
+        return err->code;
+    find_all(&s);
+    s.b = (struct build){.graph = s.r.to, .scope = choose_scope(&s), .device = "", .err = err};
+    int code = check(&s);
+    if (!code && s.n_gradients)
+        code = visit_all(&s);
+    if (!code && s.n_gradients && options->scaling == HALF_DYNAMIC)
+        half_redirect_ends(&s);
+    struct half_scaler made = s;
+    code = rewrite_close(&s.r, code, to, n);
+    if (!code && *to && options->scaling == HALF_DYNAMIC)
+        code = half_extend_entries(&made, *to);
+    if (code && *to) {
+        graph_free(*to);
+        *to = NULL;
+    }
+    vec_release(&s.todo);
+    vec_release(&s.gradients);
+    vec_release(&s.waits);
+    return code;
+}

@@ -198,18 +198,42 @@ int replicate_add_update(struct replicator *r)
     return 0;
 }
 
+/* Whether updates may be left out: behind a Switch they are dead, and the clock goes on. */
+static bool may_leave_out(const struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
+            return true;
+    return false;
+}
+
+static int wait_for_updates(struct replicator *r, int advance)
+{
+    VEC(int) over = VEC_INIT;
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_WRITER) ||
+            (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs))
+            vec_push(&over, r->updated[i]);
+    if (may_leave_out(r)) {
+        struct node_spec spec = {
+            .op = "ControlTrigger", .controls = over.items, .n_controls = (int)over.n};
+        int all = replicate_add(r, CLOCK_DEVICE, "clock/updated", &spec);
+        over.n = 0;
+        vec_push(&over, all);
+    }
+    for (size_t i = 0; !r->err->code && i < over.n; i++)
+        graph_add_control(r->to, graph_node(r->to, advance), over.items[i]);
+    vec_release(&over);
+    return r->err->code;
+}
+
 int replicate_end_update(struct replicator *r)
 {
     struct edge round = {r->round, 0};
     struct node_spec spec = {.inputs = &round, .n_inputs = 1};
     int advance = add_clock(r, "ClockAdvance", "clock/advance", &spec);
-    if (advance < 0)
+    if (advance < 0 || wait_for_updates(r, advance))
         return r->err->code;
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs)
-            graph_add_control(r->to, graph_node(r->to, advance), r->updated[i]);
-        else if (has(r, (int)i, FACT_WRITER))
-            graph_add_control(r->to, graph_node(r->to, advance), r->updated[i]);
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
     VEC(struct edge) join = VEC_INIT;
     vec_push(&join, ((struct edge){r->join, 0}));

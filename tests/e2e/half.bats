@@ -92,7 +92,7 @@ state+=,batch_norm/mean,hidden/W,hidden/W/adam/m,output/b/average
     skipped=$(jq -s '.[14]["loss_scale/skipped_steps"]' s)
     [ "$skipped" -ge 2 ] && [ "$skipped" -lt 10 ]
     [ "$(jq -s '.[14].loss_scale * pow(2; .[14]["loss_scale/skipped_steps"])' s)" = 32768 ]
-    [ "$(jq -s '.[14].global_step + .[14]["loss_scale/skipped_steps"]' s)" = 15 ]
+    [ "$(jq -s '.[14].global_step + .[14]["loss_scale/skipped_steps"]' s)" = 14 ]
     rest='del(.loss_scale, .["loss_scale/skipped_steps"], .step, .loss)'
     for ((i = 1; i <= skipped; i++)); do
         diff <(jq -s ".[0] | $rest" s) <(jq -s ".[$i - 1] | $rest" s)
@@ -137,7 +137,7 @@ replicated() { # MODE
     for i in 0 1; do
         feed --rows 1-1437 --batch 32 --epochs 2 --shard "$i/2" --steps 40 |
             timeout -s KILL 60 tf-exec --task "worker:$i" -g parts.tfg --run train \
-                --fetch loss,loss_scale | tf-show >"w$i" 3>&- &
+                --fetch loss,loss_scale | tf-show >"o$i" 3>&- &
         declare -g "worker$i=$!"
     done
     wait "$worker0"
@@ -151,7 +151,7 @@ replicated() { # MODE
     overflowing
     for mode in sync async; do
         replicated "$mode"
-        awk -v n=40 "$learns" w0
+        awk -v n=40 "$learns" o0
     done
 }
 
@@ -172,10 +172,10 @@ replicated() { # MODE
     for i in 0 1; do
         feed --rows 1-1437 --batch 32 --epochs 2 --shard "$i/2" --steps 40 |
             timeout -s KILL 60 tf-exec --task "worker:$i" -g parts.tfg --run train \
-                --fetch loss,loss_scale | tf-show >"w$i" 3>&- &
+                --fetch loss,loss_scale | tf-show >"o$i" 3>&- &
         declare "worker$i=$!"
     done
     wait "$worker0" && wait "$worker1"
-    awk -v n=40 "$learns" w0
-    diff <(awk '{ print $6 }' w0) <(awk '{ print $6 }' w1)
+    awk -v n=40 "$learns" o0
+    diff <(awk '{ print $6 }' o0) <(awk '{ print $6 }' o1)
 }

@@ -158,27 +158,40 @@ static void join_loops(struct halver *h, const struct frames *frames)
     }
 }
 
-/* The node that makes the resource of an edge, through what passes it on; -1: none is found. */
+static bool is_resource(const struct graph *graph, struct edge edge)
+{
+    return graph_node(graph, edge.node)->outputs[edge.slot].type == RESOURCE;
+}
+
+static bool hands_on(const struct node *node)
+{
+    return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
+}
+
+/* The node that makes the resource of an edge, through what hands it on; -1: none is found. */
 static int maker_of(const struct graph *graph, struct edge edge)
 {
     const struct node *node = graph_node(graph, edge.node);
-    for (size_t i = 0; i < graph->nodes.n && node->n_inputs; i++)
+    for (size_t i = 0; i < graph->nodes.n && hands_on(node); i++)
         node = graph_node(graph, node->inputs[0].node);
     return node_makes_resource(node) ? node->id : -1;
 }
 
-/* What is pushed onto a stack and popped of it. */
+/* What is pushed onto a stack and popped of it. A stack that is itself pushed onto one, as those
+ * of loops in loops are, is not followed: all that has to do with it stays. */
 static void join_stack(struct halver *h, const struct node *node)
 {
     const struct graph *from = h->r.from;
-    for (int i = 0; h->kind[node->id] == HALF_CLEAR && i < node->n_inputs; i++) {
-        const struct edge in = node->inputs[i];
-        bool handle = graph_node(from, in.node)->outputs[in.slot].type == RESOURCE;
-        int maker = handle ? maker_of(from, in) : -1;
-        if (maker >= 0)
-            join(h, maker, node->id);
-        else if (handle)
+    for (int i = 0; !hands_on(node) && i < node->n_inputs; i++) {
+        if (!is_resource(from, node->inputs[i]))
+            continue;
+        int maker = maker_of(from, node->inputs[i]);
+        if (maker < 0)
             h->kind[node->id] = HALF_KEPT;
+        else if (h->kind[node->id] == HALF_CLEAR)
+            join(h, maker, node->id);
+        else if (i > 0)
+            h->kind[maker] = HALF_KEPT;
     }
 }
 
@@ -186,15 +199,19 @@ static void join_stack(struct halver *h, const struct node *node)
 static void settle(struct halver *h, int node)
 {
     bool stays = false;
+    int i = node;
     if (h->next[node] == node)
         return;
-    int i = node;
     do {
         stays |= h->kind[i] != HALF_CLEAR || h->r.flags[i] & REWRITE_KEPT;
         i = h->next[i];
     } while (i != node);
-    for (i = h->next[node]; stays && h->kind[i] != HALF_KEPT; i = h->next[i])
+    if (!stays)
+        return;
+    do {
         h->kind[i] = HALF_KEPT;
+        i = h->next[i];
+    } while (i != node);
 }
 
 static int join_all(struct halver *h)

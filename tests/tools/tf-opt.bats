@@ -199,3 +199,93 @@ END
     run --separate-stderr -65 tf-exec -g o.tfg --fetch maen --feed 'x=[1.0]'
     [[ $stderr != *tf-opt* ]]
 }
+
+half_model() {
+    cat >half.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 8}}
+y = Placeholder{dtype = int32, shape = {-1}}
+h = nn.dense(x, 16, {name = "hidden", activation = Relu})
+logits = nn.dense(h, 3, {name = "output"})
+loss = nn.cross_entropy(logits, y)
+entry.train = {minimize(loss, optim.momentum{rate = 0.1}), loss}
+entry.predict = logits
+LUA
+    tf-graph half.lua >half.tfg
+}
+
+# types NAME...: of what tf-show says of these nodes
+types() {
+    local name
+    for name in "$@"; do
+        tf-show --text o.tfg | sed -n "s|^$name = .*} : \\([a-z0-9]*\\)\\[.*|\\1|p"
+    done
+}
+
+@test "products are computed in 16 bits, variables and losses in 32" {
+    half_model
+    for type in bf16:bfloat16 fp16:float16; do
+        tf-opt --half "${type%:*}" half.tfg >o.tfg
+        [ "$(types hidden/MatMul output/MatMul h/half | sort -u)" = "${type#*:}" ]
+        [ "$(types x hidden/W hidden/W/momentum hidden/W/gradient logits loss | sort -u)" = float32 ]
+    done
+    tf-show --text o.tfg | grep -q '^h/half = Relu('
+    tf-show --text o.tfg | grep -q '^alias h = h/float32$'
+}
+
+@test "what is rewritten for 16 bits says how much" {
+    half_model
+    run --separate-stderr bash -c 'tf-opt --half bf16 --report half.tfg >o.tfg'
+    [[ $stderr == "tf-opt: half: "*" computed in 16 bits, 0 gradients of a scaled loss"* ]]
+    run --separate-stderr bash -c 'tf-opt --half fp16 --report -v half.tfg >o.tfg'
+    [[ $stderr == *"'hidden/MatMul': is computed in 16 bits"* ]]
+    [[ $stderr == *", 4 gradients of a scaled loss"* ]]
+}
+
+@test "the loss is scaled as asked for" {
+    half_model
+    tf-opt --half bf16 half.tfg | tf-show --text >o
+    ! grep -q '^loss_scale' o
+    tf-opt --half fp16 --loss-scale none half.tfg | tf-show --text >o
+    ! grep -q '^loss_scale' o
+    tf-opt --half fp16 --loss-scale 256 half.tfg | tf-show --text >o
+    ! grep -q '^loss_scale = ' o
+    grep -q '^loss_scale/.*value=256' o
+    tf-opt --half fp16 half.tfg | tf-show --text >o
+    grep -q '^loss_scale = Variable()' o
+}
+
+@test "wrong options of 16 bits" {
+    half_model
+    run --separate-stderr tf-opt --half fp8 half.tfg
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-opt: 16 bits are bf16 or fp16, not 'fp8'" ]
+    run --separate-stderr tf-opt --half fp16 --loss-scale 0 half.tfg
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"the loss scale must be dynamic, none or a number above 0, not '0'" ]]
+    run --separate-stderr tf-opt --loss-scale 8 half.tfg
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-opt: --loss-scale is only for --half" ]
+    run --separate-stderr bash -c 'tf-opt half.tfg | tf-opt --half fp16 --loss-scale 2 | tf-opt --half fp16'
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"the gradient of the loss is not marked, or was folded"* ]]
+}
+
+@test "in 16 bits twice is in 16 bits once" {
+    half_model
+    tf-opt --half bf16 half.tfg >o.tfg
+    tf-opt --half bf16 o.tfg | tf-show --text | grep -v '^made' >twice
+    tf-show --text o.tfg | grep -v '^made' >once
+    diff once twice
+}
+
+@test "a graph without training needs no scale" {
+    half_model
+    tf-graph half.lua | tf-opt --half fp16 --keep h >o.tfg
+    cat >p.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 2}}
+entry.p = MatMul(x, Const({{1.0, 2.0}, {3.0, 4.0}}))
+LUA
+    tf-graph p.lua | tf-opt --half fp16 >p.tfg
+    run bash -c 'tf-exec -g p.tfg --run p --feed "x=[[1,0.5]]" | tf-show --json'
+    [[ $output == *'[[2.5,4]]'* ]]
+}

@@ -253,12 +253,12 @@ static void take(struct halved *result, struct graph *made)
 int half_rewrite(struct graph *source, const struct half_options *options, struct halved *result,
                  struct error *err)
 {
+    const struct pass *prune = pass_find("prune");
     struct graph *made = NULL;
-    int ignored;
     *result = (struct halved){.graph = source};
-    if (pass_prune(source, options->pass, &made, &ignored, err))
+    if (pass_optimize(source, &prune, 1, options->pass, &result->pruned, err))
         return err->code;
-    take(result, made);
+    result->graph = result->pruned.graph;
     int code = half_graph(result->graph, options, &made, &result->n_halved, err);
     take(result, code ? NULL : made);
     if (!code)
@@ -272,4 +272,5 @@ void halved_release(struct halved *result)
     while (result->graphs.n)
         graph_free(vec_pop(&result->graphs));
     vec_release(&result->graphs);
+    optimized_release(&result->pruned);
 }

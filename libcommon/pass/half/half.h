@@ -33,8 +33,9 @@ int half_parse(struct half_options *options, const char *type, const char *scale
                struct error *err);
 
 struct halved {
-    struct graph *graph;        /* the last of `graphs`, or the source: nothing changed */
-    VEC(struct graph *) graphs; /* each borrows from the one before, the first from the source */
+    struct graph *graph;        /* the last of what follows, or the source: nothing changed */
+    struct optimized pruned;    /* of the source */
+    VEC(struct graph *) graphs; /* each borrows from the one before */
     int n_halved, n_scaled;     /* nodes that are computed in 16 bits; gradients that are divided */
 };
 

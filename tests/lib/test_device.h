@@ -2,10 +2,12 @@
  *
  * For tests: the device that they run on: TF_TEST_DEVICE, of the form TYPE:INDEX, or CPU:0. Modules
  * are also looked for in lib/ beside the folder of the test program, where the TEST device's is.
+ * With TF_TEST_DEVICE_OPTIONAL what needs a device that this machine lacks is skipped.
  */
 #ifndef TF_TESTS_LIB_TEST_DEVICE_H
 #define TF_TESTS_LIB_TEST_DEVICE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,16 @@ static inline struct device *test_device_open(int threads, struct error *err)
     if (text)
         sscanf(text, "%63[^:]:%d", type, &index);
     return device_open(type, index, &(struct device_options){.threads = threads}, err);
+}
+
+/* Whether a test is to be skipped for a device that could not be opened. Says so, and why. */
+static inline bool test_device_lacks(const struct error *err)
+{
+    bool lacks = err->code == ERR_UNAVAILABLE && getenv("TF_TEST_DEVICE_OPTIONAL");
+    if (lacks)
+        printf("# skipped: %s\n", err->text);
+    fflush(stdout);
+    return lacks;
 }
 
 #endif

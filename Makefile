@@ -6,6 +6,7 @@
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
+#   make check-gpu, check-gpu-sanitizer, bench-gpu     on a machine with a card: docs/gpu.md
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
 #   make install PREFIX=/usr/local DESTDIR=            make clean
 #     (install-files: the same of what is built already)
@@ -140,7 +141,8 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-.PHONY: bench-dist bench-checkpoint soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+BENCH_bench-gpu := gpu
+.PHONY: bench-dist bench-checkpoint bench-gpu check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -311,6 +313,11 @@ check:
 	@$(MAKE) -s $(JOBS) SANITIZE=thread thread-tests
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
 	@scripts/check
+# What waits for a card, and ends with 69 where there is none.
+check-gpu check-gpu-sanitizer:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all unit
+	@scripts/gpu-check $(if $(findstring sanitizer,$@),$(addprefix sanitizer:,memcheck racecheck synccheck initcheck))
 check-portable:
 	@scripts/setup build check portable
 	@scripts/portable
@@ -357,7 +364,7 @@ soak:
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 	ORDERS=10000 $(BUILD)/tests/unit/graph/order
-bench bench-dist bench-checkpoint: all $(BENCHES)
+bench bench-dist bench-checkpoint bench-gpu: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 
 # Others see the public headers and library; the rest is for our own programs.

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154  # build, modules, emulated, work are of gpu-check
+# Pieces of gpu-check: the unit tests that run on any device, compute-sanitizer, benchmarks.
+
+on_card() { # COMMAND...: a unit test on the card
+    TF_TEST_DEVICE=CUDA:0 TF_DEVICE_PATH=$modules "$@"
+}
+
+# A file of cases per process, several beside each other: most of the time is the host's.
+piece_cases() {
+    set -- tests/data/golden/*.txt
+    [ -z "$emulated" ] || set -- tests/data/golden/aggregate.txt tests/data/golden/nn_entropy.txt
+    for file; do echo "$file"; done >"$work/files"
+    export work build modules
+    TF_TEST_DEVICE=CUDA:0 TF_DEVICE_PATH=$modules xargs -P 4 -I{} sh -c '
+        file=$1
+        name=$(basename "$file" .txt)
+        "$build/tests/unit/ops/cases" "$file" >"$work/$name.out" 2>&1
+        echo $? >"$work/$name.status"' sh '{}' <"$work/files"
+    for file; do
+        name=$(basename "$file" .txt)
+        program "$name" sh -c 'cat "$1.out"; exit "$(cat "$1.status")"' sh "$work/$name"
+    done
+}
+
+piece_executor() {
+    set -- exec/exec exec/exec_edges exec/nests exec/sharing exec/views
+    [ -z "$emulated" ] || set -- exec/views exec/sharing
+    for test; do
+        on_card program "$test" "$build/tests/unit/$test"
+    done
+}
+
+# Those that run on the device alone: the libraries of CUDA have kernels of their own, which nobody
+# here can mend, so that cases of few products are enough.
+sanitized="array_rows array_slice array_where array_join array aggregate reduce state train sums
+    nn_entropy nn_pool nn_norm math_binary math_unary random_ops matrix nn_conv narrow_types"
+
+find_sanitizer() {
+    cuda=${CUDA_HOME:-/usr/local/cuda}
+    for sanitizer in "$(command -v compute-sanitizer)" "$cuda/bin/compute-sanitizer" \
+        "$cuda/compute-sanitizer/compute-sanitizer"; do
+        [ ! -x "$sanitizer" ] || return 0
+    done
+    return 1
+}
+
+sanitize() { # NAME TOOL COMMAND...: what the tool finds, within two minutes
+    name=$1 tool=$2
+    shift 2
+    if [ "$(date +%s)" -gt "$end" ]; then
+        skip "$tool: $name" "the time of this piece was up"
+        return
+    fi
+    status=0
+    timeout 120 "$sanitizer" --tool "$tool" --error-exitcode 99 "$@" >"$work/out" 2>&1 || status=$?
+    if [ "$status" -eq 124 ]; then
+        skip "$tool: $name" "not over after 120 s"
+    elif [ "$status" -ne 99 ] && grep -qE \
+        '^=+ (ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/out"; then
+        ok "$tool: $name"
+    else
+        grep '^=' "$work/out" | head -n 60 | sed 's/^/# /'
+        not_ok "$tool: $name (status $status)"
+    fi
+}
+
+# Steps that are captured, then values of cases, until the time is up: what is left out is said.
+piece_sanitizer() { # TOOL
+    if [ -n "$emulated" ]; then
+        skip "$1" "the device is emulated"
+        return
+    fi
+    if ! find_sanitizer; then
+        skip "$1" "no compute-sanitizer in PATH or in $cuda"
+        return
+    fi
+    end=$(($(date +%s) + 180))
+    digits --rows 1-640 >"$work/feed"
+    graphs digits_cnn <examples/digits_cnn.lua
+    sanitize training "$1" tf-exec -g "$work/digits_cnn.gpu" --run train --feed "$work/feed"
+    for name in $sanitized; do
+        TF_TEST_VALUES=1 on_card sanitize "$name" "$1" \
+            "$build/tests/unit/ops/cases" "tests/data/golden/$name.txt"
+    done
+}
+
+piece_bench() { # MODEL
+    if [ -n "$emulated" ]; then
+        skip "bench $1" "the device is emulated"
+    elif BUILD=$build tests/bench/gpu.sh "$1" >"$work/out" 2>&1; then
+        sed 's/^/figure: /' "$work/out"
+        ok "bench $1"
+    else
+        sed 's/^/# /' "$work/out"
+        not_ok "bench $1"
+    fi
+}

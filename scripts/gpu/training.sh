@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154  # emulated, work are of gpu-check
+# Pieces of gpu-check: the examples, trained on the GPU and beside it on the CPU.
+
+# What the device has no kernel for is on the CPU, and counted.
+graphs() { # NAME [OPTION...]: of stdin, a script: NAME.cpu and NAME.gpu, placed
+    name=$1
+    shift
+    mkdir -p "$work/scripts"
+    cp examples/lion.lua "$work/scripts" # what a script may require
+    cat >"$work/scripts/$name.lua"
+    tf-graph "$@" "$work/scripts/$name.lua" | tf-opt >"$work/$name.opt" &&
+        tf-place -q "$work/$name.opt" >"$work/$name.cpu" &&
+        tf-place -q --soft --devices GPU:0,CPU:0 "$work/$name.opt" >"$work/$name.placed" &&
+        tf-part "$work/$name.placed" >"$work/$name.gpu"
+}
+
+where_nodes_are() { # NAME: a figure
+    figure "$1: $(tf-show --text "$work/$1.placed" | awk '
+        / @\/job/ {
+            all++
+            if (/ @[^?][^ ]*device:CPU:0/) { there++; op = $3; sub(/\(.*/, "", op); ops[op] = 1 }
+        }
+        END {
+            for (op in ops) names = names " " op
+            printf "%d nodes, %d of them on the CPU%s", all, there, names ? ":" names : ""
+        }')"
+}
+
+digits() { # OPTION...: feed records, 64 rows each
+    (cd examples && ./feed --batch 64 "$@")
+}
+
+losses_of() { # NAME: of a run, one a line, exact
+    sed 's/.*"loss":\([^,}]*\).*/\1/' "$work/$1.json"
+}
+
+# train GRAPH NAME FEED [OPTION...]: losses in NAME.json, variables in NAME.ckpt
+train() {
+    graph=$work/$1 run=$work/$2 feed=$work/$3
+    shift 3
+    tf-exec -g "$graph" --run train --feed "$feed" --fetch loss --save "$run.ckpt" "$@" \
+        >"$run.rec" && tf-show --json "$run.rec" >"$run.json" &&
+        tf-show --json "$run.ckpt" | sort >"$run.variables"
+}
+
+# agree NAME NAME TOLERANCE [N]: the first N losses of two runs, relative to those over 1
+agree() {
+    losses_of "$1" >"$work/agree.a"
+    losses_of "$2" >"$work/agree.b"
+    paste -d ' ' "$work/agree.a" "$work/agree.b" | head -n "${4:-1000000}" |
+        awk -v tolerance="$3" -v what="$1, $2" '
+            function size(x) { return x < 0 ? -x : x }
+            NF != 2 { print "line " NR ": " $0; bad = 1; next }
+            {
+                off = size($1 - $2) / (size($1) > 1 ? size($1) : 1)
+                if (off > worst) worst = off
+                if (!(off <= tolerance)) {
+                    print what ": step " NR ": " $0
+                    bad = 1
+                }
+            }
+            END {
+                printf "figure: %s: %d losses, %g apart at most\n", what, NR, worst
+                exit bad || !NR
+            }' >"$work/agree.out"
+    status=$?
+    grep -v '^figure' "$work/agree.out"
+    grep '^figure' "$work/agree.out" >>"$work/figures"
+    return $status
+}
+
+same() { # NAME NAME: bits
+    [ -s "$work/$1.variables" ] && [ -s "$work/$1.json" ] &&
+        cmp "$work/$1.json" "$work/$2.json" && cmp "$work/$1.variables" "$work/$2.variables"
+}
+
+figures() { # those that were gathered within checks
+    [ ! -f "$work/figures" ] || cat "$work/figures"
+}
+
+accuracy_of() { # GRAPH CHECKPOINT: of the images that it was not trained on
+    tf-exec -g "$work/$1" --run eval --restore "$work/$2.ckpt" --feed "$work/test" |
+        tf-show | sed -n 's/^step 1  accuracy //p'
+}
+
+learns() { # NAME LEAST LESS: at least so much, and no more than so much less than the CPU
+    train "$1.cpu" "$1.on-cpu" feed && train "$1.gpu" "$1.on-gpu" feed || return 1
+    cpu=$(accuracy_of "$1.cpu" "$1.on-cpu")
+    gpu=$(accuracy_of "$1.gpu" "$1.on-gpu")
+    echo "figure: $1: test accuracy $gpu, on the CPU $cpu" | tee -a "$work/figures"
+    awk -v a="$gpu" -v b="$cpu" -v least="$2" -v less="$3" \
+        'BEGIN { exit !(a != "" && a >= least && a >= b - less) }'
+}
+
+piece_accuracy() {
+    epochs=20 less=0.015
+    [ -z "$emulated" ] || epochs=1 less=0.05
+    digits --rows 1-1437 --shuffle --epochs $epochs >"$work/feed"
+    (cd examples && ./feed --rows 1438- --batch 360) >"$work/test"
+    for entry in digits:0.95 digits_cnn:0.97 digits_rnn:0.9 lion-digits:0.94; do
+        name=${entry%:*} least=${entry#*:}
+        [ -z "$emulated" ] || least=0.3
+        graphs "$name" <"examples/$name.lua"
+        where_nodes_are "$name"
+        check "$name learns" learns "$name" "$least" "$less"
+    done
+    figures
+    [ -n "$emulated" ] || regression
+}
+
+# Ridge regression by gradient descent comes to the closed form, as on the CPU.
+regression() {
+    graphs ridge <examples/ridge.lua
+    where_nodes_are ridge
+    (cd examples && ./feed-diabetes --epochs 4000) >"$work/feed"
+    (cd examples && ./feed-diabetes) >"$work/test"
+    check "ridge learns" comes_near
+}
+
+comes_near() {
+    train ridge.gpu ridge feed || return 1
+    difference=$(tf-exec -g "$work/ridge.gpu" --fetch difference --restore "$work/ridge.ckpt" \
+        --feed "$work/test" | tf-show --json | sed 's/.*"difference":\([^,}]*\).*/\1/')
+    echo "difference $difference"
+    awk -v d="$difference" 'BEGIN { exit !(d != "" && d < 1e-4) }'
+}
+
+piece_losses() {
+    steps=100
+    [ -z "$emulated" ] || steps=20
+    digits --rows 1-1437 --shuffle --epochs 5 --steps $steps >"$work/feed"
+    (cd examples && tf-data csv data/digits.csv.gz x=1-64:float64 y=65:int32 --rows 1-1437 \
+        --shuffle --batch 64 --epochs 5 --steps $steps) >"$work/feed64"
+    for name in digits digits_cnn digits_rnn; do
+        graphs "$name" <"examples/$name.lua"
+        train "$name.cpu" "$name.on-cpu" feed
+        train "$name.gpu" "$name.on-gpu" feed
+        check "$name: the first 10 losses in float32 to 1e-4" \
+            agree "$name.on-cpu" "$name.on-gpu" 1e-4 10
+    done
+    for name in digits digits_cnn; do
+        sed 's/float32/float64/' "examples/$name.lua" | graphs "$name.64"
+        train "$name.64.cpu" "$name.64.on-cpu" feed64
+        train "$name.64.gpu" "$name.64.on-gpu" feed64
+        check "$name: $steps losses in float64 to 1e-8" \
+            agree "$name.64.on-cpu" "$name.64.on-gpu" 1e-8
+    done
+    figures
+}
+
+# Also with another number of threads on the host, which decides nothing on the device. What is on
+# the CPU for want of a kernel has the same bits with --deterministic.
+piece_bits() {
+    steps=60
+    [ -z "$emulated" ] || steps=10
+    digits --rows 1-1437 --shuffle --epochs 4 --steps $steps >"$work/feed"
+    for name in digits digits_cnn digits_rnn; do
+        graphs "$name" <"examples/$name.lua"
+        train "$name.gpu" "$name.one" feed --deterministic
+        train "$name.gpu" "$name.two" feed --deterministic
+        train "$name.gpu" "$name.threads" feed --deterministic --threads 1
+        check "$name: two runs have the same bits" same "$name.one" "$name.two"
+        check "$name: whatever the number of threads" same "$name.one" "$name.threads"
+    done
+}
+
+moved() { # PATTERN: of digits as placed on the GPU, with the ops that match on the CPU
+    tf-show --text "$work/digits.placed" |
+        sed -E "/ = ($1)\\(/s/ @([^? ][^ ]*)device:CUDA:0/ @\\1device:CPU:0/" |
+        tf-graph --text | tf-part
+}
+
+# Element-wise ops have the CPU's bits, so that it does not matter where they are.
+piece_split() {
+    steps=60
+    [ -z "$emulated" ] || steps=10
+    digits --rows 1-1437 --shuffle --epochs 4 --steps $steps >"$work/feed"
+    graphs digits <examples/digits.lua
+    moved 'Relu|ReluGrad|BiasAdd' >"$work/digits.mixed"
+    moved 'MatMul|Softmax|SparseSoftmaxCrossEntropyWithLogits' >"$work/digits.products"
+    train digits.cpu on-cpu feed
+    train digits.gpu on-gpu feed
+    train digits.mixed mixed feed
+    train digits.products products feed
+    check "activations on the CPU: the bits of the GPU alone" same on-gpu mixed
+    check "products on the CPU: the first 10 losses to 1e-4" agree on-cpu products 1e-4 10
+    figures
+}
+
+# The layers of each worker are asked to be on the GPU; variables are on the shards.
+job_graph() {
+    tf-graph examples/digits.lua | tf-opt | tf-show --text | sed -E \
+        '/ = (MatMul|BiasAdd|BiasAddGrad|Relu|ReluGrad|SparseSoftmaxCrossEntropyWithLogits)\(/{
+            s/ : ([a-z0-9]+\[[^]]*\].* at )/ @?\/device:GPU:0 : \1/
+        }' | tf-graph --text
+}
+
+run_job() { # NAME DEVICES
+    {
+        printf 'task ps:%d unix:p%d device=CPU:0\n' 0 0 1 1
+        printf "task worker:%d unix:w%d device=$2\\n" 0 0 1 1
+    } >"$work/cluster"
+    (cd examples && timeout -k 5 240 tf-run -c "$work/cluster" --mode sync --fetch loss \
+        --threads 1 --job "$work/$1.job" --save "$work/$1/" "$work/$1.tfg" -- \
+        ./feed --rows 1-1437 --shuffle --batch 32 --steps "$steps" --epochs 20) || return 1
+    tf-show --json "$work/$1.job/worker-0.rec" >"$work/$1.json" &&
+        tf-ckpt export "$work/$1/" "$work/$1.ckpt" &&
+        tf-show --json "$work/$1.ckpt" | grep -v '^{"clock:' | sort >"$work/$1.variables"
+}
+
+on_the_gpu() { # NAME: how many nodes of a job
+    tf-show --text "$work/$1.job/parts.tfg" | grep -c ' @/job:worker/task:[*]/device:CUDA:0'
+}
+
+piece_job() {
+    steps=100
+    [ -z "$emulated" ] || steps=15
+    job_graph >"$work/job.one.tfg"
+    cp "$work/job.one.tfg" "$work/job.two.tfg"
+    tf-graph examples/digits.lua | tf-opt >"$work/job.cpu.tfg"
+    check "two workers on the GPU end" run_job job.one GPU:0,CPU:0
+    figure "job: $(on_the_gpu job.one) nodes of each worker on the GPU"
+    check "they have nodes there" test "$(on_the_gpu job.one)" -gt 10
+    check "again" run_job job.two GPU:0,CPU:0
+    check "a second job has the same bits" same job.one job.two
+    check "two workers on the CPU end" run_job job.cpu CPU:0
+    check "the first 10 losses to 1e-4" agree job.cpu job.one 1e-4 10
+    figures
+}

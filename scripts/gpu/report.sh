@@ -7,7 +7,7 @@ count() { # LOG PATTERN
 }
 
 # A file of one line: PIECE PASSED FAILED SKIPPED SECONDS COMMIT. A piece that is ended by its
-# limit, or fails without a line that says so, has failed once more. Returns whether none has failed.
+# limit, or fails without a line that says so, has failed once more. Returns whether nothing failed.
 write_result() { # PIECE LOG STATUS SECONDS
     skipped=$(count "$2.log" '^(not )?ok .*# *(skip|SKIP)') # cmocka 1.1.5 writes "not ok" of them
     passed=$(grep -E '^ok ' "$2.log" | grep -cviE '# *skip')
@@ -64,7 +64,8 @@ write_piece() { # LOG: failures, reasons of skips, figures
     grep -E -B 3 '^not ok' "$1" | grep -viE '^(not )?ok .*# *skip' | grep -E '^(not ok|#)' |
         head -n 60 | sed 's/^/    /'
     grep -iE '^(not )?ok .*# *skip' "$1" |
-        sed -E 's/.*# *(skip|SKIP) *//; s/.*: (no CUDA kernel)/\1/' | sort | uniq -c | sort -rn | head -n 20 | sed -E 's/^ *([0-9]+) /    skipped, \1: /'
+        sed -E 's/.*# *(skip|SKIP) *//; s/.*: (no CUDA kernel)/\1/' | sort | uniq -c |
+        sort -rn | head -n 20 | sed -E 's/^ *([0-9]+) /    skipped, \1: /'
     sed -n 's/^figure: /    /p' "$1"
 }
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The convolutional nets of benchmarks: of an image, what comes before the classes. Overfeat (fast),
--- VGG-A and GoogLeNet (without its side classifiers) as in convnet-benchmarks; Inception-v3 with
--- batch normalization, without its side classifier. peer_gpu.py has the same.
+-- The convolutional nets of benchmarks: of an image, what comes before the classes. Overfeat
+-- (fast), VGG-A and GoogLeNet (without its side classifiers) as in convnet-benchmarks; Inception-v3
+-- with batch normalization, without its side classifier. peer_gpu.py has the same.
 local nets = {}
 
 local function conv(x, n, size, o)

@@ -58,7 +58,8 @@ seconds() { # GRAPH STEPS OPTION...: of a whole run
 ours() { # GRAPH STEPS OPTION...: milliseconds a step, "-" if it fails
     local less more graph=$1 steps=$2
     shift 2
-    if ! less=$(seconds "$graph" "$steps" "$@") || ! more=$(seconds "$graph" $((3 * steps)) "$@"); then
+    if ! less=$(seconds "$graph" "$steps" "$@") ||
+        ! more=$(seconds "$graph" $((3 * steps)) "$@"); then
         touch "$work/failed"
         echo -
         return
@@ -166,8 +167,8 @@ overlap() { # TRACE
                         if (b > a) both += b - a
                     }
                 }
-                printf "feeds: %d copies in %.3f ms, %.0f %% of it beside the computation\n", copies,
-                    all / 1e6, all ? 100 * both / all : 0
+                printf "feeds: %d copies in %.3f ms, %.0f %% of it beside the computation\n",
+                    copies, all / 1e6, all ? 100 * both / all : 0
             }'
 }
 

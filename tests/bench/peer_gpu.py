@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The nets of gpu.lua in PyTorch, on the GPU, with SGD. For each line of stdin, "HOW TYPE STEPS",
-seconds per step, or "-" if that fails: HOW is eager, compile (torch.compile) or graphs (a captured step), TYPE float32,
-tf32 or bf16 (autocast). Of images in both layouts the faster one is taken.
+seconds per step, or "-" if that fails: HOW is eager, compile (torch.compile) or graphs (a captured
+step), TYPE float32, tf32 or bf16 (autocast). Of images in both layouts the faster one is taken.
 usage: peer_gpu.py MODEL BATCH"""
 import contextlib
 import sys

@@ -115,7 +115,8 @@ static void make_table(struct test_context *context)
     struct kernel_row *rows = mem_array(ops_kernels()->n + 1, sizeof *rows);
     if (context->own)
         add_rows(context, rows, context->device->type);
-    add_rows(context, rows, "CPU");
+    if (!context->own || !context->own_alone)
+        add_rows(context, rows, "CPU");
     context->table.rows = rows;
 }
 

@@ -211,6 +211,7 @@ struct test_context {
     struct kernel_table table;
     /* The device's own kernels that the CPU has not; NULL: it has none. */
     const struct kernel_code *(*own)(struct device *device, const char *name);
+    bool own_alone; /* the CPU's do not stand in for those that it has not */
     struct test_scheduler *scheduler;
     int (*compute_line)(struct test_context *context); /* what the thread enqueues kernels in */
     /* What the device says when nothing works any more; NULL: what the scheduler does. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The module: the CUDA device over the fake driver. Its kernels are CUDA's own, emulated, where
- * they are built in, and the CPU's where it has none; TF_TEST_DEVICE_KERNELS=cpu: those alone.
+ * they are built in, and the CPU's where it has none; TF_TEST_DEVICE_KERNELS=cpu: those alone;
+ * =own: its own alone, as on a card.
  */
 #include "lib/fake_cuda.h"
 
@@ -144,6 +145,7 @@ static struct device *device_new(int index, const struct device_options *options
     const char *kernels = getenv("TF_TEST_DEVICE_KERNELS");
     if (!kernels || strcmp(kernels, "cpu") != 0)
         f->context.own = cuda_kernel_code;
+    f->context.own_alone = kernels && !strcmp(kernels, "own");
     set_functions(device);
     test_context_open(&f->context, device, cpu, raw_alloc);
     return device;

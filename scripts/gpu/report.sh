@@ -64,8 +64,8 @@ write_piece() { # LOG: failures, reasons of skips, figures
     grep -E -B 3 '^not ok' "$1" | grep -viE '^(not )?ok .*# *skip' | grep -E '^(not ok|#)' |
         head -n 60 | sed 's/^/    /'
     grep -iE '^(not )?ok .*# *skip' "$1" |
-        sed -E 's/.*# *(skip|SKIP) *//; s/.*: (no CUDA kernel)/\1/' | sort | uniq -c |
-        sort -rn | head -n 20 | sed -E 's/^ *([0-9]+) /    skipped, \1: /'
+        sed -E 's/.*# *(skip|SKIP) *//; s/.*: ([A-Za-z0-9]+: no CUDA kernel)/\1/' | sort | uniq -c |
+        sort -rn | head -n 50 | sed -E 's/^ *([0-9]+) /    skipped, \1: /'
     sed -n 's/^figure: /    /p' "$1"
 }
 

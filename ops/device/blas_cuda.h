@@ -18,6 +18,8 @@ struct cuda_device;
 struct cuda_gemm {
     enum cuda_type type; /* a float; those of 16 bits are added in float32 */
     bool transpose_a, transpose_b;
+    bool accumulate;  /* C is added to; it holds values before */
+    bool wide_result; /* C is of float32 where `type` has 16 bits */
     int64_t m, n, k, batches;
     const void *a, *b;
     void *c;

@@ -90,12 +90,13 @@ static int gemm(void *handle, const struct cuda_gemm *g)
     static const float one_float = 1, zero_float = 0;
     bool is_double = g->type == CUDA_FLOAT64;
     cudaDataType type = data_type(g->type);
+    cudaDataType of_result = g->wide_result && !is_double ? CUDA_R_32F : type;
     const void *alpha = is_double ? (const void *)&one : &one_float;
-    const void *beta = is_double ? (const void *)&zero : &zero_float;
+    const void *beta = g->accumulate ? alpha : is_double ? (const void *)&zero : &zero_float;
     return (int)blas.gemm(handle, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                           g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->m, g->n, g->k, alpha, g->a,
-                          type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c, type,
-                          g->ldc, g->step_c, g->batches,
+                          type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c,
+                          of_result, g->ldc, g->step_c, g->batches,
                           is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 

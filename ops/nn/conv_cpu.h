@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The three kernels of Conv2D: what they share, and the ways to compute them.
+ * The ways in which the CPU computes the three kernels of Conv2D.
  */
 #ifndef TF_OPS_NN_CONV_CPU_H
 #define TF_OPS_NN_CONV_CPU_H
 
 #include "ops/device/chain_cpu.h"
-#include "ops/nn/window.h"
-
-enum conv_direction {
-    CONV_FORWARD, /* inputs: image, filter */
-    CONV_IMAGE,   /* gradient of the image; inputs: sizes, filter, output gradient */
-    CONV_FILTER,  /* inputs: image, sizes, output gradient */
-};
-
-struct conv {
-    enum conv_direction direction;
-    enum dtype type;
-    struct window window;
-    int64_t batch, in_channels, out_channels;
-    struct shape image, filter, output;
-};
-
-/* Solves for known shapes. ERR_DATA when they do not fit. */
-int conv_init(struct conv *conv, enum conv_direction direction, const struct node *node,
-              const struct shape *image, const struct shape *filter, struct error *err);
+#include "ops/nn/conv_shapes.h"
 
 /* float32 by oneDNN, in its layouts: makes the chain, sets the output's layout. Geometry known, no
  * dimension 0. Where neither plain Winograd (3x3, stride 1) nor direct convolution is to be had it

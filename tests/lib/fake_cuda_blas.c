@@ -86,11 +86,14 @@ static int gemm(void *handle, const struct cuda_gemm *g)
         return BLAS_NO_STREAM;
     if (!is_valid(g))
         return BLAS_INVALID;
+    enum dtype result = g->wide_result && g->type != CUDA_FLOAT64 ? FLOAT32 : type_of(g->type);
     for (int64_t batch = 0; batch < g->batches; batch++) {
-        struct tensor c = matrix(type_of(g->type), g->c, g->step_c, batch);
+        struct tensor c = matrix(result, g->c, g->step_c, batch);
         for (int64_t j = 0; j < g->n; j++)
-            for (int64_t i = 0; i < g->m; i++)
-                tensor_set_float64(&c, j * g->ldc + i, product_at(g, batch, i, j));
+            for (int64_t i = 0; i < g->m; i++) {
+                double before = g->accumulate ? tensor_get_float64(&c, j * g->ldc + i) : 0;
+                tensor_set_float64(&c, j * g->ldc + i, before + product_at(g, batch, i, j));
+            }
     }
     return 0;
 }

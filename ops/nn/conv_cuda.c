@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA kernels of Conv2D and its gradients: matrix products of unrolled windows, some images at
+ * a time, so that the matrix stays within a bound. All is computed in NHWC: NCHW is transposed into
+ * scratch memory and back. Windows of one cell, one after the other, are the image itself.
+ */
+#include "ops/nn/conv_cuda.h"
+
+#include "base/memory.h"
+#include "ops/array/strided.h"
+#include "ops/array/strided_cuda.h"
+#include "ops/device/blas_cuda.h"
+#include "ops/device/cuda.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/math/cast_cuda.h"
+#include "ops/nn/conv_shapes.h"
+
+#define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once, unless one has more */
+
+struct conv_cuda_state {
+    enum conv_direction direction;
+    size_t scratch; /* bytes that every run has */
+};
+
+/* How a convolution is computed, and where its scratch memory is. */
+struct conv_steps {
+    const struct conv *conv;
+    enum cuda_type type;
+    bool is_plain;          /* nothing is unrolled */
+    bool is_wide;           /* products are kept in float32, and rounded to 16 bits in the end */
+    int64_t positions, row; /* of an image; elements of a row of the matrix */
+    int64_t chunk;          /* images at once */
+    int64_t image_count, output_count;           /* elements of one of each */
+    size_t image, output, matrix, filter, bytes; /* offsets: NHWC copies, the matrix, wide sums */
+};
+
+static bool is_plain_axis(const struct window_axis *a)
+{
+    return a->size == 1 && a->stride == 1 && !a->before && a->in == a->out;
+}
+
+static size_t take(struct conv_steps *s, bool wanted, int64_t count, size_t size)
+{
+    size_t at = s->bytes, bytes = wanted ? (size_t)count * size : 0;
+    s->bytes += (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    return at;
+}
+
+static void plan_steps(struct conv_steps *s, const struct conv *c)
+{
+    const struct window *w = &c->window;
+    size_t size = dtype_bytes(c->type);
+    *s = (struct conv_steps){.conv = c, .type = cuda_type_of(c->type)};
+    s->is_plain = is_plain_axis(&w->y) && is_plain_axis(&w->x);
+    s->is_wide =
+        size == 2 && (c->direction == CONV_FILTER || (c->direction == CONV_IMAGE && !s->is_plain));
+    s->positions = w->y.out * w->x.out;
+    s->row = w->y.size * w->x.size * c->in_channels;
+    s->image_count = w->y.in * w->x.in * c->in_channels;
+    s->output_count = s->positions * c->out_channels;
+    size_t element = s->is_wide && c->direction == CONV_IMAGE ? sizeof(float) : size;
+    int64_t each = s->positions * s->row * (int64_t)element;
+    s->chunk = s->is_plain ? c->batch : MATRIX_BYTES / each;
+    s->chunk = s->chunk < 1 ? 1 : s->chunk < c->batch ? s->chunk : c->batch;
+    s->image = take(s, w->nchw, c->batch * s->image_count, size);
+    s->output = take(s, w->nchw, c->batch * s->output_count, size);
+    s->matrix = take(s, !s->is_plain, s->chunk * s->positions * s->row, element);
+    s->filter =
+        take(s, s->is_wide && c->direction == CONV_FILTER, s->row * c->out_channels, sizeof(float));
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    struct conv_cuda_state *state = mem_alloc(sizeof *state);
+    const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
+    struct conv conv;
+    struct conv_steps steps;
+    setup->state = state;
+    state->direction = conv_direction_of(setup->node);
+    state->scratch = 0;
+    if (cuda_blas_open(cuda_device(setup->device), setup->err))
+        return setup->err->code;
+    if (!setup->shapes_known)
+        return 0;
+    if (state->direction == CONV_IMAGE)
+        image = &setup->out_types[0].shape;
+    if (state->direction == CONV_FILTER)
+        filter = &setup->out_types[0].shape;
+    if (conv_init(&conv, state->direction, setup->node, image, filter, setup->err))
+        return setup->err->code;
+    if (!conv_is_empty(&conv)) {
+        plan_steps(&steps, &conv);
+        setup->scratch_bytes = state->scratch = steps.bytes;
+    }
+    return 0;
+}
+
+/* ---- formats ---- */
+
+/* An image tensor [batch, height, width, channels] from NCHW or back to it. */
+static int transpose(struct kernel_call *call, const struct shape *nchw, enum dtype type,
+                     const void *const data[2], bool to_nchw)
+{
+    int64_t b = nchw->dims[0], c = nchw->dims[1], cells = nchw->dims[2] * nchw->dims[3];
+    struct cuda_strided launch = {.element_bytes = (int)dtype_bytes(type),
+                                  .rank = 3,
+                                  .dims = {b, cells, c},
+                                  .from_strides = {c * cells, 1, cells},
+                                  .to_strides = {c * cells, c, 1},
+                                  .from = data[0],
+                                  .to = (void *)(uintptr_t)data[1]};
+    if (to_nchw) {
+        launch.dims[1] = c, launch.dims[2] = cells;
+        launch.from_strides[1] = 1, launch.from_strides[2] = c;
+        launch.to_strides[1] = cells, launch.to_strides[2] = 1;
+    }
+    return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
+}
+
+/* ---- products ---- */
+
+/* What is computed in NHWC. */
+struct conv_data {
+    char *image, *filter, *output, *matrix;
+    char *sums; /* of the filter's gradient: itself, or wide ones */
+};
+
+static struct cuda_conv_axis axis_of(const struct window_axis *a)
+{
+    return (struct cuda_conv_axis){a->in, a->size, a->stride, a->dilation, a->before, a->out};
+}
+
+static struct cuda_unroll unroll_of(const struct conv_steps *s, const struct conv_data *data,
+                                    int64_t first, int64_t n)
+{
+    const struct conv *c = s->conv;
+    size_t offset = (size_t)(first * s->image_count) * dtype_bytes(c->type);
+    return (struct cuda_unroll){.type = s->type,
+                                .batch = n,
+                                .channels = c->in_channels,
+                                .y = axis_of(&c->window.y),
+                                .x = axis_of(&c->window.x),
+                                .image = data->image + offset,
+                                .matrix = data->matrix};
+}
+
+/* By columns, in which each of our matrices is its transpose: output' = filter' matrix', and so on.
+ */
+static struct cuda_gemm gemm_of(const struct conv_steps *s, const struct conv_data *data,
+                                const struct cuda_unroll *unroll)
+{
+    const struct conv *c = s->conv;
+    int64_t rows = unroll->batch * s->positions, columns = c->out_channels;
+    int64_t first = (int64_t)((char *)unroll->image - data->image) /
+                    ((int64_t)dtype_bytes(c->type) * s->image_count);
+    char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
+    void *matrix = s->is_plain ? unroll->image : data->matrix;
+    struct cuda_gemm g = {.type = s->type, .batches = 1, .wide_result = s->is_wide};
+    if (c->direction == CONV_FORWARD) {
+        g.m = columns, g.n = rows, g.k = s->row;
+        g.a = data->filter, g.lda = columns;
+        g.b = matrix, g.ldb = s->row;
+        g.c = output, g.ldc = columns;
+    } else if (c->direction == CONV_IMAGE) {
+        g.m = s->row, g.n = rows, g.k = columns;
+        g.a = data->filter, g.lda = columns, g.transpose_a = true;
+        g.b = output, g.ldb = columns;
+        g.c = matrix, g.ldc = s->row;
+    } else {
+        g.m = columns, g.n = s->row, g.k = rows;
+        g.a = output, g.lda = columns;
+        g.b = matrix, g.ldb = s->row, g.transpose_b = true;
+        g.c = data->sums, g.ldc = columns, g.accumulate = first > 0;
+    }
+    return g;
+}
+
+static int run_chunk(struct kernel_call *call, const struct conv_steps *s,
+                     const struct conv_data *data, int64_t first)
+{
+    int64_t left = s->conv->batch - first, n = left < s->chunk ? left : s->chunk;
+    bool rolls = s->conv->direction == CONV_IMAGE;
+    struct cuda_unroll unroll = unroll_of(s, data, first, n);
+    struct cuda_gemm gemm = gemm_of(s, data, &unroll);
+    int code = KERNEL_ENQUEUED;
+    if (!s->is_plain && !rolls)
+        code = cuda_launched(call, cuda_unroll(&unroll, cuda_compute(call)));
+    if (code == KERNEL_ENQUEUED)
+        code = cuda_blas_gemm(call, &gemm);
+    if (code == KERNEL_ENQUEUED && !s->is_plain && rolls)
+        code = cuda_launched(call, cuda_roll(&unroll, cuda_compute(call)));
+    return code;
+}
+
+static int round_sums(struct kernel_call *call, const struct conv_steps *s,
+                      const struct conv_data *data)
+{
+    struct cuda_cast launch = {.from = CUDA_FLOAT32,
+                               .to = s->type,
+                               .n = s->row * s->conv->out_channels,
+                               .x = data->sums,
+                               .y = data->filter};
+    if (data->sums == data->filter)
+        return KERNEL_ENQUEUED;
+    return cuda_launched(call, cuda_cast(&launch, cuda_compute(call)));
+}
+
+static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
+                      const struct conv_data *data)
+{
+    int code = KERNEL_ENQUEUED;
+    for (int64_t i = 0; i < s->conv->batch && code == KERNEL_ENQUEUED; i += s->chunk)
+        code = run_chunk(call, s, data, i);
+    return code == KERNEL_ENQUEUED ? round_sums(call, s, data) : code;
+}
+
+/* ---- run ---- */
+
+/* Operands into NHWC, and the result out of it. */
+static int run_nchw(struct kernel_call *call, const struct conv_steps *s, struct conv_data *data,
+                    char *scratch)
+{
+    const struct conv *c = s->conv;
+    struct conv_data inner = *data;
+    inner.image = scratch + s->image;
+    inner.output = scratch + s->output;
+    int code = KERNEL_ENQUEUED;
+    if (c->direction != CONV_IMAGE)
+        code =
+            transpose(call, &c->image, c->type, (const void *[]){data->image, inner.image}, false);
+    if (code == KERNEL_ENQUEUED && c->direction != CONV_FORWARD)
+        code = transpose(call, &c->output, c->type, (const void *[]){data->output, inner.output},
+                         false);
+    if (code == KERNEL_ENQUEUED)
+        code = run_chunks(call, s, &inner);
+    if (code == KERNEL_ENQUEUED && c->direction == CONV_IMAGE)
+        code =
+            transpose(call, &c->image, c->type, (const void *[]){inner.image, data->image}, true);
+    if (code == KERNEL_ENQUEUED && c->direction == CONV_FORWARD)
+        code = transpose(call, &c->output, c->type, (const void *[]){inner.output, data->output},
+                         true);
+    return code;
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct conv_cuda_state *state = call->state;
+    struct conv conv;
+    struct conv_steps steps;
+    if (conv_describe(call, state->direction, &conv))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+    if (!out)
+        return call->err->code;
+    if (conv_is_empty(&conv)) /* sums of nothing */
+        return strided_fill_bits(call, out, 0);
+    plan_steps(&steps, &conv);
+    char *scratch = cuda_scratch(call, state->scratch, steps.bytes);
+    if (steps.bytes && !scratch)
+        return call->err->code;
+    void *all[3] = {call->in[0]->data, call->in[1]->data,
+                    call->n_in > 2 ? call->in[2]->data : NULL};
+    all[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out->data;
+    struct conv_data data = {.image = all[0], .filter = all[1], .output = all[2], .sums = all[1]};
+    if (scratch)
+        data.matrix = scratch + steps.matrix;
+    if (steps.is_wide && conv.direction == CONV_FILTER)
+        data.sums = scratch + steps.filter;
+    return conv.window.nchw ? run_nchw(call, &steps, &data, scratch)
+                            : run_chunks(call, &steps, &data);
+}
+
+const struct kernel_code kernel_cuda_conv = {.prepare = prepare, .run = run};

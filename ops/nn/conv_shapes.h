@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The three kernels of Conv2D on all devices: what is computed, and whether its shapes fit.
+ */
+#ifndef TF_OPS_NN_CONV_SHAPES_H
+#define TF_OPS_NN_CONV_SHAPES_H
+
+#include "exec/device/kernel.h"
+#include "ops/nn/window.h"
+
+enum conv_direction {
+    CONV_FORWARD, /* inputs: image, filter */
+    CONV_IMAGE,   /* gradient of the image; inputs: sizes, filter, output gradient */
+    CONV_FILTER,  /* inputs: image, sizes, output gradient */
+};
+
+struct conv {
+    enum conv_direction direction;
+    enum dtype type;
+    struct window window;
+    int64_t batch, in_channels, out_channels;
+    struct shape image, filter, output;
+};
+
+/* Solves for known shapes. ERR_DATA when they do not fit. */
+int conv_init(struct conv *conv, enum conv_direction direction, const struct node *node,
+              const struct shape *image, const struct shape *filter, struct error *err);
+
+enum conv_direction conv_direction_of(const struct node *node);
+
+/* For the shapes of a call, whose sizes are read on the host. ERR_DATA when they do not fit. */
+int conv_describe(struct kernel_call *call, enum conv_direction direction, struct conv *conv);
+
+/* An operand has no elements: the result is zeros. */
+bool conv_is_empty(const struct conv *conv);
+
+/* That of the result. */
+const struct shape *conv_result(const struct conv *conv);
+
+#endif

@@ -72,6 +72,8 @@ int fault_explain(struct device *device, const struct fault *fault,
         return is_unfit(fault, "singular: diagonal element", "zero", err);
     case FAULT_MINOR:
         return is_unfit(fault, "not positive definite: leading minor", "not positive", err);
+    case FAULT_LIMIT:
+        return error_set(err, ERR_DATA, "reached limit of %" PRId64, fault->limit);
     case FAULT_NOT_FINITE:
         return is_not_finite(fault, origin, err);
     }

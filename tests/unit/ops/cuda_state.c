@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUDA kernels that write whole variables, emulated: with the bits that Add and Sub have on the
- * CPU, and not at all in a step that has failed.
+ * CPU, and not at all in a step that has failed; and the one that counts.
  */
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
 #include "ops/state/assign_cuda.h"
+#include "ops/state/count_up_to_cuda.h"
 
 static uint64_t random_state = 41;
 
@@ -66,11 +67,44 @@ static void test_unknown(void **state)
     assert_int_equal(cuda_assign(&call, NULL), CUDA_INVALID_VALUE);
 }
 
+/* Until the limit is reached, which stays the step's fault. */
+static void check_count(enum cuda_type type, void *value, void *out, int64_t *got)
+{
+    struct fault fault = {0}, reached = {7, FAULT_LIMIT, 0, 0, 3, 3};
+    struct cuda_count_up_to call = {type, 3, value, out, {&fault, 7, 0}};
+    for (int i = 0; i < 2; i++, got++) {
+        assert_int_equal(cuda_count_up_to(&call, NULL), 0);
+        *got = type == CUDA_INT64 ? *(int64_t *)out : *(int32_t *)out;
+    }
+    assert_int_equal(fault.code, FAULT_NONE);
+    call.limit = 4; /* of a step that has failed */
+    fault.code = FAULT_INDEX;
+    assert_int_equal(cuda_count_up_to(&call, NULL), 0);
+    call.limit = 3;
+    fault.code = FAULT_NONE;
+    assert_int_equal(cuda_count_up_to(&call, NULL), 0);
+    assert_memory_equal(&fault, &reached, sizeof fault);
+}
+
+static void test_count(void **state)
+{
+    int64_t wide = 1, wide_out, got[2];
+    int32_t narrow = 1, narrow_out;
+    struct cuda_count_up_to none = {.type = CUDA_FLOAT32};
+    (void)state;
+    check_count(CUDA_INT64, &wide, &wide_out, got);
+    assert_true(got[0] == 1 && got[1] == 2 && wide == 3 && wide_out == 2);
+    check_count(CUDA_INT32, &narrow, &narrow_out, got);
+    assert_true(got[0] == 1 && got[1] == 2 && narrow == 3 && narrow_out == 2);
+    assert_int_equal(cuda_count_up_to(&none, NULL), CUDA_INVALID_VALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_assign),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,10 +226,12 @@ types() {
     for type in bf16:bfloat16 fp16:float16; do
         tf-opt --half "${type%:*}" half.tfg >o.tfg
         [ "$(types hidden/MatMul output/MatMul h/half | sort -u)" = "${type#*:}" ]
-        [ "$(types x hidden/W hidden/W/momentum hidden/W/gradient logits loss | sort -u)" = float32 ]
+        [ "$(types x hidden/W hidden/W/momentum hidden/W/gradient | sort -u)" = float32 ]
+        [ "$(types logits loss | sort -u)" = float32 ]
     done
-    tf-show --text o.tfg | grep -q '^h/half = Relu('
-    tf-show --text o.tfg | grep -q '^alias h = h/float32$'
+    tf-show --text o.tfg >o
+    grep -q '^h/half = Relu(' o
+    grep -q '^alias h = h/float32$' o
 }
 
 @test "what is rewritten for 16 bits says how much" {
@@ -244,11 +246,11 @@ types() {
 @test "the loss is scaled as asked for" {
     half_model
     tf-opt --half bf16 half.tfg | tf-show --text >o
-    ! grep -q '^loss_scale' o
+    [ "$(grep -c '^loss_scale' o)" = 0 ]
     tf-opt --half fp16 --loss-scale none half.tfg | tf-show --text >o
-    ! grep -q '^loss_scale' o
+    [ "$(grep -c '^loss_scale' o)" = 0 ]
     tf-opt --half fp16 --loss-scale 256 half.tfg | tf-show --text >o
-    ! grep -q '^loss_scale = ' o
+    [ "$(grep -c '^loss_scale = ' o)" = 0 ]
     grep -q '^loss_scale/.*value=256' o
     tf-opt --half fp16 half.tfg | tf-show --text >o
     grep -q '^loss_scale = Variable()' o
@@ -265,7 +267,8 @@ types() {
     run --separate-stderr tf-opt --loss-scale 8 half.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --loss-scale is only for --half" ]
-    run --separate-stderr bash -c 'tf-opt half.tfg | tf-opt --half fp16 --loss-scale 2 | tf-opt --half fp16'
+    tf-opt --half fp16 --loss-scale 2 half.tfg >o.tfg
+    run --separate-stderr bash -c 'tf-opt --half fp16 o.tfg >p.tfg'
     [ "$status" -eq 65 ]
     [[ $stderr == *"the gradient of the loss is not marked, or was folded"* ]]
 }

@@ -192,8 +192,8 @@ static const char *const steps[] = {
     "n%d = Softmax(n%d)\n",
     "n%1$d/cube = Reshape(n%2$d, cube)\nn%1$d = Reshape(n%1$d/cube, flat)\n",
     "n%1$d/mean = Mean(n%2$d, one) {keep_dims=true}\nn%1$d = Sub(n%2$d, n%1$d/mean)\n",
-    "n%1$d/switch = Switch(n%2$d, yes)\nn%1$d/neg = Neg(n%1$d/switch)\n"
-    "n%1$d = Merge(n%1$d/neg, n%1$d/switch:1)\n",
+    ("n%1$d/switch = Switch(n%2$d, yes)\nn%1$d/neg = Neg(n%1$d/switch)\n"
+     "n%1$d = Merge(n%1$d/neg, n%1$d/switch:1)\n"),
     "n%1$d/sum = Add(n%2$d, n%3$d)\nn%1$d = Mul(n%1$d/sum, half)\n",
     "n%1$d/tanh = Tanh(n%2$d)\nn%1$d = Mul(n%1$d/tanh, n%3$d)\n",
     "n%1$d/both = Concat(one, n%2$d, n%3$d)\nn%1$d = Slice(n%1$d/both, begin, size)\n",

@@ -255,6 +255,57 @@ static void test_what_cannot_be_scaled(void **state)
     finish(&c);
 }
 
+/* ---- steps ---- */
+
+static double fetch(struct fixture *f, const char *name)
+{
+    struct tensor value;
+    if (fixture_run(f, name, NULL, NULL, &value))
+        fail_msg("%s", f->err.text);
+    double first = tensor_get_float64(&value, 0);
+    tensor_release(&value);
+    return first;
+}
+
+/* The first product's gradient is 2^15 f: float16 ends at 65504. On whatever device. */
+static void test_steps_that_overflow(void **state)
+{
+    (void)state;
+    static const char script[] =
+        "local w = variable{name = 'w', shape = {1, 1}, init = 1}\n"
+        "local f = Const({{5.0}})\n"
+        "loss = Reshape(MatMul(f, w), {})\n"
+        "n = global_step()\n"
+        "entry.train = minimize(loss, optim.momentum{rate = 0.125}, {global_step = n, clip = 4})\n";
+    struct changed c = {.graph = scripts_build(script)};
+    assert_int_equal(change(&c, "fp16", NULL, NULL), 0);
+    struct session_options options = {
+        .plan = {.kernels = ops_kernels(), .device = fixture_device()}};
+    struct fixture f = {.graph = c.result.graph, .session = session_new(c.result.graph, &options)};
+    const struct entry *init = graph_entry(c.result.graph, "init");
+    for (int i = 0; i < init->n_edges; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "^%s", graph_node(c.result.graph, init->edges[i].node)->name);
+        fixture_do(&f, name);
+    }
+    static const struct {
+        double scale, w, slot, n, skipped;
+    } after[] = {
+        {32768, 1, 0, 0, 0}, {16384, 1, 0, 0, 1}, {8192, 1, 0, 0, 2}, {8192, 0.5, 4, 1, 2}};
+    for (int i = 0; i < 4; i++) {
+        if (i)
+            fixture_do(&f, "^train");
+        assert_true(fetch(&f, "loss_scale") == after[i].scale);
+        assert_true(fetch(&f, "w") == after[i].w);
+        assert_true(fetch(&f, "w/momentum") == after[i].slot);
+        assert_true(fetch(&f, "global_step") == after[i].n);
+        assert_true(fetch(&f, "loss_scale/skipped_steps") == after[i].skipped);
+    }
+    assert_true(fetch(&f, "loss_scale/good_steps") == 1);
+    session_free(f.session);
+    finish(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_variables_of_the_scale),
         cmocka_unit_test(test_a_name_that_is_taken),
         cmocka_unit_test(test_what_cannot_be_scaled),
+        cmocka_unit_test(test_steps_that_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,10 +149,21 @@ replicated() { # MODE
 
 @test "workers and shards leave out a round that overflows, and go on" {
     overflowing
-    for mode in sync async; do
+    for mode in sync async downpour,fetch=3,push=2; do
         replicated "$mode"
         awk -v n=40 "$learns" o0
     done
+}
+
+@test "steps of a worker's own cannot be left out" {
+    sed 's/optim.adam{rate = 0.003}/optim.sgd{rate = 0.001}/' "$root/examples/digits.lua" >sgd.lua
+    tf-graph sgd.lua | tf-opt --half fp16 >sgd.tfg
+    run --separate-stderr tf-replicate --mode downpour,fetch=3 sgd.tfg
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"which steps of a worker's own cannot: give downpour rate=0" ]]
+    tf-replicate --mode downpour,fetch=3,rate=0 sgd.tfg >r.tfg
+    tf-graph sgd.lua | tf-opt --half fp16 --loss-scale 128 >sgd.tfg
+    tf-replicate --mode downpour,fetch=3 sgd.tfg >r.tfg
 }
 
 @test "towers train with a scaled loss" {

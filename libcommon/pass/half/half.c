@@ -78,21 +78,17 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     struct graph *to = h->r.to;
     const struct node *near = graph_node(h->r.from, edge.node);
     const struct edge input = h->r.edges[place_of(h, edge)];
-    const struct attr_value *groups = type == FLOAT32 ? NULL : node_attr(near, "_class");
-    struct attr *attrs = arena_array(&to->arena, 3, sizeof *attrs);
+    struct attr *attrs = arena_array(&to->arena, 2, sizeof *attrs);
     struct node_output output = {type, false, near->outputs[edge.slot].shape};
-    int n = 0;
-    attrs[n++] = (struct attr){"DstT", attr_type(type)};
-    attrs[n++] =
+    attrs[0] = (struct attr){"DstT", attr_type(type)};
+    attrs[1] =
         (struct attr){"SrcT", attr_type(graph_node(to, input.node)->outputs[input.slot].type)};
-    if (groups)
-        attrs[n++] = (struct attr){"_class", *groups};
     struct node_spec spec = {.op = "Cast",
                              .name = name,
                              .inputs = &input,
                              .n_inputs = 1,
                              .attrs = attrs,
-                             .n_attrs = n,
+                             .n_attrs = 2,
                              .device = near->device,
                              .assigned = near->assigned,
                              .file = near->file,
@@ -100,7 +96,7 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
 }
 
-/* An edge of the source in 16 bits: beside who makes it, where it is once for all. */
+/* An edge of the source in 16 bits, once for all who take it. */
 static struct edge narrow(struct halver *h, struct edge edge)
 {
     struct edge *made = &h->narrow[place_of(h, edge)];

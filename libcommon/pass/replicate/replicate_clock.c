@@ -198,8 +198,7 @@ int replicate_add_update(struct replicator *r)
     return 0;
 }
 
-/* Whether updates may be left out: behind a Switch they are dead, and the clock goes on. */
-static bool may_leave_out(const struct replicator *r)
+bool replicate_may_leave_out(const struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
@@ -214,7 +213,7 @@ static int wait_for_updates(struct replicator *r, int advance)
         if (has(r, (int)i, FACT_WRITER) ||
             (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs))
             vec_push(&over, r->updated[i]);
-    if (may_leave_out(r)) {
+    if (replicate_may_leave_out(r)) { /* they are dead then, and the clock goes on */
         struct node_spec spec = {
             .op = "ControlTrigger", .controls = over.items, .n_controls = (int)over.n};
         int all = replicate_add(r, CLOCK_DEVICE, "clock/updated", &spec);

@@ -249,9 +249,15 @@ static void find_after(struct replicator *r)
     }
 }
 
+/* Rows of a table, or a Cast. */
+static bool may_take_less(const struct node *node)
+{
+    return node_rows(node) == ROWS_LOOKUP || node->op->def->identity.when == SAME_TYPE;
+}
+
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
 {
-    if (node_rows(node) != ROWS_LOOKUP || *node->device || r->options->fetch > 1)
+    if (!may_take_less(node) || *node->device || r->options->fetch > 1)
         return false;
     const struct node *read = graph_node(r->from, node->inputs[0].node);
     const struct node *table =

@@ -259,6 +259,10 @@ int replicate_end_local(struct replicator *r)
         const char *name = text(r, local.variable->name, "local");
         double rate = gradient ? rate_of(r, local.variable) : 0;
         struct edge next = local.used;
+        if (rate > 0 && replicate_may_leave_out(r))
+            return error_set(r->err, ERR_DATA,
+                             "the graph leaves out updates now and then, as a dynamic loss scale "
+                             "does, which steps of a worker's own cannot: give downpour rate=0");
         if (rate > 0) {
             struct edge factor =
                 add_number(r, text(r, name, "rate"), local.variable->outputs[0].type, rate);

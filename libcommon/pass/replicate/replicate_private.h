@@ -88,9 +88,12 @@ const struct node *replicate_written(const struct graph *graph, const struct nod
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
 bool replicate_is_pushed(const struct replicator *r, struct edge edge);
-/* A Gather of a variable, which finds less than there is; a read of one. */
+/* A Gather or a Cast of a variable, which has less than there is; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
+
+/* replicate_clock.c: whether updates are behind a Switch, which leaves them out now and then. */
+bool replicate_may_leave_out(const struct replicator *r);
 
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);        /* outside the update */

@@ -141,7 +141,6 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-BENCH_bench-gpu := gpu
 .PHONY: bench-dist bench-checkpoint bench-gpu check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
@@ -364,8 +363,12 @@ soak:
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 	ORDERS=10000 $(BUILD)/tests/unit/graph/order
-bench bench-dist bench-checkpoint bench-gpu: all $(BENCHES)
+bench bench-dist bench-checkpoint: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
+# PyTorch may be fetched for it, which is large: not before there is a card.
+bench-gpu: all
+	@tests/bench/gpu.sh card
+	@scripts/bench gpu
 
 # Others see the public headers and library; the rest is for our own programs.
 install: all

@@ -4,7 +4,7 @@
 # each round runs ours and PyTorch in each of its ways. The ratio of each round, to the fastest of
 # these, is taken within the round. "steps" is the time of small ops in a captured step, and how
 # much of the time in which feeds are copied to the device it computes.
-# usage: gpu.sh [MODEL | steps]...     (all)
+# usage: gpu.sh [MODEL | steps]... | card     (all; card: is there one? 69, and a line, if not)
 # PYTHON names a Python that has torch (python3); without one there are only our own figures.
 # ROUNDS (3), STEPS (by model), TYPES ("float32 tf32 bf16"), HOWS ("eager compile graphs").
 # ON=CPU: a step of each net with batches of one, on the CPU: only to see that all of them run.
@@ -197,6 +197,7 @@ if [[ ${ON-} == CPU ]]; then
 fi
 tf-graph -e 'y = Neg(Const(1.0), {device = "/device:GPU:0"})' |
     tf-place -q --devices GPU:0,CPU:0 | tf-part | tf-exec --fetch y >/dev/null || exit
+[[ ${models[0]} != card ]] || exit 0
 feed_batch=${FEED_BATCH:-4096} hows=${HOWS-eager compile graphs}
 "$PYTHON" -c 'import torch; print("torch", torch.__version__)' 2>/dev/null ||
     { echo "no torch (set PYTHON): our own figures"; hows=; }

@@ -18,6 +18,9 @@ setup() {
     [ "${#stderr_lines[@]}" -eq 1 ]
     [[ $stderr == "tf-exec: "*"CUDA"* ]]
     [ ! -e "$GPU_REPORT" ]
+    run --separate-stderr "$root/tests/bench/gpu.sh" card
+    [ "$status" -eq 69 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
 }
 
 @test "pieces are listed, and one that is none is refused" {

@@ -128,11 +128,12 @@ comes_near() {
 
 piece_losses() {
     steps=100
-    [ -z "$emulated" ] || steps=20
+    nets="digits digits_cnn digits_rnn"
+    [ -z "$emulated" ] || steps=10 nets="digits digits_rnn"
     digits --rows 1-1437 --shuffle --epochs 5 --steps $steps >"$work/feed"
     (cd examples && tf-data csv data/digits.csv.gz x=1-64:float64 y=65:int32 --rows 1-1437 \
         --shuffle --batch 64 --epochs 5 --steps $steps) >"$work/feed64"
-    for name in digits digits_cnn digits_rnn; do
+    for name in $nets; do
         graphs "$name" <"examples/$name.lua"
         train "$name.cpu" "$name.on-cpu" feed
         train "$name.gpu" "$name.on-gpu" feed
@@ -152,10 +153,10 @@ piece_losses() {
 # Also with another number of threads on the host, which decides nothing on the device. What is on
 # the CPU for want of a kernel has the same bits with --deterministic.
 piece_bits() {
-    steps=60
-    [ -z "$emulated" ] || steps=10
+    steps=60 nets="digits digits_cnn digits_rnn"
+    [ -z "$emulated" ] || steps=10 nets="digits digits_cnn"
     digits --rows 1-1437 --shuffle --epochs 4 --steps $steps >"$work/feed"
-    for name in digits digits_cnn digits_rnn; do
+    for name in $nets; do
         graphs "$name" <"examples/$name.lua"
         train "$name.gpu" "$name.one" feed --deterministic
         train "$name.gpu" "$name.two" feed --deterministic

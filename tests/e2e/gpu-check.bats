@@ -64,7 +64,7 @@ setup() {
 
 @test "bench-gpu times steps on the emulated device, without PyTorch" {
     export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
-    PYTHON=false ROUNDS=2 STEPS=2 FEED_BATCH=16 run "$root/tests/bench/gpu.sh" softmax steps
+    PYTHON=false ROUNDS=1 STEPS=2 FEED_BATCH=16 run "$root/tests/bench/gpu.sh" softmax steps
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "no torch (set PYTHON): our own figures" ]
     finds -E '^softmax +32 float32 +-?[0-9.]+ +-$' <<< "$output"

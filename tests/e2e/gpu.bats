@@ -3,7 +3,7 @@
 # Graphs on GPUs: what a machine without one says, and the CUDA device's own code over a driver that
 # is none (tests/lib/fake_cuda.h): with the CPU's kernels, so that all bits must be the CPU's, and
 # with its own.
-# shellcheck disable=SC2154  # stderr is set by run
+# shellcheck disable=SC2030,SC2031,SC2154  # stderr is set by run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/array/args.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/nn/top_k_shapes.h"
 
 struct top_k_rows {
     int64_t n, k;
@@ -98,32 +98,12 @@ static row_loop *loop_of(enum dtype type)
     }
 }
 
-static int read_k(struct kernel_call *call, int64_t n, int64_t *k)
-{
-    if (args_scalar(call, 1, "k", k))
-        return call->err->code;
-    if (*k < 0 || *k > n)
-        return kernel_fail(call, "k is %lld, but rows have %lld elements", (long long)*k,
-                           (long long)n);
-    return 0;
-}
-
 static int top_k_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    struct shape shape = in->shape;
     struct top_k_rows w = {.in = in->data};
-    if (!shape.rank)
-        return kernel_fail(call, "input must have at least rank 1");
-    w.n = shape.dims[shape.rank - 1];
-    if (w.n > INT32_MAX)
-        return kernel_fail(call, "rows of %lld elements are too long", (long long)w.n);
-    if (read_k(call, w.n, &w.k))
-        return call->err->code;
-    shape.dims[shape.rank - 1] = w.k;
-    struct tensor *values = kernel_alloc_output(call, 0, &shape);
-    struct tensor *indices = values ? kernel_alloc_output(call, 1, &shape) : NULL;
-    if (!indices)
+    struct tensor *values, *indices;
+    if (top_k_check(call, &w.n, &w.k) || top_k_outputs(call, w.k, &values, &indices))
         return call->err->code;
     w.values = values->data;
     w.indices = indices->data;
@@ -149,12 +129,8 @@ static bool in_top_k(const float *row, int64_t n, int64_t target, int64_t k)
 static int in_top_k_run(struct kernel_call *call)
 {
     const struct tensor *predictions = call->in[0], *targets = call->in[1];
-    if (predictions->shape.rank != 2 || targets->shape.rank != 1 ||
-        predictions->shape.dims[0] != targets->shape.dims[0])
-        return kernel_fail(call,
-                           "predictions must be a matrix and targets a vector of its rows, "
-                           "not %s and %s",
-                           shape_text(&predictions->shape), shape_text(&targets->shape));
+    if (in_top_k_check(call))
+        return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &targets->shape);
     if (!out)
         return call->err->code;

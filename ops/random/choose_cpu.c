@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/array/args.h"
+#include "exec/device/step_block.h"
+#include "ops/random/choose.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
 #include "ops/random/stream.h"
@@ -87,23 +88,11 @@ static int64_t find_class(const double *sums, int64_t n, double x)
     return low;
 }
 
-static int check_logits(struct kernel_call *call, int64_t n_samples)
-{
-    const struct shape *logits = &call->in[0]->shape;
-    if (logits->rank != 2)
-        return kernel_fail(call, "logits must be a matrix, not %s", shape_text(logits));
-    if (n_samples < 0)
-        return kernel_fail(call, "num_samples is negative: %" PRId64, n_samples);
-    if (logits->dims[1] == 0 && logits->dims[0] > 0 && n_samples > 0)
-        return kernel_fail(call, "there are no classes: logits are %s", shape_text(logits));
-    return 0;
-}
-
 static int multinomial_run(struct kernel_call *call)
 {
     const struct tensor *logits = call->in[0];
     int64_t n_samples = 0;
-    if (args_scalar(call, 1, "num_samples", &n_samples) || check_logits(call, n_samples))
+    if (multinomial_check(call, &n_samples))
         return call->err->code;
     int64_t n = logits->shape.dims[1];
     struct shape shape = shape_matrix(logits->shape.dims[0], n_samples);
@@ -115,10 +104,7 @@ static int multinomial_run(struct kernel_call *call)
     int64_t *classes = out->data;
     for (int64_t row = 0; n_samples > 0 && row < shape.dims[0]; row++) {
         if (!cumulate(logits, row, sums))
-            return kernel_fail(call,
-                               "no class of row %" PRId64 " is possible: its logits are not "
-                               "finite",
-                               row);
+            return kernel_fault(call, &(struct fault){.code = FAULT_CLASSES, .at = row});
         for (int64_t s = 0; s < n_samples; s++) {
             uint32_t words[2];
             words_at(&stream, row * n_samples + s, words);

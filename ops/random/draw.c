@@ -5,13 +5,18 @@
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
 
+struct random_seeds random_seeds_of(const struct node *node)
+{
+    const struct attr_value *offset = node_attr(node, "offset");
+    return (struct random_seeds){.seed = (uint64_t)node_int(node, "seed"),
+                                 .seed2 = (uint64_t)node_int(node, "seed2"),
+                                 .offset = offset ? offset->i : 0};
+}
+
 int random_prepare(struct kernel_setup *setup)
 {
     struct random_seeds *seeds = mem_alloc(sizeof *seeds);
-    seeds->seed = (uint64_t)node_int(setup->node, "seed");
-    seeds->seed2 = (uint64_t)node_int(setup->node, "seed2");
-    const struct attr_value *offset = node_attr(setup->node, "offset");
-    seeds->offset = offset ? offset->i : 0;
+    *seeds = random_seeds_of(setup->node);
     setup->state = seeds;
     return 0;
 }

@@ -14,6 +14,8 @@ struct random_seeds {
     int64_t offset;
 };
 
+struct random_seeds random_seeds_of(const struct node *node);
+
 /* prepare: remembers the node's. */
 int random_prepare(struct kernel_setup *setup);
 

@@ -5,7 +5,7 @@
 #include "ops/random/random_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
-#include "ops/random/draw.h"
+#include "ops/random/draw_cuda.h"
 
 static int draw(struct kernel_call *call, struct cuda_random *launch)
 {
@@ -17,10 +17,7 @@ static int draw(struct kernel_call *call, struct cuda_random *launch)
         return KERNEL_DONE;
     launch->type = cuda_type_of(out->type);
     launch->n = tensor_count(out);
-    launch->op_seed = seeds->seed;
-    launch->op_seed2 = seeds->seed2;
-    launch->iteration = call->iteration;
-    launch->step = call->step_block;
+    launch->place = cuda_random_place_of(call, seeds);
     launch->out = out->data;
     return cuda_launched(call, cuda_random(launch, cuda_compute(call)));
 }
@@ -41,6 +38,11 @@ static int normal_run(struct kernel_call *call)
     return draw_floats(call, CUDA_NORMAL);
 }
 
+static int truncated_run(struct kernel_call *call)
+{
+    return draw_floats(call, CUDA_TRUNCATED_NORMAL);
+}
+
 static int uniform_int_run(struct kernel_call *call)
 {
     struct cuda_random launch = {.form = CUDA_UNIFORM_INT};
@@ -52,5 +54,7 @@ static int uniform_int_run(struct kernel_call *call)
 const struct kernel_code kernel_cuda_random_uniform = {.prepare = random_prepare,
                                                        .run = uniform_run};
 const struct kernel_code kernel_cuda_random_normal = {.prepare = random_prepare, .run = normal_run};
+const struct kernel_code kernel_cuda_truncated_normal = {.prepare = random_prepare,
+                                                         .run = truncated_run};
 const struct kernel_code kernel_cuda_random_uniform_int = {.prepare = random_prepare,
                                                            .run = uniform_int_run};

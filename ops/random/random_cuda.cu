@@ -4,11 +4,7 @@
  */
 #include "ops/random/random_cuda.h"
 
-#include "ops/device/types_cuda.cuh"
-
-#define RANDOM_FUNCTION static __device__ __forceinline__
-#include "ops/random/distribution.h"
-#include "ops/random/philox.h"
+#include "ops/random/stream_cuda.cuh"
 
 namespace
 {
@@ -61,10 +57,7 @@ template <template <typename> class Form, typename T>
 static __global__ void random(const struct cuda_random call)
 {
     constexpr int per_block = Form<T>::per_block;
-    const struct philox_place at = {call.step->seed, call.op_seed,
-                                    call.op_seed2,   static_cast<uint64_t>(call.step->number),
-                                    call.iteration,  call.step->replica};
-    const struct philox_stream stream = philox_stream_at(&at);
+    const struct philox_stream stream = stream_of(call.place);
     T *out = static_cast<T *>(call.out);
     int64_t first = call.offset / per_block, last = (call.offset + call.n - 1) / per_block;
     for (int64_t block = first + thread_index(); block <= last; block += thread_count()) {
@@ -87,6 +80,48 @@ static int launch(const struct cuda_random *call, struct CUstream_st *stream)
         return 0;
     return CUDA_LAUNCH((random<Form, T>), cuda_blocks(call->n / Form<T>::per_block + 1), CUDA_BLOCK,
                        0, stream, *call);
+}
+
+/* Element i looks for the first value within two standard deviations in block i, then in blocks
+ * i + 2^48, i + 2 * 2^48, ... */
+template <typename T>
+DEVICE_INLINE wide<T> truncated_at(const struct philox_stream *stream, int64_t i)
+{
+    for (uint64_t block = static_cast<uint64_t>(i);; block += UINT64_C(1) << 48) {
+        uint32_t words[4];
+        wide<T> pair[2];
+        philox_block(stream, block, words);
+        for (int k = 0; k < (sizeof(T) == 8 ? 2 : 4); k += 2) {
+            if constexpr (sizeof(T) == 8)
+                normal_pair_float64(words, pair);
+            else
+                normal_pair_float32(words + k, pair);
+            for (int j = 0; j < 2; j++)
+                if (fabs(pair[j]) < 2)
+                    return pair[j];
+        }
+    }
+}
+
+template <typename T> static __global__ void random_truncated(const struct cuda_random call)
+{
+    const struct philox_stream stream = stream_of(call.place);
+    for (int64_t i = thread_index(); i < call.n; i += thread_count())
+        static_cast<T *>(call.out)[i] = narrow<T>(truncated_at<T>(&stream, call.offset + i));
+}
+
+static int launch_truncated(const struct cuda_random *call, struct CUstream_st *stream)
+{
+    if (!call->n)
+        return 0;
+    return launch_by_number(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        if constexpr (!is_floating<T>)
+            return CUDA_INVALID_VALUE;
+        else
+            return CUDA_LAUNCH(random_truncated<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream,
+                               *call);
+    });
 }
 
 template <template <typename> class Form>
@@ -112,6 +147,8 @@ extern "C" int cuda_random(const struct cuda_random *call, struct CUstream_st *s
         return launch_float<uniform>(call, stream);
     if (call->form == CUDA_NORMAL)
         return launch_float<normal>(call, stream);
+    if (call->form == CUDA_TRUNCATED_NORMAL)
+        return launch_truncated(call, stream);
     if (call->type == CUDA_INT32)
         return launch<uniform_int, int32_t>(call, stream);
     if (call->type == CUDA_INT64)

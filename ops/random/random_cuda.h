@@ -7,7 +7,13 @@
 
 #include "ops/device/launch_cuda.h"
 
-enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_UNIFORM_INT };
+enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_TRUNCATED_NORMAL, CUDA_UNIFORM_INT };
+
+/* Which numbers: those of an op in an iteration of a step. */
+struct cuda_random_place {
+    uint64_t op_seed, op_seed2, iteration;
+    const struct step_block *step; /* on the device: seed, replica and number are read there */
+};
 
 struct cuda_random {
     enum cuda_random_form form;
@@ -15,8 +21,7 @@ struct cuda_random {
     int64_t n, offset;   /* the number of the first element */
     int64_t low;         /* integers: the first, and how many there are */
     uint64_t size;
-    uint64_t op_seed, op_seed2, iteration;
-    const struct step_block *step; /* on the device: seed, replica and number are read there */
+    struct cuda_random_place place;
     void *out;
 };
 

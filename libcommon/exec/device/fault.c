@@ -72,6 +72,10 @@ int fault_explain(struct device *device, const struct fault *fault,
         return is_unfit(fault, "singular: diagonal element", "zero", err);
     case FAULT_MINOR:
         return is_unfit(fault, "not positive definite: leading minor", "not positive", err);
+    case FAULT_CLASSES:
+        return error_set(err, ERR_DATA,
+                         "no class of row %" PRId64 " is possible: its logits are not finite",
+                         fault->at);
     case FAULT_LIMIT:
         return error_set(err, ERR_DATA, "reached limit of %" PRId64, fault->limit);
     case FAULT_NOT_FINITE:

@@ -24,6 +24,7 @@ enum fault_code {
     FAULT_DIAGONAL,    /* the same of a triangular one, and of its diagonal */
     FAULT_MINOR,       /* matrix `at` is not positive definite, by the minor of order `value` */
     FAULT_NOT_FINITE,  /* element `at` of `input` is NaN (`value` 0), Inf (1) or -Inf (-1) */
+    FAULT_CLASSES,     /* no class of row `at` is possible: its logits are not finite */
     FAULT_LIMIT,       /* a variable has reached `limit` */
     FAULT_OWN = 0x100, /* from here on: the device's own, which it explains itself */
 };

@@ -26,11 +26,19 @@ static const struct {
     enum cuda_random_form form;
     enum dtype type;
 } draws[] = {
-    {"RandomUniform", CUDA_UNIFORM, FLOAT32},       {"RandomUniform", CUDA_UNIFORM, FLOAT64},
-    {"RandomUniform", CUDA_UNIFORM, FLOAT16},       {"RandomUniform", CUDA_UNIFORM, BFLOAT16},
-    {"RandomStandardNormal", CUDA_NORMAL, FLOAT32}, {"RandomStandardNormal", CUDA_NORMAL, FLOAT64},
-    {"RandomStandardNormal", CUDA_NORMAL, FLOAT16}, {"RandomStandardNormal", CUDA_NORMAL, BFLOAT16},
-    {"RandomUniformInt", CUDA_UNIFORM_INT, INT32},  {"RandomUniformInt", CUDA_UNIFORM_INT, INT64},
+    {"RandomUniform", CUDA_UNIFORM, FLOAT32},
+    {"RandomUniform", CUDA_UNIFORM, FLOAT64},
+    {"RandomUniform", CUDA_UNIFORM, FLOAT16},
+    {"RandomUniform", CUDA_UNIFORM, BFLOAT16},
+    {"RandomStandardNormal", CUDA_NORMAL, FLOAT32},
+    {"RandomStandardNormal", CUDA_NORMAL, FLOAT64},
+    {"RandomStandardNormal", CUDA_NORMAL, FLOAT16},
+    {"RandomStandardNormal", CUDA_NORMAL, BFLOAT16},
+    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT32},
+    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT64},
+    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT16},
+    {"RandomUniformInt", CUDA_UNIFORM_INT, INT32},
+    {"RandomUniformInt", CUDA_UNIFORM_INT, INT64},
 };
 
 static struct tensor one(enum dtype type, const struct shape *shape, int64_t value)
@@ -65,9 +73,7 @@ static void check_draw(size_t k, int64_t n, int64_t offset)
                                .offset = offset,
                                .low = -3,
                                .size = 1003,
-                               .op_seed = 77,
-                               .op_seed2 = 12345678901,
-                               .step = &step,
+                               .place = {77, 12345678901, 0, &step},
                                .out = out.data};
     beside_launched(draws[k].op, cuda_random(&call, NULL));
     if (memcmp(out.data, (char *)expected.outputs[0].data + (size_t)offset * bytes, out.bytes))

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An order is made by one thread, from numbers that all have drawn before: each place depends on
+ * the one before it. Of classes a block adds up a row's probabilities, and then a thread looks for
+ * each sample's.
+ */
+#include "ops/random/choose_cuda.h"
+
+#include <cmath>
+
+#include "ops/random/stream_cuda.cuh"
+
+/* The i-th number of 64 bits of a stream. */
+DEVICE_INLINE void words_at(const struct philox_stream *stream, int64_t i, uint32_t words[2])
+{
+    uint32_t block[4];
+    philox_block(stream, static_cast<uint64_t>(i) / 2, block);
+    words[0] = block[2 * (i % 2)];
+    words[1] = block[2 * (i % 2) + 1];
+}
+
+/* ---- an order ---- */
+
+static __global__ void draw_places(const struct cuda_shuffle call)
+{
+    const struct philox_stream stream = stream_of(call.place);
+    for (int64_t i = thread_index(); i < call.n; i += thread_count()) {
+        uint32_t words[2];
+        words_at(&stream, i, words);
+        call.order[i] = i;
+        call.scratch[i] =
+            static_cast<int64_t>(uniform_integer(words, static_cast<uint64_t>(i) + 1));
+    }
+}
+
+static __global__ void swap_places(const struct cuda_shuffle call)
+{
+    if (thread_index())
+        return;
+    for (int64_t i = call.n - 1; i > 0; i--) {
+        int64_t k = call.scratch[i], kept = call.order[i];
+        call.order[i] = call.order[k];
+        call.order[k] = kept;
+    }
+}
+
+extern "C" int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream)
+{
+    int result = CUDA_LAUNCH(draw_places, cuda_blocks(call->n), CUDA_BLOCK, 0, stream, *call);
+    return result ? result : CUDA_LAUNCH(swap_places, 1, CUDA_WARP, 0, stream, *call);
+}
+
+/* ---- classes ---- */
+
+/* fmax passes NaN over, as on the CPU. */
+template <typename T>
+DEVICE_INLINE double largest_of(const T *logits, int64_t n, shared_pointer<double> part)
+{
+    double most = -INFINITY;
+    for (int64_t i = threadIdx.x; i < n; i += CUDA_BLOCK)
+        most = fmax(most, static_cast<double>(widen(logits[i])));
+    part[threadIdx.x] = most;
+    for (unsigned half = CUDA_BLOCK / 2; half; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            part[threadIdx.x] = fmax(part[threadIdx.x], part[threadIdx.x + half]);
+    }
+    __syncthreads();
+    most = part[0];
+    __syncthreads();
+    return most;
+}
+
+/* sums[k] = sum of exp(logit - largest) over classes 0 to k: each thread adds up a stretch of them,
+ * after what is before it. */
+template <typename T> static __global__ void cumulate(const struct cuda_multinomial call)
+{
+    SHARED(double, part, CUDA_BLOCK);
+    for (int64_t row = blockIdx.x; row < call.rows; row += gridDim.x) {
+        const T *logits = static_cast<const T *>(call.logits) + row * call.classes;
+        double *sums = call.scratch + row * call.classes, sum = 0;
+        double largest = largest_of(logits, call.classes, part);
+        int64_t begin = call.classes * threadIdx.x / CUDA_BLOCK;
+        int64_t end = call.classes * (threadIdx.x + 1) / CUDA_BLOCK;
+        for (int64_t i = begin; i < end; i++)
+            sum += exp(static_cast<double>(widen(logits[i])) - largest);
+        part[threadIdx.x] = sum;
+        __syncthreads();
+        double before = 0;
+        for (unsigned i = 0; i < threadIdx.x; i++)
+            before += part[i];
+        for (int64_t i = begin; i < end; i++)
+            sums[i] = before += exp(static_cast<double>(widen(logits[i])) - largest);
+        bool possible = isfinite(largest) && isfinite(before) && before > 0;
+        if (threadIdx.x == CUDA_BLOCK - 1 && !possible)
+            leave_fault(call.fault, FAULT_CLASSES, row);
+        __syncthreads();
+    }
+}
+
+/* The first class whose sum exceeds x. */
+DEVICE_INLINE int64_t find_class(const double *sums, int64_t n, double x)
+{
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (sums[middle] > x)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static __global__ void choose_classes(const struct cuda_multinomial call)
+{
+    const struct philox_stream stream = stream_of(call.place);
+    for (int64_t i = thread_index(); i < call.rows * call.samples; i += thread_count()) {
+        const double *sums = call.scratch + i / call.samples * call.classes;
+        double all = sums[call.classes - 1];
+        uint32_t words[2];
+        words_at(&stream, i, words);
+        /* the product may round up to the sum, which no class exceeds */
+        double x = fmin(uniform_float64(words) * all, nextafter(all, 0.0));
+        call.out[i] = find_class(sums, call.classes, x);
+    }
+}
+
+extern "C" int cuda_multinomial(const struct cuda_multinomial *call, struct CUstream_st *stream)
+{
+    int64_t n = call->rows * call->samples;
+    unsigned rows = cuda_blocks(call->rows * CUDA_BLOCK);
+    if (!n)
+        return 0;
+    int result = launch_by_number(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        return CUDA_LAUNCH(cumulate<T>, rows, CUDA_BLOCK, 0, stream, *call);
+    });
+    if (result)
+        return result;
+    return CUDA_LAUNCH(choose_classes, cuda_blocks(n), CUDA_BLOCK, 0, stream, *call);
+}

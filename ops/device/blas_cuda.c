@@ -66,9 +66,11 @@ static int begin(struct kernel_call *call, struct cuda_device *d)
 int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm)
 {
     struct cuda_device *d = cuda_device(call->device);
+    struct cuda_gemm product = *gemm;
+    product.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
     int code = begin(call, d);
     if (!code)
-        code = check(d, d->blas->gemm(d->blas_handle, gemm), "a product", call->err);
+        code = check(d, d->blas->gemm(d->blas_handle, &product), "a product", call->err);
     pthread_mutex_unlock(&d->blas_lock);
     return code ? code : KERNEL_ENQUEUED;
 }

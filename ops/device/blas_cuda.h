@@ -20,6 +20,7 @@ struct cuda_gemm {
     bool transpose_a, transpose_b;
     bool accumulate;  /* C is added to; it holds values before */
     bool wide_result; /* C is of float32 where `type` has 16 bits */
+    bool tf32;        /* of the device, set by cuda_blas_gemm: float32 may be rounded to TF32 */
     int64_t m, n, k, batches;
     const void *a, *b;
     void *c;

@@ -84,6 +84,13 @@ static cudaDataType data_type(enum cuda_type type)
                                    : CUDA_R_32F;
 }
 
+static cublasComputeType_t compute_type(const struct cuda_gemm *g)
+{
+    if (g->type == CUDA_FLOAT64)
+        return CUBLAS_COMPUTE_64F;
+    return g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 static int gemm(void *handle, const struct cuda_gemm *g)
 {
     static const double one = 1, zero = 0;
@@ -96,8 +103,8 @@ static int gemm(void *handle, const struct cuda_gemm *g)
     return (int)blas.gemm(handle, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                           g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->m, g->n, g->k, alpha, g->a,
                           type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c,
-                          of_result, g->ldc, g->step_c, g->batches,
-                          is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+                          of_result, g->ldc, g->step_c, g->batches, compute_type(g),
+                          CUBLAS_GEMM_DEFAULT);
 }
 
 static int trsm(void *handle, const struct cuda_trsm *t)

@@ -47,6 +47,7 @@ struct cuda_device {
     char choice[64];
     struct cuda_stream *streams[N_QUEUES], *clock;
     size_t limit; /* bytes of its memory that may be used */
+    bool tf32;    /* as of struct device_options */
     atomic_size_t used;
     atomic_bool has_failed;
     pthread_mutex_t lock; /* guards what follows */

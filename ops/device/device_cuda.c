@@ -100,8 +100,8 @@ static int read_card(struct cuda_device *d, struct error *err)
                          "CUDA:%d: the device or its driver has no pools of memory", index);
     if (!d->limit || d->limit > card.memory)
         d->limit = card.memory;
-    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d", card.major, card.minor,
-             runtime / 1000, runtime % 1000 / 10);
+    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s", card.major, card.minor,
+             runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "");
     return 0;
 }
 
@@ -158,6 +158,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
     cuda_graph_functions(device);
     d->driver = driver;
     d->limit = options->memory;
+    d->tf32 = options->tf32;
     d->failure = error_none();
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->peer_lock, NULL);

@@ -164,6 +164,21 @@ says() { # TEXT: what a run on a GPU ends with, in one line
     same gpu limited
 }
 
+@test "--tf32 rounds what products of float32 multiply" {
+    emulated
+    printf '%s = Placeholder() {dtype=float32, shape=[1,1]}\n' x w > "$work/product.txt"
+    echo 'y = MatMul(x, w)' >> "$work/product.txt"
+    tf-graph --text < "$work/product.txt" | tf-place | on_gpu > "$work/gpu.tfg"
+    product() { # OPTION...
+        tf-exec -g "$work/gpu.tfg" --fetch y --feed 'x=[[1.00048828125]]' --feed 'w=[[3]]' "$@" |
+            tf-show --json | jq -c .y
+    }
+    if TF_TEST_DEVICE_LACKS=blas product; then skip "this build emulates no kernels"; fi
+    [ "$(product)" = '[[3.0014648]]' ]
+    [ "$(product --tf32)" = '[[3.0029297]]' ]
+    [ "$(TF_TF32=1 product)" = '[[3.0029297]]' ]
+}
+
 @test "a GPU that fails ends the run with one line" {
     emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"

@@ -69,14 +69,26 @@ static struct tensor matrix(enum dtype type, const void *data, int64_t step, int
     return tensor_borrow(type, &shape, (void *)(uintptr_t)at);
 }
 
+/* To the 11 bits of TF32, where that is asked for; to the nearest, ties away from zero. */
+static double rounded(const struct cuda_gemm *g, double x)
+{
+    float value = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x1000) & 0xffffe000;
+    memcpy(&value, &bits, sizeof bits);
+    return g->tf32 ? (double)value : x;
+}
+
 static double product_at(const struct cuda_gemm *g, int64_t batch, int64_t i, int64_t j)
 {
     struct tensor a = matrix(type_of(g->type), g->a, g->step_a, batch);
     struct tensor b = matrix(type_of(g->type), g->b, g->step_b, batch);
     double sum = 0;
     for (int64_t k = 0; k < g->k; k++)
-        sum += tensor_get_float64(&a, g->transpose_a ? i * g->lda + k : k * g->lda + i) *
-               tensor_get_float64(&b, g->transpose_b ? k * g->ldb + j : j * g->ldb + k);
+        sum +=
+            rounded(g, tensor_get_float64(&a, g->transpose_a ? i * g->lda + k : k * g->lda + i)) *
+            rounded(g, tensor_get_float64(&b, g->transpose_b ? k * g->ldb + j : j * g->ldb + k));
     return sum;
 }
 

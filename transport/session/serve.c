@@ -29,7 +29,8 @@ static int open_devices(struct serving *s, struct error *err)
     const struct cluster_task *self = cluster_find(cluster, s->member.job_name, s->member.index);
     struct device_options options = {.threads = s->options->threads,
                                      .deterministic = s->options->deterministic,
-                                     .memory = s->options->device_memory};
+                                     .memory = s->options->device_memory,
+                                     .tf32 = s->options->tf32};
     int cores = options.threads > 0 ? options.threads : cores_usable();
     options.threads = cores / self->n_devices;
     if (options.threads < 1)

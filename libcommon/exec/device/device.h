@@ -20,12 +20,14 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 8
+#define DEVICE_ABI 9
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
     bool deterministic;
     size_t memory; /* bytes that may be used of a device's own memory; 0: all that it has */
+    bool tf32;     /* products of float32 may round what they multiply to 11 bits, where that is
+                      faster: NVIDIA's TensorFloat-32 */
 };
 
 enum queue_kind {

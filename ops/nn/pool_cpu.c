@@ -55,7 +55,8 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
         for (int64_t kx = kx0; kx < kx1; kx++)
 #define CELL_AT (((y0 + ky) * ax->in + x0 + kx) * block + from)
 
-#define MAX_LOOPS(type, low)                                                                       \
+/* `sum` is what gradients are added in: integers wrap around. */
+#define MAX_LOOPS(type, low, sum)                                                                  \
     static void max_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
         EACH_WINDOW(p)                                                                             \
@@ -93,7 +94,7 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
                     bool found = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);                   \
                     type taken = found ? left[i] : 0;                                              \
                     left[i] = found ? 0 : left[i];                                                 \
-                    d[i] += taken;                                                                 \
+                    d[i] = (type)((sum)d[i] + (sum)taken);                                         \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
@@ -160,11 +161,11 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
         }                                                                                          \
     }
 
-MAX_LOOPS(float, -INFINITY)
-MAX_LOOPS(double, -INFINITY)
-MAX_LOOPS(int32_t, INT32_MIN)
-MAX_LOOPS(int64_t, INT64_MIN)
-MAX_LOOPS(uint64_t, 0)
+MAX_LOOPS(float, -INFINITY, float)
+MAX_LOOPS(double, -INFINITY, double)
+MAX_LOOPS(int32_t, INT32_MIN, uint32_t)
+MAX_LOOPS(int64_t, INT64_MIN, uint64_t)
+MAX_LOOPS(uint64_t, 0, uint64_t)
 AVG_LOOPS(float)
 AVG_LOOPS(double)
 

@@ -89,11 +89,15 @@ int test_block(struct test_scheduler *s, struct test_event *event, struct error 
 
 /* ---- the watcher ---- */
 
+/* The one that has asked first: it is the last of the list. */
 static void tell(struct test_scheduler *s)
 {
-    struct event_waiter *waiter = s->told;
+    struct event_waiter **last = &s->told;
     struct error failure = s->failure;
-    s->told = waiter->next;
+    while ((*last)->next)
+        last = &(*last)->next;
+    struct event_waiter *waiter = *last;
+    *last = NULL;
     pthread_mutex_unlock(&s->lock);
     waiter->done(waiter, failure.code ? &failure : NULL);
     pthread_mutex_lock(&s->lock);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/container_of.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
@@ -72,6 +73,8 @@ static inline void pair_close(struct plan_pair *p)
         graph_free(p->sides[i].graph);
     }
     variable_store_free(p->variables);
+    device_settle(p->device);
+    device_settle(p->sides[1].device);
     device_free(p->device);
     if (p->sides[1].device != p->device)
         device_free(p->sides[1].device);

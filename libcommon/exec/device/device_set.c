@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "exec/device/queue.h"
 #include "graph/device_name.h"
 
 struct device_names {
@@ -81,6 +82,8 @@ int device_set_open_for(struct device_set *set, const struct graph *graph, bool 
 
 void device_set_release(struct device_set *set)
 {
+    for (size_t i = 0; i < set->devices.n; i++)
+        device_settle(set->devices.items[i]);
     for (size_t i = 0; i < set->devices.n; i++)
         device_free(set->devices.items[i]);
     vec_release(&set->devices);

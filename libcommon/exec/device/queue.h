@@ -30,6 +30,11 @@ void device_notify_end(struct device *device, struct event_waiter *waiter);
 /* The same of one queue. */
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter);
 
+/* Waits until nothing that was enqueued goes on, and all who wanted to hear of it have: what the
+ * device's queues kept is let go, of other devices' memory, too. Of several devices each settles
+ * before the first one is freed. */
+void device_settle(struct device *device);
+
 /* Shares the tensor's memory, if it is counted, until all that the queue has by now is over. */
 void queue_keep(struct device *device, enum queue_kind queue, const struct tensor *t);
 

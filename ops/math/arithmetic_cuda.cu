@@ -1,118 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic of two arrays. Integers wrap around.
+ * Arithmetic of two arrays.
  */
-#include <cmath>
-
+#include "ops/math/arithmetic_ops_cuda.cuh"
 #include "ops/math/binary_cuda.cuh"
-
-#define VMATH_FUNCTION static __device__ __forceinline__
-#include "ops/nn/activation_math.h"
-
-/* Toward zero. The one quotient that does not fit wraps around. */
-template <typename T> DEVICE_INLINE T divide(T x, T y, uint16_t &code)
-{
-    if (y == 0) {
-        code = FAULT_DIVISION;
-        return 0;
-    }
-    if constexpr (std::is_signed<T>::value)
-        if (y == -1)
-            return static_cast<T>(0 - static_cast<twin<T>>(x));
-    return x / y;
-}
-
-template <typename T> DEVICE_INLINE T remainder_of(T x, T y, uint16_t &code)
-{
-    if (y == 0) {
-        code = FAULT_DIVISION;
-        return 0;
-    }
-    return y == -1 ? 0 : x % y;
-}
-
-template <typename T> DEVICE_INLINE T floor_divide(T x, T y, uint16_t &code)
-{
-    T quotient = divide(x, y, code);
-    if constexpr (std::is_signed<T>::value)
-        if (y && remainder_of(x, y, code) && (x < 0) != (y < 0))
-            return quotient - 1;
-    return quotient;
-}
-
-template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
-{
-    twin<T> base = static_cast<twin<T>>(x), result = 1;
-    if (y < 0) {
-        code = FAULT_POWER;
-        return 0;
-    }
-    for (; y; y >>= 1, base *= base)
-        if (y & 1)
-            result *= base;
-    return static_cast<T>(result);
-}
-
-DEVICE_INLINE float through_softplus(float gradient, float x)
-{
-    return activation_softplus_grad(gradient, x);
-}
-
-DEVICE_INLINE double through_softplus(double gradient, double x)
-{
-    return activation_softplus_grad64(gradient, x);
-}
-
-/* X(op, floats, integers): T is the type of x and y, U its unsigned twin. */
-#define REAL_OPS(X)                                                                                \
-    X(Add, x + y, U(x) + U(y))                                                                     \
-    X(Sub, x - y, U(x) - U(y))                                                                     \
-    X(Mul, x *y, U(x) * U(y))                                                                      \
-    X(Div, x / y, divide(x, y, code))                                                              \
-    X(FloorDiv, floor(x / y), floor_divide(x, y, code))                                            \
-    /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
-    X(Maximum, x > y || x != x ? x : y, x > y ? x : y)                                             \
-    X(Minimum, x < y || x != x ? x : y, x < y ? x : y)
-#define SIGNED_OPS(X) X(Pow, pow(x, y), power(x, y, code))
-#define WORD_OPS(X)                                                                                \
-    X(Mod, fmod(x, y), remainder_of(x, y, code))                                                   \
-    X(SquaredDifference, (x - y) * (x - y), (U(x) - U(y)) * (U(x) - U(y)))
-/* x is an op's result, y what flows back. */
-#define GRADIENTS(X)                                                                               \
-    X(TanhGrad, y *(1 - x * x), 0)                                                                 \
-    X(SigmoidGrad, y *x *(1 - x), 0)                                                               \
-    X(SqrtGrad, y *(1 / (x + x)), 0)                                                               \
-    X(RsqrtGrad, y *x *(x * x) / -2, 0)                                                            \
-    X(ReciprocalGrad, -y *x *x, 0)
-/* x is what flows back, y the activation's input or result. */
-#define MASKS(X)                                                                                   \
-    X(ReluGrad, y > 0 ? x : 0, y > 0 ? x : 0)                                                      \
-    X(Relu6Grad, y > 0 && y < 6 ? x : 0, y > 0 && y < 6 ? x : 0)
-#define SLOPES(X)                                                                                  \
-    X(EluGrad, y < 0 ? x * (y + 1) : x, 0)                                                         \
-    X(SoftplusGrad, through_softplus(x, y), 0)
-
-#define OP(name, floats, integers)                                                                 \
-    struct name {                                                                                  \
-        template <typename T>                                                                      \
-        static __device__ __forceinline__ T of(T x, T y, [[maybe_unused]] uint16_t &code)          \
-        {                                                                                          \
-            using U [[maybe_unused]] = twin<T>;                                                    \
-            if constexpr (std::is_floating_point<T>::value)                                        \
-                return floats;                                                                     \
-            else                                                                                   \
-                return static_cast<T>(static_cast<U>(integers));                                   \
-        }                                                                                          \
-    };
-namespace
-{
-REAL_OPS(OP)
-SIGNED_OPS(OP)
-WORD_OPS(OP)
-GRADIENTS(OP)
-MASKS(OP)
-SLOPES(OP)
-} // namespace
 
 #define ROWS_REAL(op, ...) REAL_ROWS(op, void)
 #define ROWS_SIGNED(op, ...) SIGNED_ROWS(op, void)
@@ -121,12 +12,12 @@ SLOPES(OP)
 
 /* clang-format off */
 static const cuda_binary_row rows[] = {
-    REAL_OPS(ROWS_REAL)
-    SIGNED_OPS(ROWS_SIGNED)
-    WORD_OPS(ROWS_WORD)
-    GRADIENTS(ROWS_FLOAT)
-    MASKS(ROWS_REAL)
-    SLOPES(ROWS_FLOAT)
+    BINARY_REAL_OPS(ROWS_REAL)
+    BINARY_SIGNED_OPS(ROWS_SIGNED)
+    BINARY_WORD_OPS(ROWS_WORD)
+    BINARY_GRADIENTS(ROWS_FLOAT)
+    BINARY_MASKS(ROWS_REAL)
+    BINARY_SLOPES(ROWS_FLOAT)
 };
 /* clang-format on */
 

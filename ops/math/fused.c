@@ -42,6 +42,22 @@ static void fused_cost(const struct cost_query *query, struct op_cost *cost)
     cost->operations *= node_attr(query->node, "ops")->n;
 }
 
+int fused_check_shapes(const struct shape *const *in, int n, struct shape *out, struct error *err)
+{
+    *out = *in[0];
+    for (int i = 1; i < n; i++) {
+        struct shape so_far = *out;
+        if (!shape_broadcast(&so_far, in[i], out))
+            return error_set(err, ERR_DATA, "input %d is %s, those before %s", i, shape_text(in[i]),
+                             shape_text(&so_far));
+    }
+    for (int i = 0; i < n; i++)
+        if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
+            return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
+                             i, shape_text(in[i]), shape_text(out));
+    return 0;
+}
+
 const struct op_def op_FusedElementwise = {
     .name = "FusedElementwise",
     .inputs = "inputs: N*T",

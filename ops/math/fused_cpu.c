@@ -113,17 +113,8 @@ static int check_steps(const struct fused_state *state, const struct shape *cons
 static int check_shapes(const struct fused_state *state, const struct shape *const *in,
                         struct shape *out, struct error *err)
 {
-    *out = *in[0];
-    for (int i = 1; i < state->n_in; i++) {
-        struct shape so_far = *out;
-        if (!shape_broadcast(&so_far, in[i], out))
-            return error_set(err, ERR_DATA, "input %d is %s, those before %s", i, shape_text(in[i]),
-                             shape_text(&so_far));
-    }
-    for (int i = 0; i < state->n_in; i++)
-        if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
-            return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
-                             i, shape_text(in[i]), shape_text(out));
+    if (fused_check_shapes(in, state->n_in, out, err))
+        return err->code;
     return shape_count(out) == 1 ? 0 : check_steps(state, in, err);
 }
 

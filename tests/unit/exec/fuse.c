@@ -87,13 +87,13 @@ static void expect_items(const struct which *of, unsigned without, int n_items, 
     fixture_open(&f, of->text, false);
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(f.graph, of, variables, without);
-    int n = plan_items(plan, &items), fetches = 0, fused = 0;
+    int n = plan_items(plan, &items), moved = 0, fused = 0;
     for (int i = 0; i < n; i++) {
-        fetches += !strcmp(items[i].kernel, "fetch");
-        fused += !strcmp(items[i].kernel, "fused_elementwise");
+        moved += !strcmp(items[i].kernel, "fetch") || !strncmp(items[i].kernel, "copy_", 5);
+        fused += strstr(items[i].kernel, "fused") != NULL;
     }
-    if (n - fetches != n_items || fused != n_fused)
-        fail_msg("%s%d items, %d of them fused", of->text, n - fetches, fused);
+    if (n - moved != n_items || fused != n_fused)
+        fail_msg("%s%d items, %d of them fused", of->text, n - moved, fused);
     plan_free(plan);
     variable_store_free(variables);
     fixture_close(&f);
@@ -206,6 +206,19 @@ static int run(struct session *session, const struct graph *graph, int last, int
     return code;
 }
 
+/* But for those of NaNs: which of two NaNs a sum has is the compiler's choice. */
+static bool has_same_bits(const struct tensor *a, const struct tensor *b)
+{
+    size_t bytes = dtype_bytes(a->type);
+    for (int64_t i = 0; i < tensor_count(a); i++) {
+        size_t at = (size_t)i * bytes;
+        bool both_nan = isnan(tensor_get_float64(a, i)) && isnan(tensor_get_float64(b, i));
+        if (!both_nan && memcmp((char *)a->data + at, (char *)b->data + at, bytes) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* Whether there was a value: a graph may ask for an order that cannot be. */
 static bool expect_same(const struct graph *graph, int last, bool dynamic, uint64_t seed)
 {
@@ -220,7 +233,7 @@ static bool expect_same(const struct graph *graph, int last, bool dynamic, uint6
         if (codes[0] != codes[1] || (codes[0] && strcmp(err[0].text, err[1].text) != 0))
             fail_msg("FUSED_SEED=%llu: %s / %s", (unsigned long long)seed, err[0].text,
                      err[1].text);
-        if (!codes[0] && memcmp(values[0].data, values[1].data, tensor_bytes(&values[0])) != 0)
+        if (!codes[0] && !has_same_bits(&values[0], &values[1]))
             fail_msg("FUSED_SEED=%llu: other bits", (unsigned long long)seed);
         for (int i = 0; i < 2 && !codes[0]; i++)
             tensor_release(&values[i]);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread takes an element through all steps. What a step makes is in the thread's own memory; the
+ * steps are the same for all threads, so that no warp parts.
+ */
+#include "ops/math/fused_cuda.h"
+
+#include <cstring>
+
+#include "ops/math/arithmetic_ops_cuda.cuh"
+#include "ops/math/unary_ops_cuda.cuh"
+
+#define UNARY_OPS(X) UNARY_FLOAT_OPS(X) UNARY_SIGNED_OPS(X) UNARY_REAL_OPS(X)
+#define BINARY_OPS(X)                                                                              \
+    BINARY_REAL_OPS(X)                                                                             \
+    BINARY_SIGNED_OPS(X)                                                                           \
+    BINARY_WORD_OPS(X) BINARY_GRADIENTS(X) BINARY_MASKS(X) BINARY_SLOPES(X)
+
+#define NUMBER(op, ...) FUSED_##op,
+#define NAME(op, ...) #op,
+enum fused_op {
+    UNARY_OPS(NUMBER) N_FUSED_UNARY,
+    FUSED_LAST_UNARY = N_FUSED_UNARY - 1,
+    BINARY_OPS(NUMBER) N_FUSED
+};
+
+static const char *const names[] = {UNARY_OPS(NAME) BINARY_OPS(NAME)};
+
+extern "C" int cuda_fused_op(const char *name, int operands)
+{
+    int end = operands == 1 ? N_FUSED_UNARY : N_FUSED;
+    for (int i = operands == 1 ? 0 : N_FUSED_UNARY; i < end; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
+/* Floats meet no errors. */
+template <typename T> DEVICE_INLINE T compute(int op, T x, T y)
+{
+    uint16_t code = FAULT_NONE;
+    switch (op) {
+#define UNARY_CASE(op, ...)                                                                        \
+    case FUSED_##op:                                                                               \
+        return static_cast<T>(op::of(x));
+#define BINARY_CASE(op, ...)                                                                       \
+    case FUSED_##op:                                                                               \
+        return static_cast<T>(op::of(x, y, code));
+        UNARY_OPS(UNARY_CASE)
+        BINARY_OPS(BINARY_CASE)
+    default:
+        return x;
+    }
+}
+
+template <typename T>
+DEVICE_INLINE T operand_of(const struct cuda_fused &call, const T *results, int operand, int64_t i)
+{
+    if (operand >= call.n_in)
+        return results[operand - call.n_in];
+    const T *in = static_cast<const T *>(call.in[operand]);
+    return in[call.stands[operand] ? 0 : i];
+}
+
+template <typename T> static __global__ void fused(const struct cuda_fused call)
+{
+    T results[CUDA_FUSED_STEPS];
+    for (int64_t i = thread_index(); i < call.n; i += thread_count()) {
+        for (int s = 0; s < call.n_steps; s++) {
+            const cuda_fused_step &step = call.steps[s];
+            T x = operand_of(call, results, step.operands[0], i), y = x;
+            if (step.operands[1] >= 0)
+                y = operand_of(call, results, step.operands[1], i);
+            results[s] = compute(step.op, x, y);
+        }
+        static_cast<T *>(call.out)[i] = results[call.n_steps - 1];
+    }
+}
+
+extern "C" int cuda_fused(const struct cuda_fused *call, struct CUstream_st *stream)
+{
+    unsigned blocks = cuda_blocks(call->n);
+    if (call->type == CUDA_FLOAT32)
+        return CUDA_LAUNCH(fused<float>, blocks, CUDA_BLOCK, 0, stream, *call);
+    if (call->type == CUDA_FLOAT64)
+        return CUDA_LAUNCH(fused<double>, blocks, CUDA_BLOCK, 0, stream, *call);
+    return CUDA_INVALID_VALUE;
+}

@@ -188,7 +188,7 @@ static void test_cut(void **state)
     double start = time_now();
     end_request(&scene.client, 1, &x, 1);
     assert_true(end_pump(&scene.client, end_has_closed, 1, 5));
-    assert_true(time_now() - start < 0.4);
+    assert_true(time_now() - start < 4);
     assert_int_equal(scene.client.why.code, ERR_UNAVAILABLE);
     assert_true(strstr(scene.client.why.text, ": connection closed") ||
                 strstr(scene.client.why.text, ": connection reset") ||
@@ -207,7 +207,7 @@ static void test_no_hello(void **state)
         struct scene scene;
         double start = time_now();
         assert_int_equal(scene_start(&scene, options[i], i % 2, 0.9), ERR_UNAVAILABLE);
-        assert_true(time_now() - start < 2.5);
+        assert_true(time_now() - start < 4.5);
         assert_non_null(strstr(scene.client.why.text, "gave up after 0.9 s"));
         assert_int_equal(scene.client.n_opened, 0);
         scene_stop(&scene);

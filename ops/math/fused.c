@@ -42,8 +42,27 @@ static void fused_cost(const struct cost_query *query, struct op_cost *cost)
     cost->operations *= node_attr(query->node, "ops")->n;
 }
 
-int fused_check_shapes(const struct shape *const *in, int n, struct shape *out, struct error *err)
+/* An op all of whose operands stand still has nothing to walk along. */
+static int check_operands(const struct node *node, const struct shape *const *in, struct error *err)
 {
+    const struct attr_value *operands = node_attr(node, "operands");
+    for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
+        bool stands = true;
+        for (int k = 0; k < FUSED_OPERANDS; k++) {
+            int64_t from = operands->ints[i + k];
+            stands &= from < 0 || (from < node->n_inputs && shape_count(in[from]) == 1);
+        }
+        if (stands)
+            return error_set(err, ERR_DATA, "all operands of op %d are scalars",
+                             i / FUSED_OPERANDS);
+    }
+    return 0;
+}
+
+int fused_check_shapes(const struct node *node, const struct shape *const *in, struct shape *out,
+                       struct error *err)
+{
+    int n = node->n_inputs;
     *out = *in[0];
     for (int i = 1; i < n; i++) {
         struct shape so_far = *out;
@@ -55,7 +74,7 @@ int fused_check_shapes(const struct shape *const *in, int n, struct shape *out, 
         if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
             return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
                              i, shape_text(in[i]), shape_text(out));
-    return 0;
+    return shape_count(out) == 1 ? 0 : check_operands(node, in, err);
 }
 
 const struct op_def op_FusedElementwise = {

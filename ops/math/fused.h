@@ -5,11 +5,14 @@
 #ifndef TF_OPS_MATH_FUSED_H
 #define TF_OPS_MATH_FUSED_H
 
+#include "graph/graph.h"
 #include "tensor/shape.h"
 
 #define FUSED_OPERANDS 2 /* of each op; -1: it has one less */
 
-/* Sets the output's shape. ERR_DATA: an input has neither that nor one element. */
-int fused_check_shapes(const struct shape *const *in, int n, struct shape *out, struct error *err);
+/* `in` has a shape per input of the node. Sets the output's. ERR_DATA: an input has neither that
+ * nor one element; or an op has scalars alone, where the output is none. */
+int fused_check_shapes(const struct node *node, const struct shape *const *in, struct shape *out,
+                       struct error *err);
 
 #endif

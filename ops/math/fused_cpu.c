@@ -93,31 +93,6 @@ static int assign_registers(struct kernel_setup *setup, struct fused_state *stat
     return code;
 }
 
-/* A step all of whose operands stand still has nothing to walk along. */
-static int check_steps(const struct fused_state *state, const struct shape *const *in,
-                       struct error *err)
-{
-    for (int i = 0; i < state->n_steps; i++) {
-        bool stands = true;
-        for (int k = 0; k < FUSED_OPERANDS; k++) {
-            int from = state->steps[i].operands[k];
-            stands &= from < 0 || (from < state->n_in && shape_count(in[from]) == 1);
-        }
-        if (stands)
-            return error_set(err, ERR_DATA, "all operands of op %d are scalars", i);
-    }
-    return 0;
-}
-
-/* Sets the output's shape. */
-static int check_shapes(const struct fused_state *state, const struct shape *const *in,
-                        struct shape *out, struct error *err)
-{
-    if (fused_check_shapes(in, state->n_in, out, err))
-        return err->code;
-    return shape_count(out) == 1 ? 0 : check_steps(state, in, err);
-}
-
 static void offer_reuse(struct kernel_setup *setup)
 {
     for (int i = 0; i < setup->n_in; i++)
@@ -134,7 +109,7 @@ static int plan(struct kernel_setup *setup, struct fused_state *state)
     const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
     for (int i = 0; i < setup->n_in; i++)
         in[i] = &setup->in_types[i].shape;
-    int code = check_shapes(state, in, &state->shape, setup->err);
+    int code = fused_check_shapes(setup->node, in, &state->shape, setup->err);
     mem_free(in);
     state->planned = true;
     offer_reuse(setup);
@@ -211,13 +186,12 @@ static int fused_body(void *context, int64_t begin, int64_t end)
 
 static int shape_of_call(struct kernel_call *call, struct shape *shape)
 {
-    const struct fused_state *state = call->state;
     const struct shape **in = kernel_temporary(call, (size_t)call->n_in * sizeof *in);
     if (!in)
         return call->err->code;
     for (int i = 0; i < call->n_in; i++)
         in[i] = &call->in[i]->shape;
-    return check_shapes(state, in, shape, call->err);
+    return fused_check_shapes(call->node, in, shape, call->err);
 }
 
 static int fused_run(struct kernel_call *call)

@@ -50,7 +50,7 @@ static int run(struct kernel_call *call)
     struct shape shape;
     for (int i = 0; i < call->n_in; i++)
         in[i] = &call->in[i]->shape;
-    if (fused_check_shapes(in, call->n_in, &shape, call->err))
+    if (fused_check_shapes(call->node, in, &shape, call->err))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)

@@ -3,6 +3,7 @@
  * The TEST device's events, and the thread that watches them for those who want to be told.
  */
 #include <sched.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "lib/device_test_internal.h"
@@ -36,6 +37,13 @@ struct test_event *test_record(struct test_scheduler *s, int line)
     return event;
 }
 
+/* Between a wait and what it is for others may enqueue something that the wait did not know of. */
+static void pause_between(void)
+{
+    struct timespec some = {.tv_nsec = 50000};
+    nanosleep(&some, NULL);
+}
+
 void test_wait(struct test_scheduler *s, int line, struct test_event *event)
 {
     struct test_job *job = mem_alloc(sizeof *job);
@@ -49,7 +57,10 @@ void test_wait(struct test_scheduler *s, int line, struct test_event *event)
     test_wait_for_turn(s);
     test_clock_join(&s->order.clocks[line], &event->clock);
     test_append(s, line, job);
+    bool pauses = test_random(s) % 16 == 0;
     pthread_mutex_unlock(&s->lock);
+    if (pauses)
+        pause_between();
 }
 
 int64_t test_time(struct test_scheduler *s, const struct test_event *event)

@@ -223,16 +223,28 @@ static bool names_other(const struct item *item)
            (item->node && node_round(item->node) == ROUND_REDUCE);
 }
 
+/* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */
+static bool read_fault(const struct kernel_call *call, struct fault *fault)
+{
+    struct device *device = call->device;
+    struct error ignored = ERROR_INIT;
+    struct buffer *copy = device_alloc(device, sizeof *fault);
+    if (!copy)
+        return false;
+    int code = device->copy(device, copy->data, &call->step_block->fault, sizeof *fault, &ignored);
+    if (!code)
+        code = device_read(device, fault, copy->data, sizeof *fault, &ignored);
+    copy->free(copy);
+    return !code && fault->code != FAULT_NONE;
+}
+
 /* What it was given may have been garbage of a kernel that was enqueued before, and what hands
  * values over may have found that out itself, or whom it met. Nobody waits for the device in the
  * name of a kernel that ends on a thread of others. */
 static int fail(const struct item *item, const struct kernel_call *call)
 {
     struct fault fault = {.code = FAULT_NONE};
-    struct error ignored = ERROR_INIT;
-    if (call->step_block && !(item->flags & KERNEL_ASYNC) &&
-        !device_read(call->device, &fault, &call->step_block->fault, sizeof fault, &ignored) &&
-        fault.code)
+    if (call->step_block && !(item->flags & KERNEL_ASYNC) && read_fault(call, &fault))
         return plan_explain_fault(&fault, call->err);
     return names_other(item) && call->err->node.n ? call->err->code : item_fail(item, call->err);
 }

@@ -40,10 +40,11 @@ end
 local function is_rows(g) return type(g) == "table" end
 
 -- A node that hands a gradient to the optimizer, by the variable's name: "hidden/W/gradient". It
--- can be fetched, and tf-replicate cuts there, so the optimizers leave it in place.
-local function hand_over(w, g, part)
-  local name = tf.unique("/" .. w.name .. "/gradient" .. (part and "/" .. part or ""))
-  return Identity(g, {name = "/" .. name, _gradient = w.name})
+-- can be fetched, and tf-replicate cuts there, so the optimizers leave it in place. The role says
+-- what of a row-wise gradient it has.
+local function hand_over(w, g, role)
+  local name = tf.unique("/" .. w.name .. "/gradient" .. (role and "/" .. role or ""))
+  return Identity(g, {name = "/" .. name, _gradient = w.name, _gradient_role = role})
 end
 
 local function handed_over(ws, gs)

@@ -162,3 +162,24 @@ LUA
     grep -q '^ema/AssignSub = .*@?/job:ps ' r.txt
     tf-replicate a.tfg | tf-place -c c | tf-part >p.tfg
 }
+
+@test "rows of a gradient are told by their attribute, whatever their nodes are called" {
+    cat >rows.lua <<'LUA'
+ids = Placeholder{dtype = int32, shape = {-1}}
+table = variable{name = "table", shape = {10, 4}, init = init.normal{stddev = 1}}
+rows = Gather(table, ids)
+entry.first = minimize(Sum(Square(rows), {0, 1}), optim.sgd{rate = 0.1})
+entry.second = minimize(Sum(rows, {0, 1}), optim.sgd{rate = 0.1})
+LUA
+    tf-graph rows.lua | tf-opt >rows.tfg
+    tf-show --text rows.tfg >whole.txt
+    grep -q '^table/gradient/values_1 = .*_gradient_role="values"' whole.txt
+    for entry in first second; do
+        tf-replicate --entry $entry rows.tfg | tf-show --text >r.txt
+        [ "$(grep -c '= AggregatorTake(.*reductions=\["rows","mean_rows"\]' r.txt)" = 1 ]
+        tf-replicate --entry $entry --mode allreduce rows.tfg | tf-show --text >r.txt
+        grep -q '= AllReduce.*mean_rows' r.txt
+        run -65 --separate-stderr tf-replicate --entry $entry --mode downpour,push=2 rows.tfg
+        [[ $stderr == *"is a gradient of some rows"* ]]
+    done
+}

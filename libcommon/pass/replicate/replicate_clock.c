@@ -140,9 +140,12 @@ int replicate_add_pushes(struct replicator *r)
 
 const char *replicate_reduction(const struct node *node, enum dtype type)
 {
-    if (!dtype_is_floating(type))
-        return str_ends(node->name, "/gradient/indices") ? "rows" : "first";
-    return str_ends(node->name, "/gradient/values") ? "mean_rows" : "mean";
+    const char *role = replicate_role(node);
+    if (!strcmp(role, ROLE_INDICES))
+        return "rows";
+    if (!strcmp(role, ROLE_VALUES))
+        return "mean_rows";
+    return dtype_is_floating(type) ? "mean" : "first";
 }
 
 struct take_lists {

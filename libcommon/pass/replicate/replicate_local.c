@@ -124,7 +124,7 @@ static struct edge add_zeros(struct replicator *r, const char *name, enum dtype 
 
 static int check_sum(struct replicator *r, const struct node *node, const struct shape *shape)
 {
-    if (str_ends(node->name, "/gradient/values") || str_ends(node->name, "/gradient/indices"))
+    if (*replicate_role(node))
         return error_set(r->err, ERR_DATA,
                          "%s: is a gradient of some rows, of which there is no sum over steps",
                          node_text(node));

@@ -113,6 +113,16 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
+/* Of a node that hands over a gradient: what it has of a row-wise one; "": it has a whole one, or
+ * hands over none. */
+#define ROLE_INDICES "indices"
+#define ROLE_VALUES "values"
+static inline const char *replicate_role(const struct node *node)
+{
+    const struct attr_value *role = node_attr(node, "_gradient_role");
+    return role ? role->s : "";
+}
+
 /* How values of several workers become one: "mean" and the like. */
 const char *replicate_reduction(const struct node *node, enum dtype type);
 

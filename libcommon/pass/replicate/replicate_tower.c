@@ -80,7 +80,7 @@ static struct attr *tower_attrs(struct towers *t, const struct node *node, int k
     *n = 0;
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr attr = node->attrs[i];
-        if (!strcmp(attr.name, "_gradient"))
+        if (!strcmp(attr.name, "_gradient") || !strcmp(attr.name, "_gradient_role"))
             continue;
         if (!strcmp(attr.name, "frame_name") || !strcmp(attr.name, "stack_name"))
             attr.value = attr_string(in_tower(t, attr.value.s, k));

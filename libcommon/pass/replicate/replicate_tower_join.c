@@ -132,11 +132,14 @@ static struct edge add_joined(struct towers *t, const struct node *node, int slo
     struct replicator *r = t->r;
     struct attr attrs[3];
     const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct attr_value *role = node_attr(node, "_gradient_role");
     const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
     const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
     spec->attrs = attrs;
     if (mark)
         attrs[spec->n_attrs++] = (struct attr){"_gradient", *mark};
+    if (role)
+        attrs[spec->n_attrs++] = (struct attr){"_gradient_role", *role};
     if (variable)
         attrs[spec->n_attrs++] =
             (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cluster file: which tasks there are, where they listen, what devices they have, and how fast
- * the links between them are. docs/cluster.md describes it for those who write one.
+ * The cluster file: which tasks there are, where they listen, on what hosts, what devices they
+ * have, and how fast the links between them are. docs/cluster.md describes it for those who write
+ * one.
  *
- *     task  ps:0      127.0.0.1:7000  device=CPU:0 memory=1G
- *     task  worker:0  10.0.0.7:7010   device=CPU:0,CPU:1 speed=1.5
+ *     task  ps:0      10.0.0.6:7000  device=CPU:0 memory=1G
+ *     task  worker:0  10.0.0.7:7010  device=CPU:0,CPU:1 speed=1.5 host=fast
+ *     host  fast      bandwidth=120M cores=8
  *     link  *  *      bandwidth=2G latency=50us
  *
  * A cluster owns what it points to. Any number of threads may read it.
@@ -18,19 +20,34 @@
 
 #define SHARD_JOB "ps" /* the tasks that keep variables */
 
+/* Of a link where the file says nothing. */
+#define CLUSTER_BANDWIDTH 1e9 /* bytes a second */
+#define CLUSTER_LATENCY 50e-6 /* seconds */
+
 struct cluster_task {
     const char *job;
     int index;           /* of the job's tasks, from 0 */
     const char *address; /* HOST:PORT, unix:NAME */
+    int host;            /* index into the hosts */
     int first_device, n_devices;
     int64_t memory_bytes; /* of each of its devices; 0: no limit */
     double speed;         /* of its devices: 2 computes twice as fast as 1 */
 };
 
-/* Which tasks a link is between: a job, or any ("*", ""); one of its tasks, or any (-1). */
+/* A machine. What its tasks send to those of others goes out by one adapter, what they get comes
+ * in by it. */
+struct cluster_host {
+    const char *name;
+    double bandwidth; /* of the adapter, in each direction, bytes a second; 0: no limit */
+    int cores;        /* for all its tasks; 0: not said */
+};
+
+/* Which tasks a link is between: those of a host; or a job's, or any ("*", ""): one of them, or
+ * any (-1). */
 struct cluster_end {
     const char *job;
     int index;
+    int host; /* -1: the others say */
 };
 
 struct cluster_link {
@@ -42,6 +59,7 @@ struct cluster_link {
 struct cluster {
     VEC(struct cluster_task) tasks;  /* in the file's order */
     VEC(struct device_name) devices; /* full; those of a task are neighbours */
+    VEC(struct cluster_host) hosts;  /* each has a task */
     VEC(struct cluster_link) links;  /* in the file's order */
     struct arena arena;
 };
@@ -57,7 +75,9 @@ const struct cluster_task *cluster_find(const struct cluster *cluster, const cha
 /* The tasks of a job; 0: there is no such job. */
 int cluster_count(const struct cluster *cluster, const char *job);
 
-/* The link between two tasks: the last line that is about them; without one 1 GB/s and 50 us. */
+/* The link between two tasks: the last line that is about them; without one 50 us, and the smaller
+ * bandwidth of their hosts where these are two and say any, else 1 GB/s. What other tasks of a host
+ * send at the same time is not in it. */
 struct cluster_link cluster_link(const struct cluster *cluster, const struct cluster_task *a,
                                  const struct cluster_task *b);
 

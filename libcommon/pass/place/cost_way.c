@@ -25,8 +25,9 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
         return near ? (struct cost_way){NEAR_LATENCY, 0}
                     : (struct cost_way){BUS_LATENCY, NS / BUS_BYTES};
     }
-    const struct cluster none = {0};
     const struct cluster_task *a = task_of(cluster, from), *b = task_of(cluster, to);
-    struct cluster_link link = cluster_link(a && b ? cluster : &none, a, b);
+    struct cluster_link link = {.bandwidth = CLUSTER_BANDWIDTH, .latency = CLUSTER_LATENCY};
+    if (a && b)
+        link = cluster_link(cluster, a, b);
     return (struct cost_way){NS * link.latency, NS / link.bandwidth};
 }

@@ -13,62 +13,6 @@
 
 #define LOOP_STEPS 10.0 /* iterations of a loop, when they were not measured */
 
-/* ---- links ---- */
-
-/* One of many to a single one of the same job: most of them are elsewhere. */
-static bool is_mostly_elsewhere(const struct place_device *a, const struct place_device *b)
-{
-    return a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1);
-}
-
-static void set_wire(const struct placement *placement, struct place_wire *wire, int from, int to)
-{
-    const struct place_device *a = &placement->devices.items[from];
-    const struct place_device *b = &placement->devices.items[to];
-    const struct device_name *x = &placement->devices.items[a->host].name;
-    const struct device_name *y = &placement->devices.items[b->host].name;
-    struct device_name other = *y;
-    *wire = (struct place_wire){.shared = -1};
-    bool same_task = device_name_same_task(x, y);
-    if (same_task && is_mostly_elsewhere(a, b))
-        other.task++;
-    else if (same_task && a->host == b->host)
-        return;
-    struct cost_way way = cost_way(x, &other, placement->cluster);
-    wire->latency = way.latency;
-    wire->per_byte = way.per_byte;
-    wire->shared = device_name_same_task(x, &other) ? -1 : 0;
-}
-
-/* The first device of the same task. */
-static int leader(const struct placement *placement, int device)
-{
-    const struct place_device *d = &placement->devices.items[device];
-    for (int i = 0; i < device; i++)
-        if (device_name_same_task(&placement->devices.items[i].name,
-                                  &placement->devices.items[d->host].name))
-            return i;
-    return d->host;
-}
-
-static void find_wires(struct place_model *m)
-{
-    const struct placement *placement = m->placer->placement;
-    int d = m->n_devices;
-    int *leaders = arena_array(&m->arena, (size_t)d, sizeof *leaders);
-    m->wires = arena_array(&m->arena, (size_t)d * (size_t)d, sizeof *m->wires);
-    for (int i = 0; i < d; i++)
-        leaders[i] = leader(placement, i);
-    for (int a = 0; a < d; a++) {
-        for (int b = 0; b < d; b++) {
-            struct place_wire *wire = &m->wires[a * d + b];
-            set_wire(placement, wire, a, b);
-            if (wire->shared >= 0)
-                wire->shared = leaders[a] * d + leaders[b];
-        }
-    }
-}
-
 /* ---- nodes ---- */
 
 static bool stays(const struct node *node)
@@ -255,7 +199,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     m->by_bytes = arena_array(&m->arena, n, sizeof *m->by_bytes);
     m->best_start = arena_array(&m->arena, n, sizeof *m->best_start);
     m->best_finish = arena_array(&m->arena, n, sizeof *m->best_finish);
-    find_wires(m);
+    place_find_wires(m);
     int code = find_weights(m);
     if (code)
         return code;

@@ -6,8 +6,10 @@
  *
  * A device computes one node at a time and fills gaps that it waited in. A tensor crosses to a
  * device once, however many nodes want it there; between two tasks one tensor is on its way after
- * another in each direction. Inside loops everything counts LOOP_STEPS times a level, but for times
- * that were measured, which are those of a whole step. Nanoseconds and bytes.
+ * another in each direction, and so it is through the adapter of a host whose bandwidth is known.
+ * What stands for one device in each task of a job sends and gets as often as there are tasks.
+ * Inside loops everything counts LOOP_STEPS times a level, but for times that were measured, which
+ * are those of a whole step. Nanoseconds and bytes.
  */
 #ifndef TF_PASS_PLACE_MODEL_H
 #define TF_PASS_PLACE_MODEL_H
@@ -16,15 +18,23 @@
 
 struct placer;
 
+/* What transfers share, one after the other. */
+struct place_channel {
+    int index;       /* of the run's; -1: none */
+    double per_byte; /* the time that it takes, of a tensor to all who get it this way */
+};
+
+#define PLACE_CHANNELS 3 /* the link, the adapter of the sender's host, that of the receiver's */
+
 /* From one device to another. */
 struct place_wire {
-    double latency, per_byte;
-    int shared; /* index of the wires that it shares its time with; -1: takes none */
+    double latency, per_byte; /* until a tensor is with all who get it */
+    struct place_channel channels[PLACE_CHANNELS];
 };
 
 struct place_model {
     struct placer *placer;
-    int n, n_devices;
+    int n, n_devices, n_channels;
     int *order;               /* of nodes: longest path to an end first */
     double *ns;               /* by node * n_types + type, on a device of speed 1 */
     double *weight;           /* by node: how often its outputs are made in a step */
@@ -43,6 +53,9 @@ struct place_model {
     double *best_start, *best_finish; /* by node */
     struct arena arena;
 };
+
+/* place_wires.c: sets n_channels and the wires. */
+void place_find_wires(struct place_model *model);
 
 int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
 void place_model_free(struct place_model *model);
@@ -69,7 +82,7 @@ struct place_copy {
 };
 
 struct place_undo {
-    int wire;
+    int channel;
     double before;
 };
 
@@ -79,7 +92,7 @@ struct place_run {
     double *start, *finish;
     double *free_from;            /* by device: nothing runs there later */
     VEC(struct place_gap) * gaps; /* by device */
-    double *wire_free;            /* by from * n_devices + to */
+    double *channel_free;         /* by channel */
     int *first_copy;              /* by node: index into copies; -1: none */
     VEC(struct place_copy) copies;
     VEC(struct place_undo) undo;

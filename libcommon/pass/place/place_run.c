@@ -23,7 +23,8 @@ void place_run_init(struct place_run *run, const struct place_model *model)
     run->uses_left = arena_copy(&run->arena, model->n_uses, n * sizeof *run->uses_left);
     run->free_from = arena_array(&run->arena, d, sizeof *run->free_from);
     run->gaps = arena_array(&run->arena, d, sizeof *run->gaps);
-    run->wire_free = arena_array(&run->arena, d * d, sizeof *run->wire_free);
+    run->channel_free =
+        arena_array(&run->arena, (size_t)model->n_channels, sizeof *run->channel_free);
     run->held = arena_array(&run->arena, d, sizeof *run->held);
     run->live = arena_array(&run->arena, d, sizeof *run->live);
     run->peak = arena_array(&run->arena, d, sizeof *run->peak);
@@ -47,6 +48,24 @@ static const struct place_device *device_at(const struct place_run *run, int dev
 
 /* ---- transfers ---- */
 
+/* When the transfer may begin; until it is over what it shares is taken. */
+static double enter(struct place_run *run, const struct place_wire *wire, double ready,
+                    double bytes)
+{
+    for (int i = 0; i < PLACE_CHANNELS; i++)
+        if (wire->channels[i].index >= 0)
+            ready = fmax(ready, run->channel_free[wire->channels[i].index]);
+    for (int i = 0; i < PLACE_CHANNELS; i++) {
+        struct place_channel channel = wire->channels[i];
+        if (channel.index < 0)
+            continue;
+        double *busy = &run->channel_free[channel.index];
+        vec_push(&run->undo, ((struct place_undo){channel.index, *busy}));
+        *busy = ready + bytes * channel.per_byte;
+    }
+    return ready;
+}
+
 /* When the tensor is there; sends it if it has not been sent. A source without a place yet will
  * come to where it is wanted first. */
 static double send(struct place_run *run, struct edge edge, int to)
@@ -62,12 +81,7 @@ static double send(struct place_run *run, struct edge edge, int to)
     const struct place_wire *wire = &m->wires[from * m->n_devices + to];
     double weight = m->weight[edge.node];
     double bytes = edge.slot < 0 ? 0 : m->bytes[m->first_output[edge.node] + edge.slot];
-    if (wire->shared >= 0) {
-        double *busy = &run->wire_free[wire->shared];
-        vec_push(&run->undo, ((struct place_undo){wire->shared, *busy}));
-        ready = fmax(ready, *busy);
-        *busy = ready + weight * bytes * wire->per_byte;
-    }
+    ready = enter(run, wire, ready, weight * bytes);
     double time = ready + weight * (bytes * wire->per_byte + wire->latency);
     bool moves = device_at(run, from)->host != device_at(run, to)->host;
     double held = moves && !m->initial[edge.node] ? bytes : 0;
@@ -98,7 +112,7 @@ static void take_back(struct place_run *run, size_t n_copies)
     }
     while (run->undo.n) {
         struct place_undo undo = vec_pop(&run->undo);
-        run->wire_free[undo.wire] = undo.before;
+        run->channel_free[undo.channel] = undo.before;
     }
 }
 

@@ -68,15 +68,33 @@ static int add_every(struct placement *placement, const struct cluster *cluster,
     return 0;
 }
 
+static bool computes(const struct cluster *cluster, const struct cluster_task *task, int device)
+{
+    return strcmp(task->job, SHARD_JOB) != 0 &&
+           !strcmp(cluster->devices.items[task->first_device + device].type, "CPU");
+}
+
+/* What a CPU of a host has of it: its cores are shared by those that compute. Shards hardly do. */
+static double share_of(const struct cluster *cluster, int host)
+{
+    int n = 0, cores = cluster->hosts.items[host].cores;
+    for (size_t i = 0; i < cluster->tasks.n; i++)
+        for (int k = 0; k < cluster->tasks.items[i].n_devices; k++)
+            n += cluster->tasks.items[i].host == host &&
+                 computes(cluster, &cluster->tasks.items[i], k);
+    return !cores || n <= cores ? 1 : (double)cores / n;
+}
+
 int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
                           struct error *err)
 {
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         for (int k = 0; k < task->n_devices; k++) {
+            double share = computes(cluster, task, k) ? share_of(cluster, task->host) : 1;
             struct place_device device = {.name = cluster->devices.items[task->first_device + k],
                                           .host = -1,
-                                          .speed = task->speed,
+                                          .speed = task->speed * share,
                                           .memory_bytes = task->memory_bytes};
             if (add(placement, &device, err))
                 return err->code;

@@ -47,6 +47,54 @@ static void test_tasks_and_links(void **state)
     cluster_release(&c);
 }
 
+static const struct cluster_host *host_of(const struct cluster *c, const char *job, int index)
+{
+    return &c->hosts.items[cluster_find(c, job, index)->host];
+}
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    struct cluster c = {0};
+    struct error err = ERROR_INIT;
+    if (cluster_parse(&c,
+                      "host far bandwidth=10M cores=4\n"
+                      "task ps:0 10.0.0.1:7000\n"
+                      "task ps:1 [10::1]:7000\n"
+                      "task worker:0 10.0.0.1:7001\n"
+                      "task worker:1 10.0.0.2:7001 host=far\n"
+                      "task worker:2 unix:w\n"
+                      "task worker:3 127.0.0.1:1\n"
+                      "task worker:4 [::1]:1\n"
+                      "task worker:5 localhost:2\n"
+                      "host localhost bandwidth=20M\n"
+                      "link host=localhost host=10.0.0.1 bandwidth=5M latency=1ms\n"
+                      "link worker:3 ps:0 bandwidth=6M\n",
+                      "c", &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(host_of(&c, "ps", 0)->name, "10.0.0.1");
+    assert_string_equal(host_of(&c, "ps", 1)->name, "10::1");
+    assert_ptr_equal(host_of(&c, "worker", 0), host_of(&c, "ps", 0));
+    assert_string_equal(host_of(&c, "worker", 1)->name, "far");
+    assert_int_equal(host_of(&c, "worker", 1)->cores, 4);
+    assert_int_equal(host_of(&c, "ps", 0)->cores, 0);
+    for (int i = 2; i < 6; i++)
+        assert_string_equal(host_of(&c, "worker", i)->name, "localhost");
+    const struct cluster_task *ps = cluster_find(&c, "ps", 0);
+    const struct cluster_task *far = cluster_find(&c, "worker", 1);
+    const struct cluster_task *here = cluster_find(&c, "worker", 2);
+    /* A link of hosts is one of all their tasks, in both directions; later lines still count. */
+    assert_true(cluster_link(&c, here, ps).latency == 1e-3);
+    assert_true(cluster_link(&c, ps, here).bandwidth == 5 << 20);
+    assert_true(cluster_link(&c, cluster_find(&c, "worker", 3), ps).bandwidth == 6 << 20);
+    /* Without one: what the hosts leave; within one, what it has always been. */
+    assert_true(cluster_link(&c, here, far).bandwidth == 10 << 20);
+    assert_true(cluster_link(&c, far, ps).bandwidth == 10 << 20);
+    assert_true(cluster_link(&c, here, cluster_find(&c, "worker", 5)).bandwidth == 1e9);
+    assert_true(cluster_link(&c, ps, cluster_find(&c, "ps", 1)).bandwidth == 1e9);
+    cluster_release(&c);
+}
+
 static void fails(const char *text, const char *message)
 {
     struct cluster c = {0};
@@ -62,7 +110,7 @@ static void test_what_is_wrong(void **state)
 {
     (void)state;
     fails("# nothing\n", "c: no task");
-    fails(PS "tusk ps:1 h:1\n", "c:2: 'tusk' is neither task nor link");
+    fails(PS "tusk ps:1 h:1\n", "c:2: 'tusk' is none of task, host and link");
     fails("task ps:0\n", "c:1: a task needs a name and an address");
     fails("task ps h:1\n", "c:1: 'ps' is not a task, as worker:0 is");
     fails("task ps:-1 h:1\n", "c:1: 'ps:-1' is not a task, as worker:0 is");
@@ -80,8 +128,17 @@ static void test_what_is_wrong(void **state)
     fails("task ps:0 h:1 memory=0\n", "c:1: memory=0: not a size, as 1G is");
     fails("task ps:0 h:1 speed=nan\n", "c:1: speed=nan: not a positive number");
     fails("task ps:0 h:1 fast\n", "c:1: 'fast' is not key=value");
-    fails("task ps:0 h:1 fast=1\n", "c:1: a task has device, memory and speed, not 'fast'");
-    fails(PS "link * *\n", "c:2: a link needs two tasks, and bandwidth or latency");
+    fails("task ps:0 h:1 fast=1\n", "c:1: a task has device, host, memory and speed, not 'fast'");
+    fails("task ps:0 h:1 host=\n", "c:1: host=: no name");
+    fails(PS "host h\n", "c:2: a host needs a name, and bandwidth or cores");
+    fails(PS "host h bandwidth\n", "c:2: 'bandwidth' is not key=value");
+    fails(PS "host h bandwidth=0\n", "c:2: bandwidth=0: not bytes a second, as 100M is");
+    fails(PS "host h cores=0\n", "c:2: cores=0: not a number of cores");
+    fails(PS "host h size=1\n", "c:2: a host has bandwidth and cores, not 'size'");
+    fails(PS "host h cores=1\nhost h cores=2\n", "c:3: host h is given twice");
+    fails(PS "host g cores=1\n", "c: no task is on host g");
+    fails(PS "link host=g host=h latency=1ms\n", "c: no task is on host g");
+    fails(PS "link * *\n", "c:2: a link needs two tasks or hosts, and bandwidth or latency");
     fails(PS "link * p bandwidth=1\n", "c:2: 'p' is not a task, as worker:0 is");
     fails(PS "link * * bandwidth=0\n", "c:2: bandwidth=0: not bytes a second, as 2G is");
     fails(PS "link * * latency=-1s\n", "c:2: latency=-1s: not a time, as 50us is");
@@ -111,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_and_links),
+        cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_files),
     };

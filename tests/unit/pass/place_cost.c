@@ -107,6 +107,83 @@ static void test_slow_links_keep_it_together(void **state)
     finish(&p);
 }
 
+#define HALVES "x = Placeholder() {dtype=float32, shape=[250]} @?%s\ny = Neg(x) @?%s\n"
+
+static double time_of(const char *cluster, const char *text)
+{
+    struct placed p;
+    open_graph(&p, cluster, "op Neg 0\nop Add 0\n", text);
+    place(&p);
+    double ns = p.result.makespan;
+    finish(&p);
+    return ns;
+}
+
+/* Two tensors of 1000 bytes from two tasks to a third, 10 us each on a link of their own: at once,
+ * or one after the other through an adapter of that speed, be it theirs or the receiver's. */
+static void test_adapters_are_shared(void **state)
+{
+    (void)state;
+    static const char text[] = "x = Placeholder() {dtype=float32, shape=[250]} @?/job:a\n"
+                               "y = Placeholder() {dtype=float32, shape=[250]} @?/job:b\n"
+                               "z = Add(x, y) @?/job:c\n";
+    static const char *const tasks = "task a:0 h:1\ntask b:0 %s:2\ntask c:0 i:3\n"
+                                     "link * * bandwidth=100000000 latency=1us\n%s";
+    static const struct {
+        const char *b, *hosts;
+        double ns;
+    } cases[] = {
+        {"g", "", 11e3},
+        {"h", "", 11e3},
+        {"h", "host h bandwidth=100000000\n", 21e3},
+        {"g", "host i bandwidth=100000000\n", 21e3},
+        {"g", "host h bandwidth=100000000\n", 11e3},
+        {"h", "host i bandwidth=50000000\n", 41e3}, /* slower than the links */
+        {"i", "host i bandwidth=50000000\n", 21e3}, /* y does not go through it */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char cluster[256];
+        snprintf(cluster, sizeof cluster, tasks, cases[i].b, cases[i].hosts);
+        double ns = time_of(cluster, text);
+        if (fabs(ns - cases[i].ns) > 1)
+            fail_msg("case %zu: %g ns, not %g", i, ns, cases[i].ns);
+    }
+}
+
+/* What one of many sends is sent by all: a shard's adapter gets the gradients of all workers that
+ * are elsewhere, and sends them all its variables. */
+static void test_all_workers_meet_at_the_shard(void **state)
+{
+    (void)state;
+    static const char cluster[] = "task c:0 s:1\nhost s bandwidth=100000000\n"
+                                  "task w:0 h0:1\ntask w:1 h1:1\ntask w:2 h2:1\ntask w:3 s:2\n"
+                                  "link * * bandwidth=1000000000 latency=1us\n";
+    char text[256];
+    snprintf(text, sizeof text, HALVES, "/job:w/task:*", "/job:c");
+    assert_true(fabs(time_of(cluster, text) - (3 * 10e3 + 1e3)) < 1);
+    snprintf(text, sizeof text, HALVES, "/job:c", "/job:w/task:*");
+    assert_true(fabs(time_of(cluster, text) - (3 * 10e3 + 1e3)) < 1);
+}
+
+/* Four that compute on two cores have half of one each; a shard beside them takes none. */
+static void test_cores_are_shared(void **state)
+{
+    (void)state;
+    struct placed p;
+    open_cluster(&p,
+                 "task ps:0 h:9\ntask w:0 h:1 device=CPU:0,CPU:1\ntask w:1 h:2 speed=3\n"
+                 "task w:2 h:3 device=CPU:0,CUDA:0\ntask w:3 g:1\nhost h cores=2\n",
+                 "");
+    for (size_t i = 0; i < p.placement.devices.n; i++) {
+        const struct place_device *d = &p.placement.devices.items[i];
+        bool whole =
+            !strcmp(d->name.job, "ps") || strcmp(d->name.type, "CPU") != 0 || d->name.task == 3;
+        double speed = d->name.task == 1 ? 3 : 1;
+        assert_true(d->speed == (whole ? speed : speed / 2));
+    }
+    finish(&p);
+}
+
 /* A chain stays where its source must be, unless the fast device makes up for the way. */
 static void test_a_chain_and_a_faster_device(void **state)
 {
@@ -349,6 +426,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fork_uses_both),
         cmocka_unit_test(test_slow_links_keep_it_together),
+        cmocka_unit_test(test_adapters_are_shared),
+        cmocka_unit_test(test_all_workers_meet_at_the_shard),
+        cmocka_unit_test(test_cores_are_shared),
         cmocka_unit_test(test_a_chain_and_a_faster_device),
         cmocka_unit_test(test_memory_forces_a_split),
         cmocka_unit_test(test_variables_over_shards),

@@ -291,50 +291,6 @@ static void test_order_of_nodes_is_of_no_account(void **state)
     finish(&q);
 }
 
-static void test_estimates(void **state)
-{
-    (void)state;
-    struct placed p;
-    struct cost_rates rates = {.operations = 1e9, .bandwidth = 1e9, .overhead = 100};
-    open_graph(&p, TWO, "node m 5\nop Neg 7\n",
-               "a = Placeholder() {dtype=float32, shape=[?,64]}\n"
-               "b = Placeholder() {dtype=float32, shape=[64,10]}\n"
-               "m = MatMul(a, b)\nn = Neg(a)\nt = MatMul(a, a) {transpose_a=true}\n");
-    const struct node *m = graph_find(p.graph, "m"), *n = graph_find(p.graph, "n");
-    const struct node *t = graph_find(p.graph, "t");
-    assert_true(cost_of(&(struct cost_query){m, p.graph, 8}).operations == 2.0 * 8 * 64 * 10);
-    assert_true(cost_of(&(struct cost_query){t, p.graph, 8}).operations == 2.0 * 64 * 64 * 8);
-    assert_true(cost_bytes(&n->outputs[0], 8) == 4.0 * 8 * 64);
-    /* More bytes than operations: 2048 in, 2048 out. */
-    const struct cost_query of_n = {n, p.graph, 8}, of_a = {graph_find(p.graph, "a"), p.graph, 8};
-    assert_true(fabs(cost_estimate_ns(&of_n, &rates) - (100 + 4096)) < 1e-6);
-    assert_true(cost_estimate_ns(&of_a, &rates) == 0);
-    double ns;
-    assert_true(costs_find(&p.costs, m, &ns) && ns == 5);
-    assert_true(costs_find(&p.costs, n, &ns) && ns == 7);
-    assert_false(costs_find(&p.costs, t, &ns));
-    finish(&p);
-}
-
-static void costs_fail(const char *text, const char *message)
-{
-    struct costs costs = {0};
-    struct error err = ERROR_INIT;
-    int code = costs_parse(&costs, text, "f", &err);
-    unit_assert_error(code, err, ERR_DATA, message);
-    costs_release(&costs);
-}
-
-static void test_wrong_costs(void **state)
-{
-    (void)state;
-    costs_fail("x a 1\n", "f:1: 'x' is neither op nor node");
-    costs_fail("# c\nop Neg\n", "f:2: 2 words instead of 3: op NAME NANOSECONDS");
-    costs_fail("op Neg -1\n", "f:1: '-1' is not a time in nanoseconds");
-    costs_fail("op Neg inf\n", "f:1: 'inf' is not a time in nanoseconds");
-    costs_fail("op Neg 1\nop Neg 2\n", "f:2: op Neg is there twice");
-}
-
 /* ---- random graphs ---- */
 
 /* Every op on the CPU, of all types. */
@@ -393,34 +349,6 @@ static void test_never_worse_than_the_trivial(void **state)
     test_free((void *)kernels.rows);
 }
 
-static double bytes_of(const struct placed *p, const char *name)
-{
-    return cost_of(&(struct cost_query){graph_find(p->graph, name), p->graph, 8}).bytes;
-}
-
-/* Rows are taken out of a table, or changed in it, without a look at the others; what has the shape
- * of something is still written; what shares memory moves nothing. */
-static void test_costs_are_of_what_is_touched(void **state)
-{
-    (void)state;
-    struct placed p;
-    open_graph(&p, TWO, "",
-               "t = Variable() {dtype=float32, shape=[1000000,4]}\n"
-               "i = Placeholder() {dtype=int32, shape=[10]}\n"
-               "rows = Gather(t, i)\n"
-               "add = ScatterAdd(t, i, rows)\n"
-               "zeros = ZerosLike(rows)\n"
-               "same = Reshape(rows, shape)\n"
-               "shape = Const() {dtype=int32, value=[40]}\n");
-    assert_true(bytes_of(&p, "rows") == 2 * 4.0 * 40);
-    assert_true(bytes_of(&p, "add") == 3 * 4.0 * 40 + 4.0 * 10);
-    assert_true(bytes_of(&p, "zeros") == 4.0 * 40);
-    assert_true(bytes_of(&p, "same") == 0);
-    assert_true(cost_is_view(&(struct cost_query){graph_find(p.graph, "same"), p.graph, 8}));
-    assert_true(cost_of(&(struct cost_query){graph_find(p.graph, "t"), p.graph, 8}).is_free);
-    finish(&p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,9 +362,6 @@ int main(void)
         cmocka_unit_test(test_variables_over_shards),
         cmocka_unit_test(test_a_table_too_large),
         cmocka_unit_test(test_order_of_nodes_is_of_no_account),
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_costs_are_of_what_is_touched),
-        cmocka_unit_test(test_wrong_costs),
         cmocka_unit_test(test_never_worse_than_the_trivial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@
 #define TICK_SECONDS 0.1
 #define SAME_SENDER_SECONDS 1.0 /* to the process and to its group, as timeout(1) does */
 #define KILLED_SECONDS 5.0      /* what does not end by then cannot be killed */
-#define END_TRIES 3             /* of a hook that is killed, not by us */
+#define HOOK_TRIES 3            /* of a hook that is killed, not by us */
 #define LEAVING_SECONDS 1.0     /* in which a service that refuses a hook, as it ends, has ended */
 
 void say(struct supervisor *s, const char *format, ...)
@@ -136,7 +136,6 @@ static bool services_run(const struct supervisor *s)
 
 static void begin_run(struct supervisor *s)
 {
-    s->end_tries = 0;
     if (s->rounds++)
         say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
             s->counted, s->budget.text);
@@ -163,12 +162,19 @@ static void kill_all(struct supervisor *s)
     process_signal(&s->hook, SIGKILL);
 }
 
-/* What the hook could not do because somebody killed it is done again; what it could not do because
- * a service has died, when all were taken back. */
+/* What the hook could not do because somebody killed it is done again: a signal to our group meets
+ * one that has no session of its own yet. */
+static bool hook_begins_again(struct supervisor *s, enum hook kind)
+{
+    return s->hook_status > 128 && !s->killed_at && s->hook_tries++ < HOOK_TRIES &&
+           run_hook(s, kind, NULL);
+}
+
+/* What the hook could not do because a service has died is done again when all were taken back. */
 static bool end_is_over(struct supervisor *s)
 {
     int status = s->hook_status > 0 ? s->hook_status : 0;
-    if (status > 128 && s->end_tries++ < END_TRIES && run_hook(s, HOOK_END, NULL))
+    if (hook_begins_again(s, HOOK_END))
         return false;
     if (status && !s->why && (!services_run(s) || time_now() < s->hook_ended_at + LEAVING_SECONDS))
         return false;
@@ -198,6 +204,7 @@ void enter(struct supervisor *s, enum phase phase)
     s->phase = phase;
     s->phase_name = rules[phase].names[0];
     s->hooked = false;
+    s->hook_tries = 0;
     s->about = NULL;
     if (phase == PHASE_RUN)
         begin_run(s);
@@ -226,7 +233,16 @@ static bool is_over(struct supervisor *s)
             run_hook(s, rule->hook, NULL))
             return false;
     }
-    return s->phase == PHASE_RUN ? run_is_over(s) : s->phase != PHASE_END || end_is_over(s);
+    switch (s->phase) {
+    case PHASE_RUN:
+        return run_is_over(s);
+    case PHASE_SAVE:
+        return !hook_begins_again(s, HOOK_STOP);
+    case PHASE_END:
+        return end_is_over(s);
+    default:
+        return true;
+    }
 }
 
 static void advance(struct supervisor *s)

@@ -123,7 +123,7 @@ struct supervisor {
     double hook_ended_at;
     struct task *about;    /* whom the hook runs for, or ran; NULL: all */
     char said[TEXT_BYTES]; /* by that hook, for the user */
-    int end_tries;
+    int hook_tries;        /* of the phase's, after it was killed */
 
     VEC(double) restarts;  /* when each was */
     int counted, rounds;   /* those within the budget's time; how often all were started together */

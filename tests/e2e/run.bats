@@ -203,6 +203,7 @@ PY
     kill -TERM "$tf_run"
     local code=0
     wait "$tf_run" || code=$?
+    cat err
     [ "$code" -eq 143 ]
     run ! tf-ckpt show "$BATS_TEST_TMPDIR/ck@460"
     [ "$(tf-ckpt list --json "$BATS_TEST_TMPDIR/ck" | wc -l)" -gt 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-supervise: services that are lost while the hook for the end needs them.
+# tf-supervise: services that are lost while the hook for the end needs them, and hooks that are.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -51,4 +51,31 @@ task a
 command true
 END
     run -74 timeout 20 tf-supervise tasks 3>&-
+}
+
+@test "a hook that is killed is run again, a few times" {
+    tasks <<'END'
+stop echo stop >>log; [ -e kept ] || { touch kept; kill -TERM $$; }
+end echo end $JOB_SAVED >>log; [ -e over ] || { touch over; kill -KILL $$; }
+task a
+command echo $$ >a.pid; exec sleep 60
+END
+    timeout 20 tf-supervise tasks 3>&- &
+    soon 10 test -s a.pid
+    local code=0
+    kill -TERM $!
+    wait $! || code=$?
+    [ "$code" -eq 143 ]
+    [ "$(paste -sd' ' log)" = "stop stop end 1 end 1" ]
+    tasks <<'END'
+stop echo stop >>log; kill -TERM $$
+task a
+command echo $$ >again.pid; exec sleep 60
+END
+    rm log
+    timeout 20 tf-supervise tasks 3>&- &
+    soon 10 test -s again.pid
+    kill -TERM $!
+    wait $! || code=$?
+    [ "$(wc -l <log)" -eq 4 ]
 }

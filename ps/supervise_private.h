@@ -179,6 +179,10 @@ void state_write(struct supervisor *s);
 void say(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void enter(struct supervisor *s, enum phase phase);
 void stop_with(struct supervisor *s, const char *why, int result);
+
+/* supervise_hooks.c */
 bool run_hook(struct supervisor *s, enum hook kind, struct task *about);
+void hook_ended(struct supervisor *s, struct process *hook, int status);
+bool hook_begins_again(struct supervisor *s, enum hook kind);
 
 #endif

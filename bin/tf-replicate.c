@@ -12,9 +12,10 @@
 
 static const char *mode = "sync", *compress, *entry;
 static const char *towers;
-static int64_t accumulate = 1, workers, in_graph;
+static const char *cluster_file, *costs_file;
+static int64_t accumulate = 1, workers, in_graph, assume = 32;
 static double timeout = 300;
-static bool report;
+static bool report, explain;
 
 static const struct option_row rows[] = {
     {0, "mode", OPTION_TEXT, &mode, "MODE", "how workers' steps become updates (sync); see below"},
@@ -29,9 +30,15 @@ static const struct option_row rows[] = {
     {0, "entry", OPTION_TEXT, &entry, "NAME", "the entry that trains, if there are several"},
     {0, "workers", OPTION_INT, &workers, "N",
      "that are expected; without it tf-place sets as many as the cluster has"},
+    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
+     "the cluster, for what its workers and links decide"},
+    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
+    {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "timeout", OPTION_SECONDS, &timeout, "TIME",
      "that a worker waits for others before it fails (300s); 0: for ever"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what is new or moved"},
+    {0, "explain", OPTION_FLAG, &explain, NULL,
+     "list on stderr what each gradient costs to exchange, in each way"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -57,6 +64,9 @@ static const struct option_table table = {
         "    downpour,fetch=N,push=M    as async; variables are fetched every N steps, and the sum "
         "of M gradients is pushed; rate=X: what the worker itself steps by in between\n"
         "    allreduce        the workers sum gradients among themselves; there are no shards\n"
+        "    allreduce,factors=auto    as allreduce, but of a matrix workers send the two factors "
+        "of its gradient, the rows of a batch each, where that takes less time; factors=all: "
+        "wherever it can be\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -68,6 +78,7 @@ static const struct option_table table = {
     .examples =
         "tf-graph digits.lua | tf-opt | tf-replicate --mode sync | tf-place -c C | tf-part\n"
         "tf-replicate --mode ssp,bound=3 --compress bf16 digits.tfg -o many.tfg\n"
+        "tf-replicate --mode allreduce,factors=auto -c C --explain digits.tfg | tf-place -c C\n"
         "tf-replicate --in-graph 2 --towers '/device:CPU:*' digits.tfg |\n"
         "  tf-place --devices CPU:0,CPU:1 | tf-part > towers.tfg",
     .rows = rows,
@@ -79,6 +90,23 @@ static void note(void *context, const char *node, const char *what)
 {
     (void)context;
     fprintf(stderr, "%s  %s\n", node, what);
+}
+
+/* A line for each gradient: what a worker sends in a step, and how long a step's exchange takes. */
+static void explain_choice(void *context, const struct replicate_choice *choice)
+{
+    bool *has_begun = context;
+    if (!*has_begun)
+        fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE", "BYTES", "MS",
+                "FACTORS", "MS", "SENT");
+    *has_begun = true;
+    fprintf(stderr, "%-24s %-14s %11.0f %9.3f ", choice->variable, shape_text(&choice->shape),
+            choice->dense.bytes, choice->dense.ns / 1e6);
+    if (choice->obstacle)
+        fprintf(stderr, "%11s %9s  gradient: %s\n", "-", "-", choice->obstacle);
+    else
+        fprintf(stderr, "%11.0f %9.3f  %s\n", choice->factors.bytes, choice->factors.ns / 1e6,
+                choice->takes_factors ? "factors" : "gradient");
 }
 
 static int read_towers(struct replicate_options *options, struct error *err)
@@ -112,28 +140,51 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
     if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
+    if (assume < 0)
+        return error_set(err, ERR_USAGE, "--assume is the size of a dimension");
+    if (explain && options->mode != REPLICATE_ALLREDUCE)
+        return error_set(err, ERR_USAGE, "--explain compares what --mode allreduce can send");
     if (read_towers(options, err))
         return err->code;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;
     options->timeout = timeout;
     options->entry = entry;
+    options->assume = assume;
     options->note = report ? note : NULL;
+    options->explain = explain ? explain_choice : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
+/* Files that the choice goes by. */
+struct model_files {
+    struct cluster cluster;
+    struct costs costs;
+};
+
+static int read_model(struct model_files *files, struct replicate_options *options,
+                      struct error *err)
 {
-    struct replicate_options options = {0};
-    struct stream_reader *reader;
-    struct graph *graph = NULL, *replicated = NULL;
-    if (read_options(&options, err) || tool_open_writer(tool, 1, err) ||
-        tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
+    if (cluster_file && cluster_read(&files->cluster, cluster_file, err))
         return err->code;
+    if (costs_file && costs_read(&files->costs, costs_file, err))
+        return err->code;
+    options->cluster = cluster_file ? &files->cluster : NULL;
+    options->measured = costs_file ? &files->costs : NULL;
+    if (explain && !workers && !(cluster_file && cluster_count(&files->cluster, "worker")))
+        return error_set(err, ERR_USAGE,
+                         "--explain depends on the number of workers: give -c or --workers");
+    return 0;
+}
+
+static int replicate(struct tool *tool, struct stream_reader *reader,
+                     const struct replicate_options *options, struct error *err)
+{
+    struct graph *graph = NULL, *replicated = NULL;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = replicate_graph(graph, &options, &replicated, err)))
+    if (!code && (code = replicate_graph(graph, options, &replicated, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         graph_add_made(replicated, tool_provenance(tool));
@@ -141,7 +192,28 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     }
     graph_free(replicated);
     graph_free(graph);
-    tool_close_reader(reader);
+    return code;
+}
+
+static int run(struct tool *tool, int n, char **operands, struct error *err)
+{
+    bool has_begun = false; /* the table */
+    struct model_files files = {.costs = {.arena = ARENA_INIT}};
+    struct replicate_options options = {.context = &has_begun};
+    struct stream_reader *reader;
+    int code = read_options(&options, err);
+    if (!code)
+        code = read_model(&files, &options, err);
+    if (!code)
+        code = tool_open_writer(tool, 1, err);
+    if (!code)
+        code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
+    if (!code) {
+        code = replicate(tool, reader, &options, err);
+        tool_close_reader(reader);
+    }
+    costs_release(&files.costs);
+    cluster_release(&files.cluster);
     return code;
 }
 

@@ -30,6 +30,7 @@
 #include "graph/attr.h"
 
 struct infer;
+struct node;
 struct grad;
 struct cost_query;
 struct op_cost;
@@ -135,6 +136,11 @@ struct op_def {
     struct op_identity identity;
     struct op_descent descent;
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
+
+    /* Whether output 0 is a sum over the rows of inputs 0 and 1, a term for each two of them: of
+     * several parts, one after the other, it is the sum of what it is of each. NULL: it never is.
+     */
+    bool (*sums_rows)(const struct node *node);
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);

@@ -120,6 +120,11 @@ static void batch_matmul_cost(const struct cost_query *query, struct op_cost *co
     product_cost(query, cost, "adj_x");
 }
 
+static bool matmul_sums_rows(const struct node *node)
+{
+    return node_bool(node, "transpose_a") && !node_bool(node, "transpose_b");
+}
+
 const struct op_def op_MatMul = {
     .name = "MatMul",
     .inputs = "a: T, b: T",
@@ -130,6 +135,7 @@ const struct op_def op_MatMul = {
     .detail = "Integers wrap on overflow."
               "\n" NO_COMPLEX,
     .half = HALF_ALLOWED,
+    .sums_rows = matmul_sums_rows,
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,

@@ -73,7 +73,7 @@ make_job() {
 
 # One graph for each device of the cluster. In the background: a signal ends the wait.
 make_parts() {
-    set -- --mode "$opt_mode"
+    set -- --mode "$opt_mode" -c "$job/cluster"
     [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"

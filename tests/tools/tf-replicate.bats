@@ -125,7 +125,8 @@ refused() { # CODE MESSAGE COMMAND...
 }
 
 @test "nonsense is refused in a line" {
-    modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M; allreduce"
+    modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M"
+    modes+="; allreduce,factors=auto"
     local pushed='is for what is pushed to shards; with --mode allreduce there are none'
     refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
         "tf-replicate --mode allreduce --accumulate 2 m.tfg"
@@ -137,6 +138,15 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
+    refused 64 "tf-replicate: --mode allreduce takes factors=auto or factors=all, not 'factors=1'" \
+        "tf-replicate --mode allreduce,factors=1 m.tfg"
+    why="depends on the number of workers: give -c or --workers"
+    refused 64 "tf-replicate: m.tfg: factors=auto $why" \
+        "TF_CLUSTER= tf-replicate --mode allreduce,factors=auto m.tfg"
+    refused 64 "tf-replicate: --explain $why" \
+        "TF_CLUSTER= tf-replicate --mode allreduce --explain m.tfg"
+    refused 64 "tf-replicate: --explain compares what --mode allreduce can send" \
+        "tf-replicate --explain m.tfg"
     why="no entry trains: there is no gradient that minimize() has handed over"
     refused 65 "tf-replicate: stdin: $why" \
         "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
@@ -182,4 +192,57 @@ LUA
         run -65 --separate-stderr tf-replicate --entry $entry --mode downpour,push=2 rows.tfg
         [[ $stderr == *"is a gradient of some rows"* ]]
     done
+}
+
+# wide.tfg: for 4 rows two layers of 100 by 50 and one of 50 by 2, and a table of 100 columns
+wide() {
+    cat >wide.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {-1, 100}}
+id = Placeholder{dtype = int32, name = "id", shape = {-1}}
+rows = Gather(variable{name = "table", shape = {9, 100}, init = 0}, id)
+w = variable{name = "w", shape = {100, 50}, init = 0.1}
+t = variable{name = "t", shape = {100, 50}, init = 0.1}
+v = variable{name = "v", shape = {50, 2}, init = 0.1}
+loss = Mean(Square(MatMul(MatMul(x + rows, w) + MatMul(x, t), v)), {0, 1})
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+END
+    tf-graph wide.lua | tf-opt >wide.tfg
+}
+
+explained() { # OPTION...: VARIABLE, bytes of the gradient and of factors, what is sent
+    tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
+        awk 'NR > 1 { print $1, $3, $5, $7 }' | sort
+}
+
+@test "factors of a gradient are sent where that is less: (n-1) K (M+N), not 2 (n-1)/n M N" {
+    wide
+    explained --mode allreduce,factors=auto --workers 2 >two
+    diff - two <<'END'
+t 20000 2400 factors
+table 16 - gradient:
+table 1600 - gradient:
+v 400 832 gradient
+w 20000 2400 factors
+END
+    # the layers of the same height have what is left of it in common
+    tf-show --text wide.out >wide.txt
+    [ "$(grep -c ' = AllReduce(' wide.txt)" = 2 ] # and one of initial values
+    grep '^allreduce/gradients = ' wide.txt >reduced
+    grep -o 'reductions=[^]]*' reduced >reductions
+    tr -cd '\n,' <reductions | wc -c >n
+    [ "$(cat n)" -eq 7 ]
+    explained --mode allreduce,factors=all --workers 2 | grep '^v 400 832 factors$'
+    explained --mode allreduce --workers 2 | grep '^w 20000 2400 gradient$'
+}
+
+@test "what is less depends on workers and links, and on what multiplying takes" {
+    wide
+    for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "task worker:$n h:$n"; done >fast
+    { cat fast && echo 'link * * bandwidth=1M'; } >slow
+    auto=(--mode "allreduce,factors=auto")
+    explained "${auto[@]}" -c fast | grep '^w 37500 36000 gradient$'
+    explained "${auto[@]}" -c slow | grep '^w 37500 36000 factors$'
+    echo 'op MatMul 1e9' >costs
+    explained "${auto[@]}" -c slow --costs costs | grep '^w 37500 36000 gradient$'
+    explained "${auto[@]}" -c fast --workers 32 | grep '^w 38750 74400 gradient$'
 }

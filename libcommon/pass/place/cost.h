@@ -57,4 +57,9 @@ struct cost_way {
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster);
 
+/* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
+ * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
+ * them sends to all others together. */
+struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
+
 #endif

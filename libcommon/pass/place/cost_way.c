@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "pass/place/cost.h"
@@ -30,4 +32,39 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
     if (a && b)
         link = cluster_link(cluster, a, b);
     return (struct cost_way){NS * link.latency, NS / link.bandwidth};
+}
+
+/* ---- exchanges ---- */
+
+/* By how much the adapter of the task's host makes a byte to each other one last: those of all the
+ * host's tasks go by it. */
+static double adapter_ns(const char *job, int n, const struct cluster *cluster, int task)
+{
+    const struct cluster_task *own = cluster_find(cluster, job, task);
+    double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
+    int here = 0;
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *other = cluster_find(cluster, job, i);
+        here += own && other && other->host == own->host;
+    }
+    return bandwidth > 0 ? NS * here * (n - here) / bandwidth : 0;
+}
+
+struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
+{
+    struct cost_way slowest = {0};
+    for (int i = 0; i < n; i++) {
+        if (cluster)
+            slowest.per_byte = fmax(slowest.per_byte, adapter_ns(job, n, cluster, i));
+        for (int k = i + 1; k < n; k++) {
+            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
+            snprintf(from.job, sizeof from.job, "%s", job);
+            snprintf(to.job, sizeof to.job, "%s", job);
+            struct cost_way way = cost_way(&from, &to, cluster);
+            slowest.latency = fmax(slowest.latency, way.latency);
+            slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
+        }
+    }
+    slowest.per_byte /= n > 1 ? n - 1 : 1;
+    return slowest;
 }

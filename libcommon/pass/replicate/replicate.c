@@ -51,6 +51,19 @@ static int parse_downpour(struct replicate_options *options, const char *text, s
     return 0;
 }
 
+static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
+{
+    options->mode = REPLICATE_ALLREDUCE;
+    if (!strcmp(text, "factors=all"))
+        options->factors = FACTORS_ALL;
+    else if (!strcmp(text, "factors=auto"))
+        options->factors = FACTORS_AUTO;
+    else if (*text)
+        return error_set(err, ERR_USAGE,
+                         "--mode allreduce takes factors=auto or factors=all, not '%s'", text);
+    return 0;
+}
+
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct error why = ERROR_INIT;
@@ -58,18 +71,18 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
     options->rate = -1;
     options->mode = REPLICATE_POLICY;
     options->policy = mode;
-    if (!strcmp(mode, "allreduce")) {
-        options->mode = REPLICATE_ALLREDUCE;
-        return 0;
-    }
+    if (!strcmp(mode, "allreduce") || str_starts(mode, "allreduce,"))
+        return parse_allreduce(options, mode + strlen("allreduce") + (mode[9] == ','), err);
     if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
     if (!policy_parse(&policy, mode, &why))
         return 0;
     struct str usages = STR_INIT;
     policy_print_usages(&usages);
-    error_set(err, ERR_USAGE, "--mode '%s' is none of %s; downpour,fetch=N,push=M; allreduce", mode,
-              str_text(&usages));
+    error_set(err, ERR_USAGE,
+              "--mode '%s' is none of %s; downpour,fetch=N,push=M; "
+              "allreduce,factors=auto",
+              mode, str_text(&usages));
     str_release(&usages);
     return err->code;
 }
@@ -140,6 +153,7 @@ static void release(struct replicator *r)
     vec_release(&r->todo);
     vec_release(&r->open);
     vec_release(&r->reduced);
+    vec_release(&r->products);
     vec_release(&r->locals);
     vec_release(&r->joined);
     vec_release(&r->ends);

@@ -17,7 +17,10 @@
  * What a worker runs after the updates comes after its ClockPush, and reads variables then.
  *
  * With all-reduce (the collective op AllReduce over the gradients) there are no shards: each worker
- * has all variables and updates them alike.
+ * has all variables and updates them alike. The gradient of a matrix of M by N, summed over a batch
+ * of K rows, is a product of K by M and K by N: workers may exchange these factors instead, and
+ * each multiply all rows (sufficient factor broadcasting; Xie et al., Lighter-Communication
+ * Distributed Machine Learning via Sufficient Factor Broadcasting, UAI 2016).
  *
  * In-graph replication has no workers: one graph with some towers, each of which computes with a
  * part of the rows that are fed, on a device of its own. What came of them is put together, and
@@ -29,6 +32,7 @@
 #define TF_PASS_REPLICATE_H
 
 #include "graph/graph.h"
+#include "pass/place/cost.h"
 
 #define REPLICATE_TOWERS_MAX 1024
 
@@ -36,6 +40,24 @@ enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
     REPLICATE_DOWNPOUR,  /* DistBelief's: fetch every so often, push every so often; async */
     REPLICATE_ALLREDUCE, /* among workers */
+};
+
+/* All-reduce of the gradient of a matrix: its sum, or the two factors that it is a product of, for
+ * each worker to multiply. */
+enum replicate_factors { FACTORS_NONE, FACTORS_AUTO /* what takes less time */, FACTORS_ALL };
+
+/* One way to make one gradient of the workers', as the model of costs has it. */
+struct replicate_way {
+    double bytes; /* that a worker sends in a step */
+    double ns;
+};
+
+struct replicate_choice {
+    const char *variable;
+    struct shape shape;
+    struct replicate_way dense, factors;
+    const char *obstacle; /* why it cannot be by factors; NULL: it can */
+    bool takes_factors;
 };
 
 struct replicate_options {
@@ -46,24 +68,31 @@ struct replicate_options {
                          * if that is gradient descent, else 0 */
     int accumulate;     /* steps whose gradients are averaged before they are pushed; 0: 1 */
     int workers;        /* that are expected; 0: as many as the placer's cluster has */
-    int towers;         /* in-graph replication, and how many; 0: another */
-    const char *tower_device; /* with a '*' for the tower's number; NULL: /job:worker/task:* */
-    double timeout;           /* seconds that a worker waits for others; 0: no limit */
+    enum replicate_factors factors;
+    const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
+    const struct costs *measured;  /* NULL: times are estimated */
+    int64_t assume;                /* what an unknown dimension counts as */
+    int towers;                    /* in-graph replication, and how many; 0: another */
+    const char *tower_device;      /* with a '*' for the tower's number; NULL: /job:worker/task:* */
+    double timeout;                /* seconds that a worker waits for others; 0: no limit */
     enum dtype wire;   /* in which gradients and variables cross: DTYPE_INVALID: as they are */
     const char *entry; /* that trains; NULL: the one that does */
 
     /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
     void (*note)(void *context, const char *node, const char *what);
+    /* With all-reduce, told of each gradient. NULL: nobody. */
+    void (*explain)(void *context, const struct replicate_choice *choice);
     void *context;
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce". ERR_USAGE with what there is. The policy's text must outlive the options. */
+ * "allreduce", "allreduce,factors=auto". ERR_USAGE with what there is. The policy's text must
+ * outlive the options. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
-/* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes;
- * ERR_DATA when there is nothing that trains, or naming
- * what cannot be replicated. */
+/* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes, or
+ * a choice without a number of workers; ERR_DATA when there is nothing that trains, or naming what
+ * cannot be replicated. */
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err);
 

@@ -2,8 +2,9 @@
  *
  * Replication without shards: every worker has all variables, and what would be pushed is reduced
  * over the workers instead. Values are reduced some at a time, in the order in which they become
- * known, so that the first are on their way while the others are computed. Initial values are those
- * of the first worker.
+ * known, so that the first are on their way while the others are computed. Of gradients that are to
+ * be made of factors all workers' rows are gathered instead, and multiplied: the sum over all rows,
+ * by rank. Initial values are those of the first worker.
  */
 #include <string.h>
 
@@ -16,6 +17,7 @@
 struct bucket {
     VEC(struct edge) edges; /* of the source */
     VEC(const char *) reductions;
+    VEC(enum reduced_for) uses;
     int64_t bytes;
 };
 
@@ -26,7 +28,7 @@ static void add_controls(struct replicator *r, struct node *node)
             graph_add_control(r->to, node, r->copy[i]);
 }
 
-static int add_reduce(struct replicator *r, const char *name, struct bucket *bucket, bool initial)
+static int add_reduce(struct replicator *r, const char *name, struct bucket *bucket)
 {
     size_t n = bucket->edges.n;
     struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
@@ -38,10 +40,13 @@ static int add_reduce(struct replicator *r, const char *name, struct bucket *buc
         .op = "AllReduce", .inputs = inputs, .n_inputs = (int)n, .attrs = &attr, .n_attrs = 1};
     int node = n ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
     for (size_t i = 0; node >= 0 && i < n; i++)
-        vec_push(&r->reduced, ((struct reduced){bucket->edges.items[i], {node, (int)i}, initial}));
-    if (node >= 0 && !initial)
+        vec_push(&r->reduced, ((struct reduced){.edge = bucket->edges.items[i],
+                                                .value = {node, (int)i},
+                                                .use = bucket->uses.items[i],
+                                                .reduction = bucket->reductions.items[i]}));
+    if (node >= 0 && bucket->uses.items[0] != FOR_INITIAL)
         add_controls(r, graph_node(r->to, node));
-    bucket->edges.n = bucket->reductions.n = 0;
+    bucket->edges.n = bucket->reductions.n = bucket->uses.n = 0;
     bucket->bytes = 0;
     return r->err->code;
 }
@@ -50,17 +55,93 @@ static void bucket_release(struct bucket *bucket)
 {
     vec_release(&bucket->edges);
     vec_release(&bucket->reductions);
+    vec_release(&bucket->uses);
 }
 
-static int put(struct replicator *r, struct bucket *bucket, struct edge edge, const char *name)
+/* What an edge has; an unknown number of rows counts as assumed. */
+static int64_t bytes_of(const struct replicator *r, struct edge edge)
+{
+    const struct node_output *output = &graph_node(r->from, edge.node)->outputs[edge.slot];
+    struct shape shape = output->shape;
+    if (shape.rank > 0 && shape.dims[0] < 0)
+        shape.dims[0] = r->options->assume;
+    int64_t bytes = shape_bytes(&shape, output->type);
+    return bytes > 0 ? bytes : 0;
+}
+
+static void put(struct replicator *r, struct bucket *bucket, struct edge edge,
+                const char *reduction, enum reduced_for use)
+{
+    vec_push(&bucket->edges, edge);
+    vec_push(&bucket->reductions, reduction);
+    vec_push(&bucket->uses, use);
+    bucket->bytes += bytes_of(r, edge);
+}
+
+static bool same_edge(struct edge a, struct edge b)
+{
+    return a.node == b.node && a.slot == b.slot;
+}
+
+/* Layers with the same input have a factor in common. */
+static void put_factors(struct replicator *r, struct bucket *bucket,
+                        const struct gradient_product *product)
+{
+    bool has_left = false, has_right = false;
+    for (size_t i = 0; i < r->products.n; i++) {
+        has_left |= same_edge(r->products.items[i].left, product->left);
+        has_right |= same_edge(r->products.items[i].right, product->right);
+    }
+    if (!has_left)
+        put(r, bucket, product->left, "rows", FOR_PRODUCTS);
+    if (!has_right)
+        put(r, bucket, product->right, "mean_rows", FOR_PRODUCTS);
+    vec_push(&r->products, *product);
+}
+
+static int put_pushed(struct replicator *r, struct bucket *bucket, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    const struct node_output *output = &node->outputs[edge.slot];
-    int64_t bytes = shape_bytes(&output->shape, output->type);
-    vec_push(&bucket->edges, edge);
-    vec_push(&bucket->reductions, replicate_reduction(node, output->type));
-    bucket->bytes += bytes > 0 ? bytes : 0;
-    return bucket->bytes >= BUCKET_BYTES ? add_reduce(r, name, bucket, false) : 0;
+    struct gradient_product product;
+    if (replicate_by_factors(r, edge, &product))
+        put_factors(r, bucket, &product);
+    else
+        put(r, bucket, edge, replicate_reduction(node, node->outputs[edge.slot].type), FOR_UPDATES);
+    return bucket->bytes >= BUCKET_BYTES ? add_reduce(r, "allreduce/gradients", bucket) : 0;
+}
+
+/* ---- products ---- */
+
+static struct edge gathered(const struct replicator *r, struct edge edge, const char *reduction)
+{
+    for (size_t i = 0; i < r->reduced.n; i++) {
+        const struct reduced *reduced = &r->reduced.items[i];
+        if (reduced->use == FOR_PRODUCTS && same_edge(reduced->edge, edge) &&
+            !strcmp(reduced->reduction, reduction))
+            return reduced->value;
+    }
+    return EDGE_NONE;
+}
+
+/* The worker's own product, of all workers' rows. */
+static void add_products(struct replicator *r)
+{
+    for (size_t i = 0; i < r->products.n; i++) {
+        const struct gradient_product *product = &r->products.items[i];
+        const struct node *gradient = graph_node(r->from, product->gradient.node);
+        const struct edge inputs[] = {gathered(r, product->left, "rows"),
+                                      gathered(r, product->right, "mean_rows")};
+        const char *name = arena_printf(&r->to->arena, "allreduce/%s", gradient->name);
+        struct node_spec spec = {.name = replicate_name(r, name),
+                                 .attrs = product->node->attrs,
+                                 .n_attrs = product->node->n_attrs,
+                                 .device = replicate_device(r, product->node, WORKER_DEVICE)};
+        const struct node *made = replicate_add_copy(r, product->node, &spec, inputs);
+        if (r->options->note)
+            r->options->note(r->options->context, made->name, made->device);
+        vec_push(&r->reduced,
+                 ((struct reduced){product->gradient, {made->id, 0}, FOR_UPDATES, "mean"}));
+    }
 }
 
 /* In topological order: as they become known. */
@@ -72,11 +153,13 @@ static int reduce_pushed(struct replicator *r)
         const struct node *node = graph_node(r->from, r->order[i]);
         for (int slot = 0; !code && slot < node->n_outputs; slot++)
             if (replicate_is_pushed(r, (struct edge){node->id, slot}))
-                code = put(r, &bucket, (struct edge){node->id, slot}, "allreduce/gradients");
+                code = put_pushed(r, &bucket, (struct edge){node->id, slot});
     }
     if (!code)
-        code = add_reduce(r, "allreduce/gradients", &bucket, false);
+        code = add_reduce(r, "allreduce/gradients", &bucket);
     bucket_release(&bucket);
+    if (!code)
+        add_products(r);
     return code;
 }
 
@@ -98,10 +181,9 @@ static int reduce_initial(struct replicator *r)
         const struct node *node = graph_node(r->from, (int)i);
         if (!is_initializer(r, node) || node_is(graph_node(r->from, node->inputs[1].node), "Const"))
             continue; /* a constant is the same everywhere */
-        vec_push(&bucket.edges, node->inputs[1]);
-        vec_push(&bucket.reductions, "first");
+        put(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
     }
-    int code = add_reduce(r, "allreduce/initial", &bucket, true);
+    int code = add_reduce(r, "allreduce/initial", &bucket);
     bucket_release(&bucket);
     return code;
 }
@@ -111,10 +193,10 @@ static int reduce_initial(struct replicator *r)
 /* What an update, or the initializer of a variable, gets of an edge: what came of all workers'. */
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge)
 {
-    bool initial = is_initializer(r, reader), wants = initial || has(r, reader->id, FACT_UPDATE);
+    enum reduced_for use = is_initializer(r, reader) ? FOR_INITIAL : FOR_UPDATES;
+    bool wants = use == FOR_INITIAL || has(r, reader->id, FACT_UPDATE);
     for (size_t i = 0; wants && i < r->reduced.n; i++)
-        if (r->reduced.items[i].initial == initial && r->reduced.items[i].edge.node == edge.node &&
-            r->reduced.items[i].edge.slot == edge.slot)
+        if (r->reduced.items[i].use == use && same_edge(r->reduced.items[i].edge, edge))
             return r->reduced.items[i].value;
     return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
 }
@@ -137,6 +219,9 @@ static void find_late(struct replicator *r)
 
 int replicate_allreduce(struct replicator *r)
 {
+    if (r->options->factors == FACTORS_AUTO && replicate_workers(r) < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "factors=auto depends on the number of workers: give -c or --workers");
     if (replicate_find(r))
         return r->err->code;
     find_late(r);

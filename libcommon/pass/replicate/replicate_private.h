@@ -44,11 +44,21 @@ struct local_copy {
     struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
 
-/* What came of all workers' values. */
+/* What came of all workers' values, and who is to have it. */
+enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS };
+
 struct reduced {
     struct edge edge;  /* of the source */
     struct edge value; /* of the result */
-    bool initial;      /* for initializers, else for updates */
+    enum reduced_for use;
+    const char *reduction;
+};
+
+/* A gradient that each worker makes of all workers' factors. */
+struct gradient_product {
+    struct edge gradient, left,
+        right;               /* of the source: the product of left, transposed, and right */
+    const struct node *node; /* the worker's own product, of the source */
 };
 
 struct towers; /* pass/replicate/replicate_tower.h */
@@ -70,6 +80,7 @@ struct replicator {
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
     VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
+    VEC(struct gradient_product) products;
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */
     struct towers *towers; /* of in-graph replication; NULL: it is another */
@@ -129,6 +140,13 @@ const char *replicate_reduction(const struct node *node, enum dtype type);
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
+
+/* replicate_factors.c: whether what is pushed is to be made of factors, of which; whoever wants to
+ * is told. */
+bool replicate_by_factors(struct replicator *r, struct edge gradient,
+                          struct gradient_product *product);
+/* How many workers there will be; 0: nobody knows. */
+int replicate_workers(const struct replicator *r);
 
 /* replicate_tower.c: all of in-graph replication, but for names; and what an edge of the source is
  * in the result. */

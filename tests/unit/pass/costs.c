@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node costs: operations and bytes worked out by hand, and files of measured times.
+ * What a node costs: operations and bytes worked out by hand, and files of measured times; and what
+ * an exchange does.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/unit.h"
@@ -95,6 +97,44 @@ static void test_measured_costs(void **state)
     graph_free(graph);
 }
 
+/* Of each task to each other, 4 bytes are on their way when it sends 12: at once over links of
+ * their own, or all that a host has to send by its adapter. */
+static void test_exchanges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster;
+        int n;
+        double latency, per_byte; /* ns */
+    } cases[] = {
+        {"", 4, 50e3, 1.0 / 3},
+        {"", 1, 0, 0},
+        {"link * * bandwidth=100000000 latency=1us\n", 2, 1e3, 10},
+        {"link * * bandwidth=100000000 latency=1us\n", 4, 1e3, 10.0 / 3},
+        {"link w:0 w:3 bandwidth=10000000 latency=2ms\n", 4, 2e6, 100.0 / 3},
+        {"link w:0 w:3 bandwidth=10000000 latency=2ms\n", 3, 50e3, 1.0 / 2},
+        /* a with two of them: each sends two thirds away, both by one adapter */
+        {"host a bandwidth=100000000\n", 4, 50e3, 10 * 4.0 / 3},
+        {"host b bandwidth=100000000\n", 4, 50e3, 10},
+        {"host a bandwidth=100000000\n", 2, 50e3, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cluster cluster = {.arena = ARENA_INIT};
+        struct error err = ERROR_INIT;
+        char text[256];
+        snprintf(text, sizeof text, "task w:0 a:1\ntask w:1 a:2\ntask w:2 b:3\ntask w:3 c:4\n%s",
+                 cases[i].cluster);
+        if (cluster_parse(&cluster, text, "c", &err))
+            fail_msg("%s", err.text);
+        struct cost_way way = cost_exchange("w", cases[i].n, &cluster);
+        if (fabs(way.latency - cases[i].latency) > 1e-6 ||
+            fabs(way.per_byte - cases[i].per_byte) > 1e-9)
+            fail_msg("case %zu: %g ns and %g ns a byte", i, way.latency, way.per_byte);
+        cluster_release(&cluster);
+    }
+    assert_true(fabs(cost_exchange("w", 4, NULL).per_byte - 1.0 / 3) < 1e-9);
+}
+
 static void costs_fail(const char *text, const char *message)
 {
     struct costs costs = {0};
@@ -117,9 +157,8 @@ static void test_wrong_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_costs_are_of_what_is_touched),
-        cmocka_unit_test(test_measured_costs),
+        cmocka_unit_test(test_estimates),      cmocka_unit_test(test_costs_are_of_what_is_touched),
+        cmocka_unit_test(test_measured_costs), cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_wrong_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
+#   make bench-techniques                              ways to exchange gradients, over slow wires
 #   make check-gpu, check-gpu-sanitizer, bench-gpu     on a machine with a card: docs/gpu.md
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
 #   make install PREFIX=/usr/local DESTDIR=            make clean
@@ -141,7 +142,8 @@ GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests
 BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
-.PHONY: bench-dist bench-checkpoint bench-gpu check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+BENCH_bench-techniques := techniques
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -363,7 +365,7 @@ soak:
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 	ORDERS=10000 $(BUILD)/tests/unit/graph/order
-bench bench-dist bench-checkpoint: all $(BENCHES)
+bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 # PyTorch may be fetched for it, which is large: not before there is a card.
 bench-gpu: all

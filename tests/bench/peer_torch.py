@@ -65,4 +65,5 @@ def main():
     print(statistics.median(times[3:]))
 
 
-main()
+if __name__ == "__main__":
+    main()

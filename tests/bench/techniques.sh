@@ -1,0 +1,202 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What techniques of communication make of a step where the wire binds: workers that are hosts of
+# their own (network namespaces, which need root), whose adapters tc limits to a rate that is probed
+# before. In turns, medians of the rounds in milliseconds: each technique; what tf-replicate
+# --explain predicts of it, its exchange besides the step alone; and PyTorch's DistributedDataParallel
+# over gloo, plain and with its hooks, where PYTHON has it. What is predicted to take longer than
+# LONGEST seconds is not measured.
+# usage: techniques.sh     from the environment: MODELS ("mlp:32", net of train.lua and batch),
+# WORKERS ("2 4"), RATES ("10 100 1000", Mbit/s), TECHNIQUES, PEERS ("plain fp16 powersgd1
+# powersgd4"), ROUNDS (3), STEPS (6), LONGEST (30), PYTHON
+set -euo pipefail
+python=$(type -P "${PYTHON:-python3}") && python=$(realpath -s "$python") || python=false
+cd "$(dirname "$0")/../.."
+root=$PWD
+PATH=$root/${BUILD:-build}/bin:$PATH
+read -ra techniques <<<"${TECHNIQUES:-allreduce allreduce,factors=all allreduce,factors=auto}"
+read -ra peers <<<"${PEERS-plain fp16 powersgd1 powersgd4}"
+rounds=${ROUNDS:-3} steps=${STEPS:-6} longest=${LONGEST:-30}
+export OMP_NUM_THREADS=1
+unset OPENBLAS_CORETYPE TF_JOB TF_CLUSTER
+work=$(mktemp -d)
+net=tft$$
+n=0
+finish() {
+    jobs -p | xargs -r kill 2>/dev/null || true
+    for ((i = 0; i < n; i++)); do ip netns del "$net-$i" 2>/dev/null || true; done
+    ip netns del "$net-s" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap finish EXIT
+
+# ---- hosts: a switch, and an adapter of each that is slow in both directions ----
+
+limit() { # NAMESPACE ADAPTER MBIT
+    ip netns exec "$1" tc qdisc replace dev "$2" root tbf rate "$3mbit" burst 32kb latency 200ms
+}
+
+make_hosts() {
+    n=$1
+    ip netns add "$net-s"
+    ip -n "$net-s" link add switch type bridge
+    ip -n "$net-s" link set switch up
+    for ((i = 0; i < n; i++)); do
+        ip netns add "$net-$i"
+        ip link add eth0 netns "$net-$i" type veth peer name "port$i" netns "$net-s"
+        ip -n "$net-$i" addr add "10.77.0.$((i + 1))/24" dev eth0
+        ip -n "$net-$i" link set lo up
+        ip -n "$net-$i" link set eth0 up
+        ip -n "$net-s" link set "port$i" master switch up
+    done
+}
+
+remove_hosts() {
+    for ((i = 0; i < n; i++)); do ip netns del "$net-$i"; done
+    ip netns del "$net-s"
+    n=0
+}
+
+at() { # HOST COMMAND...
+    ip netns exec "$net-$1" "${@:2}"
+}
+
+# Bytes a second from the first host to the second, for two seconds.
+probe() {
+    at 1 python3 -c '
+import socket, time
+listener = socket.create_server(("10.77.0.2", 9))
+open("listens", "w")
+taker = listener.accept()[0]
+taker.recv(1 << 16)
+begin, got = time.monotonic(), 0
+while some := taker.recv(1 << 16):
+    got += len(some)
+print(got / (time.monotonic() - begin))' &
+    until [[ -e listens ]]; do sleep 0.05; done
+    at 0 python3 -c '
+import socket, time
+to = socket.create_connection(("10.77.0.2", 9))
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    to.sendall(bytes(1 << 16))'
+    wait $!
+    rm listens
+}
+
+# ---- steps ----
+
+step_of() { # TRACE: milliseconds of the median step
+    tf-show --json "$1" | python3 -c '
+import json, statistics, sys
+steps = [e["ns"] * 1e-6 for e in map(json.loads, sys.stdin) if "node" not in e and "ns" in e]
+print(statistics.median(steps[len(steps) // 5:]))'
+}
+
+alone() {
+    tf-exec -g net.tfg --run train --steps "$steps" --threads 1 --trace trace.0 >/dev/null
+    step_of trace.0
+}
+
+# Of what is chosen: milliseconds of the exchange.
+predicted() { # TECHNIQUE
+    tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
+        awk 'NR > 1 { ms += $7 == "factors" ? $6 : $4 } END { print ms }'
+}
+
+together() { # TECHNIQUE
+    local each=() k
+    rm -rf run
+    tf-ps init --job run -c c
+    tf-replicate --mode "$1" -c c net.tfg | tf-place -c c | tf-part >parts.tfg
+    for ((k = 0; k < n; k++)); do
+        at "$k" tf-exec --job run -g parts.tfg --task "worker:$k" --run train --steps "$steps" \
+            --threads 1 --timeout 5m --trace "trace.$k" >/dev/null &
+        each+=($!)
+    done
+    wait "${each[@]}"
+    step_of trace.0
+}
+
+peer() { # HOOK
+    local each=() k
+    for ((k = 0; k < n; k++)); do
+        GLOO_SOCKET_IFNAME=eth0 MASTER_ADDR=10.77.0.1 MASTER_PORT=2900 RANK=$k WORLD_SIZE=$n \
+            at "$k" "$python" "$root/tests/bench/peer_ddp.py" "$model" "$batch" "$steps" "$1" \
+            >"peer.$k" 2>"peer.$k.log" &
+        each+=($!)
+    done
+    if wait "${each[@]}"; then
+        cat peer.0
+    else
+        echo "$1 of $model over $n workers failed: $(tail -n 1 peer.0.log)" >&2
+    fi
+}
+
+median() {
+    sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
+}
+
+row() { # TECHNIQUE MS PREDICTED
+    printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' "$model" "$batch" "$n" "$rate" "$1" "$2" "$3"
+}
+
+measure() {
+    local round technique
+    for ((round = 0; round < rounds; round++)); do
+        for technique in "${techniques[@]}"; do
+            ! grep -qx "$technique" measured || together "$technique" >>"of.$technique"
+        done
+        for technique in "${peers[@]}"; do
+            peer "$technique" >>"of.ddp-$technique"
+        done
+    done
+}
+
+cell() {
+    local step bytes technique i
+    rm -f of.* measured
+    for ((i = 0; i < n; i++)); do
+        limit "$net-$i" eth0 "$rate"
+        limit "$net-s" "port$i" "$rate"
+    done
+    bytes=$(probe)
+    for ((i = 0; i < n; i++)); do
+        echo "task worker:$i 10.77.0.$((i + 1)):7000"
+        echo "host 10.77.0.$((i + 1)) bandwidth=${bytes%.*}"
+    done >c
+    step=$(alone)
+    : >measured
+    for technique in "${techniques[@]}"; do
+        predicted "$technique" | awk -v step="$step" '{ print $1 + step }' >"predicted.$technique"
+        ! awk -v most="$longest" '{ exit $1 > most * 1e3 }' "predicted.$technique" ||
+            echo "$technique" >>measured
+    done
+    measure
+    for technique in "${techniques[@]}"; do
+        touch "of.$technique"
+        row "$technique" "$(median <"of.$technique")" \
+            "$(awk '{ printf "%.1f", $1 }' "predicted.$technique")"
+    done
+    for technique in "${peers[@]}"; do
+        touch "of.ddp-$technique"
+        row "ddp $technique" "$(median <"of.ddp-$technique")" -
+    done
+}
+
+cd "$work"
+if ! "$python" -c 'import torch' 2>/dev/null; then
+    echo "DistributedDataParallel: skipped, no torch (set PYTHON)"
+    peers=()
+fi
+printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' MODEL BATCH WORKERS MBIT/S TECHNIQUE STEP/ms PREDICTED/ms
+for entry in ${MODELS:-mlp:32}; do
+    IFS=: read -r model batch <<<"$entry"
+    tf-graph -D "model=$model" -D "batch=$batch" "$root/tests/bench/train.lua" | tf-opt |
+        tf-place >net.tfg
+    for hosts in ${WORKERS:-2 4}; do
+        make_hosts "$hosts"
+        for rate in ${RATES:-10 100 1000}; do cell; done
+        remove_hosts
+    done
+done

@@ -59,8 +59,24 @@ int runner_start(struct runner *r, struct error *err)
 
 /* ---- running ---- */
 
+static bool saves_together(const struct runner *r)
+{
+    return r->kind->saves_together && r->kind->saves_together(r);
+}
+
+static int step_together(struct runner *r, struct error *err)
+{
+    bool due = false;
+    if (r->kind->saves(r) && saving_is_due(r->options.saving, &due, err))
+        return err->code;
+    int code = r->kind->gather(r, due, err);
+    return code || !due ? code : saving_step(r->options.saving, err);
+}
+
 int runner_step(struct runner *r, struct error *err)
 {
+    if (saves_together(r))
+        return step_together(r, err);
     return r->kind->saves(r) ? saving_step(r->options.saving, err) : 0;
 }
 
@@ -108,6 +124,8 @@ static int save(struct runner *r, struct error *err)
 int runner_end(struct runner *r, int code, struct error *err)
 {
     bool asked = code;
+    if (r->is_started && saves_together(r) && r->kind->gather_last(r, err))
+        return r->kind->leave(r, err->code, err);
     if (r->saves_first)
         return r->kind->leave(r, save(r, err), err);
     code = r->kind->leave(r, code, err);

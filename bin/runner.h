@@ -52,6 +52,11 @@ struct runner_kind {
     bool (*begins)(struct runner *runner);
     /* After a step: whether it was asked to end, by a signal or by another worker. */
     bool (*is_over)(struct runner *runner);
+    /* Whether processes that go on together save together: then each calls `gather` after a step,
+     * and says whether it is about to save, and `gather_last` before it ends. NULL: never. */
+    bool (*saves_together)(const struct runner *runner);
+    int (*gather)(struct runner *runner, bool saves, struct error *err);
+    int (*gather_last)(struct runner *runner, struct error *err);
     /* Whether it is this process that saves. */
     bool (*saves)(const struct runner *runner);
     /* Writes all variables. */

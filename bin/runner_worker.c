@@ -115,6 +115,21 @@ static bool is_over(struct runner *r)
     return worker_is_over(worker_of(r), r->options.driver, tool_signal());
 }
 
+static bool shares_state(const struct runner *r)
+{
+    return worker_shares_state(worker_of(r));
+}
+
+static int gather(struct runner *r, bool saves, struct error *err)
+{
+    return worker_gather_state(worker_of(r), r->options.driver->step, saves, err);
+}
+
+static int gather_last(struct runner *r, struct error *err)
+{
+    return worker_gather_last(worker_of(r), r->options.driver->step, err);
+}
+
 static bool saves(const struct runner *r)
 {
     return worker_writes(worker_of(r));
@@ -152,6 +167,9 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .start = start_worker,
                                             .begins = begins,
                                             .is_over = is_over,
+                                            .saves_together = shares_state,
+                                            .gather = gather,
+                                            .gather_last = gather_last,
                                             .saves = saves,
                                             .write = write_all,
                                             .leave = leave,

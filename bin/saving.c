@@ -305,6 +305,14 @@ int saving_open(struct saving *s, struct error *err)
     return 0;
 }
 
+int saving_is_due(struct saving *s, bool *due, struct error *err)
+{
+    *due = false;
+    if (!saving_open(s, err) && s->autosave)
+        *due = autosave_is_due(s->autosave, s->driver->step);
+    return err->code;
+}
+
 int saving_step(struct saving *s, struct error *err)
 {
     if (saving_open(s, err) || !s->autosave)

@@ -61,6 +61,8 @@ int saving_pass_over(struct saving *saving, int64_t step, struct error *err);
 
 /* After the variables were restored or initialized; nothing if it is open, or not to a store. */
 int saving_open(struct saving *saving, struct error *err);
+/* After a step: whether saving_step will. */
+int saving_is_due(struct saving *saving, bool *due, struct error *err);
 /* After each step: saves to the store, in the background, when it is time to. */
 int saving_step(struct saving *saving, struct error *err);
 /* At the end: waits for what is under way, and saves `step` unless it was saved; says what of the

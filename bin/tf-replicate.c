@@ -67,6 +67,10 @@ static const struct option_table table = {
         "    allreduce,factors=auto    as allreduce, but of a matrix workers send the two factors "
         "of its gradient, the rows of a batch each, where that takes less time; factors=all: "
         "wherever it can be\n"
+        "    allreduce,bits=1    gradients cross in 1 bit for each element, and what that loses is "
+        "added to the next one; bits=2 to 8: in so many, of a range; bits=2,threshold=X, "
+        "bits=1,threshold=X: as MXNet does; top=0.01: of each 65536 elements the largest "
+        "hundredth. With factors=auto what takes less time\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -92,21 +96,30 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
+static void print_way(const struct replicate_way *way, bool is_there)
+{
+    if (is_there)
+        fprintf(stderr, " %11.0f %9.3f", way->bytes, way->ns / 1e6);
+    else
+        fprintf(stderr, " %11s %9s", "-", "-");
+}
+
 /* A line for each gradient: what a worker sends in a step, and how long a step's exchange takes. */
 static void explain_choice(void *context, const struct replicate_choice *choice)
 {
     bool *has_begun = context;
     if (!*has_begun)
-        fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE", "BYTES", "MS",
-                "FACTORS", "MS", "SENT");
+        fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",
+                "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
     *has_begun = true;
-    fprintf(stderr, "%-24s %-14s %11.0f %9.3f ", choice->variable, shape_text(&choice->shape),
-            choice->dense.bytes, choice->dense.ns / 1e6);
-    if (choice->obstacle)
-        fprintf(stderr, "%11s %9s  gradient: %s\n", "-", "-", choice->obstacle);
-    else
-        fprintf(stderr, "%11.0f %9.3f  %s\n", choice->factors.bytes, choice->factors.ns / 1e6,
-                choice->takes_factors ? "factors" : "gradient");
+    fprintf(stderr, "%-24s %-14s", choice->variable, shape_text(&choice->shape));
+    print_way(&choice->dense, true);
+    print_way(&choice->factors, !choice->no_factors);
+    print_way(&choice->code, !choice->no_code);
+    fprintf(stderr, "  %s", choice->sent);
+    if (choice->no_factors && choice->no_code)
+        fprintf(stderr, ": %s", choice->no_factors);
+    fputc('\n', stderr);
 }
 
 static int read_towers(struct replicate_options *options, struct error *err)

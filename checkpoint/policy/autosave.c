@@ -261,15 +261,11 @@ static void start(struct autosave *a, int64_t step)
     a->job = NULL;
 }
 
-static bool is_due(struct autosave *a, int64_t step)
+static bool is_due(const struct autosave *a, int64_t step)
 {
     const struct autosave_options *o = &a->options;
-    double metric = metric_of(a);
-    if (is_better(a, metric)) {
-        a->best = metric;
-        return true;
-    }
-    return (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
+    return is_better(a, metric_of(a)) ||
+           (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
            (o->every_seconds > 0 && time_now() - a->last_time >= o->every_seconds);
 }
 
@@ -282,14 +278,21 @@ static void count_left_out(struct autosave *a, int64_t step)
     a->counts.left_out += due > 1 ? due - 1 : 0;
 }
 
-void autosave_step(struct autosave *a, int64_t step)
+bool autosave_is_due(struct autosave *a, int64_t step)
 {
     if (a->job && atomic_load(&a->done))
         join_and_tell(a);
-    if (!a->job && is_due(a, step)) {
-        count_left_out(a, step);
-        start(a, step);
-    }
+    return !a->job && is_due(a, step);
+}
+
+void autosave_step(struct autosave *a, int64_t step)
+{
+    if (!autosave_is_due(a, step))
+        return;
+    if (is_better(a, metric_of(a)))
+        a->best = metric_of(a);
+    count_left_out(a, step);
+    start(a, step);
 }
 
 bool autosave_is_saving(const struct autosave *a)

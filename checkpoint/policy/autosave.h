@@ -47,6 +47,8 @@ int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, s
 void autosave_set_scalar(struct autosave *autosave, const char *name, double value);
 void autosave_set_blob(struct autosave *autosave, const char *name, const void *data, size_t n);
 
+/* After a step: whether autosave_step will start a save. */
+bool autosave_is_due(struct autosave *autosave, int64_t step);
 /* After each step: starts a save if one is due and none is under way. */
 void autosave_step(struct autosave *autosave, int64_t step);
 

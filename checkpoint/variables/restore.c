@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/variables/slices.h"
+#include "graph/worker_attr.h"
 #include "resource/kinds.h"
 
 /* The pair that is for a variable; -1: none is. */
@@ -93,7 +94,7 @@ static int load(const struct loading *loading, saved_variables *saved, struct er
             checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
         else
             checkpoint_has_variable(loading->checkpoint, &like, err);
-        if (err->code == ERR_NOINPUT && loading->may_lack) {
+        if (err->code == ERR_NOINPUT && (loading->may_lack || node_attr(one.node, PER_WORKER))) {
             error_clear(err);
         } else if (err->code == ERR_NOINPUT) {
             err->code = ERR_DATA;

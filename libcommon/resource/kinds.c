@@ -3,5 +3,7 @@
 
 #include "resource/aggregator.h"
 #include "resource/clock.h"
+#include "resource/worker_state.h"
 
-const struct resource_kind *const resource_kinds[] = {&clock_kind, &aggregator_kind, NULL};
+const struct resource_kind *const resource_kinds[] = {&clock_kind, &aggregator_kind,
+                                                      &worker_state_kind, NULL};

@@ -3,8 +3,9 @@
 # What techniques of communication make of a step where the wire binds: workers that are hosts of
 # their own (network namespaces, which need root), whose adapters tc limits to a rate that is probed
 # before. In turns, medians of the rounds in milliseconds: each technique; what tf-replicate
-# --explain predicts of it, its exchange besides the step alone; and PyTorch's DistributedDataParallel
-# over gloo, plain and with its hooks, where PYTHON has it. What is predicted to take longer than
+# --explain predicts of it, its exchange besides the step alone; and PyTorch's
+# DistributedDataParallel over gloo, plain and with its hooks, where PYTHON has it. What is
+# predicted to take longer than
 # LONGEST seconds is not measured.
 # usage: techniques.sh     from the environment: MODELS ("mlp:32", net of train.lua and batch),
 # WORKERS ("2 4"), RATES ("10 100 1000", Mbit/s), TECHNIQUES, PEERS ("plain fp16 powersgd1
@@ -101,7 +102,7 @@ alone() {
 # Of what is chosen: milliseconds of the exchange.
 predicted() { # TECHNIQUE
     tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
-        awk 'NR > 1 { ms += $7 == "factors" ? $6 : $4 } END { print ms }'
+        awk 'NR > 1 { ms += $9 == "factors" ? $6 : $9 == "code" ? $8 : $4 } END { print ms }'
 }
 
 together() { # TECHNIQUE
@@ -134,11 +135,17 @@ peer() { # HOOK
 }
 
 median() {
-    sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
+    sort -g | awk '
+        { v[NR] = $1 }
+        END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
+}
+
+line() {
+    printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' "$@"
 }
 
 row() { # TECHNIQUE MS PREDICTED
-    printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' "$model" "$batch" "$n" "$rate" "$1" "$2" "$3"
+    line "$model" "$batch" "$n" "$rate" "$@"
 }
 
 measure() {
@@ -189,7 +196,7 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
     echo "DistributedDataParallel: skipped, no torch (set PYTHON)"
     peers=()
 fi
-printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' MODEL BATCH WORKERS MBIT/S TECHNIQUE STEP/ms PREDICTED/ms
+line MODEL BATCH WORKERS MBIT/S TECHNIQUE STEP/ms PREDICTED/ms
 for entry in ${MODELS:-mlp:32}; do
     IFS=: read -r model batch <<<"$entry"
     tf-graph -D "model=$model" -D "batch=$batch" "$root/tests/bench/train.lua" | tf-opt |

@@ -126,7 +126,7 @@ refused() { # CODE MESSAGE COMMAND...
 
 @test "nonsense is refused in a line" {
     modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M"
-    modes+="; allreduce,factors=auto"
+    modes+="; allreduce,factors=auto,bits=1"
     local pushed='is for what is pushed to shards; with --mode allreduce there are none'
     refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
         "tf-replicate --mode allreduce --accumulate 2 m.tfg"
@@ -138,8 +138,13 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
-    refused 64 "tf-replicate: --mode allreduce takes factors=auto or factors=all, not 'factors=1'" \
-        "tf-replicate --mode allreduce,factors=1 m.tfg"
+    why="takes factors=auto, factors=all, bits=N, threshold=X and top=SHARE, not 'factors=1'"
+    refused 64 "tf-replicate: --mode allreduce $why" "tf-replicate --mode allreduce,factors=1 m.tfg"
+    why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
+    for code in bits=9 threshold=0 threshold=1,bits=3 top=0 top=1.5 top=0.1,bits=2; do
+        refused 64 "tf-replicate: --mode allreduce $why" \
+            "tf-replicate --mode allreduce,$code m.tfg"
+    done
     why="depends on the number of workers: give -c or --workers"
     refused 64 "tf-replicate: m.tfg: factors=auto $why" \
         "TF_CLUSTER= tf-replicate --mode allreduce,factors=auto m.tfg"
@@ -209,20 +214,20 @@ END
     tf-graph wide.lua | tf-opt >wide.tfg
 }
 
-explained() { # OPTION...: VARIABLE, bytes of the gradient and of factors, what is sent
+explained() { # OPTION...: VARIABLE, bytes of the gradient, of factors and in code, what is sent
     tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
-        awk 'NR > 1 { print $1, $3, $5, $7 }' | sort
+        awk 'NR > 1 { print $1, $3, $5, $7, $9 }' | sort
 }
 
 @test "factors of a gradient are sent where that is less: (n-1) K (M+N), not 2 (n-1)/n M N" {
     wide
     explained --mode allreduce,factors=auto --workers 2 >two
     diff - two <<'END'
-t 20000 2400 factors
-table 16 - gradient:
-table 1600 - gradient:
-v 400 832 gradient
-w 20000 2400 factors
+t 20000 2400 - factors
+table 16 - - gradient:
+table 1600 - - gradient:
+v 400 832 - gradient
+w 20000 2400 - factors
 END
     # the layers of the same height have what is left of it in common
     tf-show --text wide.out >wide.txt
@@ -231,8 +236,8 @@ END
     grep -o 'reductions=[^]]*' reduced >reductions
     tr -cd '\n,' <reductions | wc -c >n
     [ "$(cat n)" -eq 7 ]
-    explained --mode allreduce,factors=all --workers 2 | grep '^v 400 832 factors$'
-    explained --mode allreduce --workers 2 | grep '^w 20000 2400 gradient$'
+    explained --mode allreduce,factors=all --workers 2 | grep '^v 400 832 - factors$'
+    explained --mode allreduce --workers 2 | grep '^w 20000 2400 - gradient$'
 }
 
 @test "what is less depends on workers and links, and on what multiplying takes" {
@@ -240,9 +245,36 @@ END
     for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "task worker:$n h:$n"; done >fast
     { cat fast && echo 'link * * bandwidth=1M'; } >slow
     auto=(--mode "allreduce,factors=auto")
-    explained "${auto[@]}" -c fast | grep '^w 37500 36000 gradient$'
-    explained "${auto[@]}" -c slow | grep '^w 37500 36000 factors$'
+    explained "${auto[@]}" -c fast | grep '^w 37500 36000 - gradient$'
+    explained "${auto[@]}" -c slow | grep '^w 37500 36000 - factors$'
     echo 'op MatMul 1e9' >costs
-    explained "${auto[@]}" -c slow --costs costs | grep '^w 37500 36000 gradient$'
-    explained "${auto[@]}" -c fast --workers 32 | grep '^w 38750 74400 gradient$'
+    explained "${auto[@]}" -c slow --costs costs | grep '^w 37500 36000 - gradient$'
+    explained "${auto[@]}" -c fast --workers 32 | grep '^w 38750 74400 - gradient$'
 }
+
+@test "in a code of few bits n - 1 times its bytes are sent, 32 n / (n + 64) less for one bit" {
+    wide
+    # groups are rows of 50 that are as many as make 1024 elements and part the 100 rows: 25
+    explained --mode allreduce,bits=1 --workers 2 >one
+    diff - one <<'END'
+t 20000 2400 660 code
+table 16 - - gradient:
+table 1600 - - gradient:
+v 400 832 - gradient
+w 20000 2400 660 code
+END
+    explained --mode allreduce,bits=3 --workers 3 | grep '^w 26667 4800 3816 code$'
+    explained --mode allreduce,threshold=0.5 --workers 2 | grep '^w 20000 2400 1252 code$'
+    explained --mode allreduce,bits=1,threshold=0 --workers 2 | grep '^w 20000 2400 628 code$'
+    explained --mode allreduce,top=0.01 --workers 2 | grep '^w 20000 2400 400 code$'
+    # factors where they take less time, on a link that only bytes count on
+    for n in 0 1; do echo "task worker:$n h:$n"; done >slow
+    echo 'link * * bandwidth=1k' >>slow
+    explained --mode allreduce,factors=auto,bits=8 -c slow | grep '^w 20000 2400 5032 factors$'
+    explained --mode allreduce,factors=auto,bits=3 -c slow | grep '^w 20000 2400 1908 code$'
+    tf-show --text wide.out >wide.txt
+    [ "$(grep -c ' = QuantizeGradient(' wide.txt)" = 2 ]
+    grep -q '^entry.train.*\^w/gradient/lost' wide.txt
+    grep -q '^w/gradient/residual = Variable().*_per_worker=true' wide.txt
+}
+

@@ -51,6 +51,11 @@ int collective_links_join(struct collective *collective, const struct collective
 int collective_links_run(struct collective *collective, const struct collective_call *call,
                          struct tensor *results, struct error *err);
 
+/* The same, unless another member has called with a later step, which this one has not: then it
+ * waits for nothing, and *met is false. */
+int collective_links_meet(struct collective *collective, const struct collective_call *call,
+                          struct tensor *results, bool *met, struct error *err);
+
 /* Tells the others why this member fails, and ends the links to them. Any thread. */
 void collective_links_abort(struct collective *collective, const struct error *why);
 

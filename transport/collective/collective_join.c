@@ -124,20 +124,68 @@ static bool is_answered(void *context)
     return done;
 }
 
+static void await(struct process_group *group, struct awaited *a, struct tensor *results, int n)
+{
+    *a = (struct awaited){
+        .waiter = {.done = answered}, .loop = hub_loop(group->hub), .results = results, .n = n};
+    pthread_mutex_init(&a->lock, NULL);
+}
+
+static int wait_for(struct awaited *a, struct error *err)
+{
+    while (!loop_run_until(a->loop, is_answered, a, -1))
+        ;
+    pthread_mutex_destroy(&a->lock);
+    if (a->err.code)
+        *err = a->err;
+    return a->err.code;
+}
+
 int collective_links_run(struct collective *collective, const struct collective_call *call,
                          struct tensor *results, struct error *err)
 {
-    struct process_group *group = (struct process_group *)collective;
-    struct awaited a = {.waiter = {.done = answered},
-                        .loop = hub_loop(group->hub),
-                        .results = results,
-                        .n = call->n};
-    pthread_mutex_init(&a.lock, NULL);
+    struct awaited a;
+    await((struct process_group *)collective, &a, results, call->n);
     collective->reduce(collective, call, &a.waiter);
-    while (!loop_run_until(a.loop, is_answered, &a, -1))
+    return wait_for(&a, err);
+}
+
+/* ---- a call that the others may not make ---- */
+
+struct meeting {
+    struct awaited awaited;
+    struct process_group *group;
+    int64_t step;
+};
+
+/* Others have called with a later step. */
+static bool others_go_on(struct process_group *group, int64_t step)
+{
+    bool go_on = false;
+    pthread_mutex_lock(&group->lock);
+    for (const struct collective_round *m = group->rounds; m && !go_on; m = m->next)
+        go_on = !m->called && m->key.step > step;
+    pthread_mutex_unlock(&group->lock);
+    return go_on;
+}
+
+static bool is_decided(void *context)
+{
+    struct meeting *m = context;
+    return is_answered(&m->awaited) || others_go_on(m->group, m->step);
+}
+
+int collective_links_meet(struct collective *collective, const struct collective_call *call,
+                          struct tensor *results, bool *met, struct error *err)
+{
+    struct meeting m = {.group = (struct process_group *)collective, .step = call->key.step};
+    await(m.group, &m.awaited, results, call->n);
+    collective->reduce(collective, call, &m.awaited.waiter);
+    while (!loop_run_until(m.awaited.loop, is_decided, &m, -1))
         ;
-    pthread_mutex_destroy(&a.lock);
-    if (a.err.code)
-        *err = a.err;
-    return a.err.code;
+    *met = is_answered(&m.awaited) || !collective->cancel(collective, &m.awaited.waiter);
+    if (*met)
+        return wait_for(&m.awaited, err);
+    pthread_mutex_destroy(&m.awaited.lock);
+    return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "graph/task.h"
+#include "resource/kinds.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
@@ -155,6 +156,32 @@ int worker_put(struct worker *worker, struct saved_variable *saved, struct error
                         worker->devices.devices.items[0], err);
 }
 
+struct resource_stream {
+    struct resource_writer writer; /* first */
+    struct stream_writer *stream;
+    int64_t step;
+};
+
+static int write_part(struct resource_writer *writer, const char *container, const char *name,
+                      const struct tensor *value, struct error *err)
+{
+    const struct resource_stream *to = (struct resource_stream *)writer;
+    const struct variable_record part = {container, name, *value, 0, to->step};
+    return stream_write_variable(to->stream, &part, err);
+}
+
+/* What the others have of their own. */
+static int save_resources(struct worker *worker, int64_t step, struct stream_writer *stream,
+                          struct error *err)
+{
+    struct resource_stream to = {{write_part}, stream, step};
+    struct resource_marks marks = {VEC_INIT};
+    resource_marks_place(driver_session_variables(worker->session), &marks);
+    int code = resource_marks_save(&marks, &to.writer, err);
+    resource_marks_release(&marks);
+    return code;
+}
+
 int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,
                 struct error *err)
 {
@@ -169,19 +196,30 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
             code = variable_write(&saved, step, writer, err);
         tensor_release(&saved.value);
     }
+    if (!code)
+        code = save_resources(worker, step, writer, err);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 
-/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. */
+/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. What each
+ * worker has of its own begins with nothing. */
 static bool is_own(void *context, const struct node *node)
 {
     const struct worker *worker = context;
-    return driver_session_tasks(worker->session) > 0 && worker_task_of(worker, node) < 0;
+    return worker_task_of(worker, node) < 0 &&
+           (driver_session_tasks(worker->session) > 0 || worker_has_own(worker, node));
+}
+
+static int take_part(void *context, const struct variable_record *part, struct error *err)
+{
+    const struct worker *worker = context;
+    return resource_restore(driver_session_variables(worker->session), resource_kinds,
+                            part->container, part->name, &part->value, err);
 }
 
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err)
 {
-    const struct variables_wanted wanted = {worker->options.graph, is_own, worker};
+    const struct variables_wanted wanted = {worker->options.graph, is_own, take_part, worker};
     saved_variables all = VEC_INIT;
     int64_t step;
     int code = variables_load(&wanted, reader, &all, &step, err);
@@ -258,6 +296,17 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
     return code;
 }
 
+/* Of one worker alone. */
+static int take_states(struct worker *worker, struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    int code = 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++)
+        if (worker_has_own(worker, graph_node(graph, (int)i)))
+            code = worker_take_state(worker, graph_node(graph, (int)i), i, err);
+    return code;
+}
+
 static int initialize(struct worker *worker, struct driver *driver,
                       const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
@@ -267,10 +316,10 @@ static int initialize(struct worker *worker, struct driver *driver,
     if (worker->member.index)
         return wait_until_ready(worker, driver, err);
     *counted = origin->step;
-    if (origin->is_restored)
-        return 0;
-    if (origin->reader)
-        return worker_restore(worker, origin->reader, err);
+    if (origin->reader && worker_restore(worker, origin->reader, err))
+        return err->code;
+    if (origin->is_restored || origin->reader)
+        return take_states(worker, err);
     int code = is_ready(driver, &ready, err);
     return code || ready ? code : driver_initialize(driver, err);
 }

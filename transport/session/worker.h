@@ -70,6 +70,13 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
  * those who took part in the last step. */
 bool worker_writes(const struct worker *worker);
 
+/* Whether workers that go on together have variables of their own each: then all say after each
+ * step whether they are about to save, `saves`, and give the first one what it needs for that; */
+bool worker_shares_state(const struct worker *worker);
+int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct error *err);
+/* and do so when they end, unless others go on. */
+int worker_gather_last(struct worker *worker, int64_t step, struct error *err);
+
 /* Where this worker's own variables are, and the device that new ones go to. */
 struct variable_store *worker_variables(struct worker *worker);
 struct device *worker_device(struct worker *worker);

@@ -297,7 +297,8 @@ static int spread(struct worker *worker, const struct node *node, uint64_t which
 
 static bool is_own_variable(const struct worker *worker, const struct node *node)
 {
-    return node_is(node, "Variable") && worker_task_of(worker, node) < 0;
+    return node_is(node, "Variable") && worker_task_of(worker, node) < 0 &&
+           !worker_has_own(worker, node);
 }
 
 static int restore_all(struct worker *worker, const struct worker_origin *origin, struct error *err)
@@ -305,9 +306,13 @@ static int restore_all(struct worker *worker, const struct worker_origin *origin
     const struct graph *graph = worker->options.graph;
     bool reads = !worker->collective->rank && !origin->is_restored;
     int code = reads ? worker_restore(worker, origin->reader, err) : 0;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++)
-        if (is_own_variable(worker, graph_node(graph, (int)i)))
-            code = spread(worker, graph_node(graph, (int)i), i, err);
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (worker_has_own(worker, node))
+            code = worker_take_state(worker, node, i, err);
+        else if (is_own_variable(worker, node))
+            code = spread(worker, node, i, err);
+    }
     return code;
 }
 

@@ -27,6 +27,15 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
                             struct error *err);
 void worker_leave_collective(struct worker *worker);
 
+/* ---- worker_state.c ---- */
+
+/* Whether it is a variable of which each worker has its own. */
+bool worker_has_own(const struct worker *worker, const struct node *node);
+/* After a restore, which the first worker alone may have done: the value becomes this worker's part
+ * of what was saved, or zeros. All call it alike. */
+int worker_take_state(struct worker *worker, const struct node *node, uint64_t which,
+                      struct error *err);
+
 /* worker_update.c: where a graph has a ClockRound, has the shard that it is on run its
  * entry. */
 int worker_ask_for_updates(struct worker *worker, struct error *err);

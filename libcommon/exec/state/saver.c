@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/device/device.h"
+#include "exec/state/resource.h"
 #include "graph/slice_attr.h"
 
 struct variable variable_of_node(const struct node *node, struct device *device)
@@ -161,6 +162,9 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
         if (!code)
             vec_push(saved, one);
     }
+    for (size_t i = 0; !code && wanted->part && i < all.records.n; i++)
+        if (resource_is_part(all.records.items[i].name))
+            code = wanted->part(wanted->context, &all.records.items[i], err);
     if (!code && all.records.n)
         *step = all.records.items[all.records.n - 1].step;
     for (size_t i = 0; i < all.records.n; i++)

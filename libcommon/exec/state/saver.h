@@ -42,6 +42,9 @@ struct variables_wanted {
     const struct graph *graph;
     /* Whether a variable may be missing in what was saved; NULL: none may. */
     bool (*may_lack)(void *context, const struct node *node);
+    /* Told of each part of a resource (exec/state/resource.h), once it is known that the variables
+     * fit; NULL: these are passed over. */
+    int (*part)(void *context, const struct variable_record *part, struct error *err);
     void *context;
 };
 

@@ -24,13 +24,14 @@ static bool read_count(const char *text, size_t n, const char *key, int *value)
     return true;
 }
 
-static bool read_rate(const char *text, size_t n, double *value)
+static bool read_number(const char *text, size_t n, const char *key, double *value)
 {
     char digits[64];
-    if (n < 6 || n - 5 >= sizeof digits || strncmp(text, "rate=", 5) != 0)
+    size_t skip = strlen(key);
+    if (n <= skip || n - skip >= sizeof digits || strncmp(text, key, skip) != 0)
         return false;
-    memcpy(digits, text + 5, n - 5);
-    digits[n - 5] = '\0';
+    memcpy(digits, text + skip, n - skip);
+    digits[n - skip] = '\0';
     return str_to_float64(digits, value) && *value >= 0;
 }
 
@@ -41,7 +42,8 @@ static int parse_downpour(struct replicate_options *options, const char *text, s
     while (*text) {
         size_t n = strcspn(text, ",");
         if (!read_count(text, n, "fetch=", &options->fetch) &&
-            !read_count(text, n, "push=", &options->push) && !read_rate(text, n, &options->rate))
+            !read_count(text, n, "push=", &options->push) &&
+            !read_number(text, n, "rate=", &options->rate))
             return error_set(err, ERR_USAGE,
                              "--mode downpour takes fetch=N, push=N and rate=X, "
                              "not '%.*s'",
@@ -51,16 +53,52 @@ static int parse_downpour(struct replicate_options *options, const char *text, s
     return 0;
 }
 
+static bool read_factors(const char *text, size_t n, enum replicate_factors *factors)
+{
+    bool all = n == strlen("factors=all") && !strncmp(text, "factors=all", n);
+    if (!all && (n != strlen("factors=auto") || strncmp(text, "factors=auto", n) != 0))
+        return false;
+    *factors = all ? FACTORS_ALL : FACTORS_AUTO;
+    return true;
+}
+
+/* Which code the numbers are of. False: there is none. */
+static bool name_code(struct replicate_code *code)
+{
+    if (code->share >= 0 && !code->bits && code->threshold < 0) {
+        code->name = "top";
+        code->bits = 1;
+        return code->share > 0 && code->share <= 1;
+    }
+    code->bits = code->bits ? code->bits : 2;
+    code->name = code->threshold >= 0 ? "threshold" : code->bits > 1 ? "uniform" : "one_bit";
+    return code->share < 0 && code->bits <= (code->threshold >= 0 ? 2 : 8) &&
+           (code->threshold != 0 || code->bits == 1);
+}
+
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
+    struct replicate_code code = {.threshold = -1, .share = -1};
     options->mode = REPLICATE_ALLREDUCE;
-    if (!strcmp(text, "factors=all"))
-        options->factors = FACTORS_ALL;
-    else if (!strcmp(text, "factors=auto"))
-        options->factors = FACTORS_AUTO;
-    else if (*text)
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        if (!read_factors(text, n, &options->factors) &&
+            !read_count(text, n, "bits=", &code.bits) &&
+            !read_number(text, n, "threshold=", &code.threshold) &&
+            !read_number(text, n, "top=", &code.share))
+            return error_set(err, ERR_USAGE,
+                             "--mode allreduce takes factors=auto, factors=all, bits=N, "
+                             "threshold=X and top=SHARE, not '%.*s'",
+                             (int)n, text);
+        text += n + (text[n] == ',');
+    }
+    bool any = code.bits || code.threshold >= 0 || code.share >= 0;
+    if (any && !name_code(&code))
         return error_set(err, ERR_USAGE,
-                         "--mode allreduce takes factors=auto or factors=all, not '%s'", text);
+                         "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
+                         "and top=SHARE, a part of 1");
+    if (any)
+        options->code = code;
     return 0;
 }
 
@@ -81,7 +119,7 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
     policy_print_usages(&usages);
     error_set(err, ERR_USAGE,
               "--mode '%s' is none of %s; downpour,fetch=N,push=M; "
-              "allreduce,factors=auto",
+              "allreduce,factors=auto,bits=1",
               mode, str_text(&usages));
     str_release(&usages);
     return err->code;
@@ -99,20 +137,40 @@ static struct edge name_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->updated[edge.node], edge.slot};
 }
 
+/* What an entry runs besides. */
+static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nodes)
+{
+    for (size_t i = 0; i < n_nodes; i++)
+        edges[(*n)++] = (struct edge){nodes[i], CONTROL_SLOT};
+}
+
+static int copy_entry(struct replicator *r, const struct entry *entry)
+{
+    size_t most = (size_t)entry->n_edges + r->ends.n + r->inits.n;
+    struct edge *edges = arena_array(&r->arena, most + 1, sizeof *edges);
+    int n = 0;
+    while (n < entry->n_edges) {
+        edges[n] = name_edge(r, entry->edges[n]);
+        n++;
+    }
+    if (r->options->mode == REPLICATE_ALLREDUCE && entry == r->entry)
+        add_nodes(edges, &n, r->ends.items, r->ends.n);
+    if (!strcmp(entry->name, "init"))
+        add_nodes(edges, &n, r->inits.items, r->inits.n);
+    if (graph_entry(r->to, entry->name))
+        return error_set(r->err, ERR_DATA,
+                         "there is an entry '%s', which a replicated graph has for itself",
+                         entry->name);
+    graph_add_entry(r->to, entry->name, edges, n);
+    return 0;
+}
+
 static int copy_names(struct replicator *r)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
-        struct edge *edges = arena_array(&r->arena, (size_t)entry->n_edges + 1, sizeof *edges);
-        for (int k = 0; k < entry->n_edges; k++)
-            edges[k] = name_edge(r, entry->edges[k]);
-        if (graph_entry(r->to, entry->name))
-            return error_set(r->err, ERR_DATA,
-                             "there is an entry '%s', which a replicated graph has for itself",
-                             entry->name);
-        graph_add_entry(r->to, entry->name, edges, entry->n_edges);
-    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        if (copy_entry(r, &from->entries.items[i]))
+            return r->err->code;
     for (size_t i = 0; i < from->aliases.n; i++)
         if (graph_add_alias(r->to, from->aliases.items[i].name,
                             name_edge(r, from->aliases.items[i].edge), r->err))
@@ -156,7 +214,10 @@ static void release(struct replicator *r)
     vec_release(&r->products);
     vec_release(&r->locals);
     vec_release(&r->joined);
+    vec_release(&r->coded);
+    vec_release(&r->exchanges);
     vec_release(&r->ends);
+    vec_release(&r->inits);
     towers_release(r->towers);
     arena_release(&r->arena);
 }
@@ -166,7 +227,7 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
 {
     size_t n = from->nodes.n;
     struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
-    r.fetches = r.fires = EDGE_NONE;
+    r.fetches = r.fires = r.rank = EDGE_NONE;
     r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
     r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);

@@ -46,6 +46,14 @@ enum replicate_mode {
  * each worker to multiply. */
 enum replicate_factors { FACTORS_NONE, FACTORS_AUTO /* what takes less time */, FACTORS_ALL };
 
+/* All-reduce in few bits: the code's name and attributes (tf-op show QuantizeGradient). */
+struct replicate_code {
+    const char *name; /* NULL: none */
+    int bits;
+    double threshold;
+    double share; /* of the elements that are kept */
+};
+
 /* One way to make one gradient of the workers', as the model of costs has it. */
 struct replicate_way {
     double bytes; /* that a worker sends in a step */
@@ -55,9 +63,9 @@ struct replicate_way {
 struct replicate_choice {
     const char *variable;
     struct shape shape;
-    struct replicate_way dense, factors;
-    const char *obstacle; /* why it cannot be by factors; NULL: it can */
-    bool takes_factors;
+    struct replicate_way dense, factors, code;
+    const char *no_factors, *no_code; /* why it cannot be by these; NULL: it can */
+    const char *sent;                 /* "gradient", "factors", "code" */
 };
 
 struct replicate_options {
@@ -69,6 +77,7 @@ struct replicate_options {
     int accumulate;     /* steps whose gradients are averaged before they are pushed; 0: 1 */
     int workers;        /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
+    struct replicate_code code;
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -86,8 +95,8 @@ struct replicate_options {
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto". ERR_USAGE with what there is. The policy's text must
- * outlive the options. */
+ * "allreduce", "allreduce,factors=auto", "allreduce,bits=1". ERR_USAGE with what there is. The
+ * policy's text must outlive the options. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes, or

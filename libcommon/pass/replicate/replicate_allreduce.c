@@ -14,10 +14,15 @@
 
 /* ---- one AllReduce ---- */
 
+struct bucket_value {
+    struct edge edge;  /* of the source */
+    struct edge value; /* of the result: the worker's */
+    const char *reduction;
+    enum reduced_for use;
+};
+
 struct bucket {
-    VEC(struct edge) edges; /* of the source */
-    VEC(const char *) reductions;
-    VEC(enum reduced_for) uses;
+    VEC(struct bucket_value) values;
     int64_t bytes;
 };
 
@@ -30,38 +35,36 @@ static void add_controls(struct replicator *r, struct node *node)
 
 static int add_reduce(struct replicator *r, const char *name, struct bucket *bucket)
 {
-    size_t n = bucket->edges.n;
+    size_t n = bucket->values.n;
     struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
-    for (size_t i = 0; i < n; i++)
-        inputs[i] = replicate_edge(r, bucket->edges.items[i]);
-    struct attr attr = {
-        "reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = bucket->reductions.items}};
+    const char **reductions = arena_array(&r->arena, n + 1, sizeof *reductions);
+    for (size_t i = 0; i < n; i++) {
+        inputs[i] = bucket->values.items[i].value;
+        reductions[i] = bucket->values.items[i].reduction;
+    }
+    struct attr attr = {"reductions",
+                        {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}};
     struct node_spec spec = {
         .op = "AllReduce", .inputs = inputs, .n_inputs = (int)n, .attrs = &attr, .n_attrs = 1};
-    int node = n ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
-    for (size_t i = 0; node >= 0 && i < n; i++)
-        vec_push(&r->reduced, ((struct reduced){.edge = bucket->edges.items[i],
-                                                .value = {node, (int)i},
-                                                .use = bucket->uses.items[i],
-                                                .reduction = bucket->reductions.items[i]}));
-    if (node >= 0 && bucket->uses.items[0] != FOR_INITIAL)
+    int node = n && !r->err->code ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
+    for (size_t i = 0; node >= 0 && i < n; i++) {
+        const struct bucket_value *value = &bucket->values.items[i];
+        vec_push(&r->reduced,
+                 ((struct reduced){value->edge, {node, (int)i}, value->use, value->reduction}));
+    }
+    if (node >= 0 && bucket->values.items[0].use != FOR_INITIAL) {
         add_controls(r, graph_node(r->to, node));
-    bucket->edges.n = bucket->reductions.n = bucket->uses.n = 0;
+        vec_push(&r->exchanges, node);
+    }
+    bucket->values.n = 0;
     bucket->bytes = 0;
     return r->err->code;
 }
 
-static void bucket_release(struct bucket *bucket)
+/* What the worker has; an unknown number of rows counts as assumed. */
+static int64_t bytes_of(const struct replicator *r, struct edge value)
 {
-    vec_release(&bucket->edges);
-    vec_release(&bucket->reductions);
-    vec_release(&bucket->uses);
-}
-
-/* What an edge has; an unknown number of rows counts as assumed. */
-static int64_t bytes_of(const struct replicator *r, struct edge edge)
-{
-    const struct node_output *output = &graph_node(r->from, edge.node)->outputs[edge.slot];
+    const struct node_output *output = &graph_node(r->to, value.node)->outputs[value.slot];
     struct shape shape = output->shape;
     if (shape.rank > 0 && shape.dims[0] < 0)
         shape.dims[0] = r->options->assume;
@@ -69,13 +72,16 @@ static int64_t bytes_of(const struct replicator *r, struct edge edge)
     return bytes > 0 ? bytes : 0;
 }
 
-static void put(struct replicator *r, struct bucket *bucket, struct edge edge,
-                const char *reduction, enum reduced_for use)
+static void put(struct replicator *r, struct bucket *bucket, struct bucket_value value)
 {
-    vec_push(&bucket->edges, edge);
-    vec_push(&bucket->reductions, reduction);
-    vec_push(&bucket->uses, use);
-    bucket->bytes += bytes_of(r, edge);
+    vec_push(&bucket->values, value);
+    bucket->bytes += bytes_of(r, value.value);
+}
+
+static void put_edge(struct replicator *r, struct bucket *bucket, struct edge edge,
+                     const char *reduction, enum reduced_for use)
+{
+    put(r, bucket, (struct bucket_value){edge, replicate_edge(r, edge), reduction, use});
 }
 
 static bool same_edge(struct edge a, struct edge b)
@@ -93,30 +99,56 @@ static void put_factors(struct replicator *r, struct bucket *bucket,
         has_right |= same_edge(r->products.items[i].right, product->right);
     }
     if (!has_left)
-        put(r, bucket, product->left, "rows", FOR_PRODUCTS);
+        put_edge(r, bucket, product->left, "rows", FOR_PRODUCTS);
     if (!has_right)
-        put(r, bucket, product->right, "mean_rows", FOR_PRODUCTS);
+        put_edge(r, bucket, product->right, "mean_rows", FOR_PRODUCTS);
     vec_push(&r->products, *product);
+}
+
+/* With the ranks of those whose codes come of it. */
+static int flush(struct replicator *r, struct bucket *bucket)
+{
+    bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
+    if (codes && !r->err->code && !edge_exists(r->rank))
+        r->rank = replicate_out(
+            replicate_op(r, "CollectiveRank", "allreduce/rank", EDGE_NONE, EDGE_NONE));
+    if (codes && !r->err->code)
+        put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
+    if (!add_reduce(r, "allreduce/gradients", bucket) && codes)
+        replicate_take_codes(r, r->reduced.items[r->reduced.n - 1].value);
+    return r->err->code;
+}
+
+static void put_code(struct replicator *r, struct bucket *bucket, struct edge edge)
+{
+    const struct coded_gradient *coded = replicate_add_code(r, edge);
+    if (coded)
+        put(r, bucket, (struct bucket_value){edge, coded->code, "rows", FOR_CODES});
 }
 
 static int put_pushed(struct replicator *r, struct bucket *bucket, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
     struct gradient_product product;
-    if (replicate_by_factors(r, edge, &product))
+    enum crossing crossing = replicate_choose(r, edge, &product);
+    if (crossing == CROSSES_BY_FACTORS)
         put_factors(r, bucket, &product);
+    else if (crossing == CROSSES_IN_CODE)
+        put_code(r, bucket, edge);
     else
-        put(r, bucket, edge, replicate_reduction(node, node->outputs[edge.slot].type), FOR_UPDATES);
-    return bucket->bytes >= BUCKET_BYTES ? add_reduce(r, "allreduce/gradients", bucket) : 0;
+        put_edge(r, bucket, edge, replicate_reduction(node, node->outputs[edge.slot].type),
+                 FOR_UPDATES);
+    return bucket->bytes >= BUCKET_BYTES ? flush(r, bucket) : r->err->code;
 }
 
 /* ---- products ---- */
 
-static struct edge gathered(const struct replicator *r, struct edge edge, const char *reduction)
+struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
+                                   enum reduced_for use, const char *reduction)
 {
     for (size_t i = 0; i < r->reduced.n; i++) {
         const struct reduced *reduced = &r->reduced.items[i];
-        if (reduced->use == FOR_PRODUCTS && same_edge(reduced->edge, edge) &&
+        if (reduced->use == use && same_edge(reduced->edge, edge) &&
             !strcmp(reduced->reduction, reduction))
             return reduced->value;
     }
@@ -129,8 +161,9 @@ static void add_products(struct replicator *r)
     for (size_t i = 0; i < r->products.n; i++) {
         const struct gradient_product *product = &r->products.items[i];
         const struct node *gradient = graph_node(r->from, product->gradient.node);
-        const struct edge inputs[] = {gathered(r, product->left, "rows"),
-                                      gathered(r, product->right, "mean_rows")};
+        const struct edge inputs[] = {
+            replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
+            replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
         const char *name = arena_printf(&r->to->arena, "allreduce/%s", gradient->name);
         struct node_spec spec = {.name = replicate_name(r, name),
                                  .attrs = product->node->attrs,
@@ -156,11 +189,12 @@ static int reduce_pushed(struct replicator *r)
                 code = put_pushed(r, &bucket, (struct edge){node->id, slot});
     }
     if (!code)
-        code = add_reduce(r, "allreduce/gradients", &bucket);
-    bucket_release(&bucket);
+        code = flush(r, &bucket);
+    vec_release(&bucket.values);
     if (!code)
         add_products(r);
-    return code;
+    replicate_keep_lost(r);
+    return r->err->code;
 }
 
 /* ---- initial values ---- */
@@ -181,10 +215,10 @@ static int reduce_initial(struct replicator *r)
         const struct node *node = graph_node(r->from, (int)i);
         if (!is_initializer(r, node) || node_is(graph_node(r->from, node->inputs[1].node), "Const"))
             continue; /* a constant is the same everywhere */
-        put(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
+        put_edge(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
     }
     int code = add_reduce(r, "allreduce/initial", &bucket);
-    bucket_release(&bucket);
+    vec_release(&bucket.values);
     return code;
 }
 

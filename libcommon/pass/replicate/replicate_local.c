@@ -16,49 +16,10 @@ static bool counts(const struct replicator *r)
     return r->options->accumulate > 1 || r->options->push > 1 || r->options->fetch > 1;
 }
 
-/* -1 once something has failed. */
-static int add(struct replicator *r, const char *op, const char *name, struct edge a, struct edge b)
-{
-    struct edge inputs[] = {a, b};
-    struct node_spec spec = {.op = op, .inputs = inputs, .n_inputs = edge_exists(b) ? 2 : 1};
-    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec);
-}
-
-static struct edge out(int node)
-{
-    return (struct edge){node, 0};
-}
-
-static struct edge add_number(struct replicator *r, const char *name, enum dtype type, double value)
-{
-    struct tensor number = {.type = type, .data = arena_alloc(&r->to->arena, sizeof(double))};
-    tensor_set_float64(&number, 0, value);
-    struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(&number)}};
-    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
-    return out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
-}
-
-/* A variable of the worker's own, and what sets it when the worker joins. */
-static struct edge add_variable(struct replicator *r, const char *name, enum dtype type,
-                                const struct shape *shape)
-{
-    struct attr attrs[] = {{"dtype", attr_type(type)},
-                           {"shape", attr_shape(shape)},
-                           {"_local", attr_bool(true)},
-                           {"_trainable", attr_bool(false)}};
-    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
-}
-
-static const char *text(struct replicator *r, const char *name, const char *suffix)
-{
-    return arena_printf(&r->to->arena, "%s/%s", name, suffix);
-}
-
 static void set_at_join(struct replicator *r, const char *name, struct edge variable,
                         struct edge value)
 {
-    int set = add(r, "Assign", text(r, name, "join"), variable, value);
+    int set = replicate_op(r, "Assign", replicate_text(r, name, "join"), variable, value);
     if (set >= 0)
         vec_push(&r->joined, set);
 }
@@ -66,7 +27,7 @@ static void set_at_join(struct replicator *r, const char *name, struct edge vari
 static void set_at_end(struct replicator *r, const char *op, const char *name, struct edge variable,
                        struct edge value)
 {
-    int set = add(r, op, text(r, name, op), variable, value);
+    int set = replicate_op(r, op, replicate_text(r, name, op), variable, value);
     if (set >= 0)
         vec_push(&r->ends, set);
 }
@@ -74,10 +35,10 @@ static void set_at_end(struct replicator *r, const char *op, const char *name, s
 /* Whether the number is a multiple of `every`. */
 static struct edge add_due(struct replicator *r, const char *name, struct edge number, int every)
 {
-    struct edge n = add_number(r, text(r, name, "every"), INT64, every);
-    struct edge zero = add_number(r, text(r, name, "zero"), INT64, 0);
-    int rest = add(r, "Mod", text(r, name, "rest"), number, n);
-    return out(add(r, "Equal", name, out(rest), zero));
+    struct edge n = replicate_number(r, replicate_text(r, name, "every"), INT64, every);
+    struct edge zero = replicate_number(r, replicate_text(r, name, "zero"), INT64, 0);
+    int rest = replicate_op(r, "Mod", replicate_text(r, name, "rest"), number, n);
+    return replicate_out(replicate_op(r, "Equal", name, replicate_out(rest), zero));
 }
 
 static int pushes_every(const struct replicator *r)
@@ -89,35 +50,19 @@ int replicate_add_local(struct replicator *r)
 {
     if (!counts(r))
         return 0;
-    struct edge count = add_variable(r, "clock/count", INT64, &SHAPE_SCALAR);
-    struct edge zero = add_number(r, "clock/count/zero", INT64, 0);
-    struct edge one = add_number(r, "clock/count/one", INT64, 1);
-    int next = add(r, "Add", "clock/count/next", count, one);
+    struct edge count = replicate_variable(r, "_local", "clock/count", INT64, &SHAPE_SCALAR);
+    struct edge zero = replicate_number(r, "clock/count/zero", INT64, 0);
+    struct edge one = replicate_number(r, "clock/count/one", INT64, 1);
+    int next = replicate_op(r, "Add", "clock/count/next", count, one);
     if (r->err->code)
         return r->err->code;
     if (r->options->fetch > 1)
         r->fetches = add_due(r, "clock/fetches", count, r->options->fetch);
     if (pushes_every(r) > 1)
-        r->fires = add_due(r, "clock/pushes", out(next), pushes_every(r));
+        r->fires = add_due(r, "clock/pushes", replicate_out(next), pushes_every(r));
     set_at_join(r, "clock/count", count, zero);
-    set_at_end(r, "Assign", "clock/count", count, out(next));
+    set_at_end(r, "Assign", "clock/count", count, replicate_out(next));
     return r->err->code;
-}
-
-static struct edge add_zeros(struct replicator *r, const char *name, enum dtype type,
-                             const struct shape *shape)
-{
-    struct shape vector = shape_vector(shape->rank);
-    struct tensor dims = {.type = INT64,
-                          .shape = vector,
-                          .data = arena_copy(&r->to->arena, shape->dims,
-                                             (size_t)(shape->rank + 1) * sizeof(int64_t))};
-    struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&dims)}};
-    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
-    struct edge zero = add_number(r, text(r, name, "zero"), type, 0);
-    struct edge size =
-        out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, text(r, name, "shape"), &spec));
-    return out(add(r, "Fill", text(r, name, "zeros"), size, zero));
 }
 
 /* ---- pushing every so often ---- */
@@ -136,7 +81,7 @@ static int check_sum(struct replicator *r, const struct node *node, const struct
 
 static struct edge steer(struct replicator *r, const char *name, struct edge value)
 {
-    return out(add(r, "Switch", name, value, r->fires));
+    return replicate_out(replicate_op(r, "Switch", name, value, r->fires));
 }
 
 /* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
@@ -148,19 +93,23 @@ static struct edge add_sum(struct replicator *r, const struct node *node, struct
         variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
     if (check_sum(r, node, shape))
         return EDGE_NONE;
-    const char *name = text(r, node->name, "sum");
-    struct edge sum = add_variable(r, name, output->type, shape);
-    struct edge total = out(add(r, "Add", text(r, name, "Add"), sum, gradient));
-    struct edge steered = steer(r, text(r, name, "Switch"), total);
+    const char *name = replicate_text(r, node->name, "sum");
+    struct edge sum = replicate_variable(r, "_local", name, output->type, shape);
+    struct edge total =
+        replicate_out(replicate_op(r, "Add", replicate_text(r, name, "Add"), sum, gradient));
+    struct edge steered = steer(r, replicate_text(r, name, "Switch"), total);
     struct edge full = {steered.node, 1};
-    struct edge zeros = out(add(r, "ZerosLike", text(r, name, "ZerosLike"), full, EDGE_NONE));
-    struct edge rest = out(add(r, "Merge", text(r, name, "Merge"), steered, zeros));
-    set_at_join(r, name, sum, add_zeros(r, name, output->type, shape));
+    struct edge zeros = replicate_out(
+        replicate_op(r, "ZerosLike", replicate_text(r, name, "ZerosLike"), full, EDGE_NONE));
+    struct edge rest =
+        replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered, zeros));
+    set_at_join(r, name, sum, replicate_zeros(r, name, output->type, shape));
     set_at_end(r, "Assign", name, sum, rest);
     if (r->options->mode == REPLICATE_DOWNPOUR)
         return full;
-    struct edge k = add_number(r, text(r, name, "steps"), output->type, pushes_every(r));
-    return out(add(r, "Div", text(r, name, "mean"), full, k));
+    struct edge k =
+        replicate_number(r, replicate_text(r, name, "steps"), output->type, pushes_every(r));
+    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), full, k));
 }
 
 struct edge replicate_pushed(struct replicator *r, struct edge edge)
@@ -171,7 +120,7 @@ struct edge replicate_pushed(struct replicator *r, struct edge edge)
         return value;
     if (has(r, node->id, FACT_MARKED))
         return add_sum(r, node, value);
-    return (struct edge){steer(r, text(r, node->name, "push"), value).node, 1};
+    return (struct edge){steer(r, replicate_text(r, node->name, "push"), value).node, 1};
 }
 
 /* ---- variables fetched every so often ---- */
@@ -208,22 +157,23 @@ static int add_fetched(struct replicator *r, const struct node *variable, struct
     struct attr attr = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group}};
     struct node_spec spec = {
         .op = "Switch", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
-    return r->err->code
-               ? -1
-               : replicate_add(r, SHARD_DEVICE, text(r, variable->name, "local/fetched"), &spec);
+    return r->err->code ? -1
+                        : replicate_add(r, SHARD_DEVICE,
+                                        replicate_text(r, variable->name, "local/fetched"), &spec);
 }
 
 static struct edge add_local(struct replicator *r, const struct node *variable, struct edge shared)
 {
     const struct node_output *output = &variable->outputs[0];
-    const char *name = text(r, variable->name, "local");
-    struct edge copy = add_variable(r, name, output->type, &output->shape);
+    const char *name = replicate_text(r, variable->name, "local");
+    struct edge copy = replicate_variable(r, "_local", name, output->type, &output->shape);
     int fetched = add_fetched(r, variable, shared);
     if (fetched >= 0)
         replicate_narrow(r, fetched);
-    int kept = add(r, "Switch", text(r, name, "kept"), copy, r->fetches);
-    struct edge used = out(
-        add(r, "Merge", text(r, name, "used"), (struct edge){kept, 0}, (struct edge){fetched, 1}));
+    int kept = replicate_op(r, "Switch", replicate_text(r, name, "kept"), copy, r->fetches);
+    struct edge used =
+        replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "used"),
+                                   (struct edge){kept, 0}, (struct edge){fetched, 1}));
     set_at_join(r, name, copy, shared);
     vec_push(&r->locals, ((struct local_copy){variable, copy, used}));
     return used;
@@ -256,7 +206,7 @@ int replicate_end_local(struct replicator *r)
     for (size_t i = 0; i < r->locals.n && !r->err->code; i++) {
         struct local_copy local = r->locals.items[i];
         const struct node *gradient = gradient_of(r, local.variable);
-        const char *name = text(r, local.variable->name, "local");
+        const char *name = replicate_text(r, local.variable->name, "local");
         double rate = gradient ? rate_of(r, local.variable) : 0;
         struct edge next = local.used;
         if (rate > 0 && replicate_may_leave_out(r))
@@ -264,11 +214,12 @@ int replicate_end_local(struct replicator *r)
                              "the graph leaves out updates now and then, as a dynamic loss scale "
                              "does, which steps of a worker's own cannot: give downpour rate=0");
         if (rate > 0) {
-            struct edge factor =
-                add_number(r, text(r, name, "rate"), local.variable->outputs[0].type, rate);
-            int change = add(r, "Mul", text(r, name, "change"),
-                             replicate_edge(r, (struct edge){gradient->id, 0}), factor);
-            next = out(add(r, "Sub", text(r, name, "next"), local.used, out(change)));
+            struct edge factor = replicate_number(r, replicate_text(r, name, "rate"),
+                                                  local.variable->outputs[0].type, rate);
+            int change = replicate_op(r, "Mul", replicate_text(r, name, "change"),
+                                      replicate_edge(r, (struct edge){gradient->id, 0}), factor);
+            next = replicate_out(replicate_op(r, "Sub", replicate_text(r, name, "next"), local.used,
+                                              replicate_out(change)));
         }
         set_at_end(r, "Assign", name, local.copy, next);
     }

@@ -45,7 +45,7 @@ struct local_copy {
 };
 
 /* What came of all workers' values, and who is to have it. */
-enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS };
+enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS, FOR_CODES, FOR_MEMBERS };
 
 struct reduced {
     struct edge edge;  /* of the source */
@@ -59,6 +59,16 @@ struct gradient_product {
     struct edge gradient, left,
         right;               /* of the source: the product of left, transposed, and right */
     const struct node *node; /* the worker's own product, of the source */
+};
+
+/* A gradient that crosses in few bits. */
+struct coded_gradient {
+    struct edge gradient; /* of the source */
+    struct edge value,
+        residual; /* of the result: the worker's gradient, and what codes have lost */
+    struct edge code, first;
+    struct attr attrs[6]; /* of the code; the last is the gradient's shape */
+    bool is_taken;        /* what came of all is there */
 };
 
 struct towers; /* pass/replicate/replicate_tower.h */
@@ -81,8 +91,12 @@ struct replicator {
     VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
     VEC(struct gradient_product) products;
+    VEC(struct coded_gradient) coded;
+    struct edge rank;      /* of the worker; EDGE_NONE: nobody wants it */
+    VEC(int) exchanges;    /* nodes that reduce what updates need */
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */
+    VEC(int) inits;        /* nodes that the entry init runs besides */
     struct towers *towers; /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
@@ -140,11 +154,35 @@ const char *replicate_reduction(const struct node *node, enum dtype type);
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
+/* Of an edge of the source, for that use: what came of all workers'; or EDGE_NONE. */
+struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
+                                   enum reduced_for use, const char *reduction);
 
-/* replicate_factors.c: whether what is pushed is to be made of factors, of which; whoever wants to
- * is told. */
-bool replicate_by_factors(struct replicator *r, struct edge gradient,
-                          struct gradient_product *product);
+/* replicate_choice.c: how what is pushed is to cross; whoever wants to is told. */
+enum crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE };
+enum crossing replicate_choose(struct replicator *r, struct edge gradient,
+                               struct gradient_product *product);
+double replicate_elements(const struct replicator *r, struct edge edge);
+double replicate_product_ns(const struct replicator *r, const struct node *node);
+
+/* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
+ * costs. `n` workers exchange as `way` says. */
+const char *replicate_find_product(const struct replicator *r, struct edge edge,
+                                   struct gradient_product *product);
+struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
+                                           const struct gradient_product *product);
+
+/* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
+ * that is, its code, which is put into a reduction, and what came of all that it has reduced, with
+ * the ranks of its members. */
+const char *replicate_find_code(const struct replicator *r, struct edge edge);
+struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
+                                        struct edge edge);
+const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge);
+void replicate_take_codes(struct replicator *r, struct edge members);
+/* When all reductions are there: what was lost is kept. */
+void replicate_keep_lost(struct replicator *r);
+
 /* How many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicator *r);
 
@@ -161,6 +199,22 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
 /* What is pushed of one. */
 struct edge replicate_pushed(struct replicator *r, struct edge edge);
 int replicate_end_local(struct replicator *r);
+
+/* replicate_build.c: nodes of the workers' that are made. What comes after a failure is nothing
+ * (-1, an edge without a node). `a` and `b` may be EDGE_NONE. */
+int replicate_op(struct replicator *r, const char *op, const char *name, struct edge a,
+                 struct edge b);
+static inline struct edge replicate_out(int node)
+{
+    return (struct edge){node, 0};
+}
+struct edge replicate_number(struct replicator *r, const char *name, enum dtype type, double value);
+struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
+                            const struct shape *shape);
+/* A variable of each worker's own, with that attribute. */
+struct edge replicate_variable(struct replicator *r, const char *mark, const char *name,
+                               enum dtype type, const struct shape *shape);
+const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 
 int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
 

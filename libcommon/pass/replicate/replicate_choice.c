@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the workers' gradients cross, of which a worker sends 2 (n - 1) / n, and n - 1 times the rows
+ * that it has of a table: whole, in code, or as factors, where these take less time.
+ */
+#include "pass/replicate/replicate_private.h"
+
+int replicate_workers(const struct replicator *r)
+{
+    const struct cluster *cluster = r->options->cluster;
+    return r->options->workers ? r->options->workers
+           : cluster           ? cluster_count(cluster, "worker")
+                               : 0;
+}
+
+double replicate_elements(const struct replicator *r, struct edge edge)
+{
+    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
+    double n = 1;
+    for (int i = 0; i < shape->rank; i++)
+        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
+    return n;
+}
+
+double replicate_product_ns(const struct replicator *r, const struct node *node)
+{
+    const struct cost_query query = {node, r->from, r->options->assume};
+    const struct cost_rates rates = cost_rates_of("CPU");
+    double ns;
+    if (r->options->measured && costs_find(r->options->measured, node, &ns))
+        return ns;
+    return cost_estimate_ns(&query, &rates);
+}
+
+/* Whole, without what makes it. */
+static struct replicate_way whole(const struct replicator *r, int n, struct cost_way way,
+                                  struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    double bytes = replicate_elements(r, edge) * (double)dtype_bytes(node->outputs[edge.slot].type);
+    bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
+    return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
+}
+
+static void estimate(const struct replicator *r, struct replicate_choice *choice, struct edge edge,
+                     const struct gradient_product *product)
+{
+    int n = replicate_workers(r) > 0 ? replicate_workers(r) : 1;
+    struct cost_way way = cost_exchange("worker", n, r->options->cluster);
+    choice->dense = whole(r, n, way, edge);
+    if (!choice->no_code)
+        choice->code = replicate_code_way(r, n, way, edge);
+    if (choice->no_factors)
+        return;
+    choice->factors = replicate_factors_way(r, n, way, product);
+    double ns = replicate_product_ns(r, product->node);
+    choice->dense.ns += ns;
+    choice->code.ns += ns;
+}
+
+static enum crossing decide(const struct replicator *r, const struct replicate_choice *choice)
+{
+    double others = choice->no_code ? choice->dense.ns : choice->code.ns;
+    bool cheaper = r->options->factors == FACTORS_AUTO && choice->factors.ns < others;
+    if (!choice->no_factors && (r->options->factors == FACTORS_ALL || cheaper))
+        return CROSSES_BY_FACTORS;
+    return choice->no_code ? CROSSES_WHOLE : CROSSES_IN_CODE;
+}
+
+enum crossing replicate_choose(struct replicator *r, struct edge gradient,
+                               struct gradient_product *product)
+{
+    static const char *const sent[] = {"gradient", "factors", "code"};
+    const struct node *node = graph_node(r->from, gradient.node);
+    const struct attr_value *variable = node_attr(node, "_gradient");
+    struct replicate_choice choice = {.variable = variable ? variable->s : node->name,
+                                      .shape = node->outputs[gradient.slot].shape,
+                                      .no_factors = replicate_find_product(r, gradient, product),
+                                      .no_code = replicate_find_code(r, gradient)};
+    estimate(r, &choice, gradient, product);
+    enum crossing crossing = decide(r, &choice);
+    choice.sent = sent[crossing];
+    if (r->options->explain)
+        r->options->explain(r->options->context, &choice);
+    return crossing;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/device/kernel.h"
+#include "exec/step/collective.h"
+#include "exec/step/step.h"
+
+static int rank_run(struct kernel_call *call)
+{
+    const struct shape one = shape_vector(1);
+    struct tensor *rank = kernel_alloc_output(call, 0, &one);
+    if (!rank)
+        return call->err->code;
+    *(int64_t *)rank->data = call->step->collective ? call->step->collective->rank : 0;
+    return KERNEL_DONE;
+}
+
+static int part_run(struct kernel_call *call)
+{
+    const int64_t *ranks = call->in[0]->data, *rank = call->in[1]->data;
+    int64_t n = tensor_count(call->in[0]), rows = node_int(call->node, "rows"), k = 0;
+    if (tensor_count(call->in[1]) != 1)
+        return kernel_fail(call, "a member has one rank");
+    while (k < n && ranks[k] != *rank)
+        k++;
+    if (k == n)
+        return kernel_fail(call, "%lld is no member", (long long)*rank);
+    struct tensor *first = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
+    if (!first)
+        return call->err->code;
+    int64_t larger = rows % n;
+    *(int64_t *)first->data = k * (rows / n) + (k < larger ? k : larger);
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_collective_rank = {.run = rank_run};
+const struct kernel_code kernel_collective_part = {.run = part_run};

@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Workers that send their gradients in few bits, and what each of them keeps of what that loses.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    export OMP_NUM_THREADS=1
+    job=$BATS_TEST_TMPDIR/job
+}
+
+teardown() {
+    kill_job "$BATS_TEST_TMPDIR/job"
+}
+
+# parts N MODE: examples/digits.lua for N workers, in partsN.tfg and cN
+parts() {
+    local i
+    for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i"; done >"c$1"
+    tf-graph "$root/examples/digits.lua" | tf-opt |
+        tf-replicate --mode "allreduce$2" --workers "$1" | tf-place -c "c$1" |
+        tf-part >"parts$1.tfg"
+}
+
+feeds() { # N STEPS: fK.rec, each worker's own
+    local i
+    for ((i = 0; i < $1; i++)); do
+        (cd "$root/examples" && ./feed --rows 1-1408 --shuffle --seed "$i" --batch 16 \
+            --shard "$i/$1" --epochs 50 --steps "$2") >"f$i.rec" 2>/dev/null
+    done
+}
+
+# train N STEPS OPTION...: all good; what they fetch is in wK.txt, what they say in wK.err
+train() {
+    local n=$1 steps=$2 i pids=()
+    shift 2
+    for ((i = 0; i < n; i++)); do
+        TF_CLUSTER=c$n timeout 100 tf-exec --task "worker:$i" -g "parts$n.tfg" --run train \
+            --fetch "${fetch:-loss}" --steps "$steps" --feed "f$i.rec" "$@" \
+            >"w$i.rec" 2>"w$i.err" 3>&- &
+        pids+=($!)
+    done
+    for ((i = 0; i < n; i++)); do
+        wait "${pids[i]}" || { cat "w$i.err"; return 1; }
+        tf-show --json "w$i.rec" >"w$i.txt"
+    done
+}
+
+@test "the mean of the codes is what a formula says, on all workers, and nothing is lost" {
+    feeds 3 20
+    local w=hidden/W o=output/W
+    fetch=$w/gradient,$w/gradient/mean,$o/gradient,$o/gradient/mean
+    while read -r mode kind bits of_hidden hidden of_output output; do
+        parts 3 ",$mode"
+        train 3 20
+        code=("$root/tests/e2e/codes.py" "$kind" "$bits")
+        /usr/bin/python3 "${code[@]}" "$of_hidden" "$hidden" $w w?.txt
+        /usr/bin/python3 "${code[@]}" "$of_output" "$output" $o w?.txt
+    done <<'END'
+bits=1 one_bit 1 0 1024 0 1280
+bits=3 uniform 3 0 1024 0 1280
+bits=2,threshold=0.003 threshold 2 0.003 1024 0.003 1280
+bits=1,threshold=0 threshold 1 0 1024 0 1280
+top=0.01 top 1 82 8192 13 1280
+END
+}
+
+residuals() { # STORE: what all workers have lost, as NumPy's lines of numbers: the sum by element
+    local v
+    for v in hidden output; do
+        tf-ckpt cat "$1" $v/W/gradient/residual | tf-show --json
+        tf-ckpt cat "$1" worker_state:$v/W/gradient/residual/values 2>/dev/null | tf-show --json ||
+            true
+    done | /usr/bin/python3 -c '
+import json, sys
+import numpy as np
+sums = {}
+for line in sys.stdin:
+    for name, value in json.loads(line).items():
+        variable = name.split(":")[-1].split("/")[0]
+        stack = np.array(value, np.float64)
+        stack = stack.reshape(-1, *stack.shape[-2:])
+        sums[variable] = sums.get(variable, 0) + stack.sum(0)
+for name in sorted(sums):
+    print(name, *("%.5f" % (x + 0.0) for x in sums[name].ravel()), sep="\n")'
+}
+
+@test "a run that is resumed has the same bits, and every worker its own residual" {
+    feeds 3 40
+    for mode in bits=1 top=0.05; do
+        parts 3 ",$mode"
+        rm -rf whole half
+        train 3 40 --save whole/
+        train 3 17 --save half/ --save-every 5
+        train 3 40 --save half/ --resume
+        tf-ckpt diff --all whole half
+        tf-ckpt show --all half | grep '^worker_state:hidden/W/.*/values  *float32\[2,64,128'
+        run -1 cmp -s <(tf-ckpt cat half hidden/W/gradient/residual | tf-show --json | jq '.[]') \
+            <(tf-ckpt cat half worker_state:hidden/W/gradient/residual/values | tf-show --json |
+                jq '.[][0]')
+    done
+    # also in a file
+    train 3 17 --save half.ckpt
+    train 3 0 --restore half.ckpt --save again.ckpt
+    tf-ckpt diff --all half.ckpt again.ckpt
+    run -1 tf-ckpt diff --all half.ckpt whole
+}
+
+@test "with other numbers of workers the sum of what was lost stays; from and to whole gradients" {
+    feeds 3 30
+    for n in 1 2 3; do parts $n ,bits=1; done
+    train 3 30 --save from/
+    residuals from >want
+    [ "$(sort -u want | wc -l)" -gt 1000 ]
+    for n in 3 2 1; do
+        train $n 0 --restore from@30 --save to$n/
+        residuals to$n >got
+        paste want got | awk '{ d = $1 - $2; if (d > 2e-5 || d < -2e-5) bad = 1 } END { exit bad }'
+    done
+    # a checkpoint of whole gradients has no residual: it begins with none
+    parts 2 ""
+    train 2 10 --save dense/
+    parts 2 ,bits=1
+    train 2 20 --save dense/ --resume
+    parts 2 ""
+    train 2 30 --save dense/ --resume
+    [ "$(tf-ckpt list --json dense | jq -s 'map(.step) | max')" = 30 ]
+}
+
+@test "who has less data saves what it has, and leaves; the others go on, and save after it" {
+    feeds 3 30
+    parts 3 ,bits=1
+    (cd "$root/examples" && ./feed --rows 1-1408 --batch 16 --shard 0/3 --steps 12) >f0.rec
+    train 3 30 --save ck/ --save-every 9
+    [ "$(wc -l <w0.txt) $(wc -l <w1.txt)" = "12 30" ]
+    tf-ckpt list --json ck | jq .step >steps
+    grep -qx 12 steps
+    grep -qx 30 steps
+    tf-ckpt show --all ck@30 | grep 'residual/ranks *int64\[2\]'
+    run -1 grep worker_state: <(tf-ckpt show --all ck@12)
+}
+
+@test "a worker is killed: all go back to the newest checkpoint, and on to the same bits" {
+    cp -r "$root/examples/." .
+    tf-graph digits.lua | tf-opt >digits.tfg
+    line=(timeout -k 5 100 tf-run --workers 2 --mode "allreduce,bits=1" --fetch loss digits.tfg)
+    feed=(--rows 1-1408 --shuffle --batch 32 --epochs 20)
+    "${line[@]}" --save whole/ -- ./feed "${feed[@]}" 3>&-
+    "${line[@]}" --save ck/ --save-every 20 --job "$job" \
+        -- "$root/tests/lib/halfway" go ./feed "${feed[@]}" 2>err 3>&- &
+    has_saved() { tf-ckpt list --json ck 2>/dev/null | finds step; }
+    soon 30 has_saved
+    kill -9 "$(cat "$job/worker-1.pid")"
+    has_restarted() { grep '(restart 1 of 5)' err; }
+    soon 30 has_restarted
+    touch go
+    wait $!
+    tf-ckpt diff --all whole ck
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables of which each worker has its own (graph/worker_attr.h), where workers go on together:
+ * in checkpoints, which the first of them writes.
+ *
+ * After each step all tell each other whether somebody is about to save. If so all give what they
+ * have to the first, which keeps it beside its own (resource/worker_state.h): a checkpoint has the
+ * values of one moment. When all end, they do so once more, unless somebody has more data and goes
+ * on: then what is saved by who ends has its own values alone, and who goes on saves after it.
+ *
+ * Who restores gives the values to as many workers as there are then: worker k of n has the sum of
+ * those of the workers k, k + n, ..., so that the sum of all stays.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/step/collective.h"
+#include "graph/worker_attr.h"
+#include "resource/worker_state.h"
+#include "transport/collective/collective.h"
+#include "transport/session/worker_private.h"
+
+bool worker_has_own(const struct worker *worker, const struct node *node)
+{
+    return node_is(node, "Variable") && node_attr(node, PER_WORKER) &&
+           worker_task_of(worker, node) < 0;
+}
+
+bool worker_shares_state(const struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; worker->collective && i < graph->nodes.n; i++)
+        if (worker_has_own(worker, graph_node(graph, (int)i)))
+            return true;
+    return false;
+}
+
+static struct worker_state *state_of(struct worker *worker, const struct node *node)
+{
+    struct variable like = variable_of_node(node, NULL);
+    return resource_get(driver_session_variables(worker->session), &worker_state_kind,
+                        like.container, like.name);
+}
+
+/* ---- giving ---- */
+
+/* n values of the node's variable, one after the other. */
+static struct shape stack_shape(const struct node *node, int64_t n)
+{
+    struct shape shape = node->outputs[0].shape;
+    for (int i = shape.rank; i > 0; i--)
+        shape.dims[i] = shape.dims[i - 1];
+    shape.dims[0] = n;
+    shape.rank++;
+    return shape;
+}
+
+static struct tensor stacked(const struct node *node, const struct tensor *value)
+{
+    struct tensor stack = *value;
+    stack.shape = stack_shape(node, 1);
+    return stack;
+}
+
+/* The others' values and who they are; the first one's, which this is, come before them. */
+static void keep(struct worker *worker, const struct node *node, const struct tensor *ranks,
+                 const struct tensor *all)
+{
+    struct tensor others = *all;
+    int64_t n = all->shape.dims[0];
+    others.shape.dims[0] = n - 1;
+    others.data = (char *)all->data + tensor_bytes(all) / (size_t)n;
+    if (n > 1)
+        worker_state_set(state_of(worker, node), ranks, &others);
+    else
+        worker_state_clear(state_of(worker, node));
+}
+
+static int give(struct worker *worker, const struct node *node, const struct collective_key *key,
+                const struct tensor *ranks, struct error *err)
+{
+    enum collective_kind kind = COLLECTIVE_ROWS;
+    struct saved_variable saved = {.node = node};
+    struct tensor own, all = TENSOR_INIT;
+    int code = worker_take(worker, &saved, err);
+    if (!code && saved.value.type == DTYPE_INVALID)
+        code = error_set(err, ERR_DATA, "%s has no value", node_text(node));
+    if (!code) {
+        own = stacked(node, &saved.value);
+        struct collective_call call = {*key, &own, &kind, 1, .yields = false};
+        code = collective_links_run(worker->collective, &call, &all, err);
+    }
+    if (!code && collective_links_first(worker->collective) == worker->collective->rank)
+        keep(worker, node, ranks, &all);
+    tensor_release(&all);
+    tensor_release(&saved.value);
+    return code;
+}
+
+static int give_all(struct worker *worker, int64_t step, const struct tensor *ranks,
+                    struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    int code = 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct collective_key key = {"=state", step, i};
+        if (worker_has_own(worker, graph_node(graph, (int)i)))
+            code = give(worker, graph_node(graph, (int)i), &key, ranks, err);
+    }
+    return code;
+}
+
+/* ---- who is there, and whether somebody saves ---- */
+
+enum { MEMBER_RANK, MEMBER_SAVES, MEMBER_COLUMNS };
+
+struct state_meeting {
+    struct tensor ranks; /* of all members */
+    bool met, any_saves;
+};
+
+static int read_members(const struct tensor *members, struct state_meeting *meeting,
+                        struct error *err)
+{
+    int64_t n = members->shape.dims[0];
+    struct shape shape = shape_vector(n);
+    if (tensor_alloc(&meeting->ranks, INT64, &shape, err))
+        return err->code;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t *row = (const int64_t *)members->data + i * MEMBER_COLUMNS;
+        tensor_set_int64(&meeting->ranks, i, row[MEMBER_RANK]);
+        meeting->any_saves |= row[MEMBER_SAVES] != 0;
+    }
+    return 0;
+}
+
+/* `last`: unless others go on. */
+static int meet(struct worker *worker, int64_t step, bool saves, bool last,
+                struct state_meeting *meeting, struct error *err)
+{
+    struct collective *collective = worker->collective;
+    int64_t row[MEMBER_COLUMNS] = {collective->rank, saves};
+    struct shape shape = shape_matrix(1, MEMBER_COLUMNS);
+    enum collective_kind kind = COLLECTIVE_ROWS;
+    struct tensor own = TENSOR_INIT, members = TENSOR_INIT;
+    const struct collective_call call = {
+        {last ? "=end" : "=saves", step, 0}, &own, &kind, 1, .yields = false};
+    *meeting = (struct state_meeting){.met = true};
+    if (tensor_alloc(&own, INT64, &shape, err))
+        return err->code;
+    memcpy(own.data, row, sizeof row);
+    int code = last ? collective_links_meet(collective, &call, &members, &meeting->met, err)
+                    : collective_links_run(collective, &call, &members, err);
+    if (!code && meeting->met)
+        code = read_members(&members, meeting, err);
+    tensor_release(&own);
+    tensor_release(&members);
+    return code;
+}
+
+int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct error *err)
+{
+    struct state_meeting meeting;
+    int code = meet(worker, step, saves, false, &meeting, err);
+    if (!code && meeting.any_saves)
+        code = give_all(worker, step, &meeting.ranks, err);
+    tensor_release(&meeting.ranks);
+    return code;
+}
+
+static void forget_others(struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (worker_has_own(worker, graph_node(graph, (int)i)))
+            worker_state_clear(state_of(worker, graph_node(graph, (int)i)));
+}
+
+int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
+{
+    struct state_meeting meeting;
+    int code = meet(worker, step, true, true, &meeting, err);
+    if (!code && meeting.met)
+        code = give_all(worker, step, &meeting.ranks, err);
+    else
+        forget_others(worker);
+    tensor_release(&meeting.ranks);
+    return code;
+}
+
+/* ---- taking ---- */
+
+/* What was saved: the value of one worker, and of others, by rank. */
+struct saved_state {
+    struct saved_variable saved;
+    struct tensor ranks, others;
+    bool has_others;
+};
+
+/* Of the k-th that was saved, by rank; who saved has the least. */
+static const void *saved_value(const struct saved_state *state, int64_t k)
+{
+    size_t bytes = tensor_bytes(&state->saved.value);
+    return k ? (const char *)state->others.data + (size_t)(k - 1) * bytes : state->saved.value.data;
+}
+
+static int check_saved(const struct saved_state *state, struct error *err)
+{
+    const struct node *node = state->saved.node;
+    struct shape shape = stack_shape(node, state->others.shape.dims[0]);
+    if (state->has_others &&
+        (state->others.type != node->outputs[0].type || !shape_equal(&shape, &state->others.shape)))
+        return error_set(err, ERR_DATA, "%s: other workers have %s, not %s", node_text(node),
+                         shape_text_typed(state->others.type, &state->others.shape),
+                         shape_text_typed(node->outputs[0].type, &shape));
+    return 0;
+}
+
+/* Row k of the stack: the sum of those saved values that are worker k's now. */
+static void add_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
+{
+    int64_t count = tensor_count(&state->saved.value), n_values = 0;
+    int64_t n_saved = 1 + (state->has_others ? state->others.shape.dims[0] : 0);
+    char *to = (char *)stack->data + (size_t)k * tensor_bytes(&state->saved.value);
+    const void **values = mem_array((size_t)n_saved, sizeof *values);
+    for (int64_t i = k; i < n_saved; i += n)
+        values[n_values++] = saved_value(state, i);
+    const struct collective_terms terms = {stack->type, values, (int)n_values, 0};
+    if (n_values)
+        collective_sum(&terms, to, NULL, count);
+    mem_free(values);
+}
+
+/* The values of n workers; zeros where nothing was saved. */
+static int stack_saved(struct worker *worker, const struct node *node, int64_t n,
+                       struct tensor *stack, int64_t *updates, struct error *err)
+{
+    struct saved_state state = {.saved = {.node = node}};
+    struct shape shape = stack_shape(node, n);
+    int code = worker_take(worker, &state.saved, err);
+    if (!code)
+        code = tensor_alloc(stack, node->outputs[0].type, &shape, err);
+    if (!code)
+        memset(stack->data, 0, tensor_bytes(stack));
+    if (!code && state.saved.value.type != DTYPE_INVALID) {
+        state.has_others = worker_state_get(state_of(worker, node), &state.ranks, &state.others);
+        code = check_saved(&state, err);
+        for (int64_t k = 0; !code && k < n; k++)
+            add_saved(&state, k, n, stack);
+    }
+    *updates = state.saved.updates;
+    worker_state_clear(state_of(worker, node));
+    tensor_release(&state.saved.value);
+    tensor_release(&state.ranks);
+    tensor_release(&state.others);
+    return code;
+}
+
+static int put_row(struct worker *worker, const struct node *node, const struct tensor *stack,
+                   int64_t row, int64_t updates, struct error *err)
+{
+    const struct shape *shape = &node->outputs[0].shape;
+    size_t bytes = (size_t)shape_bytes(shape, stack->type);
+    struct saved_variable saved = {
+        .node = node,
+        .updates = updates,
+        .value = tensor_borrow(stack->type, shape, (char *)stack->data + (size_t)row * bytes)};
+    return worker_put(worker, &saved, err);
+}
+
+int worker_take_state(struct worker *worker, const struct node *node, uint64_t which,
+                      struct error *err)
+{
+    struct collective *collective = worker->collective;
+    enum collective_kind kind = COLLECTIVE_ROWS;
+    struct shape none = stack_shape(node, 0);
+    struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
+    int64_t updates = 0;
+    if (!collective) {
+        int code = stack_saved(worker, node, 1, &own, &updates, err);
+        if (!code)
+            code = put_row(worker, node, &own, 0, updates, err);
+        tensor_release(&own);
+        return code;
+    }
+    int code = collective->rank ? tensor_alloc(&own, node->outputs[0].type, &none, err)
+                                : stack_saved(worker, node, collective->size, &own, &updates, err);
+    if (!code) {
+        const struct collective_call call = {{"=state", 0, which}, &own, &kind, 1, .yields = false};
+        code = collective_links_run(collective, &call, &all, err);
+    }
+    if (!code && all.shape.dims[0] != collective->size)
+        code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
+    if (!code)
+        code = put_row(worker, node, &all, collective->rank, updates, err);
+    tensor_release(&own);
+    tensor_release(&all);
+    return code;
+}

@@ -4,15 +4,23 @@
  * to each.
  *
  * How values meet. Each member sends each other one record that says what it brings, with all that
- * is small, rows, and strings in it: many small tensors are one message. When a member has heard of
- * all (or that they left), large values follow in blocks of 256 KiB: each block has an owner among
- * the members, which is sent everybody's part, adds them by rank, and sends all the sum. A member
- * sends parts of later blocks when sums of earlier ones have come, so that a block is still in the
- * caches when it is added, sent on, and put in its place: 1 MiB on its way is fastest. A member
- * sends and receives 2 (n - 1) / n of the bytes, as in a ring, but in two hops instead of 2 (n -
- * 1), and every element is added by rank whatever its size and place: sums have the same bits as
- * those of collective_combine. Nothing large is sent to a member that has not asked, so that memory
- * is bounded by what the calls themselves hold.
+ * is small and strings in it: many small tensors are one message. When a member has heard of all
+ * (or that they left), large values follow in blocks of 256 KiB: each block has an owner among the
+ * members, which is sent everybody's part, adds them by rank, and sends all the sum. A member sends
+ * parts of later blocks when sums of earlier ones have come, so that a block is still in the caches
+ * when it is added, sent on, and put in its place: 1 MiB on its way is fastest. A member sends and
+ * receives 2 (n - 1) / n of the bytes, as in a ring, but in two hops instead of 2 (n - 1), and
+ * every element is added by rank whatever its size and place: sums have the same bits as those of
+ * collective_combine. Nothing large is sent to a member that has not asked, so that memory is
+ * bounded by what the calls themselves hold.
+ *
+ * Rows that members gather or part go from who has them to who is to have them, and nowhere else.
+ * What a member brings says how many rows it has, and wants; where these are small they are there
+ * as well, for each other member its own. (Parts are made for those who have not left yet; if then
+ * fewer take part they are sent again.) When all rows are known, and all have said that they know
+ * and have memory, large ones follow in blocks. These are one list in all members, where the blocks
+ * of one take turns with those of the others, and nobody begins one while more than 1 MiB of those
+ * before it has yet to come to it. The owner of a part of a sum adds its blocks, and only says so.
  *
  * Members on one host that have a value in memory that the others map, and room there for its sum
  * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they

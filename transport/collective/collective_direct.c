@@ -3,9 +3,9 @@
  * Values that members on one host read where they are (transport/value/segment.h): what a member
  * brings says in which memory its large values are and where their sums will be, and the others
  * answer how much of that they read, when they have heard of all (also to whom they only offered
- * something). From then on neither parts nor sums of these values are sent: an owner adds a block
- * where its parts lie, and says when the sum is there. Memory is not written again until whoever
- * reads it has let go of it.
+ * something, and where rows come in blocks). From then on neither parts nor sums of these values
+ * are sent: an owner adds a block where its parts lie, and says when the sum is there. Memory is
+ * not written again until whoever reads it has let go of it.
  */
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
@@ -23,7 +23,7 @@ static bool is_direct(const struct collective_round *m, int v)
 void direct_choose(struct collective_round *m)
 {
     for (int v = 0; v < m->n; v++) {
-        if (round_is_small(m, v) || !is_direct(m, v))
+        if (m->routed[v].is_routed || round_is_small(m, v) || !is_direct(m, v))
             continue;
         if (!m->direct)
             m->direct = mem_array((size_t)m->n, sizeof *m->direct);
@@ -79,13 +79,19 @@ static bool has_offers(const struct brought *brought)
     return brought->n_given || brought->n_offers;
 }
 
+/* As well where rows come in blocks: their places are known to who has heard of all. */
+static bool has_to_answer(const struct collective_round *m, const struct brought *brought)
+{
+    return has_offers(brought) || m->n_late;
+}
+
 bool direct_agreed(const struct process_group *group, struct collective_round *m)
 {
     bool agreed = m->combined;
     for (int i = 0; i < m->n_members && agreed && !m->agreed; i++) {
         const struct brought *brought = &m->brought[m->members[i]];
-        agreed =
-            m->members[i] == group->interface.rank || !has_offers(brought) || brought->answered;
+        agreed = m->members[i] == group->interface.rank || !has_to_answer(m, brought) ||
+                 brought->answered;
     }
     m->agreed |= agreed;
     return m->agreed;
@@ -96,7 +102,8 @@ int direct_take_answer(struct process_group *group, struct collective_round *m, 
 {
     struct brought *brought = &m->brought[rank];
     pthread_mutex_lock(&group->lock);
-    bool good = has_offers(brought) && !brought->answered && n <= (uint64_t)brought->n_given;
+    bool good = (has_offers(brought) || m->n_routed) && !brought->answered &&
+                n <= (uint64_t)brought->n_given;
     if (good) {
         brought->answered = true;
         brought->n_reads = (int)n;
@@ -156,7 +163,7 @@ static bool offers_fit(const struct collective_round *m, const struct brought *b
     for (int i = 0; i < brought->n_offers; i++) {
         uint64_t v = brought->offers[i].value;
         if (v >= (uint64_t)m->n || v != brought->offers[i / 2 * 2].value ||
-            !collective_adds(m->kinds[v]) || round_is_small(m, (int)v))
+            m->routed[v].is_routed || !collective_adds(m->kinds[v]) || round_is_small(m, (int)v))
             return false;
     }
     return true;
@@ -197,7 +204,7 @@ int direct_take(struct process_group *group, struct collective_round *m, struct 
 {
     for (int i = 0; i < m->n_members; i++) {
         int k = m->members[i];
-        if (k == group->interface.rank || !has_offers(&m->brought[k]))
+        if (k == group->interface.rank || !has_to_answer(m, &m->brought[k]))
             continue;
         if (!offers_fit(m, &m->brought[k]))
             return error_set(err, ERR_PROTOCOL, "'%s': %s offers memory for what it does not have",

@@ -26,13 +26,27 @@ enum reduce_what {
     REDUCE_READS,  /* it has heard of all: how much of what the other offered it reads */
 };
 
+#define TO_ALL (-1)
+
 struct block { /* of a large value */
     int value;
     int64_t first, count; /* elements */
+    int64_t at;           /* in the result of who gets it */
     int owner;            /* rank; known when the round is settled */
+    int to;               /* who gets what the owner has; or TO_ALL */
     struct tensor *parts; /* by rank */
     bool claimed;         /* somebody adds the parts */
-    bool done;            /* the result has it */
+    bool begun;           /* here */
+    bool done;            /* the result has it, or this member has nothing to do with it */
+};
+
+/* Of a value that goes by rows; zeroed: it does not. */
+struct routed_value {
+    bool is_routed;
+    int64_t unit;                      /* elements of a row */
+    int64_t brought, wanted;           /* here */
+    struct collective_routing routing; /* since the round is settled */
+    int64_t *counts;                   /* the routing's */
 };
 
 struct direct_offer { /* memory of a large value, or of its sum */
@@ -45,6 +59,9 @@ struct brought {
     uint64_t signature; /* of types, shapes and kinds */
     struct tensor *values;
     int n;
+    int64_t *rows; /* two for each value that goes by rows: brought, and wanted */
+    int n_rows;
+    int n_parted; /* for how many members its parts were made */
     struct direct_offer *offers;
     int n_offers;
     struct tensor *parts, *sums; /* by value, where it has them; without data: they are sent */
@@ -66,13 +83,19 @@ struct collective_round {
     struct collective_waiter *waiter; /* NULL: not called, or over */
     int n;
     enum collective_kind *kinds;
+    bool has_root, wants; /* as in the call */
+    int root;
     struct tensor *own, *results;
     uint64_t signature;
-    struct block *blocks;
-    size_t n_blocks, n_missing;
-    size_t n_begun; /* blocks: all before the next one that is to be begun */
-    int64_t flying; /* bytes of parts that were sent, and whose sums are not there */
-    int *direct;    /* values that others on the host read where they are */
+    struct block *blocks, *late; /* late: of what goes by rows, behind those of the others */
+    size_t n_blocks, n_late, n_missing;
+    size_t n_begun;              /* blocks: all before the next one that is to be begun */
+    int64_t flying;              /* bytes of begun blocks that come here, and are not here */
+    struct routed_value *routed; /* by value */
+    int n_routed;
+    bool *assumed; /* by rank: who had not left when this member came, */
+    int n_assumed; /* as many: they may take part */
+    int *direct;   /* values that others on the host read where they are */
     int n_direct;
     bool agreed; /* what others read is known: blocks may be begun */
 
@@ -127,19 +150,59 @@ struct collective_waiter *round_end(struct process_group *group, struct collecti
 /* With the lock: this member's call. ERR_OS: no memory. */
 int round_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call, struct error *err);
-/* Whether a value travels in what is brought, rather than in blocks. */
+/* Whether a value that does not go by rows travels in what is brought, rather than in blocks. */
 bool round_is_small(const struct collective_round *round, int value);
+/* With the lock: NULL: there is none of that index. */
+struct block *round_block(const struct collective_round *round, uint64_t index);
 /* With the lock: if everybody was heard of, who takes part and who owns what; true: since now. */
 bool round_settle(struct process_group *group, struct collective_round *round);
 /* ERR_DATA when a member brings other types, shapes or kinds. */
 int round_check(const struct process_group *group, const struct collective_round *round,
                 struct error *err);
 
+/* ---- values that go by rows (collective_rows.c) ---- */
+
+/* With the lock: which ones these are, of the call. */
+void rows_call(struct process_group *group, struct collective_round *round,
+               const struct collective_call *call);
+void rows_free(struct collective_round *round);
+void rows_pack(msgpack_packer *packer, const struct collective_round *round);
+/* False: it is malformed. */
+bool rows_read(const struct record *record, struct brought *brought);
+/* Whether a member that has so many rows of the value brings them, or some to each. */
+bool rows_are_brought(const struct collective_round *round, int value, int64_t rows);
+/* What is brought to that rank, as a vector. */
+struct tensor rows_piece(const struct process_group *group, const struct collective_round *round,
+                         int rank, int value);
+/* How many rows a member brings of the value, and wants; ERR_PROTOCOL: it does not say. */
+int rows_counts(const struct process_group *group, const struct collective_round *round, int rank,
+                int value, const int64_t **counts, struct error *err);
+/* The round is settled: makes the result, of what members brought (NULL: it comes in blocks). */
+int rows_take(struct process_group *group, struct collective_round *round, int value,
+              const struct tensor *const *pieces, struct error *err);
+
+/* Blocks of such values (collective_late.c). All have been taken: cuts what does not travel in what
+ * is brought. */
+void late_cut(struct process_group *group, struct collective_round *round);
+/* Whether all the member's rows, or those of all, were in what is brought. */
+bool rows_were_brought(const struct process_group *group, const struct collective_round *round,
+                       int value, int member);
+/* Whether a block's sum stays with its owner. */
+static inline bool block_stays(const struct collective_round *round, const struct block *block)
+{
+    return round->routed[block->value].is_routed && collective_adds(round->kinds[block->value]);
+}
+/* Whether its owner has it, and gives it to who is to have it. */
+static inline bool block_is_given(const struct collective_round *round, const struct block *block)
+{
+    return !collective_adds(round->kinds[block->value]);
+}
+
 /* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
 
 /* Says what is brought here to all others. */
 void reduce_bring(struct process_group *group, struct collective_round *round);
-/* It was settled: combines what is small, and begins with what is large. */
+/* It was settled: combines what was brought, and begins with what is large. */
 void reduce_begin(struct process_group *group, struct collective_round *round);
 /* Begins blocks as long as not too much is on its way. */
 void reduce_go_on(struct process_group *group, struct collective_round *round);
@@ -148,6 +211,14 @@ bool reduce_is_complete(const struct process_group *group, const struct collecti
                         const struct block *block);
 /* They are, and the caller has claimed it. */
 void reduce_sum(struct process_group *group, struct collective_round *round, size_t index);
+/* Puts into the result what has come of a block. */
+void reduce_put(const struct collective_round *round, const struct block *block,
+                const struct tensor *arrived);
+/* Of a mean of rows: a piece of the result becomes it. */
+void reduce_divide(const struct collective_round *round, int value, struct tensor *piece);
+/* A block of another's is there, and begins what has waited for it. */
+void reduce_arrived(struct process_group *group, struct collective_round *round,
+                    struct block *block);
 void reduce_fail(struct process_group *group, struct collective_round *round,
                  const struct error *err);
 /* Answers the call if all is there, when nobody holds the round any more. */

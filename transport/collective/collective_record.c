@@ -19,6 +19,11 @@ static struct peer *peer_of(struct process_group *group, int rank)
     return peer;
 }
 
+static bool has_rows(const struct reduce *reduce)
+{
+    return reduce->what == REDUCE_BRING && reduce->round->n_routed;
+}
+
 static void pack(msgpack_packer *packer, const struct reduce *reduce)
 {
     const struct collective_round *round = reduce->round;
@@ -37,6 +42,8 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     msgpack_pack_uint64(packer, round->key.iteration);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, reduce->index);
+    if (has_rows(reduce))
+        rows_pack(packer, round);
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
     if (reduce->is_shared) {
@@ -56,8 +63,9 @@ void reduce_send(struct process_group *group, int rank, const struct reduce *red
     struct peer *peer = peer_of(group, rank);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields =
-        reduce->round ? 5 + reduce->is_shared + reduce->is_there + (reduce->n_offers > 0) : 2;
+    int n_fields = reduce->round ? 5 + reduce->is_shared + reduce->is_there +
+                                       (reduce->n_offers > 0) + 2 * has_rows(reduce)
+                                 : 2;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(packer, reduce);
@@ -119,6 +127,9 @@ static int take_bring(struct process_group *group, const struct taken_record *ta
                          taken->key.name);
     } else if (!direct_read(record, brought)) {
         code = error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
+    } else if (!rows_read(record, brought)) {
+        code = error_set(err, ERR_PROTOCOL, "says of '%.200s' how many rows it has, and how not",
+                         taken->key.name);
     } else {
         brought->here = true;
         brought->signature = taken->index;
@@ -149,12 +160,13 @@ static int take_reads(struct process_group *group, const struct taken_record *ta
 }
 
 static bool fits(const struct taken_record *taken, const struct block *block,
-                 const struct tensor *own)
+                 const struct collective_round *m)
 {
     const struct record *record = taken->record;
     const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    const struct tensor *own = &m->own[block->value];
     if (taken->is_there)
-        return !t && !taken->shared.data;
+        return !record->n_tensors && !taken->shared.data;
     if (taken->shared.data)
         return !t && block->count <= (int64_t)(SHARED_BLOCK_BYTES / dtype_bytes(own->type));
     return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == block->count;
@@ -183,8 +195,8 @@ static int find_block(struct process_group *group, const struct taken_record *ta
     pthread_mutex_lock(&group->lock);
     struct collective_round *m = *found = round_find(group, &taken->key);
     if (m) {
-        const struct block *block = taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
-        if (!block || !fits(taken, block, &m->own[block->value]))
+        const struct block *block = round_block(m, taken->index);
+        if (!block || !fits(taken, block, m))
             code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
                              taken->key.name);
         m->holders += !code;
@@ -196,18 +208,17 @@ static int find_block(struct process_group *group, const struct taken_record *ta
 static int take_part(struct process_group *group, const struct taken_record *taken,
                      struct collective_round *m, struct error *err)
 {
-    struct block *block = &m->blocks[taken->index];
-    struct tensor *part = &block->parts[taken->rank];
+    struct block *block = round_block(m, taken->index);
     bool complete = false;
     int code = 0;
     pthread_mutex_lock(&group->lock);
     /* The parts of a block that is claimed are those of who adds them. */
-    if (block->claimed || block->done || part->data || !m->brought[taken->rank].here ||
-        !collective_adds(m->kinds[block->value])) {
+    if (block->claimed || block->done || !block->parts || block->parts[taken->rank].data ||
+        !m->brought[taken->rank].here || !collective_adds(m->kinds[block->value])) {
         code = error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
     } else {
         struct tensor t = arrived(taken, block, m);
-        tensor_share(part, &t);
+        tensor_share(&block->parts[taken->rank], &t);
         complete = block->owner == group->interface.rank && reduce_is_complete(group, m, block);
         block->claimed |= complete;
     }
@@ -219,38 +230,39 @@ static int take_part(struct process_group *group, const struct taken_record *tak
     return code;
 }
 
-/* With the lock: whether that member may send the sum. */
+/* With the lock: whether that member may send the sum, or what it has to give. */
 static bool awaits_sum(const struct collective_round *m, const struct block *block, int rank)
 {
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
-    return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : first);
+    bool may_give = first && (!m->has_root || rank == m->root);
+    return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : may_give);
+}
+
+static bool is_awaited(const struct collective_round *m, const struct block *block,
+                       const struct taken_record *taken)
+{
+    if (!awaits_sum(m, block, taken->rank))
+        return false;
+    if (block_stays(m, block))
+        return taken->is_there && block->begun;
+    return !taken->is_there || direct_sum(m, taken->rank, block->value);
 }
 
 /* Nobody else writes there: sums of a block come from one member, in the loop's thread. */
 static int take_sum(struct process_group *group, const struct taken_record *taken,
                     struct collective_round *m, struct error *err)
 {
-    struct block *block = &m->blocks[taken->index];
-    bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    struct block *block = round_block(m, taken->index);
     pthread_mutex_lock(&group->lock);
-    bool good = awaits_sum(m, block, taken->rank) &&
-                (!taken->is_there || direct_sum(m, taken->rank, block->value));
+    bool good = is_awaited(m, block, taken);
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
-    struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
-    struct tensor sum = arrived(taken, block, m);
-    if (sum.data != piece.data) /* it was not read to there */
-        memcpy(piece.data, sum.data, tensor_bytes(&piece));
-    pthread_mutex_lock(&group->lock);
-    block->done = true;
-    m->n_missing--;
-    if (!first)
-        m->flying -= (int64_t)tensor_bytes(&piece);
-    pthread_mutex_unlock(&group->lock);
-    if (!first)
-        reduce_go_on(group, m);
-    reduce_conclude(group, m);
+    if (!block_stays(m, block)) {
+        struct tensor sum = arrived(taken, block, m);
+        reduce_put(m, block, &sum);
+    }
+    reduce_arrived(group, m, block);
     return 0;
 }
 
@@ -338,12 +350,12 @@ static bool place_sum(struct process_group *group, const struct taken_record *ta
 {
     pthread_mutex_lock(&group->lock);
     struct collective_round *m = round_find(group, &taken->key);
-    const struct block *block = m && taken->index < m->n_blocks ? &m->blocks[taken->index] : NULL;
-    bool fits = block && awaits_sum(m, block, taken->rank) &&
+    const struct block *block = m ? round_block(m, taken->index) : NULL;
+    bool fits = block && !block_stays(m, block) && awaits_sum(m, block, taken->rank) &&
                 like->type == m->own[block->value].type && like->shape.rank == 1 &&
                 like->shape.dims[0] == block->count;
     if (fits) {
-        struct tensor piece = tensor_piece(&m->results[block->value], block->first, block->count);
+        struct tensor piece = tensor_piece(&m->results[block->value], block->at, block->count);
         tensor_share(t, &piece);
     }
     pthread_mutex_unlock(&group->lock);

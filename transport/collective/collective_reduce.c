@@ -16,54 +16,82 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
     return piece;
 }
 
-/* ---- small values ---- */
+/* ---- what is brought ---- */
 
-static void bring_to(struct process_group *group, struct collective_round *m, int rank,
-                     struct reduce bring)
+static void bring_to(struct process_group *group, struct collective_round *m, int rank)
 {
+    struct tensor *small = mem_array((size_t)m->n + 1, sizeof *small);
     struct direct_offer *offers;
-    bring.n_offers = direct_offer(group, m, rank, &offers);
-    bring.offers = offers;
+    int n = 0, n_offers = direct_offer(group, m, rank, &offers);
+    for (int i = 0; i < m->n; i++) {
+        const struct routed_value *routed = &m->routed[i];
+        if (routed->is_routed && rows_are_brought(m, i, routed->brought))
+            small[n++] = rows_piece(group, m, rank, i);
+        else if (!routed->is_routed && round_is_small(m, i))
+            small[n++] = m->own[i];
+    }
+    const struct reduce bring = {.what = REDUCE_BRING,
+                                 .round = m,
+                                 .index = m->signature,
+                                 .tensors = small,
+                                 .n = n,
+                                 .offers = offers,
+                                 .n_offers = n_offers};
     reduce_send(group, rank, &bring);
     mem_free(offers);
+    mem_free(small);
 }
 
 void reduce_bring(struct process_group *group, struct collective_round *round)
 {
-    struct tensor *small = mem_array((size_t)round->n + 1, sizeof *small);
-    int n = 0;
-    for (int i = 0; i < round->n; i++)
-        if (round_is_small(round, i))
-            small[n++] = round->own[i];
-    const struct reduce bring = {
-        .what = REDUCE_BRING, .round = round, .index = round->signature, .tensors = small, .n = n};
     for (int k = 0; k < group->interface.size; k++)
         if (k != group->interface.rank)
-            bring_to(group, round, k, bring);
-    mem_free(small);
+            bring_to(group, round, k);
 }
 
-static int combine_small(const struct process_group *group, struct collective_round *m,
-                         struct error *err)
+/* What each member has brought of value i, of whose tensors the next is at[]; NULL: nothing. */
+static int find_brought(const struct process_group *group, const struct collective_round *m, int i,
+                        int *at, const struct tensor **values, struct error *err)
+{
+    for (int k = 0; k < m->n_members; k++) {
+        const struct brought *brought = &m->brought[m->members[k]];
+        bool is_own = m->members[k] == group->interface.rank, is_there = round_is_small(m, i);
+        const int64_t *counts = NULL;
+        values[k] = is_own ? &m->own[i] : NULL;
+        if (is_own)
+            continue;
+        if (m->routed[i].is_routed) {
+            if (rows_counts(group, m, m->members[k], i, &counts, err))
+                return err->code;
+            is_there = rows_are_brought(m, i, counts[0]);
+        }
+        if (is_there && at[k] >= brought->n)
+            return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", m->name,
+                             group->tasks[m->members[k]]);
+        if (is_there)
+            values[k] = &brought->values[at[k]++];
+    }
+    return 0;
+}
+
+static int combine_brought(struct process_group *group, struct collective_round *m,
+                           struct error *err)
 {
     const struct tensor **values = mem_array((size_t)m->n_members, sizeof *values);
-    int code = 0, at = 0;
+    int *at = mem_array((size_t)m->n_members, sizeof *at), code = 0;
     for (int i = 0; !code && i < m->n; i++) {
-        if (!round_is_small(m, i))
+        if (!m->routed[i].is_routed && !round_is_small(m, i))
             continue;
-        for (int k = 0; !code && k < m->n_members; k++) {
-            const struct brought *brought = &m->brought[m->members[k]];
-            bool is_own = m->members[k] == group->interface.rank;
-            if (!is_own && at >= brought->n)
-                code = error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", m->name,
-                                 group->tasks[m->members[k]]);
-            else
-                values[k] = is_own ? &m->own[i] : &brought->values[at];
-        }
-        at++;
-        if (!code && collective_combine(m->kinds[i], values, m->n_members, &m->results[i], err))
+        code = find_brought(group, m, i, at, values, err);
+        if (!code && m->routed[i].is_routed)
+            code = rows_take(group, m, i, values, err);
+        else if (!code &&
+                 collective_combine(m->kinds[i], values, m->n_members, &m->results[i], err))
             code = error_prefix(err, "'%s': ", m->name);
     }
+    if (!code)
+        late_cut(group, m);
+    mem_free(at);
     mem_free(values);
     return code;
 }
@@ -75,7 +103,7 @@ static void send_piece(struct process_group *group, int rank, const struct reduc
                        int shared)
 {
     struct reduce where = *reduce;
-    const struct block *block = &reduce->round->blocks[reduce->index];
+    const struct block *block = round_block(reduce->round, reduce->index);
     if (direct_is_read(reduce->round, rank, block->value)) {
         where.n = 0;
         where.is_there = true;
@@ -87,24 +115,42 @@ static void send_piece(struct process_group *group, int rank, const struct reduc
     reduce_send(group, rank, &where);
 }
 
-static void send_to_all(struct process_group *group, struct collective_round *m, size_t index,
-                        const struct tensor *piece, int shared)
+/* Whether the block goes from this member to that one. */
+static bool goes_to(const struct process_group *group, const struct block *block, int rank)
 {
+    return rank != group->interface.rank && (block->to == TO_ALL || block->to == rank);
+}
+
+/* What its owner has, to those who are to have it. */
+static void give_piece(struct process_group *group, struct collective_round *m, size_t index,
+                       const struct tensor *piece, int shared)
+{
+    const struct block *block = round_block(m, index);
     const struct reduce sum = {
         .what = REDUCE_SUM, .round = m, .index = index, .tensors = piece, .n = 1};
     for (int i = 0; i < m->n_members; i++)
-        if (m->members[i] != group->interface.rank)
+        if (goes_to(group, block, m->members[i]))
             send_piece(group, m->members[i], &sum, shared);
 }
 
+/* That the block is added, where it stays. */
+static void tell_all(struct process_group *group, struct collective_round *m, size_t index)
+{
+    const struct reduce sum = {.what = REDUCE_SUM, .round = m, .index = index, .is_there = true};
+    for (int i = 0; i < m->n_members; i++)
+        if (m->members[i] != group->interface.rank)
+            reduce_send(group, m->members[i], &sum);
+}
+
 /* A block for all who can read it, and have no other way. */
-static int share_with_all(struct process_group *group, const struct collective_round *m, int value,
-                          const struct tensor *piece, void **data)
+static int share_with_all(struct process_group *group, const struct collective_round *m,
+                          const struct block *block, const struct tensor *piece, void **data)
 {
     int readers = 0;
     for (int i = 0; i < m->n_members; i++)
-        readers += group->shares[m->members[i]] && !direct_is_read(m, m->members[i], value);
-    return shared_block(group, m->kinds[value], tensor_bytes(piece), readers, data);
+        readers += goes_to(group, block, m->members[i]) && group->shares[m->members[i]] &&
+                   !direct_is_read(m, m->members[i], block->value);
+    return shared_block(group, m->kinds[block->value], tensor_bytes(piece), readers, data);
 }
 
 static void block_is_done(struct process_group *group, struct collective_round *m,
@@ -116,21 +162,39 @@ static void block_is_done(struct process_group *group, struct collective_round *
     pthread_mutex_unlock(&group->lock);
 }
 
-/* The value of the first member: its own. */
-static void give_first(struct process_group *group, struct collective_round *m, size_t index)
+/* Of what its owner has: the value of the first member, or rows. */
+static void give_block(struct process_group *group, struct collective_round *m, size_t index)
 {
-    struct block *block = &m->blocks[index];
+    struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
     void *data;
-    int shared = share_with_all(group, m, block->value, &piece, &data);
+    int shared = share_with_all(group, m, block, &piece, &data);
     if (shared >= 0)
         memcpy(data, piece.data, tensor_bytes(&piece));
-    send_to_all(group, m, index, &piece, shared);
-    if (!block->first) {
+    give_piece(group, m, index, &piece, shared);
+    if (m->kinds[block->value] == COLLECTIVE_FIRST && !block->first) {
         tensor_release(&m->results[block->value]);
         tensor_share(&m->results[block->value], &m->own[block->value]);
     }
     block_is_done(group, m, block);
+}
+
+/* Rows are divided where they arrive: they are others' memory before. */
+void reduce_divide(const struct collective_round *m, int value, struct tensor *piece)
+{
+    const void *data = piece->data;
+    const struct collective_terms terms = {piece->type, &data, 1, m->n_members};
+    if (collective_gathers(m->kinds[value]) && collective_divides(m->kinds[value]))
+        collective_sum(&terms, piece->data, NULL, tensor_count(piece));
+}
+
+void reduce_put(const struct collective_round *m, const struct block *block,
+                const struct tensor *arrived)
+{
+    struct tensor piece = tensor_piece(&m->results[block->value], block->at, block->count);
+    if (arrived->data != piece.data) /* it was not read to there */
+        memcpy(piece.data, arrived->data, tensor_bytes(&piece));
+    reduce_divide(m, block->value, &piece);
 }
 
 /* NULL: it has not come. */
@@ -152,12 +216,13 @@ bool reduce_is_complete(const struct process_group *group, const struct collecti
 
 void reduce_sum(struct process_group *group, struct collective_round *m, size_t index)
 {
-    struct block *block = &m->blocks[index];
+    struct block *block = round_block(m, index);
+    bool stays = block_stays(m, block);
     const void **data = mem_array((size_t)m->n_members, sizeof *data);
     struct tensor own = tensor_piece(&m->own[block->value], block->first, block->count);
-    struct tensor sum = tensor_piece(&m->results[block->value], block->first, block->count);
+    struct tensor sum = tensor_piece(&m->results[block->value], block->at, block->count);
     void *copy = NULL;
-    int shared = share_with_all(group, m, block->value, &sum, &copy);
+    int shared = stays ? -1 : share_with_all(group, m, block, &sum, &copy);
     for (int i = 0; i < m->n_members; i++)
         data[i] =
             m->members[i] == group->interface.rank ? own.data : part_data(m, block, m->members[i]);
@@ -167,7 +232,10 @@ void reduce_sum(struct process_group *group, struct collective_round *m, size_t 
     mem_free(data);
     for (int k = 0; k < group->interface.size; k++)
         tensor_release(&block->parts[k]);
-    send_to_all(group, m, index, &sum, shared);
+    if (stays)
+        tell_all(group, m, index);
+    else
+        give_piece(group, m, index, &sum, shared);
     block_is_done(group, m, block);
 }
 
@@ -177,7 +245,8 @@ static void send_part(struct process_group *group, struct collective_round *m, s
 {
     const struct reduce part = {
         .what = REDUCE_PART, .round = m, .index = index, .tensors = piece, .n = 1};
-    int owner = m->blocks[index].owner, value = m->blocks[index].value;
+    const struct block *block = round_block(m, index);
+    int owner = block->owner, value = block->value;
     void *data;
     if (direct_is_read(m, owner, value))
         return;
@@ -188,9 +257,8 @@ static void send_part(struct process_group *group, struct collective_round *m, s
     send_piece(group, owner, &part, shared);
 }
 
-static bool claim(struct process_group *group, struct collective_round *m, size_t index)
+static bool claim(struct process_group *group, struct collective_round *m, struct block *block)
 {
-    struct block *block = &m->blocks[index];
     pthread_mutex_lock(&group->lock);
     bool mine = !block->claimed && reduce_is_complete(group, m, block);
     block->claimed |= mine;
@@ -198,11 +266,12 @@ static bool claim(struct process_group *group, struct collective_round *m, size_
     return mine;
 }
 
-/* Whether this member's part of a block goes to another. */
-static bool is_sent(const struct process_group *group, const struct collective_round *m,
-                    const struct block *block)
+/* Whether others are not to run ahead of this member with it. The one value of a broadcast is
+ * nobody's to wait for. */
+static bool is_awaited(const struct process_group *group, const struct collective_round *m,
+                       const struct block *block)
 {
-    return collective_adds(m->kinds[block->value]) && block->owner != group->interface.rank;
+    return m->kinds[block->value] != COLLECTIVE_FIRST && block->owner != group->interface.rank;
 }
 
 static int64_t block_bytes(const struct collective_round *m, const struct block *block)
@@ -212,32 +281,47 @@ static int64_t block_bytes(const struct collective_round *m, const struct block 
 
 static void begin_block(struct process_group *group, struct collective_round *m, size_t index)
 {
-    struct block *block = &m->blocks[index];
+    struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
-    if (m->kinds[block->value] == COLLECTIVE_FIRST) {
+    if (block_is_given(m, block)) {
         if (block->owner == group->interface.rank)
-            give_first(group, m, index);
+            give_block(group, m, index);
     } else if (block->owner != group->interface.rank) {
         send_part(group, m, index, &piece);
-    } else if (claim(group, m, index)) {
+    } else if (claim(group, m, block)) {
         reduce_sum(group, m, index);
     }
 }
 
-/* The next block, if one may be begun; its part counts as sent. */
+/* The next block, if one may be begun; what is to come of it counts. */
 static bool next_block(struct process_group *group, struct collective_round *m, size_t *index)
 {
     pthread_mutex_lock(&group->lock);
-    bool any =
-        direct_agreed(group, m) && m->n_begun < m->n_blocks && m->flying < WINDOW_BYTES && !m->over;
+    bool any = direct_agreed(group, m) && m->n_begun < m->n_blocks + m->n_late &&
+               m->flying < WINDOW_BYTES && !m->over;
     if (any) {
         *index = m->n_begun++;
-        const struct block *block = &m->blocks[*index];
-        if (is_sent(group, m, block))
+        struct block *block = round_block(m, *index);
+        block->begun = true;
+        if (is_awaited(group, m, block) && !block->done)
             m->flying += block_bytes(m, block);
     }
     pthread_mutex_unlock(&group->lock);
     return any;
+}
+
+void reduce_arrived(struct process_group *group, struct collective_round *m, struct block *block)
+{
+    bool is_counted = is_awaited(group, m, block);
+    pthread_mutex_lock(&group->lock);
+    block->done = true;
+    m->n_missing--;
+    if (is_counted && block->begun)
+        m->flying -= block_bytes(m, block);
+    pthread_mutex_unlock(&group->lock);
+    if (is_counted)
+        reduce_go_on(group, m);
+    reduce_conclude(group, m);
 }
 
 void reduce_go_on(struct process_group *group, struct collective_round *round)
@@ -250,7 +334,7 @@ void reduce_go_on(struct process_group *group, struct collective_round *round)
 void reduce_begin(struct process_group *group, struct collective_round *round)
 {
     struct error err = ERROR_INIT;
-    if (round_check(group, round, &err) || combine_small(group, round, &err) ||
+    if (round_check(group, round, &err) || combine_brought(group, round, &err) ||
         direct_take(group, round, &err)) {
         reduce_fail(group, round, &err);
         return;

@@ -52,7 +52,12 @@ static void round_free(const struct process_group *group, struct collective_roun
     for (int k = 0; k < group->interface.size; k++) {
         release(m->brought[k].values, m->brought[k].n);
         mem_free(m->brought[k].offers);
+        mem_free(m->brought[k].rows);
     }
+    for (size_t i = 0; i < m->n_late; i++)
+        if (m->late[i].parts)
+            release(m->late[i].parts, group->interface.size);
+    rows_free(m);
     release(m->own, m->n);
     release(m->results, m->n);
     mem_free(m->blocks);
@@ -107,9 +112,16 @@ bool round_is_small(const struct collective_round *round, int value)
 {
     const struct tensor *t = &round->own[value];
     enum collective_kind kind = round->kinds[value];
-    return collective_gathers(kind) || t->type == STRING ||
+    return t->type == STRING ||
            (collective_adds(kind) &&
             (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
+}
+
+struct block *round_block(const struct collective_round *m, uint64_t index)
+{
+    if (index < m->n_blocks)
+        return &m->blocks[index];
+    return index - m->n_blocks < m->n_late ? &m->late[index - m->n_blocks] : NULL;
 }
 
 /* Blocks of a value, at least one for each member where that is worth it. */
@@ -128,7 +140,7 @@ static void cut(const struct process_group *group, struct collective_round *m)
         n = 0;
         for (int v = 0; v < m->n; v++) {
             int64_t count = tensor_count(&m->own[v]), step;
-            if (round_is_small(m, v) || !count)
+            if (m->routed[v].is_routed || round_is_small(m, v) || !count)
                 continue;
             step = block_elements(group, &m->own[v]);
             for (int64_t first = 0; first < count; first += step, n++)
@@ -136,6 +148,8 @@ static void cut(const struct process_group *group, struct collective_round *m)
                     m->blocks[n] =
                         (struct block){.value = v,
                                        .first = first,
+                                       .at = first,
+                                       .to = TO_ALL,
                                        .count = count - first < step ? count - first : step};
         }
         if (!pass)
@@ -148,7 +162,8 @@ static void cut(const struct process_group *group, struct collective_round *m)
 
 static uint64_t sign(const struct collective_round *m)
 {
-    uint64_t hash = (uint64_t)m->n;
+    const int64_t call[4] = {m->n, m->has_root, m->has_root ? m->root : 0, m->wants};
+    uint64_t hash = hash_bytes(call, sizeof call, 0);
     for (int i = 0; i < m->n; i++) {
         const struct tensor *t = &m->own[i];
         bool rows = collective_gathers(m->kinds[i]) && t->shape.rank > 0;
@@ -198,16 +213,23 @@ int round_call(struct process_group *group, struct collective_round *m,
         m->kinds[i] = call->kinds[i];
         tensor_share(&m->own[i], &call->values[i]);
     }
+    rows_call(group, m, call);
     m->signature = sign(m);
     cut(group, m);
     for (int i = 0; !code && i < m->n; i++)
-        if (!round_is_small(m, i))
+        if (!m->routed[i].is_routed && !round_is_small(m, i))
             code = make_result(group, call, i, m, err);
     direct_choose(m);
     return code;
 }
 
 /* ---- who takes part ---- */
+
+/* Of a broadcast: who has the value. */
+static int giver(const struct collective_round *m)
+{
+    return m->has_root ? m->root : m->members[0];
+}
 
 bool round_settle(struct process_group *group, struct collective_round *m)
 {
@@ -223,7 +245,7 @@ bool round_settle(struct process_group *group, struct collective_round *m)
             m->members[m->n_members++] = k;
     for (size_t i = 0; i < m->n_blocks; i++)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
-                                 ? m->members[0]
+                                 ? giver(m)
                                  : m->members[i % (size_t)m->n_members];
     group->first = m->members[0];
     m->settled = true;
@@ -243,8 +265,10 @@ static void print_values(struct str *out, const struct collective_round *m)
 int round_check(const struct process_group *group, const struct collective_round *m,
                 struct error *err)
 {
+    bool has_root = !m->has_root;
     for (int i = 0; i < m->n_members; i++) {
         int k = m->members[i];
+        has_root |= k == m->root;
         struct str values = STR_INIT;
         if (k == group->interface.rank || m->brought[k].signature == m->signature)
             continue;
@@ -254,5 +278,7 @@ int round_check(const struct process_group *group, const struct collective_round
         str_release(&values);
         return err->code;
     }
-    return 0;
+    return has_root ? 0
+                    : error_set(err, ERR_DATA, "'%s': the root, member %d, takes no part", m->name,
+                                m->root);
 }

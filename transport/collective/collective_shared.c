@@ -49,14 +49,14 @@ int shared_take_answer(struct process_group *group, int rank, bool has_it, struc
 
 /* ---- blocks ---- */
 
-/* A value of one member's is cut into blocks that nobody waits for, and which would all be in use
- * at once. It comes once, while pages of blocks stay: what these few cannot take is sent. */
+/* What one member has is cut into blocks that hardly anybody waits for, and which would all be in
+ * use at once. It comes once, while pages of blocks stay: what these few cannot take is sent. */
 #define FIRST_BLOCKS 8
 
 int shared_block(struct process_group *group, enum collective_kind kind, size_t bytes, int readers,
                  void **data)
 {
-    int most = kind == COLLECTIVE_FIRST ? FIRST_BLOCKS : SHARED_BLOCKS;
+    int most = collective_adds(kind) ? SHARED_BLOCKS : FIRST_BLOCKS;
     return readers && bytes <= SHARED_BLOCK_BYTES
                ? shared_blocks_grant(group->shared, most, readers, data)
                : -1;

@@ -20,21 +20,33 @@ enum collective_kind {
     COLLECTIVE_ROWS,      /* all members' rows, one after the other; their number may differ */
     COLLECTIVE_MEAN,      /* the sum, divided by the number of members that took part; of floats */
     COLLECTIVE_MEAN_ROWS, /* all rows, divided by that number; of floats */
+    COLLECTIVE_PART,      /* of every member's rows this member's part, one after the other */
+    COLLECTIVE_SUM_PART,  /* this member's part of the rows of the sum */
+    COLLECTIVE_MEAN_PART, /* and of the mean */
 };
 
+/* Values of all members become one, element by element. */
 static inline bool collective_adds(enum collective_kind kind)
 {
-    return kind == COLLECTIVE_SUM || kind == COLLECTIVE_MEAN;
+    return kind == COLLECTIVE_SUM || kind == COLLECTIVE_MEAN || kind == COLLECTIVE_SUM_PART ||
+           kind == COLLECTIVE_MEAN_PART;
 }
 
+/* Rows of members come one after the other. */
 static inline bool collective_gathers(enum collective_kind kind)
 {
-    return kind == COLLECTIVE_ROWS || kind == COLLECTIVE_MEAN_ROWS;
+    return kind == COLLECTIVE_ROWS || kind == COLLECTIVE_MEAN_ROWS || kind == COLLECTIVE_PART;
 }
 
 static inline bool collective_divides(enum collective_kind kind)
 {
-    return kind == COLLECTIVE_MEAN || kind == COLLECTIVE_MEAN_ROWS;
+    return kind == COLLECTIVE_MEAN || kind == COLLECTIVE_MEAN_ROWS || kind == COLLECTIVE_MEAN_PART;
+}
+
+/* Each member gets rows of its own. */
+static inline bool collective_parts(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_PART || kind == COLLECTIVE_SUM_PART || kind == COLLECTIVE_MEAN_PART;
 }
 
 /* What meets what: the same in all members, once. */
@@ -49,6 +61,14 @@ struct collective_call {
     const struct tensor *values; /* n, counted memory, which is shared */
     const enum collective_kind *kinds;
     int n;
+    /* A rank. FIRST is its value; of PART only its rows are parted; sums and rows are for it alone,
+     * and the others get zeros like their values, or of ROWS none. */
+    bool has_root;
+    int root;
+    /* By value, or NULL: how many rows this member is to get, of kinds that go back. PART brings
+     * back what an even PART of so many rows has brought; with a root, and SUM_PART, parts are of
+     * so many rows. Of ROWS to another root: so many zeros. */
+    const int64_t *rows;
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
     /* Where the values are, all of them; it is taken. On a device: pools of its memory and of the
@@ -96,20 +116,68 @@ struct collective {
  * the name of its node. So the plans of members on devices stay until the steps of all are over. */
 void collective_local_new(int n, struct collective **members);
 
-/* Combines what members brought, by rank; of one kind, values[k] of member k, on the host. The
- * result is new memory. ERR_DATA when types or shapes do not fit. */
+/* ---- whose rows go to whom ---- */
+
+/* Of one value, among the n members that took part, by rank. */
+struct collective_routing {
+    enum collective_kind kind;
+    int n;
+    int root;               /* which of the n; -1: there is none */
+    const int64_t *brought; /* rows, by member; what is not cut by rows is one */
+    const int64_t *wanted;  /* as collective_call's `rows`, by member; NULL: parts are even */
+};
+
+struct row_range {
+    int64_t first, count;
+};
+
+/* Members get different results, or send what they have by rows. */
+static inline bool collective_routes(enum collective_kind kind, bool has_root)
+{
+    return collective_gathers(kind) || collective_parts(kind) ||
+           (has_root && kind != COLLECTIVE_FIRST);
+}
+
+/* The rows of a value, and the elements of one, as a routing counts them. */
+int64_t collective_rows(enum collective_kind kind, const struct shape *shape);
+int64_t collective_row_elements(enum collective_kind kind, const struct shape *shape);
+
+/* Rows of member `from` that `to` gets; of a kind that adds, of the sum. */
+struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to);
+/* What `to` gets of a value of that shape. */
+struct shape collective_result_shape(const struct collective_routing *routing,
+                                     const struct shape *own, int to);
+/* Whether its result is zeros. */
+static inline bool collective_gets_zeros(const struct collective_routing *routing, int to)
+{
+    return routing->root >= 0 && routing->root != to && !collective_parts(routing->kind) &&
+           routing->kind != COLLECTIVE_FIRST;
+}
+/* ERR_DATA: parts do not come out even, or there are other rows than members want. */
+int collective_check_rows(const struct collective_routing *routing, struct error *err);
+
+/* ERR_DATA: the kind has nothing for values of that type and shape. */
+int collective_check_value(enum collective_kind kind, const struct tensor *value,
+                           struct error *err);
+
+/* ---- combining ---- */
+
+/* Combines what members brought, by rank; of one kind, values[k] of member k, on the host: what
+ * member 0 gets. The result is new memory. ERR_DATA when types or shapes do not fit. */
 int collective_combine(enum collective_kind kind, const struct tensor *const *values, int n,
                        struct tensor *result, struct error *err);
 
-/* The same on a device that has `sum`, enqueued in its compute queue: the result may be the memory
- * of a value, else it comes from the pool. */
+/* The same for a member, by a routing, of which what is brought need not be said. With memory on a
+ * device that has `sum` and without a root, enqueued in its compute queue: the result may be the
+ * memory of a value, else it comes from the pool. NULL: on the host. */
 struct collective_memory {
     struct device *device;
     struct pool *pool;
 };
-int collective_combine_on(const struct collective_memory *memory, enum collective_kind kind,
-                          const struct tensor *const *values, int n, struct tensor *result,
-                          struct error *err);
+int collective_combine_for(const struct collective_memory *memory,
+                           const struct collective_routing *routing,
+                           const struct tensor *const *values, int member, struct tensor *result,
+                           struct error *err);
 
 /* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
 bool collective_can_add(enum collective_kind kind, enum dtype type);

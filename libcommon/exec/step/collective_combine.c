@@ -6,15 +6,15 @@
 #include "base/memory.h"
 #include "exec/device/pool.h"
 
-static int check_kind(enum collective_kind kind, const struct tensor *first, struct error *err)
+int collective_check_value(enum collective_kind kind, const struct tensor *value, struct error *err)
 {
     bool divides = collective_divides(kind);
-    if (collective_gathers(kind) && first->shape.rank < 1)
+    if ((collective_gathers(kind) || collective_parts(kind)) && value->shape.rank < 1)
         return error_set(err, ERR_DATA, "a scalar has no rows");
-    if ((collective_adds(kind) || divides) && !collective_can_add(kind, first->type))
+    if ((collective_adds(kind) || divides) && !collective_can_add(kind, value->type))
         return error_set(err, ERR_DATA, "there is no %s of %s", divides ? "mean" : "sum",
-                         dtype_name(first->type));
-    if (collective_gathers(kind) && first->type == STRING)
+                         dtype_name(value->type));
+    if (collective_gathers(kind) && value->type == STRING)
         return error_set(err, ERR_DATA, "rows of strings are not gathered");
     return 0;
 }
@@ -23,7 +23,7 @@ static int check(enum collective_kind kind, const struct tensor *const *values, 
                  struct error *err)
 {
     const struct tensor *first = values[0];
-    if (check_kind(kind, first, err))
+    if (collective_check_value(kind, first, err))
         return err->code;
     for (int k = 1; k < n; k++) {
         struct shape like = first->shape;
@@ -73,32 +73,45 @@ static int sum(const struct collective_memory *memory, const struct collective_t
 
 /* ---- kinds ---- */
 
-static int add(const struct collective_memory *memory, const struct tensor *const *values, int n,
-               bool divides, struct tensor *result, struct error *err)
+struct combining {
+    const struct collective_memory *memory;
+    const struct collective_routing *routing;
+    const struct tensor *const *values;
+    int member;   /* who gets the result */
+    int64_t unit; /* elements of a row */
+};
+
+/* What the member gets of another's value; borrowed. */
+static struct tensor rows_of(const struct combining *c, int from)
 {
-    const struct tensor *first = values[0];
-    if (alloc(memory, first->type, &first->shape, result, err))
-        return err->code;
+    const struct tensor *t = c->values[from];
+    struct row_range rows = collective_rows_of(c->routing, from, c->member);
+    struct shape shape = shape_vector(rows.count * c->unit);
+    size_t at = (size_t)(rows.first * c->unit) * dtype_bytes(t->type);
+    return tensor_borrow(t->type, &shape, (char *)t->data + at);
+}
+
+static int add(const struct combining *c, struct tensor *result, struct error *err)
+{
+    int n = c->routing->n;
     const void **data = mem_array((size_t)n, sizeof *data);
     for (int k = 0; k < n; k++)
-        data[k] = values[k]->data;
-    const struct collective_terms terms = {first->type, data, n, divides ? n : 0};
-    int code = sum(memory, &terms, result, err);
+        data[k] = rows_of(c, k).data;
+    const struct collective_terms terms = {result->type, data, n,
+                                           collective_divides(c->routing->kind) ? n : 0};
+    int code = sum(c->memory, &terms, result, err);
     mem_free(data);
     return code;
 }
 
-static int gather(const struct collective_memory *memory, const struct tensor *const *values, int n,
-                  struct tensor *result, struct error *err)
+static int gather(const struct combining *c, struct tensor *result, struct error *err)
 {
-    struct shape shape = values[0]->shape;
-    for (int k = 1; k < n; k++)
-        shape.dims[0] += values[k]->shape.dims[0];
-    int code = alloc(memory, values[0]->type, &shape, result, err);
     char *to = result->data;
-    for (int k = 0; !code && k < n; k++) {
-        code = copy(memory, to, values[k], err);
-        to += tensor_bytes(values[k]);
+    int code = 0;
+    for (int k = 0; !code && k < c->routing->n; k++) {
+        struct tensor rows = rows_of(c, k);
+        code = copy(c->memory, to, &rows, err);
+        to += tensor_bytes(&rows);
     }
     return code;
 }
@@ -111,34 +124,63 @@ static int divide(const struct collective_memory *memory, struct tensor *t, int 
     return sum(memory, &terms, t, err);
 }
 
-static int combine(const struct collective_memory *memory, enum collective_kind kind,
-                   const struct tensor *const *values, int n, struct tensor *result,
-                   struct error *err)
+static int combine(const struct combining *c, struct tensor *result, struct error *err)
 {
-    if (collective_adds(kind))
-        return add(memory, values, n, collective_divides(kind), result, err);
-    if (gather(memory, values, n, result, err))
+    const struct tensor *own = c->values[c->member];
+    enum collective_kind kind = c->routing->kind;
+    struct shape shape = collective_result_shape(c->routing, &own->shape, c->member);
+    if (alloc(c->memory, own->type, &shape, result, err))
         return err->code;
-    return collective_divides(kind) ? divide(memory, result, n, err) : 0;
+    if (collective_gets_zeros(c->routing, c->member)) {
+        memset(result->data, 0, tensor_bytes(result));
+        return 0;
+    }
+    if (collective_adds(kind))
+        return add(c, result, err);
+    if (gather(c, result, err))
+        return err->code;
+    return collective_divides(kind) ? divide(c->memory, result, c->routing->n, err) : 0;
+}
+
+static int combine_rows(const struct combining *c, struct tensor *result, struct error *err)
+{
+    int n = c->routing->n;
+    enum collective_kind kind = c->routing->kind;
+    int64_t *brought = mem_array((size_t)n, sizeof *brought);
+    struct collective_routing routing = *c->routing;
+    struct combining with = *c;
+    for (int k = 0; k < n; k++)
+        brought[k] = collective_rows(kind, &c->values[k]->shape);
+    routing.brought = brought;
+    with.routing = &routing;
+    with.unit = collective_row_elements(kind, &c->values[0]->shape);
+    int code = collective_check_rows(&routing, err);
+    if (!code)
+        code = combine(&with, result, err);
+    mem_free(brought);
+    return code;
+}
+
+int collective_combine_for(const struct collective_memory *memory,
+                           const struct collective_routing *routing,
+                           const struct tensor *const *values, int member, struct tensor *result,
+                           struct error *err)
+{
+    const struct combining c = {memory, routing, values, member, 0};
+    const struct tensor *first = values[routing->root < 0 ? 0 : routing->root];
+    if (check(routing->kind, values, routing->n, err))
+        return err->code;
+    if (routing->kind != COLLECTIVE_FIRST)
+        return combine_rows(&c, result, err);
+    if (!memory)
+        return tensor_copy(result, first, err);
+    tensor_share(result, first);
+    return 0;
 }
 
 int collective_combine(enum collective_kind kind, const struct tensor *const *values, int n,
                        struct tensor *result, struct error *err)
 {
-    if (check(kind, values, n, err))
-        return err->code;
-    return kind == COLLECTIVE_FIRST ? tensor_copy(result, values[0], err)
-                                    : combine(NULL, kind, values, n, result, err);
-}
-
-int collective_combine_on(const struct collective_memory *memory, enum collective_kind kind,
-                          const struct tensor *const *values, int n, struct tensor *result,
-                          struct error *err)
-{
-    if (check(kind, values, n, err))
-        return err->code;
-    if (kind != COLLECTIVE_FIRST)
-        return combine(memory, kind, values, n, result, err);
-    tensor_share(result, values[0]);
-    return 0;
+    const struct collective_routing routing = {.kind = kind, .n = n, .root = -1};
+    return collective_combine_for(NULL, &routing, values, 0, result, err);
 }

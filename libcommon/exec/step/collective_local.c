@@ -36,6 +36,9 @@ static struct local_round *find(struct local_group *group, const struct collecti
     m->key = call->key;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     memcpy(m->kinds, call->kinds, (size_t)call->n * sizeof *m->kinds);
+    m->n = call->n;
+    m->has_root = call->has_root;
+    m->root = call->root;
     vec_push(&group->rounds, m);
     return m;
 }
@@ -89,6 +92,10 @@ static void local_reduce(struct collective *collective, const struct collective_
     part->n = call->n;
     for (int i = 0; i < call->n; i++)
         tensor_share(&part->values[i], &call->values[i]);
+    if (call->rows) {
+        part->rows = mem_array((size_t)call->n + 1, sizeof *part->rows);
+        memcpy(part->rows, call->rows, (size_t)call->n * sizeof *part->rows);
+    }
     part->at = call->at;
     part->pool = call->pool;
     part->host_pool = call->host_pool;

@@ -15,6 +15,7 @@ struct part_copy;
 struct local_part { /* of a member in a round; no waiter: it is not here */
     struct collective_waiter *waiter;
     struct tensor *values;
+    int64_t *rows; /* of the call; NULL: it has none */
     int n;
     struct device_point at; /* of the values */
     struct pool *pool, *host_pool;
@@ -24,7 +25,10 @@ struct local_part { /* of a member in a round; no waiter: it is not here */
 struct local_round {
     char *name;
     struct collective_key key;
-    enum collective_kind *kinds;
+    enum collective_kind *kinds; /* n */
+    int n;
+    bool has_root;
+    int root;
     struct local_part parts[MEMBERS_MAX];
     atomic_int n_copying; /* parts, and who begins with them */
 };

@@ -25,6 +25,7 @@ void local_part_release(struct local_part *part)
     for (int i = 0; i < part->n; i++)
         tensor_release(&part->values[i]);
     mem_free(part->values);
+    mem_free(part->rows);
     device_point_release(&part->at);
     *part = (struct local_part){0};
 }
@@ -41,7 +42,7 @@ void local_round_free(struct local_round *round)
 /* ---- answers ---- */
 
 struct local_answer {
-    struct collective_results results;
+    struct collective_results results; /* values: n for each member, by rank */
     int n;
     struct error err;
 };
@@ -60,71 +61,103 @@ static struct local_answer open_answer(const struct local_round *round)
         answer.n = part->n;
         answer.results.members++;
     }
-    answer.results.values = mem_array((size_t)answer.n + 1, sizeof *answer.results.values);
+    size_t n = (size_t)answer.n * (size_t)answer.results.members;
+    answer.results.values = mem_array(n + 1, sizeof *answer.results.values);
     return answer;
 }
 
-/* The waiter may be gone once it was told. What it takes is its own share. */
-static void tell(struct collective_waiter *waiter, const struct local_answer *answer)
+/* Those of the member, and its own share: the waiter may be gone once it was told. */
+static void tell(struct collective_waiter *waiter, const struct local_answer *answer, int member)
 {
     struct collective_results shares = answer->results;
     if (answer->err.code) {
         waiter->done(waiter, NULL, &answer->err);
         return;
     }
-    shares.values = mem_array((size_t)answer->n + 1, sizeof *shares.values);
-    for (int i = 0; i < answer->n; i++)
-        tensor_share(&shares.values[i], &answer->results.values[i]);
+    shares.values = answer->results.values + (size_t)member * (size_t)answer->n;
     waiter->done(waiter, &shares, NULL);
-    for (int i = 0; i < answer->n; i++)
-        tensor_release(&shares.values[i]);
-    mem_free(shares.values);
 }
 
 static void answer_all(struct local_round *round, struct local_answer *answer)
 {
+    int member = 0;
     for (int k = 0; k < MEMBERS_MAX; k++)
         if (round->parts[k].waiter)
-            tell(round->parts[k].waiter, answer);
-    for (int i = 0; i < answer->n; i++)
+            tell(round->parts[k].waiter, answer, member++);
+    for (int i = 0; i < answer->n * answer->results.members; i++)
         tensor_release(&answer->results.values[i]);
     mem_free(answer->results.values);
     device_point_release(&answer->results.at);
     local_round_free(round);
 }
 
-/* What the members have brought as the i-th; how many they are. */
-static int collect(const struct local_round *round, int i, const struct tensor **values)
+/* What the members have brought as the i-th, and want of it. */
+struct collected {
+    const struct tensor *values[MEMBERS_MAX];
+    int64_t wanted[MEMBERS_MAX];
+    struct collective_routing routing;
+};
+
+static void collect(const struct local_round *round, int i, struct collected *c)
 {
-    int n = 0;
+    bool wants = false;
+    c->routing = (struct collective_routing){.kind = round->kinds[i], .root = -1};
     for (int k = 0; k < MEMBERS_MAX; k++) {
         const struct local_part *part = &round->parts[k];
-        if (part->waiter)
-            values[n++] = part->copy ? &part->copy->copy.to[i] : &part->values[i];
+        if (!part->waiter)
+            continue;
+        int n = c->routing.n++;
+        if (round->has_root && round->root == k)
+            c->routing.root = n;
+        c->values[n] = part->copy ? &part->copy->copy.to[i] : &part->values[i];
+        c->wanted[n] = part->rows ? part->rows[i] : 0;
+        wants |= part->rows != NULL;
     }
-    return n;
+    c->routing.wanted = wants ? c->wanted : NULL;
+}
+
+/* Of one value; who gets the same shares it. */
+static void combine_value(const struct local_round *round, const struct collective_memory *memory,
+                          int i, struct local_answer *answer)
+{
+    struct collected c;
+    collect(round, i, &c);
+    bool differ = round->has_root || collective_parts(c.routing.kind);
+    if (round->has_root && c.routing.root < 0)
+        error_set(&answer->err, ERR_DATA, "the root, member %d, takes no part", round->root);
+    for (int k = 0; k < c.routing.n && !answer->err.code; k++) {
+        struct tensor *result = &answer->results.values[k * answer->n + i];
+        if (k && !differ)
+            tensor_share(result, &answer->results.values[i]);
+        else
+            collective_combine_for(memory, &c.routing, c.values, k, result, &answer->err);
+    }
 }
 
 static void combine(const struct local_round *round, const struct collective_memory *memory,
                     struct local_answer *answer)
 {
-    const struct tensor *values[MEMBERS_MAX];
-    for (int i = 0; i < answer->n && !answer->err.code; i++) {
-        int n = collect(round, i, values);
-        struct tensor *result = &answer->results.values[i];
-        if (memory)
-            collective_combine_on(memory, round->kinds[i], values, n, result, &answer->err);
-        else
-            collective_combine(round->kinds[i], values, n, result, &answer->err);
-    }
+    for (int i = 0; i < answer->n && !answer->err.code; i++)
+        combine_value(round, memory, i, answer);
 }
 
 /* ---- on a device ---- */
+
+/* Rows that are cut lie where kernels of a device need not be able to add. */
+static bool is_for_host(const struct local_round *round)
+{
+    bool parts = round->has_root;
+    for (int i = 0; i < round->n && !parts; i++)
+        parts = collective_parts(round->kinds[i]);
+    return parts;
+}
 
 /* That has all values; NULL: none has, or it does not add. */
 static struct device *device_of(const struct local_round *round)
 {
     struct device *device = NULL;
+    if (is_for_host(round))
+        return NULL;
     for (int k = 0; k < MEMBERS_MAX; k++) {
         const struct local_part *part = &round->parts[k];
         if (!part->waiter)

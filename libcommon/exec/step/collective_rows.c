@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whose rows go to whom, and how many they are.
+ */
+#include "exec/step/collective.h"
+
+static bool is_whole(enum collective_kind kind)
+{
+    return collective_adds(kind) && !collective_parts(kind);
+}
+
+int64_t collective_rows(enum collective_kind kind, const struct shape *shape)
+{
+    return is_whole(kind) || shape->rank < 1 ? 1 : shape->dims[0];
+}
+
+int64_t collective_row_elements(enum collective_kind kind, const struct shape *shape)
+{
+    struct shape row = *shape;
+    if (!is_whole(kind) && row.rank > 0)
+        row.dims[0] = 1;
+    return shape_count(&row);
+}
+
+/* The first ones have one more. */
+static struct row_range even_part(int64_t rows, int n, int k)
+{
+    int64_t each = rows / n, more = rows % n;
+    return (struct row_range){each * k + (k < more ? k : more), each + (k < more)};
+}
+
+/* Of what `from` brings, as much as `to` wants of it. */
+static int64_t wanted_of(const struct collective_routing *routing, int from, int to)
+{
+    bool back = routing->kind == COLLECTIVE_PART && routing->root < 0;
+    return back ? even_part(routing->wanted[to], routing->n, from).count : routing->wanted[to];
+}
+
+struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to)
+{
+    struct row_range none = {0, 0}, all = {0, routing->brought[from]};
+    bool is_whole_root = routing->root < 0 || routing->root == to;
+    if (!collective_parts(routing->kind))
+        return is_whole_root ? all : none;
+    if (routing->kind == COLLECTIVE_PART && routing->root >= 0 && routing->root != from)
+        return none;
+    if (!routing->wanted)
+        return even_part(routing->brought[from], routing->n, to);
+    struct row_range range = {0, wanted_of(routing, from, to)};
+    for (int k = 0; k < to; k++)
+        range.first += wanted_of(routing, from, k);
+    return range;
+}
+
+struct shape collective_result_shape(const struct collective_routing *routing,
+                                     const struct shape *own, int to)
+{
+    struct shape shape = *own;
+    bool zeros = collective_gets_zeros(routing, to);
+    if (is_whole(routing->kind) || shape.rank < 1)
+        return shape;
+    shape.dims[0] = zeros && routing->wanted ? routing->wanted[to] : 0;
+    if (collective_adds(routing->kind))
+        shape.dims[0] = collective_rows_of(routing, 0, to).count;
+    for (int from = 0; from < routing->n && collective_gathers(routing->kind); from++)
+        shape.dims[0] += collective_rows_of(routing, from, to).count;
+    return shape;
+}
+
+/* That the members together want of `from` what it has. */
+static int check_wanted(const struct collective_routing *routing, int from, struct error *err)
+{
+    int64_t wanted = 0;
+    for (int to = 0; to < routing->n; to++)
+        wanted += wanted_of(routing, from, to);
+    return wanted == routing->brought[from]
+               ? 0
+               : error_set(err, ERR_DATA, "members want %lld rows back of one that brings %lld",
+                           (long long)wanted, (long long)routing->brought[from]);
+}
+
+int collective_check_rows(const struct collective_routing *routing, struct error *err)
+{
+    int code = 0;
+    if (!collective_parts(routing->kind))
+        return 0;
+    for (int from = 0; from < routing->n && !code && routing->wanted; from++)
+        if (routing->root < 0 || routing->root == from)
+            code = check_wanted(routing, from, err);
+    for (int k = 1; k < routing->n && !code && !routing->wanted && routing->root < 0; k++)
+        if (routing->brought[k] != routing->brought[0])
+            code = error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
+                             (long long)routing->brought[k], (long long)routing->brought[0]);
+    return code;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A member of which nothing is right: what it says of its rows, and blocks that are not its own.
+ */
+#include "lib/reductions.h"
+#include "transport/collective/collective_private.h"
+
+#define ROW_BYTES 1000
+#define MANY 500 /* rows: more than is brought at once */
+
+static int take_nothing(void *context, struct peer *peer, const struct record *record,
+                        struct error *err)
+{
+    (void)context;
+    (void)peer;
+    (void)record;
+    (void)err;
+    return 0;
+}
+
+static bool place_nothing(void *context, struct peer *peer, const struct record *record,
+                          const struct tensor *like, struct tensor *t)
+{
+    (void)context;
+    (void)peer;
+    (void)record;
+    (void)like;
+    (void)t;
+    return false;
+}
+
+/* Member 1 of 2 answers nothing by itself. */
+struct hostile_pair {
+    struct members all;
+    struct hub_reducer deaf;
+    struct tensor value;
+    struct answer answer;
+    enum collective_kind kind;
+};
+
+static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t rows)
+{
+    struct shape shape = shape_matrix(rows, ROW_BYTES);
+    p->deaf = (struct hub_reducer){take_nothing, place_nothing, NULL};
+    p->kind = kind;
+    members_start_some_shared(&p->all, 2, 0);
+    hub_reduce(p->all.ends[1].hub, &p->deaf);
+    fill(&p->value, UINT8, &shape, 0);
+    struct collective_call call = {
+        .key = {"rows", 1, 0}, .values = &p->value, .kinds = &p->kind, .n = 1};
+    member_call(&p->all, 0, &call, &p->answer);
+}
+
+static void pair_expect(struct hostile_pair *p, int code, const char *why)
+{
+    answer_wait(&p->answer);
+    if (p->answer.err.code != code || !strstr(p->answer.err.text, why) ||
+        strchr(p->answer.err.text, '\n'))
+        fail_msg("expected '%s' in %d: %s", why, p->answer.err.code, p->answer.err.text);
+    answer_release(&p->answer);
+    tensor_release(&p->value);
+    members_stop(&p->all);
+}
+
+/* What a record says. */
+struct forged {
+    enum reduce_what what;
+    uint64_t index;
+    const char *rows_text; /* instead of numbers */
+    int n_rows;
+    int64_t rows[4];
+    int n_tensors;
+    int64_t elements; /* of a tensor */
+    bool is_there;
+    enum dtype type; /* 0: that of the value */
+};
+
+static uint64_t signature_of(struct hostile_pair *p)
+{
+    struct process_group *group = (struct process_group *)p->all.ends[0].collective;
+    pthread_mutex_lock(&group->lock);
+    uint64_t signature = group->rounds ? group->rounds->signature : 0;
+    pthread_mutex_unlock(&group->lock);
+    return signature;
+}
+
+static void pack_rows(msgpack_packer *packer, const struct forged *f)
+{
+    pack_key(packer, "rows");
+    if (f->rows_text) {
+        pack_text(packer, f->rows_text);
+    } else {
+        msgpack_pack_array(packer, (size_t)f->n_rows);
+        for (int i = 0; i < f->n_rows; i++)
+            msgpack_pack_int64(packer, f->rows[i]);
+    }
+    pack_key(packer, "parted");
+    msgpack_pack_int(packer, 2);
+}
+
+static void forge(struct hostile_pair *p, const struct forged *f)
+{
+    struct error ignored = ERROR_INIT;
+    struct process_group *group = (struct process_group *)p->all.ends[1].collective;
+    struct shape shape = shape_vector(f->elements);
+    struct named_tensor tensors[2];
+    bool says_rows = f->rows_text || f->n_rows;
+    msgpack_packer *packer =
+        peer_begin(group->peers[0], RECORD_REDUCE, 5 + 2 * says_rows + f->is_there, &ignored);
+    if (!packer)
+        return; /* it was thrown out already */
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, f->what);
+    pack_key(packer, "name");
+    pack_text(packer, "rows");
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, 1);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, 0);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, f->what == REDUCE_BRING ? signature_of(p) : f->index);
+    if (says_rows)
+        pack_rows(packer, f);
+    if (f->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
+    for (int i = 0; i < f->n_tensors; i++) {
+        tensors[i].name = "";
+        fill(&tensors[i].tensor, f->type ? f->type : UINT8, &shape, 1);
+    }
+    peer_end(group->peers[0], tensors, f->n_tensors, &ignored);
+    for (int i = 0; i < f->n_tensors; i++)
+        tensor_release(&tensors[i].tensor);
+}
+
+static void what_is_said_of_rows_is_checked(void **state)
+{
+    static const struct {
+        struct forged bring;
+        int code;
+        const char *why;
+    } cases[] = {
+        {{.n_tensors = 1, .elements = 3000}, ERR_PROTOCOL, "does not say how many rows it brings"},
+        {{.n_rows = 4, .rows = {3, 0, 3, 0}}, ERR_PROTOCOL, "does not say how many rows it brings"},
+        {{.n_rows = 2, .rows = {3, 0}}, ERR_PROTOCOL, "brings too little"},
+        {{.n_rows = 2, .rows = {3, 0}, .n_tensors = 1, .elements = 2999},
+         ERR_PROTOCOL,
+         "worker:1 brings other rows than it says"},
+        {{.n_rows = 2, .rows = {3, 0}, .n_tensors = 1, .elements = 3000, .type = INT8},
+         ERR_PROTOCOL,
+         "worker:1 brings other rows than it says"},
+        {{.n_rows = 2, .rows = {-1, 0}}, ERR_UNAVAILABLE, "how many rows it has, and how not"},
+        {{.n_rows = 2, .rows = {INT64_MAX, 0}}, ERR_UNAVAILABLE, "how many rows it has"},
+        {{.rows_text = "many"}, ERR_UNAVAILABLE, "how many rows it has, and how not"},
+        {{.n_rows = 2, .rows = {(int64_t)1 << 46, 0}}, ERR_OS, "no memory for tensor uint8["},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hostile_pair p;
+        pair_open(&p, COLLECTIVE_ROWS, 3);
+        forge(&p, &cases[i].bring);
+        pair_expect(&p, cases[i].code, cases[i].why);
+    }
+}
+
+static const struct forged many = {.what = REDUCE_BRING, .n_rows = 2, .rows = {MANY, 0}};
+
+/* 500 rows of each, of a kind, are blocks 0 of member 0, 1 of member 1, ... of 262144 bytes. */
+static void check_blocks(enum collective_kind kind, const struct forged *records, int n,
+                         const char *why)
+{
+    struct hostile_pair p;
+    const struct forged ready = {.what = REDUCE_READS};
+    pair_open(&p, kind, MANY);
+    forge(&p, &many);
+    forge(&p, &ready);
+    for (int i = 0; i < n; i++)
+        forge(&p, &records[i]);
+    pair_expect(&p, ERR_UNAVAILABLE, why);
+}
+
+static void blocks_of_rows_are_checked(void **state)
+{
+    enum { FULL = 262144, PART = 250000 };
+    const struct forged own = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL};
+    const struct forged twice[] = {own, own};
+    const struct forged beyond = {REDUCE_SUM, .index = 4, .n_tensors = 1, .elements = FULL};
+    const struct forged far = {REDUCE_SUM, .index = UINT64_MAX, .n_tensors = 1, .elements = FULL};
+    const struct forged others = {REDUCE_SUM, .index = 0, .n_tensors = 1, .elements = FULL};
+    const struct forged shorter = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL - 1};
+    const struct forged floats = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL,
+                                  .type = INT8};
+    const struct forged none = {REDUCE_SUM, .index = 1, .is_there = true};
+    const struct forged both = {REDUCE_SUM, .index = 1, .n_tensors = 2, .elements = FULL};
+    const struct forged part = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL};
+    const char *not_there = "sends a block of 'rows' that it does not have";
+    const char *not_own = "sends a sum of 'rows' that is not its own";
+    (void)state;
+    check_blocks(COLLECTIVE_ROWS, twice, 2, not_own);
+    check_blocks(COLLECTIVE_ROWS, &beyond, 1, not_there);
+    check_blocks(COLLECTIVE_ROWS, &far, 1, not_there);
+    check_blocks(COLLECTIVE_ROWS, &others, 1, not_own);
+    check_blocks(COLLECTIVE_ROWS, &shorter, 1, not_there);
+    check_blocks(COLLECTIVE_ROWS, &floats, 1, not_there);
+    check_blocks(COLLECTIVE_ROWS, &none, 1, not_own);
+    check_blocks(COLLECTIVE_ROWS, &both, 1, not_there);
+    check_blocks(COLLECTIVE_ROWS, &part, 1, "sends a block of 'rows' twice");
+    /* From 0 to 1, and from 1 to 0: 250 rows each. */
+    const struct forged to_itself = {REDUCE_SUM, .index = 0, .n_tensors = 1, .elements = PART};
+    check_blocks(COLLECTIVE_PART, &to_itself, 1, not_own);
+}
+
+/* Sums that stay: of block 0 member 0 has the sum, of block 1 member 1. */
+static void blocks_of_sums_that_stay_are_checked(void **state)
+{
+    enum { PART = 250000 };
+    const struct forged part = {REDUCE_PART, .index = 0, .n_tensors = 1, .elements = PART};
+    const struct forged twice[] = {part, part};
+    const struct forged not_his = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = PART};
+    const struct forged with_data = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = PART};
+    const struct forged foreign = {REDUCE_SUM, .index = 0, .is_there = true};
+    const struct forged sum = {REDUCE_SUM, .index = 1, .is_there = true};
+    const struct forged sums[] = {sum, sum};
+    const char *not_own = "sends a sum of 'rows' that is not its own";
+    (void)state;
+    check_blocks(COLLECTIVE_SUM_PART, twice, 2, "sends a block of 'rows' twice");
+    check_blocks(COLLECTIVE_SUM_PART, &not_his, 1, "sends a block of 'rows' twice");
+    check_blocks(COLLECTIVE_SUM_PART, &with_data, 1, not_own);
+    check_blocks(COLLECTIVE_SUM_PART, &foreign, 1, not_own);
+    check_blocks(COLLECTIVE_SUM_PART, sums, 2, not_own);
+}
+
+/* Before it has come itself nobody knows of blocks. */
+static void blocks_come_when_all_are_known(void **state)
+{
+    const struct forged early = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = 262144};
+    struct hostile_pair p;
+    (void)state;
+    pair_open(&p, COLLECTIVE_ROWS, MANY);
+    forge(&p, &early);
+    pair_expect(&p, ERR_UNAVAILABLE, "sends a block of 'rows' that it does not have");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_of_rows_is_checked),
+        cmocka_unit_test(blocks_of_rows_are_checked),
+        cmocka_unit_test(blocks_of_sums_that_stay_are_checked),
+        cmocka_unit_test(blocks_come_when_all_are_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

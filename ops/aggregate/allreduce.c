@@ -7,6 +7,23 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+/* Whether what comes of it has other rows than a worker brings. */
+static bool counts_rows(const char *reduction)
+{
+    return strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0 &&
+           strcmp(reduction, "first") != 0;
+}
+
+static bool is_reduction(const char *reduction)
+{
+    static const char *const known[] = {"mean",      "sum",  "first",    "rows",
+                                        "mean_rows", "part", "sum_part", "mean_part"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found |= !strcmp(known[i], reduction);
+    return found;
+}
+
 static int allreduce_shape(struct infer *infer)
 {
     const struct attr_value *reductions = node_attr(infer->node, "reductions");
@@ -14,13 +31,13 @@ static int allreduce_shape(struct infer *infer)
         return infer_fail(infer, "%d values and %d reductions", infer->n_in, reductions->n);
     for (int i = 0; i < infer->n_in; i++) {
         const char *reduction = reductions->strings[i];
-        bool rows = !strcmp(reduction, "rows") || !strcmp(reduction, "mean_rows");
-        if (!rows && strcmp(reduction, "mean") != 0 && strcmp(reduction, "sum") != 0 &&
-            strcmp(reduction, "first") != 0)
-            return infer_fail(
-                infer, "reduction '%s' is none of mean, sum, first, rows and mean_rows", reduction);
+        if (!is_reduction(reduction))
+            return infer_fail(infer,
+                              "reduction '%s' is none of mean, sum, first, rows, mean_rows, part, "
+                              "sum_part and mean_part",
+                              reduction);
         infer->out[i] = *infer_shape(infer, i);
-        if (rows && infer->out[i].rank > 0)
+        if (counts_rows(reduction) && infer->out[i].rank > 0)
             infer->out[i].dims[0] = -1;
     }
     return 0;
@@ -34,8 +51,11 @@ const struct op_def op_AllReduce = {
     .doc = "Values of all workers, reduced to one each, which all of them get.",
     .detail =
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
-        "one after\nthe other, mean_rows also divides them by the number of workers. Each worker "
-        "must run it in the\nsame steps.",
+        "one after\nthe other, mean_rows also divides them by the number of workers. Of part, each "
+        "worker's rows are cut\nin as many parts as there are workers, the first ones with a row "
+        "more if need be, and a worker gets\nits part of all workers' rows, by rank; sum_part and "
+        "mean_part are its part of the sum and the mean.\nEach worker must run it in the same "
+        "steps.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

@@ -19,10 +19,10 @@ static bool goes_to_another_task(const struct node *send)
            !device_name_same_task(&from, &to);
 }
 
-/* Rows that are gathered, and what is broadcast, are copied in any case. */
+/* Rows that go their ways, and what is broadcast, are copied in any case. */
 static bool is_read_where_it_is(const char *reduction)
 {
-    return !strstr(reduction, "rows") && strcmp(reduction, "first") != 0;
+    return !strcmp(reduction, "sum") || !strcmp(reduction, "mean");
 }
 
 static bool leaves(const struct item *item, int input)

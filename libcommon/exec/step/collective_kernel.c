@@ -7,15 +7,25 @@
 #include "base/memory.h"
 #include "exec/step/pending.h"
 
-static enum collective_kind kind_of(const char *reduction)
+static const char *const kind_names[] = {
+    [COLLECTIVE_SUM] = "sum",
+    [COLLECTIVE_FIRST] = "first",
+    [COLLECTIVE_ROWS] = "rows",
+    [COLLECTIVE_MEAN] = "mean",
+    [COLLECTIVE_MEAN_ROWS] = "mean_rows",
+    [COLLECTIVE_PART] = "part",
+    [COLLECTIVE_SUM_PART] = "sum_part",
+    [COLLECTIVE_MEAN_PART] = "mean_part",
+};
+
+bool collective_kind_of(const char *reduction, enum collective_kind *kind)
 {
-    if (!strcmp(reduction, "first"))
-        return COLLECTIVE_FIRST;
-    if (!strcmp(reduction, "rows"))
-        return COLLECTIVE_ROWS;
-    if (!strcmp(reduction, "mean_rows"))
-        return COLLECTIVE_MEAN_ROWS;
-    return strcmp(reduction, "mean") ? COLLECTIVE_SUM : COLLECTIVE_MEAN;
+    for (size_t i = 0; i < sizeof kind_names / sizeof *kind_names; i++) {
+        *kind = (enum collective_kind)i;
+        if (!strcmp(kind_names[i], reduction))
+            return true;
+    }
+    return false;
 }
 
 int collective_prepare(struct kernel_setup *setup)
@@ -24,7 +34,8 @@ int collective_prepare(struct kernel_setup *setup)
     enum collective_kind *kinds = mem_array((size_t)setup->n_in + 1, sizeof *kinds);
     setup->state = kinds;
     for (int i = 0; i < setup->n_in; i++) {
-        kinds[i] = kind_of(reductions->strings[i]);
+        if (!collective_kind_of(reductions->strings[i], &kinds[i]))
+            return kernel_setup_fail(setup, "there is no reduction '%s'", reductions->strings[i]);
         if (collective_divides(kinds[i]) && !dtype_is_floating(setup->in_types[i].type))
             return kernel_setup_fail(setup, "there is no mean of %s",
                                      dtype_name(setup->in_types[i].type));

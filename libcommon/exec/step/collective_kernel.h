@@ -8,6 +8,9 @@
 #include "exec/device/kernel.h"
 #include "exec/step/collective.h"
 
+/* Of the name that a graph says. False: there is none. */
+bool collective_kind_of(const char *reduction, enum collective_kind *kind);
+
 /* How one is prepared: its state is the kinds of its inputs. */
 int collective_prepare(struct kernel_setup *setup);
 

@@ -56,13 +56,14 @@ static void add_fetch(struct making *m, int reduce, int output)
 static void add_reduce(struct making *m)
 {
     static const char *const types[] = {"float32", "float64", "bfloat16", "float16", "int32"};
-    static const char *const kinds[] = {"sum", "first", "rows", "mean", "mean_rows"};
+    static const char *const kinds[] = {"sum",      "first", "rows",      "part",
+                                        "sum_part", "mean",  "mean_rows", "mean_part"};
     struct str inputs = STR_INIT, reductions = STR_INIT;
     int r = m->n_reduces++, n = 1 + below(&m->random, 3), first = r ? any(m) : 1;
     str_printf(&inputs, "n%d", first);
     str_append(&reductions, "\"sum\"");
     for (int i = 1; i < n; i++) {
-        int type = below(&m->random, 5), kind = below(&m->random, type == 4 ? 3 : 5);
+        int type = below(&m->random, 5), kind = below(&m->random, type == 4 ? 5 : 8);
         str_printf(&m->text, "c%d_%d = Cast(n%d) {SrcT=float32, DstT=%s}\n", r, i, any(m),
                    types[type]);
         str_printf(&inputs, ", c%d_%d", r, i);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What workers that send their gradients in few bits are to get, by the formulas alone: for each
 step the mean of all workers' codes, and what they have lost so far, from the gradients that the
-workers had. usage: codes.py KIND BITS ARGUMENT GROUP VARIABLE WORKER.txt... (lines of tf-show
---json with VARIABLE/gradient and VARIABLE/gradient/mean); exit 1 names what differs"""
+workers had. Of some kinds the mean is coded, too, by who adds its part of it.
+usage: codes.py KIND BITS ARGUMENT GROUP VARIABLE WORKER.txt... (lines of tf-show --json with
+VARIABLE/gradient and VARIABLE/gradient/mean); exit 1 names what differs"""
 import json
 import sys
 
@@ -45,7 +46,9 @@ def main():
     kind, bits, argument, group, name = sys.argv[1:6]
     code, bits, group = globals()[kind], int(bits), int(group)
     workers = [[json.loads(line) for line in open(path)] for path in sys.argv[6:]]
-    residuals, total, sent, largest = [0] * len(workers), 0, 0, 0
+    n, residuals, of_mean = len(workers), [0] * len(workers), 0
+    shared_out = kind in ("one_bit", "uniform")
+    total, sent = 0, 0
     for k, step in enumerate(zip(*workers)):
         mean = 0
         for i, worker in enumerate(step):
@@ -54,18 +57,23 @@ def main():
             value = code(v, bits, float(argument))
             residuals[i] = v - value
             mean = mean + value
-            total, sent = total + gradient.astype(np.float64), sent + value.astype(np.float64)
-        mean = (mean / F(len(step))).reshape(gradient.shape)
-        got = np.array(step[0][name + "/gradient/mean"], F)
+            total = total + gradient.astype(np.float64).reshape(-1, group)
+        mean = mean / F(n)
+        if shared_out:
+            v = mean + of_mean
+            mean = code(v, bits, float(argument))
+            of_mean = v - mean
+        got = np.array(step[0][name + "/gradient/mean"], F).reshape(-1, group)
         error = np.abs(got - mean).max() / np.abs(mean).max()
         if not error <= 1e-6:
             sys.exit(f"{name}, step {k + 1}: the mean is off by {error}")
         for worker in step[1:]:
             if worker[name + "/gradient/mean"] != step[0][name + "/gradient/mean"]:
                 sys.exit(f"{name}, step {k + 1}: the workers have other means")
-    # nothing is lost: what was sent, and what waits, are all gradients
-    rest = sum(r.astype(np.float64) for r in residuals)
-    if np.abs(sent + rest - total.reshape(sent.shape)).max() > 1e-4:
+        sent = sent + got.astype(np.float64)
+    # nothing is lost: what counted, and what waits, are all gradients
+    rest = sum(r.astype(np.float64) for r in residuals) + n * np.float64(of_mean)
+    if np.abs(n * sent + rest - total).max() > 1e-4:
         sys.exit(f"{name}: gradients were lost")
 
 

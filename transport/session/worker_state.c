@@ -8,8 +8,7 @@
  * values of one moment. When all end, they do so once more, unless somebody has more data and goes
  * on: then what is saved by who ends has its own values alone, and who goes on saves after it.
  *
- * Who restores gives the values to as many workers as there are then: worker k of n has the sum of
- * those of the workers k, k + n, ..., so that the sum of all stays.
+ * Who restores gives the values to as many workers as there are then, so that the sum of all stays.
  */
 #include <string.h>
 
@@ -87,10 +86,15 @@ static int give(struct worker *worker, const struct node *node, const struct col
         code = error_set(err, ERR_DATA, "%s has no value", node_text(node));
     if (!code) {
         own = stacked(node, &saved.value);
-        struct collective_call call = {*key, &own, &kind, 1, .yields = false};
+        const struct collective_call call = {.key = *key,
+                                             .values = &own,
+                                             .kinds = &kind,
+                                             .n = 1,
+                                             .has_root = true,
+                                             .root = (int)*(const int64_t *)ranks->data};
         code = collective_links_run(worker->collective, &call, &all, err);
     }
-    if (!code && collective_links_first(worker->collective) == worker->collective->rank)
+    if (!code && worker_writes(worker))
         keep(worker, node, ranks, &all);
     tensor_release(&all);
     tensor_release(&saved.value);
@@ -144,7 +148,7 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool last,
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct tensor own = TENSOR_INIT, members = TENSOR_INIT;
     const struct collective_call call = {
-        {last ? "=end" : "=saves", step, 0}, &own, &kind, 1, .yields = false};
+        .key = {last ? "=end" : "=saves", step, 0}, .values = &own, .kinds = &kind, .n = 1};
     *meeting = (struct state_meeting){.met = true};
     if (tensor_alloc(&own, INT64, &shape, err))
         return err->code;
@@ -216,19 +220,43 @@ static int check_saved(const struct saved_state *state, struct error *err)
     return 0;
 }
 
-/* Row k of the stack: the sum of those saved values that are worker k's now. */
-static void add_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
+/* Elements of one value: all, or those of a part of its rows. */
+struct element_range {
+    int64_t first, count;
+};
+
+static struct element_range part_of(const struct tensor *value, int64_t k, int64_t n)
 {
-    int64_t count = tensor_count(&state->saved.value), n_values = 0;
-    int64_t n_saved = 1 + (state->has_others ? state->others.shape.dims[0] : 0);
-    char *to = (char *)stack->data + (size_t)k * tensor_bytes(&state->saved.value);
+    int64_t rows = value->shape.dims[0], larger = rows % n;
+    int64_t row = rows ? tensor_count(value) / rows : 0;
+    return (struct element_range){(k * (rows / n) + (k < larger ? k : larger)) * row,
+                                  (rows / n + (k < larger)) * row};
+}
+
+/* Into those elements of a value: the sum of the saved ones `first`, first + every, ... */
+static void add_saved(const struct saved_state *state, struct element_range range, int64_t first,
+                      int64_t every, void *to)
+{
+    int64_t n_values = 0, n_saved = 1 + (state->has_others ? state->others.shape.dims[0] : 0);
+    size_t offset = (size_t)range.first * dtype_bytes(state->saved.value.type);
     const void **values = mem_array((size_t)n_saved, sizeof *values);
-    for (int64_t i = k; i < n_saved; i += n)
-        values[n_values++] = saved_value(state, i);
-    const struct collective_terms terms = {stack->type, values, (int)n_values, 0};
+    for (int64_t i = first; i < n_saved; i += every)
+        values[n_values++] = (const char *)saved_value(state, i) + offset;
+    const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
     if (n_values)
-        collective_sum(&terms, to, NULL, count);
+        collective_sum(&terms, (char *)to + offset, NULL, range.count);
     mem_free(values);
+}
+
+/* Value k of the stack of n. */
+static void give_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
+{
+    const struct tensor *value = &state->saved.value;
+    void *to = (char *)stack->data + (size_t)k * tensor_bytes(value);
+    if (strcmp(node_string(state->saved.node, PER_WORKER), PER_WORKER_ROWS) != 0)
+        add_saved(state, (struct element_range){0, tensor_count(value)}, k, n, to);
+    else
+        add_saved(state, part_of(value, k, n), 0, 1, to);
 }
 
 /* The values of n workers; zeros where nothing was saved. */
@@ -246,7 +274,7 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
         state.has_others = worker_state_get(state_of(worker, node), &state.ranks, &state.others);
         code = check_saved(&state, err);
         for (int64_t k = 0; !code && k < n; k++)
-            add_saved(&state, k, n, stack);
+            give_saved(&state, k, n, stack);
     }
     *updates = state.saved.updates;
     worker_state_clear(state_of(worker, node));
@@ -272,7 +300,7 @@ int worker_take_state(struct worker *worker, const struct node *node, uint64_t w
                       struct error *err)
 {
     struct collective *collective = worker->collective;
-    enum collective_kind kind = COLLECTIVE_ROWS;
+    enum collective_kind kind = COLLECTIVE_PART;
     struct shape none = stack_shape(node, 0);
     struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
     int64_t updates = 0;
@@ -286,13 +314,14 @@ int worker_take_state(struct worker *worker, const struct node *node, uint64_t w
     int code = collective->rank ? tensor_alloc(&own, node->outputs[0].type, &none, err)
                                 : stack_saved(worker, node, collective->size, &own, &updates, err);
     if (!code) {
-        const struct collective_call call = {{"=state", 0, which}, &own, &kind, 1, .yields = false};
+        const struct collective_call call = {
+            .key = {"=state", 0, which}, .values = &own, .kinds = &kind, .n = 1, .has_root = true};
         code = collective_links_run(collective, &call, &all, err);
     }
-    if (!code && all.shape.dims[0] != collective->size)
+    if (!code && all.shape.dims[0] != 1)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
     if (!code)
-        code = put_row(worker, node, &all, collective->rank, updates, err);
+        code = put_row(worker, node, &all, 0, updates, err);
     tensor_release(&own);
     tensor_release(&all);
     return code;

@@ -105,6 +105,21 @@ static void put_factors(struct replicator *r, struct bucket *bucket,
     vec_push(&r->products, *product);
 }
 
+/* Means that are shared out: each worker's part of them, in code, for all. */
+static int exchange_means(struct replicator *r, struct bucket *bucket, struct edge members)
+{
+    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
+        struct coded_gradient *coded = &r->coded.items[i];
+        if (coded->is_taken || !coded->is_shared_out)
+            continue;
+        replicate_code_mean(r, coded, members);
+        if (!r->err->code)
+            put(r, bucket,
+                (struct bucket_value){coded->gradient, coded->mean.code, "rows", FOR_MEANS});
+    }
+    return r->err->code ? r->err->code : add_reduce(r, "allreduce/means", bucket);
+}
+
 /* With the ranks of those whose codes come of it. */
 static int flush(struct replicator *r, struct bucket *bucket)
 {
@@ -114,8 +129,11 @@ static int flush(struct replicator *r, struct bucket *bucket)
             replicate_op(r, "CollectiveRank", "allreduce/rank", EDGE_NONE, EDGE_NONE));
     if (codes && !r->err->code)
         put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
-    if (!add_reduce(r, "allreduce/gradients", bucket) && codes)
-        replicate_take_codes(r, r->reduced.items[r->reduced.n - 1].value);
+    if (add_reduce(r, "allreduce/gradients", bucket) || !codes)
+        return r->err->code;
+    struct edge members = r->reduced.items[r->reduced.n - 1].value;
+    if (!exchange_means(r, bucket, members))
+        replicate_take_codes(r, members);
     return r->err->code;
 }
 
@@ -123,7 +141,9 @@ static void put_code(struct replicator *r, struct bucket *bucket, struct edge ed
 {
     const struct coded_gradient *coded = replicate_add_code(r, edge);
     if (coded)
-        put(r, bucket, (struct bucket_value){edge, coded->code, "rows", FOR_CODES});
+        put(r, bucket,
+            (struct bucket_value){edge, coded->own.code, coded->is_shared_out ? "part" : "rows",
+                                  FOR_CODES});
 }
 
 static int put_pushed(struct replicator *r, struct bucket *bucket, struct edge edge)

@@ -23,15 +23,22 @@ struct edge replicate_number(struct replicator *r, const char *name, enum dtype 
     return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
 }
 
-struct edge replicate_variable(struct replicator *r, const char *mark, const char *name,
+struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
                                enum dtype type, const struct shape *shape)
 {
     struct attr attrs[] = {{"dtype", attr_type(type)},
                            {"shape", attr_shape(shape)},
-                           {mark, attr_bool(true)},
+                           *mark,
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
     return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+}
+
+struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
+                            const struct shape *shape)
+{
+    const struct attr mark = {"_local", attr_bool(true)};
+    return replicate_variable(r, &mark, name, type, shape);
 }
 
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix)

@@ -15,8 +15,6 @@
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
 #define CODE_PASSES 5 /* over memory: of a gradient that is coded, its residual and its update */
 
-#define MEAN "mean" /* suffix of the name of what has the gradient's shape again */
-
 /* ---- what can be ---- */
 
 static const struct node_output *output_of(const struct replicator *r, struct edge edge)
@@ -76,17 +74,27 @@ static double row_bytes(const struct replicator *r, int64_t group)
 
 /* ---- what it costs ---- */
 
+/* Whether each worker adds a part of the groups, of all workers' codes, and codes the mean once
+ * more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements there
+ * would be no point in a second one: a mean has other values. */
+static bool is_shared_out(const struct replicator *r)
+{
+    const char *code = r->options->code.name;
+    return !strcmp(code, "one_bit") || !strcmp(code, "uniform");
+}
+
 struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
                                         struct edge edge)
 {
     const struct shape *shape = &output_of(r, edge)->shape;
     const struct cost_rates rates = cost_rates_of("CPU");
     int64_t group = group_of(r, shape);
-    double count = (double)shape_count(shape);
-    double bytes = (n - 1) * count / (double)group * row_bytes(r, group);
-    double moved = (CODE_PASSES + n) * count * sizeof(float);
-    return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
-                                             1e9 * moved / rates.bandwidth};
+    bool shared = is_shared_out(r);
+    double count = (double)shape_count(shape), times = shared ? 2.0 * (n - 1) / n : n - 1;
+    double bytes = times * count / (double)group * row_bytes(r, group);
+    double passes = shared ? CODE_PASSES + 2 + (double)CODE_PASSES / n : CODE_PASSES + n;
+    double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
+    return (struct replicate_way){bytes, (1 + shared) * way.latency + way.per_byte * bytes + ns};
 }
 
 /* ---- nodes ---- */
@@ -97,68 +105,100 @@ static const char *name_of(struct replicator *r, const struct coded_gradient *co
     return replicate_text(r, graph_node(r->from, coded->gradient.node)->name, suffix);
 }
 
-struct coder_inputs {
-    const struct edge *items;
-    int n;
-};
-
-static int add_coder(struct replicator *r, const char *op, const char *suffix,
-                     struct coder_inputs inputs, const struct coded_gradient *coded)
+/* `like` has the inputs and attributes. */
+static struct edge add_coder(struct replicator *r, const char *op, const char *name,
+                             struct node_spec like)
 {
-    bool shaped = !strcmp(suffix, MEAN);
-    struct node_spec spec = {.op = op,
-                             .inputs = inputs.items,
-                             .n_inputs = inputs.n,
-                             .attrs = coded->attrs,
-                             .n_attrs = shaped ? 6 : 5};
-    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name_of(r, coded, suffix), &spec);
+    like.op = op;
+    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &like));
+}
+
+/* The mean of the codes of some members, who are inputs[1]. */
+static struct edge add_mean(struct replicator *r, const struct coded_gradient *coded,
+                            const char *name, const struct edge inputs[2],
+                            const struct shape *shape)
+{
+    struct attr attrs[6];
+    memcpy(attrs, coded->attrs, sizeof coded->attrs);
+    attrs[5] = (struct attr){"shape", attr_shape(shape)};
+    return add_coder(
+        r, "DequantizeGradient", name,
+        (struct node_spec){.inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 6});
+}
+
+static struct edge add_quantize(struct replicator *r, const struct coded_gradient *coded,
+                                const char *name, const struct coding *coding)
+{
+    const struct edge inputs[] = {coding->value, coding->residual, coding->first};
+    return add_coder(
+        r, "QuantizeGradient", name,
+        (struct node_spec){.inputs = inputs, .n_inputs = 3, .attrs = coded->attrs, .n_attrs = 5});
 }
 
 static void set_attrs(const struct replicator *r, struct coded_gradient *coded)
 {
     const struct replicate_code *code = &r->options->code;
-    const struct shape *shape = &output_of(r, coded->gradient)->shape;
-    int64_t group = group_of(r, shape);
+    int64_t group = group_of(r, &coded->shape);
+    coded->groups = shape_count(&coded->shape) / group;
     coded->attrs[0] = (struct attr){"code", attr_string(code->name)};
     coded->attrs[1] = (struct attr){"group", attr_int(group)};
     coded->attrs[2] = (struct attr){"bits", attr_int(code->bits)};
     coded->attrs[3] = (struct attr){"threshold", attr_float(code->threshold)};
     coded->attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
-    coded->attrs[5] = (struct attr){"shape", attr_shape(shape)};
 }
 
 /* It begins with what no code has lost. */
-static void add_residual(struct replicator *r, struct coded_gradient *coded)
+static struct edge add_residual(struct replicator *r, const char *name, const char *of,
+                                const struct shape *shape)
 {
-    const struct shape *shape = coded->attrs[5].value.shape;
-    const char *name = name_of(r, coded, "residual");
-    coded->residual = replicate_variable(r, PER_WORKER, name, FLOAT32, shape);
-    int set = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), coded->residual,
+    const struct attr mark = {PER_WORKER, attr_string(of)};
+    struct edge residual = replicate_variable(r, &mark, name, FLOAT32, shape);
+    int set = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), residual,
                            replicate_zeros(r, name, FLOAT32, shape));
     if (set >= 0)
         vec_push(&r->inits, set);
+    return residual;
 }
 
 const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge)
 {
-    struct coded_gradient coded = {.gradient = edge, .value = replicate_edge(r, edge)};
+    struct coded_gradient coded = {.gradient = edge,
+                                   .own.value = replicate_edge(r, edge),
+                                   .is_shared_out = is_shared_out(r),
+                                   .shape = output_of(r, edge)->shape};
     set_attrs(r, &coded);
-    add_residual(r, &coded);
-    coded.first = replicate_number(r, name_of(r, &coded, "first"), INT64, 0);
-    const struct edge inputs[] = {coded.value, coded.residual, coded.first};
-    coded.code = replicate_out(
-        add_coder(r, "QuantizeGradient", "code", (struct coder_inputs){inputs, 3}, &coded));
+    coded.own.residual =
+        add_residual(r, name_of(r, &coded, "residual"), PER_WORKER_SUM, &coded.shape);
+    coded.own.first = replicate_number(r, name_of(r, &coded, "first"), INT64, 0);
+    coded.own.code = add_quantize(r, &coded, name_of(r, &coded, "code"), &coded.own);
     vec_push(&r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
 }
 
-/* The mean of what all workers' codes stand for. */
+void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members)
+{
+    struct attr rows = {"rows", attr_int(coded->groups)};
+    int64_t group = coded->attrs[1].value.i;
+    const struct shape some = shape_matrix(-1, group), all = shape_matrix(coded->groups, group);
+    const struct edge codes[] = {replicate_find_reduced(r, coded->gradient, FOR_CODES, "part"),
+                                 members};
+    const struct edge ranks[] = {members, r->rank};
+    struct coding *mean = &coded->mean;
+    mean->value = add_mean(r, coded, name_of(r, coded, "part/mean"), codes, &some);
+    mean->residual = add_residual(r, name_of(r, coded, "part/residual"), PER_WORKER_ROWS, &all);
+    mean->first =
+        add_coder(r, "CollectivePart", name_of(r, coded, "part/first"),
+                  (struct node_spec){.inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1});
+    mean->code = add_quantize(r, coded, name_of(r, coded, "part/code"), mean);
+}
+
+/* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
 static void take_code(struct replicator *r, const struct coded_gradient *coded, struct edge members)
 {
-    const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, FOR_CODES, "rows"),
-                                  members};
-    struct edge mean = replicate_out(
-        add_coder(r, "DequantizeGradient", MEAN, (struct coder_inputs){inputs, 2}, coded));
+    enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
+    const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
+                                  coded->is_shared_out ? r->rank : members};
+    struct edge mean = add_mean(r, coded, name_of(r, coded, "mean"), inputs, &coded->shape);
     vec_push(&r->reduced, ((struct reduced){coded->gradient, mean, FOR_UPDATES, "mean"}));
 }
 
@@ -171,6 +211,19 @@ void replicate_take_codes(struct replicator *r, struct edge members)
     }
 }
 
+static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
+                      const struct coding *coding, const char *suffix, int exchanged)
+{
+    const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
+    struct edge kept = add_coder(
+        r, "ApplyResidual", name_of(r, coded, suffix),
+        (struct node_spec){.inputs = inputs, .n_inputs = 4, .attrs = coded->attrs, .n_attrs = 5});
+    if (r->err->code)
+        return;
+    graph_add_control(r->to, graph_node(r->to, kept.node), exchanged);
+    vec_push(&r->ends, kept.node);
+}
+
 void replicate_keep_lost(struct replicator *r)
 {
     struct node_spec spec = {
@@ -178,13 +231,10 @@ void replicate_keep_lost(struct replicator *r)
     if (!r->coded.n || r->err->code)
         return;
     int exchanged = replicate_add(r, WORKER_DEVICE, "allreduce/exchanged", &spec);
-    for (size_t i = 0; i < r->coded.n && exchanged >= 0; i++) {
+    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
         const struct coded_gradient *coded = &r->coded.items[i];
-        const struct edge inputs[] = {coded->residual, coded->value, coded->code, coded->first};
-        int kept = add_coder(r, "ApplyResidual", "lost", (struct coder_inputs){inputs, 4}, coded);
-        if (kept < 0)
-            return;
-        graph_add_control(r->to, graph_node(r->to, kept), exchanged);
-        vec_push(&r->ends, kept);
+        keep_lost(r, coded, &coded->own, "lost", exchanged);
+        if (coded->is_shared_out)
+            keep_lost(r, coded, &coded->mean, "part/lost", exchanged);
     }
 }

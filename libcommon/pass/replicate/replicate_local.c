@@ -50,7 +50,7 @@ int replicate_add_local(struct replicator *r)
 {
     if (!counts(r))
         return 0;
-    struct edge count = replicate_variable(r, "_local", "clock/count", INT64, &SHAPE_SCALAR);
+    struct edge count = replicate_local(r, "clock/count", INT64, &SHAPE_SCALAR);
     struct edge zero = replicate_number(r, "clock/count/zero", INT64, 0);
     struct edge one = replicate_number(r, "clock/count/one", INT64, 1);
     int next = replicate_op(r, "Add", "clock/count/next", count, one);
@@ -94,7 +94,7 @@ static struct edge add_sum(struct replicator *r, const struct node *node, struct
     if (check_sum(r, node, shape))
         return EDGE_NONE;
     const char *name = replicate_text(r, node->name, "sum");
-    struct edge sum = replicate_variable(r, "_local", name, output->type, shape);
+    struct edge sum = replicate_local(r, name, output->type, shape);
     struct edge total =
         replicate_out(replicate_op(r, "Add", replicate_text(r, name, "Add"), sum, gradient));
     struct edge steered = steer(r, replicate_text(r, name, "Switch"), total);
@@ -166,7 +166,7 @@ static struct edge add_local(struct replicator *r, const struct node *variable, 
 {
     const struct node_output *output = &variable->outputs[0];
     const char *name = replicate_text(r, variable->name, "local");
-    struct edge copy = replicate_variable(r, "_local", name, output->type, &output->shape);
+    struct edge copy = replicate_local(r, name, output->type, &output->shape);
     int fetched = add_fetched(r, variable, shared);
     if (fetched >= 0)
         replicate_narrow(r, fetched);

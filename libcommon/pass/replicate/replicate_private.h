@@ -45,7 +45,7 @@ struct local_copy {
 };
 
 /* What came of all workers' values, and who is to have it. */
-enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS, FOR_CODES, FOR_MEMBERS };
+enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS, FOR_CODES, FOR_MEANS, FOR_MEMBERS };
 
 struct reduced {
     struct edge edge;  /* of the source */
@@ -61,13 +61,21 @@ struct gradient_product {
     const struct node *node; /* the worker's own product, of the source */
 };
 
+/* What is coded, in the result: a value, what its codes have lost, of which its own begins with
+ * group `first`, and the code. */
+struct coding {
+    struct edge value, residual, first, code;
+};
+
 /* A gradient that crosses in few bits. */
 struct coded_gradient {
     struct edge gradient; /* of the source */
-    struct edge value,
-        residual; /* of the result: the worker's gradient, and what codes have lost */
-    struct edge code, first;
-    struct attr attrs[6]; /* of the code; the last is the gradient's shape */
+    struct coding own;    /* the worker's gradient */
+    bool is_shared_out;   /* each worker adds its part of what all have, and codes the mean: */
+    struct coding mean;
+    int64_t groups;
+    struct shape shape;
+    struct attr attrs[5]; /* of the code */
     bool is_taken;        /* what came of all is there */
 };
 
@@ -179,6 +187,8 @@ const char *replicate_find_code(const struct replicator *r, struct edge edge);
 struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
                                         struct edge edge);
 const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge);
+/* The same for this worker's part of the mean, where that is shared out. */
+void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);
 /* When all reductions are there: what was lost is kept. */
 void replicate_keep_lost(struct replicator *r);
@@ -211,9 +221,11 @@ static inline struct edge replicate_out(int node)
 struct edge replicate_number(struct replicator *r, const char *name, enum dtype type, double value);
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
-/* A variable of each worker's own, with that attribute. */
-struct edge replicate_variable(struct replicator *r, const char *mark, const char *name,
+/* A variable of each worker's own, with that attribute; one that the entry join sets. */
+struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
                                enum dtype type, const struct shape *shape);
+struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
+                            const struct shape *shape);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 
 int replicate_narrow(struct replicator *r, int id); /* a node of `to` */

@@ -70,7 +70,7 @@ static const struct option_table table = {
         "    allreduce,bits=1    gradients cross in 1 bit for each element, and what that loses is "
         "added to the next one; bits=2 to 8: in so many, of a range; bits=2,threshold=X, "
         "bits=1,threshold=X: as MXNet does; top=0.01: of each 65536 elements the largest "
-        "hundredth. With factors=auto what takes less time\n"
+        "hundredth. after=N: only after so many updates. With factors=auto what takes less time\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"

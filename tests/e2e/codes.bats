@@ -114,6 +114,22 @@ for name in sorted(sums):
     run -1 tf-ckpt diff --all half.ckpt whole
 }
 
+@test "after=N: the first N updates are those of whole gradients, whatever was resumed" {
+    feeds 3 30
+    parts 3 ""
+    train 3 30
+    mkdir dense
+    mv w?.txt dense/
+    parts 3 ",bits=1,after=12"
+    train 3 30 --save whole/
+    for i in 0 1 2; do
+        cmp <(head -n 13 dense/w$i.txt) <(head -n 13 w$i.txt) # the 13th is before its update
+        run -1 cmp -s <(sed -n 14p dense/w$i.txt) <(sed -n 14p w$i.txt)
+    done
+    for steps in 5 12 20 30; do train 3 $steps --save half/ --resume; done
+    tf-ckpt diff --all whole half
+}
+
 @test "with other numbers of workers the sum of what was lost stays; from and to whole gradients" {
     feeds 3 30
     for n in 1 2 3; do parts $n ,bits=1; done

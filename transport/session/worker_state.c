@@ -8,7 +8,7 @@
  * values of one moment. When all end, they do so once more, unless somebody has more data and goes
  * on: then what is saved by who ends has its own values alone, and who goes on saves after it.
  *
- * Who restores gives the values to as many workers as there are then, so that the sum of all stays.
+ * Who restores gives the values to as many workers as there are then, as their attribute says.
  */
 #include <string.h>
 
@@ -252,11 +252,15 @@ static void add_saved(const struct saved_state *state, struct element_range rang
 static void give_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
 {
     const struct tensor *value = &state->saved.value;
+    const char *how = node_string(state->saved.node, PER_WORKER);
+    const struct element_range all = {0, tensor_count(value)};
     void *to = (char *)stack->data + (size_t)k * tensor_bytes(value);
-    if (strcmp(node_string(state->saved.node, PER_WORKER), PER_WORKER_ROWS) != 0)
-        add_saved(state, (struct element_range){0, tensor_count(value)}, k, n, to);
-    else
+    if (!strcmp(how, PER_WORKER_SAME))
+        add_saved(state, all, 0, INT32_MAX, to);
+    else if (!strcmp(how, PER_WORKER_ROWS))
         add_saved(state, part_of(value, k, n), 0, 1, to);
+    else
+        add_saved(state, all, k, n, to);
 }
 
 /* The values of n workers; zeros where nothing was saved. */

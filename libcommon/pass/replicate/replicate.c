@@ -85,14 +85,18 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
         if (!read_factors(text, n, &options->factors) &&
             !read_count(text, n, "bits=", &code.bits) &&
             !read_number(text, n, "threshold=", &code.threshold) &&
-            !read_number(text, n, "top=", &code.share))
+            !read_number(text, n, "top=", &code.share) &&
+            !read_count(text, n, "after=", &options->after))
             return error_set(err, ERR_USAGE,
                              "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                             "threshold=X and top=SHARE, not '%.*s'",
+                             "threshold=X, top=SHARE and after=N, not '%.*s'",
                              (int)n, text);
         text += n + (text[n] == ',');
     }
     bool any = code.bits || code.threshold >= 0 || code.share >= 0;
+    if (!any && options->after)
+        return error_set(err, ERR_USAGE,
+                         "--mode allreduce: after=N is for a code: bits=N, top=SHARE");
     if (any && !name_code(&code))
         return error_set(err, ERR_USAGE,
                          "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
@@ -227,7 +231,7 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
 {
     size_t n = from->nodes.n;
     struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
-    r.fetches = r.fires = r.rank = EDGE_NONE;
+    r.fetches = r.fires = r.rank = r.coding = EDGE_NONE;
     r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
     r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);

@@ -12,76 +12,30 @@
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
 
-/* ---- one AllReduce ---- */
+/* ---- what is reduced together ---- */
 
-struct bucket_value {
-    struct edge edge;  /* of the source */
-    struct edge value; /* of the result: the worker's */
-    const char *reduction;
-    enum reduced_for use;
+/* What crosses in code until now does so with the rest, unless there is a warm-up: then there are
+ * either codes or whole gradients. */
+struct exchange {
+    struct bucket plain, codes, whole;
 };
 
-struct bucket {
-    VEC(struct bucket_value) values;
-    int64_t bytes;
-};
-
-static void add_controls(struct replicator *r, struct node *node)
+static struct bucket *bucket_of_codes(const struct replicator *r, struct exchange *exchange)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
-            graph_add_control(r->to, node, r->copy[i]);
+    return edge_exists(r->coding) ? &exchange->codes : &exchange->plain;
 }
 
-static int add_reduce(struct replicator *r, const char *name, struct bucket *bucket)
+static void exchange_release(struct exchange *exchange)
 {
-    size_t n = bucket->values.n;
-    struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
-    const char **reductions = arena_array(&r->arena, n + 1, sizeof *reductions);
-    for (size_t i = 0; i < n; i++) {
-        inputs[i] = bucket->values.items[i].value;
-        reductions[i] = bucket->values.items[i].reduction;
-    }
-    struct attr attr = {"reductions",
-                        {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}};
-    struct node_spec spec = {
-        .op = "AllReduce", .inputs = inputs, .n_inputs = (int)n, .attrs = &attr, .n_attrs = 1};
-    int node = n && !r->err->code ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
-    for (size_t i = 0; node >= 0 && i < n; i++) {
-        const struct bucket_value *value = &bucket->values.items[i];
-        vec_push(&r->reduced,
-                 ((struct reduced){value->edge, {node, (int)i}, value->use, value->reduction}));
-    }
-    if (node >= 0 && bucket->values.items[0].use != FOR_INITIAL) {
-        add_controls(r, graph_node(r->to, node));
-        vec_push(&r->exchanges, node);
-    }
-    bucket->values.n = 0;
-    bucket->bytes = 0;
-    return r->err->code;
-}
-
-/* What the worker has; an unknown number of rows counts as assumed. */
-static int64_t bytes_of(const struct replicator *r, struct edge value)
-{
-    const struct node_output *output = &graph_node(r->to, value.node)->outputs[value.slot];
-    struct shape shape = output->shape;
-    if (shape.rank > 0 && shape.dims[0] < 0)
-        shape.dims[0] = r->options->assume;
-    int64_t bytes = shape_bytes(&shape, output->type);
-    return bytes > 0 ? bytes : 0;
-}
-
-static void put(struct replicator *r, struct bucket *bucket, struct bucket_value value)
-{
-    vec_push(&bucket->values, value);
-    bucket->bytes += bytes_of(r, value.value);
+    vec_release(&exchange->plain.values);
+    vec_release(&exchange->codes.values);
+    vec_release(&exchange->whole.values);
 }
 
 static void put_edge(struct replicator *r, struct bucket *bucket, struct edge edge,
                      const char *reduction, enum reduced_for use)
 {
-    put(r, bucket, (struct bucket_value){edge, replicate_edge(r, edge), reduction, use});
+    replicate_put(r, bucket, (struct bucket_value){edge, replicate_edge(r, edge), reduction, use});
 }
 
 static bool same_edge(struct edge a, struct edge b)
@@ -114,22 +68,23 @@ static int exchange_means(struct replicator *r, struct bucket *bucket, struct ed
             continue;
         replicate_code_mean(r, coded, members);
         if (!r->err->code)
-            put(r, bucket,
+            replicate_put(
+                r, bucket,
                 (struct bucket_value){coded->gradient, coded->mean.code, "rows", FOR_MEANS});
     }
-    return r->err->code ? r->err->code : add_reduce(r, "allreduce/means", bucket);
+    return r->err->code ? r->err->code : replicate_reduce(r, "allreduce/means", bucket);
 }
 
 /* With the ranks of those whose codes come of it. */
-static int flush(struct replicator *r, struct bucket *bucket)
+static int exchange_codes(struct replicator *r, struct bucket *bucket)
 {
-    bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
-    if (codes && !r->err->code && !edge_exists(r->rank))
+    if (!r->err->code && !edge_exists(r->rank))
         r->rank = replicate_out(
             replicate_op(r, "CollectiveRank", "allreduce/rank", EDGE_NONE, EDGE_NONE));
-    if (codes && !r->err->code)
-        put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
-    if (add_reduce(r, "allreduce/gradients", bucket) || !codes)
+    if (r->err->code)
+        return r->err->code;
+    replicate_put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
+    if (replicate_reduce(r, "allreduce/gradients", bucket))
         return r->err->code;
     struct edge members = r->reduced.items[r->reduced.n - 1].value;
     if (!exchange_means(r, bucket, members))
@@ -137,28 +92,46 @@ static int flush(struct replicator *r, struct bucket *bucket)
     return r->err->code;
 }
 
-static void put_code(struct replicator *r, struct bucket *bucket, struct edge edge)
+static int flush(struct replicator *r, struct exchange *exchange)
 {
-    const struct coded_gradient *coded = replicate_add_code(r, edge);
-    if (coded)
-        put(r, bucket,
-            (struct bucket_value){edge, coded->own.code, coded->is_shared_out ? "part" : "rows",
-                                  FOR_CODES});
+    bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
+    if (!replicate_reduce(r, "allreduce/warm_up", &exchange->whole) && codes)
+        exchange_codes(r, bucket_of_codes(r, exchange));
+    return replicate_reduce(r, "allreduce/gradients", &exchange->plain);
 }
 
-static int put_pushed(struct replicator *r, struct bucket *bucket, struct edge edge)
+static void put_code(struct replicator *r, struct exchange *exchange, struct edge edge)
+{
+    struct edge whole = EDGE_NONE;
+    const struct coded_gradient *coded = replicate_add_code(r, edge, &whole);
+    if (!coded)
+        return;
+    if (edge_exists(whole))
+        replicate_put(r, &exchange->whole, (struct bucket_value){edge, whole, "mean", FOR_WARM_UP});
+    replicate_put(r, bucket_of_codes(r, exchange),
+                  (struct bucket_value){edge, coded->own.code,
+                                        coded->is_shared_out ? "part" : "rows", FOR_CODES});
+}
+
+static bool is_full(const struct exchange *exchange)
+{
+    return exchange->plain.bytes + exchange->codes.bytes >= BUCKET_BYTES ||
+           exchange->whole.bytes >= BUCKET_BYTES;
+}
+
+static int put_pushed(struct replicator *r, struct exchange *exchange, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
     struct gradient_product product;
     enum crossing crossing = replicate_choose(r, edge, &product);
     if (crossing == CROSSES_BY_FACTORS)
-        put_factors(r, bucket, &product);
+        put_factors(r, &exchange->plain, &product);
     else if (crossing == CROSSES_IN_CODE)
-        put_code(r, bucket, edge);
+        put_code(r, exchange, edge);
     else
-        put_edge(r, bucket, edge, replicate_reduction(node, node->outputs[edge.slot].type),
-                 FOR_UPDATES);
-    return bucket->bytes >= BUCKET_BYTES ? flush(r, bucket) : r->err->code;
+        put_edge(r, &exchange->plain, edge,
+                 replicate_reduction(node, node->outputs[edge.slot].type), FOR_UPDATES);
+    return is_full(exchange) ? flush(r, exchange) : r->err->code;
 }
 
 /* ---- products ---- */
@@ -200,20 +173,22 @@ static void add_products(struct replicator *r)
 /* In topological order: as they become known. */
 static int reduce_pushed(struct replicator *r)
 {
-    struct bucket bucket = {.bytes = 0};
+    struct exchange exchange = {.plain.bytes = 0};
     int code = 0;
+    replicate_begin_warm_up(r);
     for (size_t i = 0; !code && i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         for (int slot = 0; !code && slot < node->n_outputs; slot++)
             if (replicate_is_pushed(r, (struct edge){node->id, slot}))
-                code = put_pushed(r, &bucket, (struct edge){node->id, slot});
+                code = put_pushed(r, &exchange, (struct edge){node->id, slot});
     }
     if (!code)
-        code = flush(r, &bucket);
-    vec_release(&bucket.values);
+        code = flush(r, &exchange);
+    exchange_release(&exchange);
     if (!code)
         add_products(r);
     replicate_keep_lost(r);
+    replicate_end_warm_up(r);
     return r->err->code;
 }
 
@@ -237,7 +212,7 @@ static int reduce_initial(struct replicator *r)
             continue; /* a constant is the same everywhere */
         put_edge(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
     }
-    int code = add_reduce(r, "allreduce/initial", &bucket);
+    int code = replicate_reduce(r, "allreduce/initial", &bucket);
     vec_release(&bucket.values);
     return code;
 }

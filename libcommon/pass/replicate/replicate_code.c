@@ -160,10 +160,11 @@ static struct edge add_residual(struct replicator *r, const char *name, const ch
     return residual;
 }
 
-const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge)
+const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
+                                                struct edge *whole)
 {
     struct coded_gradient coded = {.gradient = edge,
-                                   .own.value = replicate_edge(r, edge),
+                                   .own.value = replicate_steer(r, edge, whole),
                                    .is_shared_out = is_shared_out(r),
                                    .shape = output_of(r, edge)->shape};
     set_attrs(r, &coded);
@@ -199,7 +200,8 @@ static void take_code(struct replicator *r, const struct coded_gradient *coded, 
     const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
                                   coded->is_shared_out ? r->rank : members};
     struct edge mean = add_mean(r, coded, name_of(r, coded, "mean"), inputs, &coded->shape);
-    vec_push(&r->reduced, ((struct reduced){coded->gradient, mean, FOR_UPDATES, "mean"}));
+    struct edge merged = replicate_merge(r, coded->gradient, mean);
+    vec_push(&r->reduced, ((struct reduced){coded->gradient, merged, FOR_UPDATES, "mean"}));
 }
 
 void replicate_take_codes(struct replicator *r, struct edge members)

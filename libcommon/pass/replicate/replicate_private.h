@@ -45,7 +45,15 @@ struct local_copy {
 };
 
 /* What came of all workers' values, and who is to have it. */
-enum reduced_for { FOR_UPDATES, FOR_INITIAL, FOR_PRODUCTS, FOR_CODES, FOR_MEANS, FOR_MEMBERS };
+enum reduced_for {
+    FOR_UPDATES,
+    FOR_INITIAL,
+    FOR_PRODUCTS,
+    FOR_CODES,
+    FOR_MEANS,
+    FOR_MEMBERS,
+    FOR_WARM_UP
+};
 
 struct reduced {
     struct edge edge;  /* of the source */
@@ -79,6 +87,19 @@ struct coded_gradient {
     bool is_taken;        /* what came of all is there */
 };
 
+/* What one AllReduce reduces, in the making. */
+struct bucket_value {
+    struct edge edge;  /* of the source */
+    struct edge value; /* of the result: the worker's */
+    const char *reduction;
+    enum reduced_for use;
+};
+
+struct bucket {
+    VEC(struct bucket_value) values;
+    int64_t bytes;
+};
+
 struct towers; /* pass/replicate/replicate_tower.h */
 
 struct replicator {
@@ -101,6 +122,9 @@ struct replicator {
     VEC(struct gradient_product) products;
     VEC(struct coded_gradient) coded;
     struct edge rank;      /* of the worker; EDGE_NONE: nobody wants it */
+    struct edge coding;    /* whether gradients cross in code by now; EDGE_NONE: always */
+    struct edge updates;   /* the count that this goes by */
+    int merged;            /* a node that comes after this */
     VEC(int) exchanges;    /* nodes that reduce what updates need */
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */
@@ -181,12 +205,13 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
                                            const struct gradient_product *product);
 
 /* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
- * that is, its code, which is put into a reduction, and what came of all that it has reduced, with
- * the ranks of its members. */
+ * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
+ * that it has reduced, with the ranks of its members. */
 const char *replicate_find_code(const struct replicator *r, struct edge edge);
 struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
                                         struct edge edge);
-const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge);
+const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
+                                                struct edge *whole);
 /* The same for this worker's part of the mean, where that is shared out. */
 void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);
@@ -195,6 +220,19 @@ void replicate_keep_lost(struct replicator *r);
 
 /* How many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicator *r);
+
+/* replicate_bucket.c: what is put together, and reduced as one; the bucket is empty then. */
+void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
+int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
+
+/* replicate_warm_up.c: gradients cross whole at first. Begins it, if it is asked for. */
+void replicate_begin_warm_up(struct replicator *r);
+/* A gradient as it is where it is to be coded, and, in *whole, where it is not. */
+struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole);
+/* What came of it: of a mean of codes, or of whole ones. */
+struct edge replicate_merge(struct replicator *r, struct edge gradient, struct edge mean);
+/* The update counts. */
+void replicate_end_warm_up(struct replicator *r);
 
 /* replicate_tower.c: all of in-graph replication, but for names; and what an edge of the source is
  * in the result. */

@@ -130,6 +130,46 @@ for name in sorted(sums):
     tf-ckpt diff --all whole half
 }
 
+# moves SHIFT: hidden/W in each step moves by -0.05 times the mean of the workers' gradients of
+# the step SHIFT before
+moves() {
+    /usr/bin/python3 - "$1" w?.txt <<'END'
+import json, sys
+import numpy as np
+workers = [[json.loads(line) for line in open(path)] for path in sys.argv[2:]]
+w = np.array([step["hidden/W"] for step in workers[0]])
+g = np.mean([[step["hidden/W/gradient"] for step in worker] for worker in workers], 0)
+k = int(sys.argv[1])
+move, mean = w[1 + k:] - w[k:-1], g[:len(g) - 1 - k]
+sys.exit(not np.allclose(move, -0.05 * mean, rtol=0, atol=1e-7))
+END
+}
+
+@test "delay=1: updates are by the gradients of the step before, which cross while it computes" {
+    feeds 3 30
+    tf-graph -D optimizer=sgd "$root/tests/e2e/perceptron.lua" | tf-opt >net.tfg
+    for i in 0 1 2; do echo "task worker:$i unix:w$i"; done >c3
+    for mode in "" ,delay=1; do
+        tf-replicate --mode "allreduce$mode" --workers 3 net.tfg | tf-place -c c3 |
+            tf-part >parts3.tfg
+        fetch=hidden/W,hidden/W/gradient train 3 10
+        shift=$([ -z "$mode" ] && echo 0 || echo 1)
+        moves "$shift"
+        run -1 moves $((1 - shift))
+    done
+    train 3 8 --trace trace
+    tf-show --json trace | jq -se 'map(select(.step == 8)) |
+        (map(select(.op == "AllReduce").start) | min) < (map(select(.op == "MatMul").start) | max)'
+    # what waits is in checkpoints
+    for mode in ,delay=1 ,bits=1,after=9,delay=1; do
+        parts 3 "$mode"
+        rm -rf whole half
+        train 3 30 --save whole/
+        for steps in 7 19 30; do train 3 $steps --save half/ --resume; done
+        tf-ckpt diff --all whole half
+    done
+}
+
 @test "with other numbers of workers the sum of what was lost stays; from and to whole gradients" {
     feeds 3 30
     for n in 1 2 3; do parts $n ,bits=1; done

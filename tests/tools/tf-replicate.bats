@@ -138,12 +138,18 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
-    why="takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE and after=N, not"
+    why="takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE, after=N and delay=1, not"
     why+=" 'factors=1'"
     refused 64 "tf-replicate: --mode allreduce $why" "tf-replicate --mode allreduce,factors=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     refused 64 "tf-replicate: --mode allreduce: after=N is for a code: bits=N, top=SHARE" \
         "tf-replicate --mode allreduce,after=9 m.tfg"
+    refused 64 "tf-replicate: --mode allreduce has no delay but of one step" \
+        "tf-replicate --mode allreduce,delay=2 m.tfg"
+    why="delay=1 keeps gradients, and factors=all has none to keep"
+    refused 64 "tf-replicate: --mode allreduce: $why" \
+        "tf-replicate --mode allreduce,factors=all,delay=1 m.tfg"
+    why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     for code in bits=9 threshold=0 threshold=1,bits=3 top=0 top=1.5 top=0.1,bits=2; do
         refused 64 "tf-replicate: --mode allreduce $why" \
             "tf-replicate --mode allreduce,$code m.tfg"

@@ -79,6 +79,7 @@ static bool name_code(struct replicate_code *code)
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_code code = {.threshold = -1, .share = -1};
+    int delay = 0;
     options->mode = REPLICATE_ALLREDUCE;
     while (*text) {
         size_t n = strcspn(text, ",");
@@ -86,10 +87,11 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             !read_count(text, n, "bits=", &code.bits) &&
             !read_number(text, n, "threshold=", &code.threshold) &&
             !read_number(text, n, "top=", &code.share) &&
-            !read_count(text, n, "after=", &options->after))
+            !read_count(text, n, "after=", &options->after) &&
+            !read_count(text, n, "delay=", &delay))
             return error_set(err, ERR_USAGE,
                              "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                             "threshold=X, top=SHARE and after=N, not '%.*s'",
+                             "threshold=X, top=SHARE, after=N and delay=1, not '%.*s'",
                              (int)n, text);
         text += n + (text[n] == ',');
     }
@@ -101,6 +103,14 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
         return error_set(err, ERR_USAGE,
                          "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
                          "and top=SHARE, a part of 1");
+    if (delay > 1)
+        return error_set(err, ERR_USAGE, "--mode allreduce has no delay but of one step");
+    if (delay && options->factors != FACTORS_NONE)
+        return error_set(
+            err, ERR_USAGE,
+            "--mode allreduce: delay=1 keeps gradients, and factors=%s has none to keep",
+            options->factors == FACTORS_ALL ? "all" : "auto");
+    options->delays = delay;
     if (any)
         options->code = code;
     return 0;
@@ -219,6 +229,7 @@ static void release(struct replicator *r)
     vec_release(&r->locals);
     vec_release(&r->joined);
     vec_release(&r->coded);
+    vec_release(&r->delayed);
     vec_release(&r->exchanges);
     vec_release(&r->ends);
     vec_release(&r->inits);

@@ -78,6 +78,7 @@ struct replicate_options {
     int workers;        /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
+    bool delays;                   /* updates are by what the step before has computed */
     int after;                     /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */

@@ -16,16 +16,16 @@
 
 /* What crosses in code until now does so with the rest, unless there is a warm-up: then there are
  * either codes or whole gradients. */
-struct exchange {
+struct pushed_values {
     struct bucket plain, codes, whole;
 };
 
-static struct bucket *bucket_of_codes(const struct replicator *r, struct exchange *exchange)
+static struct bucket *bucket_of_codes(const struct replicator *r, struct pushed_values *exchange)
 {
     return edge_exists(r->coding) ? &exchange->codes : &exchange->plain;
 }
 
-static void exchange_release(struct exchange *exchange)
+static void exchange_release(struct pushed_values *exchange)
 {
     vec_release(&exchange->plain.values);
     vec_release(&exchange->codes.values);
@@ -92,15 +92,29 @@ static int exchange_codes(struct replicator *r, struct bucket *bucket)
     return r->err->code;
 }
 
-static int flush(struct replicator *r, struct exchange *exchange)
+/* What came of gradients of the step before. */
+static void settle(struct replicator *r)
+{
+    for (size_t i = 0; i < r->reduced.n && !r->err->code; i++) {
+        struct reduced *reduced = &r->reduced.items[i];
+        if (reduced->use != FOR_DELAYED)
+            continue;
+        reduced->value = replicate_settled(r, reduced->value);
+        reduced->use = FOR_UPDATES;
+    }
+}
+
+static int flush(struct replicator *r, struct pushed_values *exchange)
 {
     bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
     if (!replicate_reduce(r, "allreduce/warm_up", &exchange->whole) && codes)
         exchange_codes(r, bucket_of_codes(r, exchange));
-    return replicate_reduce(r, "allreduce/gradients", &exchange->plain);
+    if (!replicate_reduce(r, "allreduce/gradients", &exchange->plain))
+        settle(r);
+    return r->err->code;
 }
 
-static void put_code(struct replicator *r, struct exchange *exchange, struct edge edge)
+static void put_code(struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
     struct edge whole = EDGE_NONE;
     const struct coded_gradient *coded = replicate_add_code(r, edge, &whole);
@@ -113,15 +127,24 @@ static void put_code(struct replicator *r, struct exchange *exchange, struct edg
                                         coded->is_shared_out ? "part" : "rows", FOR_CODES});
 }
 
-static bool is_full(const struct exchange *exchange)
+static bool is_full(const struct pushed_values *exchange)
 {
     return exchange->plain.bytes + exchange->codes.bytes >= BUCKET_BYTES ||
            exchange->whole.bytes >= BUCKET_BYTES;
 }
 
-static int put_pushed(struct replicator *r, struct exchange *exchange, struct edge edge)
+static void put_whole(struct replicator *r, struct bucket *bucket, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
+    const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
+    enum reduced_for use = replicate_is_delayed(r, edge) ? FOR_DELAYED : FOR_UPDATES;
+    struct edge value = replicate_exchanged(r, edge);
+    if (!r->err->code)
+        replicate_put(r, bucket, (struct bucket_value){edge, value, reduction, use});
+}
+
+static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)
+{
     struct gradient_product product;
     enum crossing crossing = replicate_choose(r, edge, &product);
     if (crossing == CROSSES_BY_FACTORS)
@@ -129,8 +152,7 @@ static int put_pushed(struct replicator *r, struct exchange *exchange, struct ed
     else if (crossing == CROSSES_IN_CODE)
         put_code(r, exchange, edge);
     else
-        put_edge(r, &exchange->plain, edge,
-                 replicate_reduction(node, node->outputs[edge.slot].type), FOR_UPDATES);
+        put_whole(r, &exchange->plain, edge);
     return is_full(exchange) ? flush(r, exchange) : r->err->code;
 }
 
@@ -173,8 +195,9 @@ static void add_products(struct replicator *r)
 /* In topological order: as they become known. */
 static int reduce_pushed(struct replicator *r)
 {
-    struct exchange exchange = {.plain.bytes = 0};
+    struct pushed_values exchange = {.plain.bytes = 0};
     int code = 0;
+    replicate_begin_delay(r);
     replicate_begin_warm_up(r);
     for (size_t i = 0; !code && i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
@@ -188,6 +211,7 @@ static int reduce_pushed(struct replicator *r)
     if (!code)
         add_products(r);
     replicate_keep_lost(r);
+    replicate_end_delay(r);
     replicate_end_warm_up(r);
     return r->err->code;
 }

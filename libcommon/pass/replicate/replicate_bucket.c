@@ -11,6 +11,15 @@ static void add_controls(struct replicator *r, struct node *node)
             graph_add_control(r->to, node, r->copy[i]);
 }
 
+/* What the step before has computed was checked then. */
+static bool waits_for_checks(const struct replicator *r, const struct bucket *bucket)
+{
+    bool waits = bucket->values.items[0].use != FOR_INITIAL;
+    for (size_t i = 0; i < bucket->values.n && waits && r->options->delays; i++)
+        waits = bucket->values.items[i].use == FOR_UPDATES;
+    return waits;
+}
+
 /* Where what was lost is kept: initial values are not of a step, and a step that codes has no whole
  * gradients. */
 static bool is_left_out(const struct bucket *bucket)
@@ -38,7 +47,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         vec_push(&r->reduced,
                  ((struct reduced){value->edge, {node, (int)i}, value->use, value->reduction}));
     }
-    if (node >= 0 && bucket->values.items[0].use != FOR_INITIAL)
+    if (node >= 0 && waits_for_checks(r, bucket))
         add_controls(r, graph_node(r->to, node));
     if (node >= 0 && !is_left_out(bucket))
         vec_push(&r->exchanges, node);

@@ -201,6 +201,8 @@ static void take_code(struct replicator *r, const struct coded_gradient *coded, 
                                   coded->is_shared_out ? r->rank : members};
     struct edge mean = add_mean(r, coded, name_of(r, coded, "mean"), inputs, &coded->shape);
     struct edge merged = replicate_merge(r, coded->gradient, mean);
+    if (replicate_is_delayed(r, coded->gradient))
+        merged = replicate_settled(r, merged);
     vec_push(&r->reduced, ((struct reduced){coded->gradient, merged, FOR_UPDATES, "mean"}));
 }
 

@@ -52,7 +52,8 @@ enum reduced_for {
     FOR_CODES,
     FOR_MEANS,
     FOR_MEMBERS,
-    FOR_WARM_UP
+    FOR_WARM_UP,
+    FOR_DELAYED
 };
 
 struct reduced {
@@ -100,6 +101,12 @@ struct bucket {
     int64_t bytes;
 };
 
+/* A gradient that is exchanged in the next step, and the variable that keeps it until then. */
+struct delayed_gradient {
+    struct edge gradient; /* of the source */
+    struct edge kept;     /* of the result */
+};
+
 struct towers; /* pass/replicate/replicate_tower.h */
 
 struct replicator {
@@ -121,10 +128,12 @@ struct replicator {
     VEC(struct reduced) reduced;
     VEC(struct gradient_product) products;
     VEC(struct coded_gradient) coded;
-    struct edge rank;      /* of the worker; EDGE_NONE: nobody wants it */
-    struct edge coding;    /* whether gradients cross in code by now; EDGE_NONE: always */
-    struct edge updates;   /* the count that this goes by */
-    int merged;            /* a node that comes after this */
+    struct edge rank;    /* of the worker; EDGE_NONE: nobody wants it */
+    struct edge coding;  /* whether gradients cross in code by now; EDGE_NONE: always */
+    struct edge updates; /* the count that this goes by */
+    int merged;          /* a node that comes after this */
+    VEC(struct delayed_gradient) delayed;
+    int computed;          /* a node that comes after what the step computes of variables */
     VEC(int) exchanges;    /* nodes that reduce what updates need */
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */
@@ -224,6 +233,16 @@ int replicate_workers(const struct replicator *r);
 /* replicate_bucket.c: what is put together, and reduced as one; the bucket is empty then. */
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
+
+/* replicate_delay.c: exchanges of what the step before has computed. Begins it, if it is asked for.
+ */
+void replicate_begin_delay(struct replicator *r);
+bool replicate_is_delayed(const struct replicator *r, struct edge edge);
+/* What of a pushed edge the worker exchanges: the value, or that of the step before. */
+struct edge replicate_exchanged(struct replicator *r, struct edge edge);
+/* What came of it, for updates, which wait for what the step reads. */
+struct edge replicate_settled(struct replicator *r, struct edge value);
+void replicate_end_delay(struct replicator *r);
 
 /* replicate_warm_up.c: gradients cross whole at first. Begins it, if it is asked for. */
 void replicate_begin_warm_up(struct replicator *r);

@@ -32,7 +32,7 @@ static const char *name_of(struct replicator *r, struct edge gradient, const cha
 
 struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole)
 {
-    struct edge value = replicate_edge(r, gradient);
+    struct edge value = replicate_exchanged(r, gradient);
     if (!edge_exists(r->coding))
         return value;
     int node = replicate_op(r, "Switch", name_of(r, gradient, "Switch"), value, r->coding);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Double buffering: a step exchanges the gradients of the step before, which each worker has kept,
+ * while it computes its own. Updates are a step late (Seide et al., Interspeech 2014, section 3.3),
+ * and the first one is by zeros. What is kept is in checkpoints.
+ */
+#include "graph/worker_attr.h"
+#include "pass/replicate/replicate_private.h"
+
+/* Rows of tables have no shape to be kept in, and what is no gradient belongs to its step. */
+bool replicate_is_delayed(const struct replicator *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    return r->options->delays && has(r, edge.node, FACT_MARKED) && !*replicate_role(node) &&
+           shape_is_known(&node->outputs[edge.slot].shape);
+}
+
+void replicate_begin_delay(struct replicator *r)
+{
+    VEC(int) controls = VEC_INIT;
+    for (size_t i = 0; r->options->delays && i < r->from->nodes.n; i++)
+        if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
+            !has(r, (int)i, FACT_AFTER))
+            vec_push(&controls, r->copy[i]);
+    struct node_spec spec = {
+        .op = "NoOp", .controls = controls.items, .n_controls = (int)controls.n};
+    if (r->options->delays)
+        r->computed = replicate_add(r, WORKER_DEVICE, "allreduce/computed", &spec);
+    vec_release(&controls);
+}
+
+/* The variable; nothing of what checkpoints have of it is lost with other numbers of workers. */
+static struct edge add_kept(struct replicator *r, const struct node *gradient, int slot)
+{
+    const struct node_output *output = &gradient->outputs[slot];
+    const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SUM)};
+    const char *name = replicate_text(r, gradient->name, "kept");
+    struct edge kept = replicate_variable(r, &mark, name, output->type, &output->shape);
+    int set = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), kept,
+                           replicate_zeros(r, name, output->type, &output->shape));
+    if (set >= 0)
+        vec_push(&r->inits, set);
+    return kept;
+}
+
+struct edge replicate_exchanged(struct replicator *r, struct edge edge)
+{
+    if (!replicate_is_delayed(r, edge))
+        return replicate_edge(r, edge);
+    const struct node *gradient = graph_node(r->from, edge.node);
+    struct edge kept = add_kept(r, gradient, edge.slot);
+    vec_push(&r->delayed, ((struct delayed_gradient){edge, kept}));
+    return replicate_out(
+        replicate_op(r, "Identity", replicate_text(r, gradient->name, "before"), kept, EDGE_NONE));
+}
+
+struct edge replicate_settled(struct replicator *r, struct edge value)
+{
+    const struct edge inputs[] = {value};
+    struct node_spec spec = {.op = "Identity",
+                             .inputs = inputs,
+                             .n_inputs = 1,
+                             .controls = &r->computed,
+                             .n_controls = 1};
+    return replicate_out(
+        r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, "allreduce/settled", &spec));
+}
+
+/* When all have what was kept. */
+void replicate_end_delay(struct replicator *r)
+{
+    for (size_t i = 0; i < r->delayed.n && !r->err->code; i++) {
+        const struct delayed_gradient *delayed = &r->delayed.items[i];
+        const char *name = graph_node(r->from, delayed->gradient.node)->name;
+        int keeps = replicate_op(r, "Assign", replicate_text(r, name, "keep"), delayed->kept,
+                                 replicate_edge(r, delayed->gradient));
+        for (size_t k = 0; k < r->exchanges.n && keeps >= 0; k++)
+            graph_add_control(r->to, graph_node(r->to, keeps), r->exchanges.items[k]);
+        if (keeps >= 0)
+            vec_push(&r->ends, keeps);
+    }
+}

@@ -109,6 +109,7 @@ enum op_round {
     ROUND_NONE,
     ROUND_OTHER,  /* has to do with workers: one joins, leaves, a round ends */
     ROUND_REDUCE, /* reduces the values of all workers, which all of them get */
+    ROUND_ROUTE,  /* brings what workers have to each other, within the step */
     ROUND_BEGIN,  /* waits for the members of a round */
     ROUND_PUSH,   /* stages values of a worker; its output is a token */
     ROUND_COMMIT, /* pushes a worker's step: inputs from 1 on are tokens of what was staged */

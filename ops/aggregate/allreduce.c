@@ -6,6 +6,7 @@
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/aggregate/collective_grad.h"
 
 /* Whether what comes of it has other rows than a worker brings. */
 static bool counts_rows(const char *reduction)
@@ -43,6 +44,22 @@ static int allreduce_shape(struct infer *infer)
     return 0;
 }
 
+/* A broadcast of who has the least rank has no root that the others could name. */
+static int allreduce_gradient(struct grad *g)
+{
+    const struct attr_value *reductions = node_attr(g->node, "reductions");
+    for (int i = 0; i < g->node->n_outputs && !g->b.failed; i++) {
+        const char *back = collective_adjoint(reductions->strings[i]);
+        if (!edge_exists(g->out[i]))
+            continue;
+        if (!back)
+            return error_set(g->b.err, ERR_DATA, "there is no gradient of reduction '%s'",
+                             reductions->strings[i]);
+        g->in[i] = collective_grad(&g->b, g->out[i], grad_input(g, i), back, -1);
+    }
+    return grad_finish(g);
+}
+
 const struct op_def op_AllReduce = {
     .name = "AllReduce",
     .inputs = "values: T...",
@@ -56,11 +73,11 @@ const struct op_def op_AllReduce = {
         "more if need be, and a worker gets\nits part of all workers' rows, by rank; sum_part and "
         "mean_part are its part of the sum and the mean.\nEach worker must run it in the same "
         "steps.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,
     .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = allreduce_shape,
-    .no_gradient = "a graph is replicated after its gradients are there",
+    .gradient = allreduce_gradient,
 };

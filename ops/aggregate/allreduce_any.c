@@ -35,7 +35,8 @@ static int run(struct kernel_call *call)
     struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
     int code = take_inputs(call, values);
     if (!code)
-        code = collective_ask(call, values, (struct collective_call){0}, take);
+        code = collective_ask(call, values, (struct collective_call){.kinds = call->state, .n = n},
+                              take);
     else
         for (int i = 0; i < n; i++)
             tensor_release(&values[i]);

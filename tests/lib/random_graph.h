@@ -220,7 +220,8 @@ static inline void random_names(struct random_graph *r)
 /* An op of a clock waits for steps of other workers. */
 static inline bool random_may_wait(const struct op *op)
 {
-    return !strncmp(op->def->name, "Clock", 5) || !strcmp(op->def->name, "AllReduce");
+    return !strncmp(op->def->name, "Clock", 5) || !strcmp(op->def->name, "AllReduce") ||
+           !strncmp(op->def->name, "Collective", 10);
 }
 
 /* A graph of n nodes, the same for the same seed; the caller frees it. Ops with a flag of `without`

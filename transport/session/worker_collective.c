@@ -22,10 +22,12 @@
 static bool has_collective(const struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_round(graph_node(graph, (int)i)) == ROUND_REDUCE)
-            return true;
-    return false;
+    bool has = false;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        enum op_round round = node_round(graph_node(graph, (int)i));
+        has |= round == ROUND_REDUCE || round == ROUND_ROUTE;
+    }
+    return has;
 }
 
 /* The indices of the job's tasks, growing: a member's rank is its place among them. */

@@ -15,7 +15,7 @@ int worker_take(struct worker *worker, struct saved_variable *saved, struct erro
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err);
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err);
 
-/* ---- worker_collective.c: nothing where the graph has no AllReduce, or one worker ---- */
+/* ---- worker_collective.c: nothing where the graph has nothing that meets, or one worker ---- */
 
 /* Listens, and meets the other workers. Before the session is opened. */
 int worker_open_collective(struct worker *worker, struct error *err);

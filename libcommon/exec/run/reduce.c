@@ -56,8 +56,11 @@ static int bring_here(struct bringing *b)
 {
     struct kernel_call *call = b->call;
     const struct call_host *host = call->executor;
-    struct collective_call what = {
-        .at = b->copy.at, .pool = host->pool, .host_pool = host->host_pool};
+    struct collective_call what = {.kinds = call->state,
+                                   .n = call->n_in,
+                                   .at = b->copy.at,
+                                   .pool = host->pool,
+                                   .host_pool = host->host_pool};
     b->copy.at = (struct device_point){0};
     int code = collective_ask(call, b->copy.from, what, take);
     bringing_free(b);
@@ -70,8 +73,8 @@ static void copied(struct copy_out *copy, const struct error *failure)
     struct kernel_call *call = b->call;
     if (failure)
         *call->err = *failure;
-    int code =
-        failure ? failure->code : collective_ask(call, copy->to, (struct collective_call){0}, take);
+    const struct collective_call what = {.kinds = call->state, .n = call->n_in};
+    int code = failure ? failure->code : collective_ask(call, copy->to, what, take);
     bringing_free(b);
     if (code != KERNEL_PENDING)
         kernel_done(call, code);

@@ -219,8 +219,8 @@ static int check_numerics(const struct plan *plan, const struct item *item,
 
 static bool names_other(const struct item *item)
 {
-    return item->code == &plan_hand_over_code ||
-           (item->node && node_round(item->node) == ROUND_REDUCE);
+    enum op_round round = item->node ? node_round(item->node) : ROUND_NONE;
+    return item->code == &plan_hand_over_code || round == ROUND_REDUCE || round == ROUND_ROUTE;
 }
 
 /* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */

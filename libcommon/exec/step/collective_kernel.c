@@ -103,15 +103,12 @@ static int take_own(struct kernel_call *call, struct tensor *values, struct devi
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take)
 {
-    int n = call->n_in;
     what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
     what.values = values;
-    what.kinds = call->state;
-    what.n = n;
     what.yields = true;
     int code =
         call->step->collective ? ask(call, &what, take) : take_own(call, values, &what.at, take);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < what.n; i++)
         tensor_release(&values[i]);
     return code;
 }

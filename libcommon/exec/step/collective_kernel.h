@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How kernels of AllReduce ask their step's collective.
+ * How kernels ask their step's collective.
  */
 #ifndef TF_EXEC_COLLECTIVE_KERNEL_H
 #define TF_EXEC_COLLECTIVE_KERNEL_H
@@ -11,15 +11,15 @@
 /* Of the name that a graph says. False: there is none. */
 bool collective_kind_of(const char *reduction, enum collective_kind *kind);
 
-/* How one is prepared: its state is the kinds of its inputs. */
+/* How an AllReduce is prepared: its state is the kinds of its inputs. */
 int collective_prepare(struct kernel_setup *setup);
 
 /* Makes the outputs of a call, whose types are right, of the results: 0, or an error code. */
 typedef int collective_take(struct kernel_call *call, const struct collective_results *results);
 
-/* Brings values of the call, which are released before it returns, as `what` says of them: `at` and
- * pools. KERNEL_PENDING; or an error code, or 0 where there is no collective and `take` was given
- * the values themselves: the call is not over then. */
+/* Brings values, which are released before it returns, as `what` says of them: kinds, how many, and
+ * what else a call has but a key. KERNEL_PENDING; or an error code, or 0 where there is no
+ * collective and `take` was given the values themselves: the call is not over then. */
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take);
 

@@ -348,7 +348,10 @@ static int check_nodes(struct replicator *r)
         const struct node *node = graph_node(r->from, (int)i);
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return refuse(r, node, "the graph was cut before; it is replicated first");
-        if (node_round(node))
+        bool routes = node_round(node) == ROUND_ROUTE;
+        if (routes && r->options->mode != REPLICATE_ALLREDUCE)
+            return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
+        if (node_round(node) && !routes)
             return refuse(r, node, "the graph was replicated before");
         if (node_attr(node, "_gradient"))
             r->facts[i] |= FACT_MARKED;

@@ -104,7 +104,9 @@ def all_reduce(g):
         x = Placeholder() {dtype=float32, shape=[2]}
         y = Placeholder() {dtype=int64, shape=[?,1]}
         a = AllReduce(x, x, y, y, x) {reductions=["mean", "sum", "rows", "first", "mean_rows"]}
-        """, [("", {"x": x, "y": y}, {"a": x, "a:1": x, "a:2": y, "a:3": y, "a:4": x})] * 2)
+        b = AllReduce(x, x, y) {reductions=["mean_part", "sum_part", "part"]}
+        """, [("", {"x": x, "y": y}, {"a": x, "a:1": x, "a:2": y, "a:3": y, "a:4": x, "b": x,
+                                      "b:1": x, "b:2": y})] * 2)
     g.graph("all_reduce/no_mean", "x = Placeholder() {dtype=int64, shape=[]}\n"
             'a = AllReduce(x) {reductions=["mean"]}\n',
             [("a", {"x": np.int64(1)}, "no mean of int64")], ops="AllReduce")
@@ -116,6 +118,51 @@ def all_reduce(g):
             error="2 values and 1 reductions")
 
 
+COLLECTIVES = {"CollectiveBroadcast": {}, "CollectiveGather": {}, "CollectiveScatter": {"root": 2},
+               "CollectiveReduceScatter": {"reduction": '"sum"'}, "CollectiveAllGather": {},
+               "CollectiveAllToAll": {}}
+MOVED = ["float64", "float32", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
+         "uint16", "uint32", "uint64"]
+
+
+def collectives(g):
+    """One worker alone is the root, has all parts, and gets its gradient back."""
+    x = np.array([[3, -5], [2, 0.5], [7, 1]])
+    for op, attrs in COLLECTIVES.items():
+        adds = op == "CollectiveReduceScatter"
+        for t in MOVED + ([] if adds else ["bool", "complex64"]):
+            value, none = (typed(t, np.abs(v)) for v in (x, x[:0]))
+            g.op(f"collective/{op}/{t}", op, [value], [value], attrs, grad2=t == "float64")
+            g.op(f"collective/{op}/none/{t}", op, [none], [none], attrs)
+        g.error(f"collective/{op}/type", op, [np.array(["a"])], "type|string", attrs)
+    mean = {"reduction": '"mean"'}
+    g.op("collective/mean", "CollectiveReduceScatter", [x], [x], mean, grad2=True)
+    g.error("collective/no_mean", "CollectiveReduceScatter", [np.zeros(2, np.int32)],
+            "no mean of int32", mean)
+    g.error("collective/scalar", "CollectiveAllGather", [np.int32(1)], "rank")
+    g.error("collective/root", "CollectiveGather", [np.zeros(2)], "root", {"root": -1})
+
+
+def back(g):
+    x, shape = np.array([[3, -5], [2, 0.5], [7, 1]]), np.array([3, 2], np.int64)
+    for r in ("sum", "mean", "part", "rows", "mean_rows", "sum_part", "mean_part"):
+        attrs = {"reduction": f'"{r}"'}
+        for t in MOVED[:4] if "mean" in r else MOVED:
+            value = typed(t, np.abs(x))
+            g.op(f"collective/back/{r}/{t}", "CollectiveGrad", [value, shape], [value], attrs)
+        for k in (0, 1) if r in ("sum", "part", "rows") else []:
+            g.op(f"collective/back/{r}/{k}", "CollectiveGrad", [x, shape], [x], {**attrs, "root": k})
+    g.op("collective/back/complex64", "CollectiveGrad", [x.astype("complex64"), shape],
+         [x.astype("complex64")], {"reduction": '"rows"'})
+    g.error("collective/back/no_mean", "CollectiveGrad", [np.zeros(2, np.int32), shape[:1]],
+            "no mean of int32", {"reduction": '"mean"'})
+    reductions = ["sum", "mean", "rows", "mean_rows", "part", "sum_part", "mean_part"]
+    g.op("all_reduce/back", "AllReduce", [x + i for i in range(7)], [x + i for i in range(7)],
+         {"reductions": str(reductions).replace("'", '"')}, grad2=True)
+
+
 with Golden("aggregate") as g:
     all_reduce(g)
+    collectives(g)
+    back(g)
     aggregate(g)

@@ -21,6 +21,7 @@ struct making {
     uint64_t random;
     int n;         /* values n0, n1, ... of one type and shape */
     int n_reduces; /* r0, r1, ... */
+    int n_routes;  /* t0, t1, ... */
     int n_fetches;
 };
 
@@ -78,6 +79,20 @@ static void add_reduce(struct making *m)
     str_release(&reductions);
 }
 
+/* Of a value that is whole in all members; what comes of it has other rows. */
+static void add_route(struct making *m)
+{
+    static const char *const ops[] = {"CollectiveBroadcast", "CollectiveGather",
+                                      "CollectiveScatter",   "CollectiveReduceScatter",
+                                      "CollectiveAllGather", "CollectiveAllToAll"};
+    int op = below(&m->random, 6), value = m->n - 1;
+    str_printf(&m->text, "t%d = %s(n%d)%s\n", m->n_routes, ops[op], value,
+               op < 3 && below(&m->random, 2) ? " {root=1}" : "");
+    if (m->n_fetches < REDUCERS_FETCHES - 1)
+        str_printf(&m->text, "y%c = Neg(t%d)\n", 'a' + m->n_fetches++, m->n_routes);
+    m->n_routes++;
+}
+
 /* The variable is written when all are over. */
 static void make(struct making *m)
 {
@@ -95,6 +110,8 @@ static void make(struct making *m)
         for (int i = below(&m->random, 4); i > 0; i--)
             add_value(m);
         add_reduce(m);
+        if (below(&m->random, 2))
+            add_route(m);
     }
     str_append(&m->text, "add = AssignAdd(v, r0:0");
     for (int r = 1; r < m->n_reduces; r++)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values that go from worker to worker within a step, and their gradients: what is differentiated
+ * is the sum of all workers' losses, so that what one sends comes back as the gradient of whoever
+ * got it.
+ */
+#include <string.h>
+
+#include "graph/op_cost.h"
+#include "ops/aggregate/collective_grad.h"
+#include "ops/array/build.h"
+
+/* ---- shapes ---- */
+
+static int unknown_rows(struct infer *infer)
+{
+    int code = infer_rank_at_least(infer, 0, 1);
+    infer->out[0] = *infer_shape(infer, 0);
+    if (infer->out[0].rank > 0)
+        infer->out[0].dims[0] = SHAPE_UNKNOWN;
+    return code;
+}
+
+static int shape_is_given(struct infer *infer)
+{
+    return infer_dims(infer, 1, &infer->out[0]);
+}
+
+/* ---- gradients ---- */
+
+struct edge collective_grad(struct build *b, struct edge gradient, struct edge x,
+                            const char *reduction, int64_t root)
+{
+    struct edge inputs[] = {gradient, array_shape(b, x, INT64)};
+    struct attr attrs[] = {{"reduction", attr_string(reduction)}, {"root", attr_int(root)}};
+    return build_op(b, "CollectiveGrad", inputs, 2, attrs, 2);
+}
+
+/* What brings back what a reduction of all workers has brought, and the other way round. */
+const char *collective_adjoint(const char *reduction)
+{
+    static const char *const pairs[][2] = {{"sum", "sum"},
+                                           {"mean", "mean"},
+                                           {"part", "part"},
+                                           {"rows", "sum_part"},
+                                           {"mean_rows", "mean_part"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (int k = 0; k < 2; k++)
+            if (!strcmp(reduction, pairs[i][k]))
+                return pairs[i][!k];
+    return NULL;
+}
+
+static int back(struct grad *g, const char *reduction)
+{
+    const struct attr_value *root = node_attr(g->node, "root");
+    g->in[0] = collective_grad(&g->b, g->out[0], grad_input(g, 0), reduction, root ? root->i : -1);
+    return grad_finish(g);
+}
+
+static int broadcast_gradient(struct grad *g)
+{
+    return back(g, "sum");
+}
+
+static int gather_gradient(struct grad *g)
+{
+    return back(g, "part");
+}
+
+static int scatter_gradient(struct grad *g)
+{
+    return back(g, "rows");
+}
+
+static int reduce_scatter_gradient(struct grad *g)
+{
+    return back(g, strcmp(node_string(g->node, "reduction"), "mean") ? "rows" : "mean_rows");
+}
+
+static int all_gather_gradient(struct grad *g)
+{
+    return back(g, "sum_part");
+}
+
+static int all_to_all_gradient(struct grad *g)
+{
+    return back(g, "part");
+}
+
+/* The op itself: what it brought back goes there again. */
+static int grad_gradient(struct grad *g)
+{
+    const char *reduction = node_string(g->node, "reduction");
+    const char *rooted = !strcmp(reduction, "sum")    ? "CollectiveBroadcast"
+                         : !strcmp(reduction, "part") ? "CollectiveGather"
+                                                      : "CollectiveScatter";
+    struct attr root = {"root", *node_attr(g->node, "root")};
+    const char *forward = collective_adjoint(reduction);
+    struct attr reductions = {"reductions",
+                              {.kind = ATTR_LIST_STRING, .n = 1, .strings = &forward}};
+    g->in[0] = root.value.i >= 0 ? build_op(&g->b, rooted, g->out, 1, &root, 1)
+                                 : build_op(&g->b, "AllReduce", g->out, 1, &reductions, 1);
+    return grad_finish(g);
+}
+
+/* ---- declarations ---- */
+
+#define EACH_STEP "\nEach worker must run it in the same steps; one alone is the root."
+
+const struct op_def op_CollectiveBroadcast = {
+    .name = "CollectiveBroadcast",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .doc = "The value of the worker whose rank is root, which all workers get.",
+    .detail = "Others' values say only of which type and shape it is." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = infer_unchanged,
+    .gradient = broadcast_gradient,
+};
+
+const struct op_def op_CollectiveGather = {
+    .name = "CollectiveGather",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .doc = "All workers' rows, one worker's after the other's by rank, for the one that is root.",
+    .detail = "Workers may have different numbers of rows. The others get no rows." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = unknown_rows,
+    .gradient = gather_gradient,
+};
+
+const struct op_def op_CollectiveScatter = {
+    .name = "CollectiveScatter",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .doc = "The rows of the worker whose rank is root, a part of them for each worker by rank.",
+    .detail = "Parts are even, the first ones with a row more if need be. Others' values say only "
+              "of which\ntype and shape a row is, and may have none." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = unknown_rows,
+    .gradient = scatter_gradient,
+};
+
+const struct op_def op_CollectiveReduceScatter = {
+    .name = "CollectiveReduceScatter",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: real, reduction: {\"sum\",\"mean\"} = \"sum\"",
+    .doc = "The sum or the mean of all workers' values, a part of its rows for each by rank.",
+    .detail = "Parts are even, the first ones with a row more if need be." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = unknown_rows,
+    .gradient = reduce_scatter_gradient,
+};
+
+const struct op_def op_CollectiveAllGather = {
+    .name = "CollectiveAllGather",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: numeric|bool",
+    .doc = "All workers' rows, one worker's after the other's by rank, for all of them.",
+    .detail = "Workers may have different numbers of rows." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = unknown_rows,
+    .gradient = all_gather_gradient,
+};
+
+const struct op_def op_CollectiveAllToAll = {
+    .name = "CollectiveAllToAll",
+    .inputs = "value: T",
+    .outputs = "output: T",
+    .attrs = "T: numeric|bool",
+    .doc = "Of every worker's rows the part that is this one's, one worker's after the other's.",
+    .detail = "All have as many rows, which are cut in a part for each by rank: even ones, the "
+              "first with a row\nmore if need be." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = unknown_rows,
+    .gradient = all_to_all_gradient,
+};
+
+const struct op_def op_CollectiveGrad = {
+    .name = "CollectiveGrad",
+    .inputs = "gradient: T, shape: int64",
+    .outputs = "output: T",
+    .attrs = "T: numeric, reduction: {\"sum\",\"mean\",\"part\",\"rows\",\"mean_rows\","
+             "\"sum_part\",\"mean_part\"}, root: int = -1",
+    .doc = "Gradients of what workers sent each other, for who has sent it.",
+    .detail =
+        "shape is that of the value that was sent. reduction is as AllReduce's; part and sum_part "
+        "are of as\nmany rows as each worker has sent. With a root from 0 on it alone gets the sum "
+        "and the rows, and the\nothers zeros, or its rows are what is parted." EACH_STEP,
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
+    .keeps = 1 << 0,
+    .round = ROUND_ROUTE,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = shape_is_given,
+    .gradient = grad_gradient,
+};

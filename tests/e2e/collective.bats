@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Collectives that graphs ask for, and their gradients, among three workers (collective.lua): bit
+# for bit what slices and sums make in one process, and what differences of the losses say.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    export TF_CLUSTER=c OMP_NUM_THREADS=1
+    for i in 0 1 2; do echo "task worker:$i unix:w$i"; done >c
+}
+
+teardown() {
+    kill_pids "${pids[@]}"
+}
+
+graph() { # OPTION...
+    tf-graph "$@" "$root/tests/e2e/collective.lua" | tf-opt
+}
+
+# among OP ROWS COLS [FETCH]: what three workers with so many rows get is in wN.txt, if all do
+among() {
+    local i code=0 rows workers=()
+    IFS=, read -ra rows <<<"$2"
+    graph -D "op=$1" -D "rows=$2" -D "cols=$3" | tf-place -c c | tf-part >parts.tfg
+    for i in 0 1 2; do
+        tf-exec --task "worker:$i" -g parts.tfg --fetch "${4:-y,g,slope,rise}" --feed "k=$i" \
+            --feed "rows=${rows[i]}" >"w$i.rec" 2>"w$i.err" 3>&- &
+        workers[i]=$!
+        pids+=($!)
+    done
+    for i in 0 1 2; do wait "${workers[i]}" || code=$?; done
+    for i in 0 1 2; do
+        cat "w$i.err"
+        ((code)) || tf-show --json "w$i.rec" >"w$i.txt"
+    done
+    return $code
+}
+
+# alike OP ROWS COLS: to the last bit as in one process
+alike() {
+    local i name
+    among "$@"
+    graph -D "op=$1" -D "rows=$2" -D "cols=$3" -D one=true | TF_CLUSTER='' tf-place |
+        tf-exec --fetch y0,y1,y2,g0,g1,g2 | tf-show --json >one.txt
+    for i in 0 1 2; do
+        for name in y g; do
+            cmp <(jq -c ".$name" "w$i.txt") <(jq -c ".$name$i" one.txt) || {
+                echo "$*: $name of worker $i"
+                return 1
+            }
+        done
+    done
+}
+
+# the derivative of the sum of the losses, on all workers
+slopes() {
+    local i
+    for i in 0 1 2; do
+        jq -e '.slope as $a | .rise as $b | ($a - $b) / $b | fabs < 1e-6' "w$i.txt" >/dev/null || {
+            jq -c '[.slope, .rise]' "w$i.txt"
+            return 1
+        }
+    done
+}
+
+@test "values and gradients of every collective: one process's, bit for bit, and differences'" {
+    while read -r op rows; do
+        alike "$op" "$rows" 2
+        slopes || { echo "$op"; false; }
+    done <<'OPS'
+broadcast 4,4,4
+gather 5,3,0
+scatter 0,7,2
+reduce_scatter 5,5,5
+mean_scatter 4,4,4
+all_gather 5,0,3
+all_to_all 7,7,7
+all_reduce 4,4,4
+mean_reduce 4,4,4
+rows 3,4,5
+mean_rows 1,2,3
+part 2,2,2
+sum_part 7,7,7
+mean_part 1,1,1
+OPS
+}
+
+@test "as well of large values, in blocks" {
+    alike broadcast 7,7,7 9001
+    alike gather 5,33,0 9001
+    alike scatter 0,32,2 9001
+    alike mean_scatter 11,11,11 9001
+    alike all_gather 15,0,1 9001
+    alike all_to_all 32,32,32 9001
+}
+
+@test "rows that do not fit are refused by all workers" {
+    run ! among all_to_all 3,3,4 2
+    for i in 0 1 2; do
+        grep -q "a member brings 4 rows to be parted, another 3" "w$i.err"
+    done
+}
+
+@test "a script is told what a root is, and what has no gradient" {
+    echo 'collective.gather(Const({1, 2}), -1)' >root.lua
+    run -65 --separate-stderr tf-graph root.lua
+    [[ $stderr == *"root.lua:1: collective.gather: the root is the rank of a worker, not -1" ]]
+    echo 'x = Const({1, 2}, {dtype = float32})
+gradients(Sum(collective.all_reduce(x, "first"), {0}), x)' >first.lua
+    run -65 --separate-stderr tf-graph first.lua
+    [[ $stderr == *"there is no gradient of reduction 'first'"* ]]
+}
+
+# Each worker has rows of the batch, and its layer sees all of them.
+@test "replicated training may send what a layer makes from worker to worker" {
+    cat >m.lua <<'END'
+x = Placeholder{dtype = float32, shape = {6, 2}}
+w = variable{shape = {2, 1}, init = 0.5}
+y = MatMul(collective.all_gather(x), w)
+loss = Mean(Square(y - 1), {0, 1})
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+END
+    tf-graph m.lua | tf-opt >m.tfg
+    tf-replicate --mode allreduce m.tfg | tf-place -c c | tf-part >parts.tfg
+    for i in 0 1 2; do
+        tf-exec --task "worker:$i" -g parts.tfg --run train --fetch loss,w -n 9 \
+            --feed "x=[[1,$i],[2,1],[$i,3],[1,1],[0,1],[1,0]]" >"w$i.rec" 2>"w$i.err" 3>&- &
+        workers[i]=$!
+        pids+=($!)
+    done
+    for i in 0 1 2; do
+        wait "${workers[i]}" || { cat "w$i.err"; return 1; }
+        tf-show --json "w$i.rec" | jq -c .w >"w$i.txt"
+    done
+    [ "$(wc -l <w0.txt)" -eq 9 ]
+    cmp w0.txt w1.txt
+    cmp w0.txt w2.txt
+    run -65 --separate-stderr tf-replicate m.tfg
+    [[ $stderr == *"CollectiveAllGather"*"only with --mode allreduce"* ]]
+}

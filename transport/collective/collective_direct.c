@@ -82,7 +82,7 @@ static bool has_offers(const struct brought *brought)
 /* As well where rows come in blocks: their places are known to who has heard of all. */
 static bool has_to_answer(const struct collective_round *m, const struct brought *brought)
 {
-    return has_offers(brought) || m->n_late;
+    return has_offers(brought) || m->has_late;
 }
 
 bool direct_agreed(const struct process_group *group, struct collective_round *m)

@@ -2,7 +2,8 @@
  *
  * Blocks of values that go by rows, when all are known who take part. They are the same list in all
  * members, in which those of one owner, or from one member to another, take turns: so all begin
- * with them at about the same pace, and no link waits for another.
+ * with them at about the same pace, and no link waits for another. A member has those of the list
+ * that it sends or gets; the number of each follows from what all members said.
  */
 #include "base/memory.h"
 #include "base/vec.h"
@@ -17,9 +18,11 @@ struct late_blocks {
     struct process_group *group;
     struct collective_round *round;
     int value;
-    VEC(struct row_flow) flows;
+    uint64_t index;             /* of the value's first block */
+    uint64_t n_flows;           /* of all members, */
+    int64_t longest;            /* and the rows of the longest */
+    VEC(struct row_flow) flows; /* that begin or end here */
     VEC(struct block) blocks;
-    size_t n_missing;
 };
 
 /* ---- who sends what to whom ---- */
@@ -40,18 +43,22 @@ static void add_flow(struct late_blocks *late, int from, int to, bool to_all)
     const struct routed_value *routed = &m->routed[late->value];
     struct row_range rows = collective_rows_of(&routed->routing, from, to);
     bool adds = collective_adds(m->kinds[late->value]);
-    int receiver = to_all ? TO_ALL : m->members[to];
-    bool comes_here = receiver == TO_ALL || receiver == late->group->interface.rank;
-    struct row_flow flow = {
-        .next = {.value = late->value,
-                 .owner = m->members[adds ? to : from],
-                 .to = receiver,
-                 .first = rows.first * routed->unit,
-                 .at =
-                     adds || !comes_here ? 0 : place_of(&routed->routing, from, to) * routed->unit},
-        .left = rows.count * routed->unit};
-    if (flow.left)
-        vec_push(&late->flows, flow);
+    int rank = late->group->interface.rank, receiver = to_all ? TO_ALL : m->members[to];
+    bool comes_here = receiver == TO_ALL || receiver == rank;
+    if (!rows.count || !routed->unit)
+        return;
+    uint64_t number = late->n_flows++;
+    late->longest = rows.count > late->longest ? rows.count : late->longest;
+    if (!adds && !comes_here && m->members[from] != rank)
+        return;
+    struct block next = {.index = number,
+                         .value = late->value,
+                         .owner = m->members[adds ? to : from],
+                         .to = receiver,
+                         .first = rows.first * routed->unit};
+    if (!adds && comes_here)
+        next.at = place_of(&routed->routing, from, to) * routed->unit;
+    vec_push(&late->flows, ((struct row_flow){.next = next, .left = rows.count * routed->unit}));
 }
 
 static void find_flows(struct late_blocks *late)
@@ -72,19 +79,22 @@ static void find_flows(struct late_blocks *late)
 
 /* ---- blocks ---- */
 
+static int64_t most_elements(const struct late_blocks *late)
+{
+    return BLOCK_BYTES / (int64_t)dtype_bytes(late->round->own[late->value].type);
+}
+
 static void add_block(struct late_blocks *late, struct row_flow *flow)
 {
     const struct process_group *group = late->group;
-    int64_t most = BLOCK_BYTES / (int64_t)dtype_bytes(late->round->own[late->value].type);
-    bool adds = collective_adds(late->round->kinds[late->value]);
-    int rank = group->interface.rank;
+    int64_t most = most_elements(late);
     struct block block = flow->next;
+    block.index += late->index;
     block.count = flow->left < most ? flow->left : most;
-    block.done = !adds && block.owner != rank && block.to != rank && block.to != TO_ALL;
-    if (adds && block.owner == rank)
+    if (collective_adds(late->round->kinds[late->value]) && block.owner == group->interface.rank)
         block.parts = mem_array((size_t)group->interface.size, sizeof *block.parts);
     vec_push(&late->blocks, block);
-    late->n_missing += !block.done;
+    flow->next.index += late->n_flows;
     flow->next.first += block.count;
     flow->next.at += block.count;
     flow->left -= block.count;
@@ -103,19 +113,46 @@ static void cut_flows(struct late_blocks *late)
     }
 }
 
-void late_cut(struct process_group *group, struct collective_round *m)
+/* Behind as many blocks of each flow of the value as the longest one has. */
+static bool advance(struct late_blocks *late)
 {
-    struct late_blocks late = {.group = group, .round = m};
-    for (late.value = 0; late.value < m->n; late.value++) {
-        if (!m->routed[late.value].is_routed)
-            continue;
-        find_flows(&late);
-        cut_flows(&late);
-    }
+    int64_t elements;
+    uint64_t blocks;
+    if (__builtin_mul_overflow(late->longest, late->round->routed[late->value].unit, &elements))
+        return false;
+    uint64_t turns = (uint64_t)elements / (uint64_t)most_elements(late) + 1;
+    return !__builtin_mul_overflow(turns, late->n_flows, &blocks) &&
+           !__builtin_add_overflow(late->index, blocks, &late->index);
+}
+
+static bool cut_value(struct late_blocks *late)
+{
+    late->n_flows = 0;
+    late->longest = 0;
+    find_flows(late);
+    late->round->has_late |= late->n_flows > 0;
+    cut_flows(late);
+    return advance(late);
+}
+
+static void publish(struct late_blocks *late)
+{
+    struct collective_round *m = late->round;
+    pthread_mutex_lock(&late->group->lock);
+    m->late = late->blocks.items;
+    m->n_late = late->blocks.n;
+    m->n_missing += late->blocks.n;
+    pthread_mutex_unlock(&late->group->lock);
+}
+
+int late_cut(struct process_group *group, struct collective_round *m, struct error *err)
+{
+    struct late_blocks late = {.group = group, .round = m, .index = m->n_blocks};
+    bool fits = true;
+    for (late.value = 0; late.value < m->n && fits; late.value++)
+        if (m->routed[late.value].is_routed)
+            fits = cut_value(&late);
     vec_release(&late.flows);
-    pthread_mutex_lock(&group->lock);
-    m->late = late.blocks.items;
-    m->n_late = late.blocks.n;
-    m->n_missing += late.n_missing;
-    pthread_mutex_unlock(&group->lock);
+    publish(&late);
+    return fits ? 0 : error_set(err, ERR_DATA, "members bring more rows than there can be");
 }

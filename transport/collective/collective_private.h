@@ -28,7 +28,8 @@ enum reduce_what {
 
 #define TO_ALL (-1)
 
-struct block { /* of a large value */
+struct block {      /* of a large value */
+    uint64_t index; /* of which members speak */
     int value;
     int64_t first, count; /* elements */
     int64_t at;           /* in the result of who gets it */
@@ -37,7 +38,7 @@ struct block { /* of a large value */
     struct tensor *parts; /* by rank */
     bool claimed;         /* somebody adds the parts */
     bool begun;           /* here */
-    bool done;            /* the result has it, or this member has nothing to do with it */
+    bool done;            /* the result has it */
 };
 
 /* Of a value that goes by rows; zeroed: it does not. */
@@ -89,8 +90,9 @@ struct collective_round {
     uint64_t signature;
     struct block *blocks, *late; /* late: of what goes by rows, behind those of the others */
     size_t n_blocks, n_late, n_missing;
-    size_t n_begun;              /* blocks: all before the next one that is to be begun */
-    int64_t flying;              /* bytes of begun blocks that come here, and are not here */
+    bool has_late;  /* some member has late ones; here are those that this one sends or gets */
+    size_t n_begun; /* blocks: all before the next one that is to be begun */
+    int64_t flying; /* bytes of begun blocks that come here, and are not here */
     struct routed_value *routed; /* by value */
     int n_routed;
     bool *assumed; /* by rank: who had not left when this member came, */
@@ -182,8 +184,8 @@ int rows_take(struct process_group *group, struct collective_round *round, int v
               const struct tensor *const *pieces, struct error *err);
 
 /* Blocks of such values (collective_late.c). All have been taken: cuts what does not travel in what
- * is brought. */
-void late_cut(struct process_group *group, struct collective_round *round);
+ * is brought. ERR_DATA: there would be too much. */
+int late_cut(struct process_group *group, struct collective_round *round, struct error *err);
 /* Whether all the member's rows, or those of all, were in what is brought. */
 bool rows_were_brought(const struct process_group *group, const struct collective_round *round,
                        int value, int member);
@@ -210,7 +212,7 @@ void reduce_go_on(struct process_group *group, struct collective_round *round);
 bool reduce_is_complete(const struct process_group *group, const struct collective_round *round,
                         const struct block *block);
 /* They are, and the caller has claimed it. */
-void reduce_sum(struct process_group *group, struct collective_round *round, size_t index);
+void reduce_sum(struct process_group *group, struct collective_round *round, uint64_t index);
 /* Puts into the result what has come of a block. */
 void reduce_put(const struct collective_round *round, const struct block *block,
                 const struct tensor *arrived);

@@ -89,8 +89,8 @@ static int combine_brought(struct process_group *group, struct collective_round 
                  collective_combine(m->kinds[i], values, m->n_members, &m->results[i], err))
             code = error_prefix(err, "'%s': ", m->name);
     }
-    if (!code)
-        late_cut(group, m);
+    if (!code && late_cut(group, m, err))
+        code = error_prefix(err, "'%s': ", m->name);
     mem_free(at);
     mem_free(values);
     return code;
@@ -122,7 +122,7 @@ static bool goes_to(const struct process_group *group, const struct block *block
 }
 
 /* What its owner has, to those who are to have it. */
-static void give_piece(struct process_group *group, struct collective_round *m, size_t index,
+static void give_piece(struct process_group *group, struct collective_round *m, uint64_t index,
                        const struct tensor *piece, int shared)
 {
     const struct block *block = round_block(m, index);
@@ -134,7 +134,7 @@ static void give_piece(struct process_group *group, struct collective_round *m, 
 }
 
 /* That the block is added, where it stays. */
-static void tell_all(struct process_group *group, struct collective_round *m, size_t index)
+static void tell_all(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     const struct reduce sum = {.what = REDUCE_SUM, .round = m, .index = index, .is_there = true};
     for (int i = 0; i < m->n_members; i++)
@@ -163,7 +163,7 @@ static void block_is_done(struct process_group *group, struct collective_round *
 }
 
 /* Of what its owner has: the value of the first member, or rows. */
-static void give_block(struct process_group *group, struct collective_round *m, size_t index)
+static void give_block(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
@@ -214,7 +214,7 @@ bool reduce_is_complete(const struct process_group *group, const struct collecti
     return complete;
 }
 
-void reduce_sum(struct process_group *group, struct collective_round *m, size_t index)
+void reduce_sum(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     struct block *block = round_block(m, index);
     bool stays = block_stays(m, block);
@@ -240,7 +240,7 @@ void reduce_sum(struct process_group *group, struct collective_round *m, size_t 
 }
 
 /* To its owner, unless that reads it where it is. */
-static void send_part(struct process_group *group, struct collective_round *m, size_t index,
+static void send_part(struct process_group *group, struct collective_round *m, uint64_t index,
                       const struct tensor *piece)
 {
     const struct reduce part = {
@@ -279,7 +279,7 @@ static int64_t block_bytes(const struct collective_round *m, const struct block 
     return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
 }
 
-static void begin_block(struct process_group *group, struct collective_round *m, size_t index)
+static void begin_block(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
@@ -294,14 +294,15 @@ static void begin_block(struct process_group *group, struct collective_round *m,
 }
 
 /* The next block, if one may be begun; what is to come of it counts. */
-static bool next_block(struct process_group *group, struct collective_round *m, size_t *index)
+static bool next_block(struct process_group *group, struct collective_round *m, uint64_t *index)
 {
     pthread_mutex_lock(&group->lock);
     bool any = direct_agreed(group, m) && m->n_begun < m->n_blocks + m->n_late &&
                m->flying < WINDOW_BYTES && !m->over;
     if (any) {
-        *index = m->n_begun++;
-        struct block *block = round_block(m, *index);
+        size_t at = m->n_begun++;
+        struct block *block = at < m->n_blocks ? &m->blocks[at] : &m->late[at - m->n_blocks];
+        *index = block->index;
         block->begun = true;
         if (is_awaited(group, m, block) && !block->done)
             m->flying += block_bytes(m, block);
@@ -326,7 +327,7 @@ void reduce_arrived(struct process_group *group, struct collective_round *m, str
 
 void reduce_go_on(struct process_group *group, struct collective_round *round)
 {
-    size_t index;
+    uint64_t index;
     while (next_block(group, round, &index))
         begin_block(group, round, index);
 }

@@ -119,9 +119,17 @@ bool round_is_small(const struct collective_round *round, int value)
 
 struct block *round_block(const struct collective_round *m, uint64_t index)
 {
+    size_t from = 0, to = m->n_late;
     if (index < m->n_blocks)
         return &m->blocks[index];
-    return index - m->n_blocks < m->n_late ? &m->late[index - m->n_blocks] : NULL;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (m->late[middle].index < index)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < m->n_late && m->late[from].index == index ? &m->late[from] : NULL;
 }
 
 /* Blocks of a value, at least one for each member where that is worth it. */
@@ -146,7 +154,8 @@ static void cut(const struct process_group *group, struct collective_round *m)
             for (int64_t first = 0; first < count; first += step, n++)
                 if (pass)
                     m->blocks[n] =
-                        (struct block){.value = v,
+                        (struct block){.index = n,
+                                       .value = v,
                                        .first = first,
                                        .at = first,
                                        .to = TO_ALL,

@@ -79,17 +79,24 @@ static int check_wanted(const struct collective_routing *routing, int from, stru
                            (long long)wanted, (long long)routing->brought[from]);
 }
 
+/* That all have as many. */
+static int check_alike(const struct collective_routing *routing, struct error *err)
+{
+    for (int k = 1; k < routing->n; k++)
+        if (routing->brought[k] != routing->brought[0])
+            return error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
+                             (long long)routing->brought[k], (long long)routing->brought[0]);
+    return 0;
+}
+
 int collective_check_rows(const struct collective_routing *routing, struct error *err)
 {
+    bool parts = collective_parts(routing->kind), adds = collective_adds(routing->kind);
     int code = 0;
-    if (!collective_parts(routing->kind))
-        return 0;
-    for (int from = 0; from < routing->n && !code && routing->wanted; from++)
+    if (adds || (parts && routing->root < 0 && !routing->wanted))
+        code = check_alike(routing, err);
+    for (int from = 0; from < routing->n && !code && parts && routing->wanted; from++)
         if (routing->root < 0 || routing->root == from)
             code = check_wanted(routing, from, err);
-    for (int k = 1; k < routing->n && !code && !routing->wanted && routing->root < 0; k++)
-        if (routing->brought[k] != routing->brought[0])
-            code = error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
-                             (long long)routing->brought[k], (long long)routing->brought[0]);
     return code;
 }

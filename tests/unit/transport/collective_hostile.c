@@ -242,12 +242,90 @@ static void blocks_come_when_all_are_known(void **state)
     pair_expect(&p, ERR_UNAVAILABLE, "sends a block of 'rows' that it does not have");
 }
 
+/* Who hears nothing of the others' rows stops after the window, and a block of its own. */
+static void nobody_runs_ahead(void **state)
+{
+    enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * BLOCK_BYTES };
+    const struct forged bring = {.what = REDUCE_BRING, .n_rows = 2, .rows = {ROWS, 0}};
+    const struct forged ready = {.what = REDUCE_READS};
+    struct hostile_pair p;
+    uint64_t sent = 0;
+    (void)state;
+    pair_open(&p, COLLECTIVE_ROWS, ROWS);
+    struct link *link = peers_find(hub_peers(p.all.ends[0].hub), p.all.tasks[1]);
+    forge(&p, &bring);
+    forge(&p, &ready);
+    for (int i = 0; i < 200 && sent < MOST / 2; i++) {
+        usleep(10000);
+        sent = link_stats(link).bytes_out;
+    }
+    usleep(100000);
+    sent = link_stats(link).bytes_out;
+    link_release(link);
+    assert_true(sent > WINDOW_BYTES / 2 && sent < MOST);
+    member_kill(&p.all.ends[1]);
+    pair_expect(&p, ERR_UNAVAILABLE, "worker:1");
+}
+
+/* Of a sum there is one, whatever a member says; rows that are for others are theirs to refuse. */
+static void absurd_numbers_of_rows_do_no_harm(void **state)
+{
+    static const enum collective_kind kinds[] = {COLLECTIVE_SUM, COLLECTIVE_SUM_PART,
+                                                 COLLECTIVE_PART, COLLECTIVE_ROWS};
+    static const int codes[] = {ERR_DATA, ERR_DATA, ERR_DATA, 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const int64_t absurd = (int64_t)1 << 46;
+        struct process_group group = {.interface = {.size = 3}};
+        struct shape shape = shape_matrix(3, ROW_BYTES);
+        struct tensor own, result = TENSOR_INIT;
+        int members[3] = {0, 1, 2};
+        int64_t rows[2] = {absurd, 0}, honest[2] = {3, 0};
+        struct brought brought[3] = {
+            {.n_parted = 3}, {.rows = rows, .n_rows = 2}, {.rows = honest, .n_rows = 2}};
+        struct error err = ERROR_INIT;
+        honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
+        bool has_root = kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_ROWS;
+        char name[] = "rows", *tasks[] = {"worker:0", "worker:1", "worker:2"};
+        bool left[3] = {false};
+        fill(&own, UINT8, &shape, 0);
+        group.tasks = tasks;
+        group.left = left;
+        group.memory = recycle_new(0);
+        pthread_mutex_init(&group.lock, NULL);
+        struct collective_call call = {.has_root = has_root, .root = 2};
+        struct collective_round round = {.name = name,
+                                         .n = 1,
+                                         .kinds = (enum collective_kind[]){kinds[i]},
+                                         .own = &own,
+                                         .results = &result,
+                                         .brought = brought,
+                                         .members = members,
+                                         .n_members = 3};
+        rows_call(&group, &round, &call);
+        const struct tensor none = tensor_piece(&own, 0, 0);
+        const struct tensor *pieces[3] = {&own, NULL, &none};
+        int code = rows_take(&group, &round, 0, pieces, &err);
+        assert_int_equal(code, codes[i]);
+        if (!code)
+            must(late_cut(&group, &round, &err), &err);
+        assert_true(!round.n_late && round.has_late == !code);
+        rows_free(&round);
+        tensor_release(&result);
+        tensor_release(&own);
+        recycle_free(group.memory);
+        pthread_mutex_destroy(&group.lock);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_of_rows_is_checked),
         cmocka_unit_test(blocks_of_rows_are_checked),
         cmocka_unit_test(blocks_of_sums_that_stay_are_checked),
+        cmocka_unit_test(nobody_runs_ahead),
+        cmocka_unit_test(absurd_numbers_of_rows_do_no_harm),
         cmocka_unit_test(blocks_come_when_all_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

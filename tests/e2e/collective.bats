@@ -123,7 +123,8 @@ gradients(Sum(collective.all_reduce(x, "first"), {0}), x)' >first.lua
     cat >m.lua <<'END'
 x = Placeholder{dtype = float32, shape = {6, 2}}
 w = variable{shape = {2, 1}, init = 0.5}
-y = MatMul(collective.all_gather(x), w)
+centred = x - collective.all_reduce(x, "mean")
+y = MatMul(collective.all_gather(centred), w)
 loss = Mean(Square(y - 1), {0, 1})
 entry.train = minimize(loss, optim.sgd{rate = 0.1})
 END
@@ -143,5 +144,5 @@ END
     cmp w0.txt w1.txt
     cmp w0.txt w2.txt
     run -65 --separate-stderr tf-replicate m.tfg
-    [[ $stderr == *"CollectiveAllGather"*"only with --mode allreduce"* ]]
+    [[ $stderr == *"AllReduce: only with --mode allreduce"* ]]
 }

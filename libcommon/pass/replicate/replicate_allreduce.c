@@ -72,7 +72,7 @@ static int exchange_means(struct replicator *r, struct bucket *bucket, struct ed
                 r, bucket,
                 (struct bucket_value){coded->gradient, coded->mean.code, "rows", FOR_MEANS});
     }
-    return r->err->code ? r->err->code : replicate_reduce(r, "allreduce/means", bucket);
+    return r->err->code ? r->err->code : replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket);
 }
 
 /* With the ranks of those whose codes come of it. */
@@ -80,11 +80,11 @@ static int exchange_codes(struct replicator *r, struct bucket *bucket)
 {
     if (!r->err->code && !edge_exists(r->rank))
         r->rank = replicate_out(
-            replicate_op(r, "CollectiveRank", "allreduce/rank", EDGE_NONE, EDGE_NONE));
+            replicate_op(r, "CollectiveRank", ALLREDUCE_SCOPE "rank", EDGE_NONE, EDGE_NONE));
     if (r->err->code)
         return r->err->code;
     replicate_put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
-    if (replicate_reduce(r, "allreduce/gradients", bucket))
+    if (replicate_reduce(r, ALLREDUCE_SCOPE "gradients", bucket))
         return r->err->code;
     struct edge members = r->reduced.items[r->reduced.n - 1].value;
     if (!exchange_means(r, bucket, members))
@@ -107,9 +107,9 @@ static void settle(struct replicator *r)
 static int flush(struct replicator *r, struct pushed_values *exchange)
 {
     bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
-    if (!replicate_reduce(r, "allreduce/warm_up", &exchange->whole) && codes)
+    if (!replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &exchange->whole) && codes)
         exchange_codes(r, bucket_of_codes(r, exchange));
-    if (!replicate_reduce(r, "allreduce/gradients", &exchange->plain))
+    if (!replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &exchange->plain))
         settle(r);
     return r->err->code;
 }
@@ -179,7 +179,7 @@ static void add_products(struct replicator *r)
         const struct edge inputs[] = {
             replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
             replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
-        const char *name = arena_printf(&r->to->arena, "allreduce/%s", gradient->name);
+        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", gradient->name);
         struct node_spec spec = {.name = replicate_name(r, name),
                                  .attrs = product->node->attrs,
                                  .n_attrs = product->node->n_attrs,
@@ -236,7 +236,7 @@ static int reduce_initial(struct replicator *r)
             continue; /* a constant is the same everywhere */
         put_edge(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
     }
-    int code = replicate_reduce(r, "allreduce/initial", &bucket);
+    int code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);
     vec_release(&bucket.values);
     return code;
 }

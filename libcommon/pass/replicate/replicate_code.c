@@ -234,7 +234,7 @@ void replicate_keep_lost(struct replicator *r)
         .op = "NoOp", .controls = r->exchanges.items, .n_controls = (int)r->exchanges.n};
     if (!r->coded.n || r->err->code)
         return;
-    int exchanged = replicate_add(r, WORKER_DEVICE, "allreduce/exchanged", &spec);
+    int exchanged = replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "exchanged", &spec);
     for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
         const struct coded_gradient *coded = &r->coded.items[i];
         keep_lost(r, coded, &coded->own, "lost", exchanged);

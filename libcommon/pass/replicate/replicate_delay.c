@@ -25,7 +25,7 @@ void replicate_begin_delay(struct replicator *r)
     struct node_spec spec = {
         .op = "NoOp", .controls = controls.items, .n_controls = (int)controls.n};
     if (r->options->delays)
-        r->computed = replicate_add(r, WORKER_DEVICE, "allreduce/computed", &spec);
+        r->computed = replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "computed", &spec);
     vec_release(&controls);
 }
 
@@ -63,7 +63,7 @@ struct edge replicate_settled(struct replicator *r, struct edge value)
                              .controls = &r->computed,
                              .n_controls = 1};
     return replicate_out(
-        r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, "allreduce/settled", &spec));
+        r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "settled", &spec));
 }
 
 /* When all have what was kept. */

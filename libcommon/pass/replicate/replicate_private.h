@@ -14,6 +14,7 @@
 #define SHARD_DEVICE "/job:ps"
 #define CLOCK_DEVICE "/job:ps/task:0"
 #define WORKER_DEVICE "/job:worker/task:*"
+#define ALLREDUCE_SCOPE "allreduce/" /* of what reduces gradients and initial values */
 
 enum node_fact {
     FACT_NEEDED = 1 << 0,    /* by the entry that trains */

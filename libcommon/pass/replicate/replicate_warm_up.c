@@ -7,7 +7,7 @@
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
-#define COUNT "allreduce/updates"
+#define COUNT ALLREDUCE_SCOPE "updates"
 
 void replicate_begin_warm_up(struct replicator *r)
 {
@@ -20,7 +20,7 @@ void replicate_begin_warm_up(struct replicator *r)
     struct edge zero = replicate_number(r, COUNT "/zero", INT64, 0);
     int set = replicate_op(r, "Assign", COUNT "/Assign", r->updates, zero);
     r->coding =
-        replicate_out(replicate_op(r, "GreaterEqual", "allreduce/codes", r->updates, after));
+        replicate_out(replicate_op(r, "GreaterEqual", ALLREDUCE_SCOPE "codes", r->updates, after));
     if (set >= 0)
         vec_push(&r->inits, set);
 }

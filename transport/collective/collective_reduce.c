@@ -74,6 +74,19 @@ static int find_brought(const struct process_group *group, const struct collecti
     return 0;
 }
 
+/* A value that does not go by rows. */
+static int combine_whole(struct collective_round *m, int i, const struct tensor *const *values,
+                         struct error *err)
+{
+    struct collective_routing routing = {.kind = m->kinds[i], .n = m->n_members, .root = -1};
+    for (int k = 0; k < m->n_members && m->has_root; k++)
+        if (m->members[k] == m->root)
+            routing.root = k;
+    return collective_combine_for(NULL, &routing, values, 0, &m->results[i], err)
+               ? error_prefix(err, "'%s': ", m->name)
+               : 0;
+}
+
 static int combine_brought(struct process_group *group, struct collective_round *m,
                            struct error *err)
 {
@@ -85,9 +98,8 @@ static int combine_brought(struct process_group *group, struct collective_round 
         code = find_brought(group, m, i, at, values, err);
         if (!code && m->routed[i].is_routed)
             code = rows_take(group, m, i, values, err);
-        else if (!code &&
-                 collective_combine(m->kinds[i], values, m->n_members, &m->results[i], err))
-            code = error_prefix(err, "'%s': ", m->name);
+        else if (!code)
+            code = combine_whole(m, i, values, err);
     }
     if (!code && late_cut(group, m, err))
         code = error_prefix(err, "'%s': ", m->name);

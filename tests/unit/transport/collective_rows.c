@@ -355,6 +355,37 @@ static void rows_that_do_not_fit_are_refused_by_all(void **state)
     members_stop(&all);
 }
 
+static void a_root_gives_strings(void **state)
+{
+    static const enum collective_kind first = COLLECTIVE_FIRST;
+    static const char *const texts[3] = {"none", "one", "two"};
+    struct members all;
+    struct tensor values[3];
+    struct answer answers[3];
+    struct error err = ERROR_INIT;
+    (void)state;
+    members_start(&all, 3);
+    for (int k = 0; k < 3; k++) {
+        struct collective_call call = {.key = {"text", 1, 0},
+                                       .values = &values[k],
+                                       .kinds = &first,
+                                       .n = 1,
+                                       .has_root = true,
+                                       .root = 1};
+        must(tensor_from_strings(&values[k], &SHAPE_SCALAR, &texts[k], NULL, &err), &err);
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        assert_true(tensor_equal(&answers[k].results[0], &values[1]));
+        answer_release(&answers[k]);
+    }
+    for (int k = 0; k < 3; k++)
+        tensor_release(&values[k]);
+    members_stop(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +393,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_member_that_leaves_go_to_others),
         cmocka_unit_test(a_member_is_lost_at_any_time),
         cmocka_unit_test(nothing_is_sent_in_vain),
+        cmocka_unit_test(a_root_gives_strings),
         cmocka_unit_test(rows_that_do_not_fit_are_refused_by_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

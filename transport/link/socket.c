@@ -7,18 +7,23 @@
 
 #define BUFFER_BYTES (4 << 20) /* measured: less halves the throughput of large tensors */
 
+/* What the system holds unsent, as nothing more urgent gets past that; what is on its way already
+ * may have all of the buffer. At 100 Mbit/s these are 10 ms, where the buffer alone took 0.35 s. */
+#define UNSENT_BYTES (128 << 10)
+
 /* Of loopback. Nothing is lost there, but what the system uses elsewhere may pace (BBR does), with
  * a timer for each segment: measured, 100 MB in 40 ms instead of 16. */
 #define LOOPBACK_CONGESTION "reno" /* the one that every Linux has and lets anybody use */
 
 void socket_tune(int fd, const struct address *address)
 {
-    int one = 1, bytes = BUFFER_BYTES;
+    int one = 1, bytes = BUFFER_BYTES, unsent = UNSENT_BYTES;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     if (address_is_unix(address))
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     if (address_is_loopback(address))
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, LOOPBACK_CONGESTION,
                    sizeof LOOPBACK_CONGESTION - 1);

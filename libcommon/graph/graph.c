@@ -283,6 +283,15 @@ int64_t node_int(const struct node *node, const char *name)
     return need(node, name, ATTR_INT)->i;
 }
 
+int32_t node_priority(const struct node *node)
+{
+    const struct attr_value *given = node_attr(node, "_priority");
+    int64_t priority = given && given->kind == ATTR_INT ? given->i : 0;
+    if (priority <= INT32_MIN || priority >= INT32_MAX)
+        return priority < 0 ? INT32_MIN + 1 : INT32_MAX - 1;
+    return (int32_t)priority;
+}
+
 double node_float(const struct node *node, const char *name)
 {
     return need(node, name, ATTR_FLOAT)->f;

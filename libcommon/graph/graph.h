@@ -163,6 +163,9 @@ void graph_print_edge(struct str *out, const struct graph *graph, struct edge ed
  * one that is not, or for another kind, is a bug. */
 const struct attr_value *node_attr(const struct node *node, const char *name); /* or NULL */
 int64_t node_int(const struct node *node, const char *name);
+/* Of what the node sends, by its attribute `_priority`: smaller ones go first. 0: it has none.
+ * Never the least or the largest number. */
+int32_t node_priority(const struct node *node);
 double node_float(const struct node *node, const char *name);
 bool node_bool(const struct node *node, const char *name);
 const char *node_string(const struct node *node, const char *name);

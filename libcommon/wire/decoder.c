@@ -43,6 +43,39 @@ bool decoder_done(const struct decoder *d)
     return d->stage == DECODER_DONE;
 }
 
+bool decoder_interrupted(const struct decoder *d)
+{
+    return d->stage == DECODER_INTERRUPTED;
+}
+
+/* 0 would be no limit. */
+static size_t left_of(size_t limit, size_t taken)
+{
+    return limit > taken ? limit - taken : 1;
+}
+
+void decoder_nest(struct decoder *inner, const struct decoder *outer, struct record *record)
+{
+    const struct decoder_options *all = &outer->options;
+    size_t header_bytes = all->header_bytes ? all->header_bytes : LIMIT_HEADER_BYTES;
+    inner->options = *all;
+    inner->options.header_bytes = left_of(header_bytes, outer->record->bytes_capacity);
+    if (all->tensor_bytes)
+        inner->options.tensor_bytes = left_of(all->tensor_bytes, outer->total);
+    inner->sums = outer->sums;
+    inner->offset = outer->offset - 1;
+    decoder_start(inner, record);
+    inner->small[0] = RECORD_TAG;
+    inner->done = 1;
+    inner->offset++;
+}
+
+void decoder_resume(struct decoder *outer, const struct decoder *inner)
+{
+    outer->offset = inner->offset;
+    enter(outer, DECODER_BIN_TAG, outer->small, 1);
+}
+
 bool decoder_wants_data(const struct decoder *d)
 {
     return d->stage == DECODER_DATA;
@@ -171,6 +204,10 @@ static int take_header(struct decoder *d, struct error *err)
 static int take_tag(struct decoder *d, struct error *err)
 {
     uint8_t tag = d->small[0];
+    if (tag == RECORD_TAG && d->options.nests) {
+        enter(d, DECODER_INTERRUPTED, NULL, 0);
+        return 0;
+    }
     if (tag < 0xc4 || tag > 0xc6)
         return error_set(err, ERR_DATA, "damaged: no tensor data at byte %llu",
                          (unsigned long long)d->offset - 1);
@@ -231,6 +268,7 @@ int decoder_took(struct decoder *d, size_t n, struct error *err)
     case DECODER_SUM:
         return take_sum(d, err);
     case DECODER_DONE:
+    case DECODER_INTERRUPTED:
         return 0;
     }
     return 0;

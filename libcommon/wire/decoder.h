@@ -13,6 +13,14 @@
  *   }
  *
  * One decoder belongs to one stream and to one thread at a time. It is zero-initialised.
+ *
+ * On links other records may come whole between the bins of one (options.nests). Where one begins
+ * the decoder is interrupted, and wants nothing, until another has read that:
+ *
+ *   if (decoder_interrupted(d)) {
+ *       decoder_nest(inner, d, record) ... until decoder_done(inner)
+ *       decoder_resume(d, inner);
+ *   }
  */
 #ifndef TF_WIRE_DECODER_H
 #define TF_WIRE_DECODER_H
@@ -23,6 +31,7 @@
 struct decoder_options {
     size_t header_bytes; /* largest header; 0: LIMIT_HEADER_BYTES */
     size_t tensor_bytes; /* of a record's tensors together; 0: LIMIT_TENSOR_BYTES each */
+    bool nests;          /* other records may come between the bins of one */
     void *context;       /* of the functions */
     /* False when it is certain that not so many bytes will come: before memory is taken for them.
      */
@@ -43,6 +52,7 @@ enum decoder_stage {
     DECODER_BIN_LENGTH,
     DECODER_DATA,
     DECODER_SUM,
+    DECODER_INTERRUPTED,
 };
 
 struct decoder { /* the members are the decoder's own, but for `options`, `offset` and `sums` */
@@ -75,6 +85,16 @@ void decoder_want(const struct decoder *decoder, void **out, size_t *n);
 int decoder_took(struct decoder *decoder, size_t n, struct error *err);
 
 bool decoder_done(const struct decoder *decoder);
+
+/* Whether another record begins here, of which the first byte is taken. */
+bool decoder_interrupted(const struct decoder *decoder);
+
+/* Begins that record with a zeroed decoder, or one that has done so before: what both records may
+ * take together is what the outer one might. */
+void decoder_nest(struct decoder *inner, const struct decoder *outer, struct record *record);
+
+/* It is there: the outer one goes on. */
+void decoder_resume(struct decoder *outer, const struct decoder *inner);
 
 /* Whether bytes of a tensor are wanted: worth a read of its own. */
 bool decoder_wants_data(const struct decoder *decoder);

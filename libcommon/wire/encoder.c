@@ -87,27 +87,28 @@ static size_t first_part(const struct tensor *t, size_t bytes)
     return t->type == STRING ? (size_t)(tensor_count(t) + 1) * sizeof(uint64_t) : bytes;
 }
 
-static size_t n_bins_of(size_t bytes)
+static size_t largest_bin(size_t bin_bytes)
 {
-    return (bytes + LIMIT_BIN_BYTES - 1) / LIMIT_BIN_BYTES;
+    return bin_bytes ? bin_bytes : LIMIT_BIN_BYTES;
 }
 
-static size_t n_bins(const struct tensor *t, size_t bytes)
+static size_t n_bins(const struct tensor *t, size_t bytes, size_t bin_bytes)
 {
-    size_t first = first_part(t, bytes);
-    return n_bins_of(first) + n_bins_of(bytes - first) + (t->type == STRING && bytes == first);
+    size_t first = first_part(t, bytes), bin = largest_bin(bin_bytes);
+    return (first + bin - 1) / bin + (bytes - first + bin - 1) / bin +
+           (t->type == STRING && bytes == first);
 }
 
 /* As a map of five fields; by hand, as it is the most of a small record's header. */
-static void pack_tensor(msgpack_packer *packer, struct str *header,
-                        const struct named_tensor *named)
+static void pack_tensor(struct encoder *encoder, const struct named_tensor *named)
 {
+    struct str *header = &encoder->header;
     const struct tensor *t = &named->tensor;
     const char *type = dtype_name(t->type);
     size_t bytes = tensor_bytes(t);
     uint8_t packed[SHORT_TEXT * 5 + 9 * (SHAPE_RANK_MAX + 2)], *p = packed;
     str_append_bytes(header, "\x85\xa4name", 6);
-    pack_text(packer, named->name);
+    pack_text(&encoder->packer, named->name);
     p = put_text(p, "type", 4);
     p = put_text(p, type, strlen(type));
     p = put_text(p, "shape", 5);
@@ -115,7 +116,7 @@ static void pack_tensor(msgpack_packer *packer, struct str *header,
     for (int i = 0; i < t->shape.rank; i++)
         p = put_int(p, (uint64_t)t->shape.dims[i]);
     p = put_text(p, "bins", 4);
-    p = put_int(p, n_bins(t, bytes));
+    p = put_int(p, n_bins(t, bytes, encoder->bin_bytes));
     p = put_text(p, "bytes", 5);
     p = put_int(p, bytes);
     str_append_bytes(header, packed, (size_t)(p - packed));
@@ -150,7 +151,7 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
         pack_key(&encoder->packer, "tensors");
         msgpack_pack_array(&encoder->packer, (size_t)n_tensors);
         for (int i = 0; i < n_tensors; i++)
-            pack_tensor(&encoder->packer, header, &tensors[i]);
+            pack_tensor(encoder, &tensors[i]);
     }
     pack_key(&encoder->packer, "sum");
     size_t length = header->n - MAP_AT + SUM_BYTES;
@@ -165,12 +166,12 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
     return 0;
 }
 
-uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors)
+uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors, size_t bin_bytes)
 {
     uint64_t total = 0;
     for (int i = 0; i < n_tensors; i++) {
         size_t bytes = tensor_bytes(&tensors[i].tensor);
-        total += bytes + n_bins(&tensors[i].tensor, bytes) * BIN_TAG_BYTES;
+        total += bytes + n_bins(&tensors[i].tensor, bytes, bin_bytes) * BIN_TAG_BYTES;
     }
     return total ? total + SUM_BYTES : 0;
 }
@@ -186,17 +187,30 @@ static void measure(struct encoder_bodies *bodies)
     bodies->empty_bin = t->type == STRING && bodies->bytes == bodies->first;
 }
 
+/* To the next tensor that has bins to come. */
+static void skip_done(struct encoder_bodies *bodies)
+{
+    while (bodies->i < bodies->n_tensors && bodies->done == bodies->bytes && !bodies->empty_bin) {
+        bodies->i++;
+        measure(bodies);
+    }
+}
+
 void encoder_bodies(struct encoder_bodies *bodies, const struct named_tensor *tensors,
                     int n_tensors, bool sums)
 {
-    *bodies = (struct encoder_bodies){
-        .tensors = tensors, .n_tensors = n_tensors, .sums = sums, .sum = bodies->sum};
+    *bodies = (struct encoder_bodies){.bin_bytes = bodies->bin_bytes,
+                                      .tensors = tensors,
+                                      .n_tensors = n_tensors,
+                                      .sums = sums,
+                                      .sum = bodies->sum};
     if (sums && n_tensors) {
         if (!bodies->sum && !(bodies->sum = XXH3_createState()))
             mem_exhausted(sizeof(XXH3_state_t));
         XXH3_64bits_reset(bodies->sum);
     }
     measure(bodies);
+    skip_done(bodies);
 }
 
 void encoder_bodies_release(struct encoder_bodies *bodies)
@@ -214,6 +228,7 @@ static bool give_tag(struct encoder_bodies *bodies, size_t n, struct encoder_pie
     piece->n = BIN_TAG_BYTES;
     bodies->any = true;
     bodies->bin_end = bodies->done + n;
+    skip_done(bodies);
     return true;
 }
 
@@ -225,6 +240,7 @@ static bool give_data(struct encoder_bodies *bodies, size_t limit, struct encode
     if (bodies->sums)
         XXH3_64bits_update(bodies->sum, piece->bytes, piece->n);
     bodies->done += piece->n;
+    skip_done(bodies);
     return true;
 }
 
@@ -242,18 +258,21 @@ static bool give_sum(struct encoder_bodies *bodies, struct encoder_piece *piece)
 
 bool encoder_next(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece)
 {
-    for (; bodies->i < bodies->n_tensors; bodies->i++, measure(bodies)) {
-        if (bodies->done < bodies->bin_end)
-            return give_data(bodies, limit, piece);
-        if (bodies->done < bodies->bytes) {
-            size_t end = bodies->done < bodies->first ? bodies->first : bodies->bytes;
-            size_t left = end - bodies->done;
-            return give_tag(bodies, left < LIMIT_BIN_BYTES ? left : LIMIT_BIN_BYTES, piece);
-        }
-        if (bodies->empty_bin) {
-            bodies->empty_bin = false;
-            return give_tag(bodies, 0, piece);
-        }
+    size_t most = largest_bin(bodies->bin_bytes);
+    if (bodies->i == bodies->n_tensors)
+        return give_sum(bodies, piece);
+    if (bodies->done < bodies->bin_end)
+        return give_data(bodies, limit, piece);
+    if (bodies->done < bodies->bytes) {
+        size_t end = bodies->done < bodies->first ? bodies->first : bodies->bytes;
+        size_t left = end - bodies->done;
+        return give_tag(bodies, left < most ? left : most, piece);
     }
-    return give_sum(bodies, piece);
+    bodies->empty_bin = false;
+    return give_tag(bodies, 0, piece);
+}
+
+bool encoder_at_bin(const struct encoder_bodies *bodies)
+{
+    return bodies->i < bodies->n_tensors && bodies->done == bodies->bin_end;
 }

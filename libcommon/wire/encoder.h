@@ -17,6 +17,8 @@ struct encoder { /* zero-initialised; encoder_release */
     struct str header;
     enum record_kind kind;
     int n_fields;
+    size_t bin_bytes; /* of the largest bin, to be set before the first record; 0: LIMIT_BIN_BYTES
+                       */
     msgpack_packer packer;
 };
 
@@ -28,11 +30,12 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
                    struct error *err);
 void encoder_release(struct encoder *encoder);
 
-/* Bytes of the bins and the checksum behind the header. */
-uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors);
+/* Bytes of the bins and the checksum behind the header; bin_bytes as of the encoder. */
+uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors, size_t bin_bytes);
 
 /* What is behind the header, piece by piece. Borrows the tensors. */
 struct encoder_bodies {
+    size_t bin_bytes; /* as of the encoder; set before encoder_bodies */
     const struct named_tensor *tensors;
     int n_tensors, i;          /* the tensor that is being taken apart */
     size_t bytes, first;       /* of it: all, and those of its first part */
@@ -53,6 +56,9 @@ void encoder_bodies(struct encoder_bodies *bodies, const struct named_tensor *te
 /* The next piece, of at most `limit` bytes; its checksum was taken, so it should be written soon.
  * False at the end. */
 bool encoder_next(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece);
+
+/* Whether the next piece begins a bin: on links other records may come before it. */
+bool encoder_at_bin(const struct encoder_bodies *bodies);
 void encoder_bodies_release(struct encoder_bodies *bodies);
 
 #endif

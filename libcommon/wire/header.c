@@ -13,7 +13,7 @@
 
 int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES])
 {
-    if (prefix[0] != 0xce)
+    if (prefix[0] != RECORD_TAG)
         return -1;
     return (int64_t)prefix[1] << 24 | prefix[2] << 16 | prefix[3] << 8 | prefix[4];
 }

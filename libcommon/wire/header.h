@@ -8,6 +8,7 @@
 #include "wire/record.h"
 
 #define HEADER_PREFIX_BYTES 5
+#define RECORD_TAG 0xce /* its first byte */
 
 /* The bytes of the header that the prefix announces, or -1: no prefix. */
 int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES]);

@@ -13,6 +13,7 @@
 #define LIMIT_HEADER_OBJECTS ((size_t)64 << 20)
 #define LIMIT_RECORD_TENSORS ((size_t)4 << 20)
 #define LIMIT_BIN_BYTES ((size_t)64 << 20) /* a larger tensor is several bins */
+#define LIMIT_NESTED 256                   /* records of a link that are between another's bins */
 #define LIMIT_NAME_BYTES ((size_t)4096)    /* of a tensor's name */
 #define LIMIT_TENSOR_BYTES ((size_t)1 << 40)
 #define CHECKSUM_BLOCK_BYTES                                                                       \

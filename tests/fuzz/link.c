@@ -70,7 +70,8 @@ static void receive(struct loop *loop, const struct link_config *config, const v
         abort();
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     n_closed = 0;
-    struct link *link = link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, true);
+    struct link *link =
+        link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, LINK_LOCAL);
     link_retain(link);
     if (write(pair[1], bytes, n) < 0 && n)
         abort();

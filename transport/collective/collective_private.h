@@ -78,6 +78,7 @@ struct collective_round {
     int holders;
     char *name;
     struct collective_key key;
+    int32_t priority; /* of the call here; 0 before */
 
     /* Since the call here. */
     bool called;

@@ -56,6 +56,14 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     }
 }
 
+/* What is of a round comes in order; that a member leaves, behind all that it has sent. */
+static int32_t priority_of(const struct reduce *reduce)
+{
+    if (reduce->round)
+        return reduce->round->priority;
+    return reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
+}
+
 void reduce_send(struct process_group *group, int rank, const struct reduce *reduce)
 {
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
@@ -69,7 +77,7 @@ void reduce_send(struct process_group *group, int rank, const struct reduce *red
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(packer, reduce);
-        peer_end(peer, named, reduce->n, &ignored);
+        peer_end_value(peer, priority_of(reduce), named, reduce->n, &ignored);
     }
     peer_release(peer);
     mem_free(named);

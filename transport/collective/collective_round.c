@@ -215,6 +215,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     m->called = true;
     group->n_uncalled--;
     m->n = call->n;
+    m->priority = call->priority;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
     m->results = mem_array((size_t)call->n + 1, sizeof *m->results);

@@ -15,6 +15,12 @@
 #define LEASE_CHECKS 8 /* in a lease; it is over one check early, so that nobody waits longer */
 #define PINGS 3        /* in a lease */
 
+/* Bins of large values, each of which may keep what is more urgent waiting, besides what the system
+ * holds: 20 ms at 100 Mbit/s. Within a host, over Unix sockets and rings, that are 2 ms for larger
+ * ones, which cost less: measured, a fifth. */
+#define BIN_BYTES ((size_t)256 << 10)
+#define LOCAL_BIN_BYTES ((size_t)4 << 20)
+
 void link_retain(struct link *link)
 {
     atomic_fetch_add_explicit(&link->holders, 1, memory_order_relaxed);
@@ -28,8 +34,7 @@ void link_release(struct link *link)
     if (link->offered)
         link->offered->type->free(link->offered);
     close(link->fd);
-    decoder_release(&link->decoder);
-    record_release(&link->record);
+    link_stop_reading(link);
     outbox_release(&link->out);
     mem_free(link->buffer);
     mem_free((void *)(uintptr_t)link->peer.job);
@@ -272,7 +277,7 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
 }
 
 struct link *link_new(struct loop *loop, const struct link_config *config, struct channel *channel,
-                      const char *address, const char *expected, bool safe)
+                      const char *address, const char *expected, enum link_path path)
 {
     struct link *link = mem_alloc(sizeof *link);
     atomic_init(&link->holders, 1);
@@ -280,14 +285,14 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link->loop = loop;
     link->channel = channel;
     link->fd = channel->fd;
-    link->safe = safe;
+    link->safe = path != LINK_PLAIN;
     link->dialed = expected != NULL;
     link->expected = expected ? mem_strdup(expected) : NULL;
     link->address = mem_strdup(address);
     link->peer = (struct link_hello){mem_strdup(""), mem_strdup(""), 0};
     link->buffer = mem_alloc(BUFFER_BYTES);
     link_make_name(link);
-    outbox_init(&link->out, true);
+    outbox_init(&link->out, true, path == LINK_LOCAL ? LOCAL_BIN_BYTES : BIN_BYTES);
     link_start_reading(link);
     link->timer = loop_timer_new(loop, timed, link);
     loop_timer_set(link->timer, config->handshake);
@@ -374,5 +379,6 @@ struct link_stats link_stats(const struct link *link)
 {
     return (struct link_stats){atomic_load(&link->bytes_in),   atomic_load(&link->bytes_out),
                                atomic_load(&link->records_in), atomic_load(&link->records_out),
-                               atomic_load(&link->shared_in),  atomic_load(&link->shared_out)};
+                               atomic_load(&link->shared_in),  atomic_load(&link->shared_out),
+                               atomic_load(&link->nested_in)};
 }

@@ -2,7 +2,8 @@
  *
  * A link carries records (wire/record.h) both ways between two processes: over the bytes of
  * a socket, plain or under TLS, or through shared memory. First each side sends a hello, then
- * records follow in any number; each arrives once, in order, or the link is closed with the reason.
+ * records follow in any number; each arrives once, or the link is closed with the reason. What
+ * link_send sends arrives in order; values (link_send_value) come when nothing more urgent waits.
  *
  * Links come from a set of peers (transport/link/peers.h), which dials and listens.
  *
@@ -66,6 +67,15 @@ msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_field
 int link_send(struct link *link, const struct named_tensor *tensors, int n_tensors,
               struct error *err);
 
+/* Priorities of records: smaller ones are more urgent. */
+#define LINK_FIRST INT32_MIN /* of what link_send sends */
+#define LINK_LAST INT32_MAX  /* of the end of the link, which comes behind all that was sent */
+
+/* As link_send, for what may come later than other records: those with a smaller priority go out
+ * before it, and while it is under way; those with the same arrive in order. */
+int link_send_value(struct link *link, int32_t priority, const struct named_tensor *tensors,
+                    int n_tensors, struct error *err);
+
 /* Bytes that wait to be written: a sender that has its own limits asks. Any thread. */
 uint64_t link_waiting(const struct link *link);
 
@@ -110,6 +120,7 @@ struct link_stats {
     uint64_t bytes_in, bytes_out, records_in, records_out; /* pings and hellos included */
     uint64_t shared_in, shared_out; /* bytes of values that stayed where they were
                                        (transport/value/flow_shared.h) */
+    uint64_t nested_in;             /* records that came while less urgent ones were under way */
 };
 
 /* Counts bytes of values that were shared. Any thread. */

@@ -119,9 +119,9 @@ int link_take_hello(struct link *link, struct record *record, struct error *err)
         sums = true;
     record_get_int(&record->header, "shared", &shared);
     link_agree_shared(link, shared);
-    link->decoder.sums = sums || !skips_sums(link);
+    link->outer.decoder.sums = sums || !skips_sums(link);
     pthread_mutex_lock(&link->out.lock);
-    link->out.sums = link->decoder.sums;
+    link->out.sums = link->outer.decoder.sums;
     pthread_mutex_unlock(&link->out.lock);
     return 0;
 }

@@ -46,6 +46,13 @@ enum link_state {
     LINK_CLOSED,   /* `closed` was called */
 };
 
+/* A record that is being read, between whose bins that above it came. */
+struct link_reading {
+    struct decoder decoder;
+    struct record record;
+    struct link_reading *below;
+};
+
 struct link {
     atomic_int holders;
     const struct link_config *config; /* lives as long as links are open */
@@ -73,8 +80,10 @@ struct link {
     uint64_t heard;          /* bytes_in then */
     uint64_t drained;        /* bytes_out when it was last looked whether draining gets on */
 
-    struct decoder decoder;
-    struct record record;
+    struct link_reading outer;    /* of records that are within no other */
+    struct link_reading *reading; /* the innermost */
+    struct link_reading *spare;   /* one that was used before, or NULL */
+    int depth;                    /* of those within `outer` */
     uint8_t *buffer;
     size_t start, end; /* of what is buffered */
 
@@ -87,13 +96,21 @@ struct link {
     uint64_t kept_out; /* the keeper's: bytes_out at its last look */
     double kept_at;    /* and when that changed */
     atomic_uint_least64_t bytes_in, bytes_out, records_in, records_out, shared_in, shared_out;
+    atomic_uint_least64_t nested_in;
+};
+
+/* How far the peer is. */
+enum link_path {
+    LINK_PLAIN, /* over a network, as it is */
+    LINK_TLS,
+    LINK_LOCAL, /* on this host, by whatever way */
 };
 
 /* Takes the connected, non-blocking socket with the channel over it. The link belongs to itself: it
- * goes when it was closed. `address` is for messages, `expected` the task that was dialed, or NULL;
- * `safe`: within this host, or under TLS. Calls nothing of config's yet. */
+ * goes when it was closed. `address` is for messages, `expected` the task that was dialed, or NULL.
+ * Calls nothing of config's yet. */
 struct link *link_new(struct loop *loop, const struct link_config *config, struct channel *channel,
-                      const char *address, const char *expected, bool safe);
+                      const char *address, const char *expected, enum link_path path);
 
 /* In the loop's thread. Each puts link_name in front of the reason, calls `closed`, and ends the
  * link; only the first reason counts. */
@@ -123,6 +140,7 @@ void link_keep_alive(void *link); /* the keeper's call */
 /* ---- reading (link_read.c) ---- */
 
 void link_start_reading(struct link *link);
+void link_stop_reading(struct link *link); /* for good */
 void link_can_read(struct link *link);
 
 /* ---- shared memory (link_shared.c) ---- */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reading half of a link: bytes to records, in the loop's thread.
+ * The reading half of a link: bytes to records, in the loop's thread. Between the bins of a record
+ * others may come: they form a stack, of which the innermost is being read.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/failpoint.h"
+#include "base/memory.h"
 #include "transport/link/link_private.h"
 #include "transport/link/recycle.h"
 
@@ -14,6 +16,17 @@
 #define HELLO_BYTES ((size_t)4096)
 #define DIRECT_BYTES ((size_t)8 << 10) /* of a tensor: read to where they belong */
 #define LOOP_BYTES ((size_t)4 << 20)   /* read before the loop looks at other links */
+#define AHEAD_BYTES ((size_t)4 << 10)  /* what comes behind a bin, if that is probably another */
+
+/* On a link that is open. */
+static int check_kind(const struct link *link, const struct record *record, struct error *err)
+{
+    if (record->kind == RECORD_HELLO)
+        return error_set(err, ERR_PROTOCOL, "a second hello");
+    if (record->kind == RECORD_END && link->depth)
+        return error_set(err, ERR_PROTOCOL, "an end within another record");
+    return 0;
+}
 
 static int check_header(void *context, const struct record *record, struct error *err)
 {
@@ -24,7 +37,7 @@ static int check_header(void *context, const struct record *record, struct error
     else if (link->state == LINK_WELCOME)
         good |= record->kind == RECORD_PING;
     else
-        return record->kind == RECORD_HELLO ? error_set(err, ERR_PROTOCOL, "a second hello") : 0;
+        return check_kind(link, record, err);
     if (!good)
         return error_set(err, ERR_PROTOCOL, "record '%s' before the hellos",
                          record_kind_name(record->kind));
@@ -33,35 +46,97 @@ static int check_header(void *context, const struct record *record, struct error
     return 0;
 }
 
+/* What a `reduce` record brings is read to where others look as soon as it is there: no other may
+ * come while it is half there, which could say that it is. */
+static int check_nesting(const struct link *link, struct error *err)
+{
+    if (link->depth == LIMIT_NESTED)
+        return error_set(err, ERR_PROTOCOL, "more than %d records within each other", LIMIT_NESTED);
+    if (link->reading->record.kind == RECORD_REDUCE)
+        return error_set(err, ERR_PROTOCOL, "a record within a '%s' record",
+                         record_kind_name(RECORD_REDUCE));
+    return 0;
+}
+
 static int take_memory(void *context, struct tensor *t, const struct tensor *like, size_t bytes,
                        struct error *err)
 {
     struct link *link = context;
     const struct link_config *config = link->config;
-    if (config->place && config->place(config->user, link, &link->record, like, t))
+    if (config->place && config->place(config->user, link, &link->reading->record, like, t))
         return 0;
     return recycle_alloc(link->config->recycle, t, like, bytes, err);
 }
 
 void link_start_reading(struct link *link)
 {
-    link->decoder.options = (struct decoder_options){.header_bytes = HELLO_BYTES,
-                                                     .tensor_bytes = link->config->record_bytes,
-                                                     .context = link,
-                                                     .header = check_header,
-                                                     .alloc = take_memory};
-    decoder_start(&link->decoder, &link->record);
+    struct link_reading *outer = link->reading = &link->outer;
+    outer->decoder.options = (struct decoder_options){.header_bytes = HELLO_BYTES,
+                                                      .tensor_bytes = link->config->record_bytes,
+                                                      .nests = true,
+                                                      .context = link,
+                                                      .header = check_header,
+                                                      .alloc = take_memory};
+    decoder_start(&outer->decoder, &outer->record);
+}
+
+static void release_reading(struct link_reading *reading)
+{
+    decoder_release(&reading->decoder);
+    record_release(&reading->record);
+}
+
+static void free_reading(struct link_reading *reading)
+{
+    if (reading)
+        release_reading(reading);
+    mem_free(reading);
+}
+
+void link_stop_reading(struct link *link)
+{
+    while (link->reading != &link->outer) {
+        struct link_reading *inner = link->reading;
+        link->reading = inner->below;
+        free_reading(inner);
+    }
+    release_reading(&link->outer);
+    free_reading(link->spare);
+}
+
+/* A record begins within the one that is being read. */
+static void begin_nested(struct link *link)
+{
+    struct link_reading *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
+    link->spare = NULL;
+    decoder_nest(&inner->decoder, &link->reading->decoder, &inner->record);
+    inner->below = link->reading;
+    link->reading = inner;
+    link->depth++;
+    atomic_fetch_add_explicit(&link->nested_in, 1, memory_order_relaxed);
+}
+
+/* It is there, and was taken. */
+static void end_nested(struct link *link)
+{
+    struct link_reading *inner = link->reading;
+    link->reading = inner->below;
+    link->depth--;
+    decoder_resume(&link->reading->decoder, &inner->decoder);
+    decoder_start(&inner->decoder, &inner->record); /* lets go of its tensors */
+    free_reading(link->spare);
+    link->spare = inner;
 }
 
 /* The peer says why it ends the link. */
 static void take_error(struct link *link)
 {
     struct error err = ERROR_INIT;
-    const char *text = record_text(&link->record.header, "text");
+    const char *text = record_text(&link->reading->record.header, "text");
     int64_t code;
     if (!text || !str_is_printable(text, strlen(text)))
         text = "closed for an unknown reason";
-    if (!record_get_int(&link->record.header, "code", &code) || code < 1 || code > 255)
+    if (!record_get_int(&link->reading->record.header, "code", &code) || code < 1 || code > 255)
         code = ERR_UNAVAILABLE;
     error_set(&err, (int)code, "%s", text);
     link->told = true;
@@ -71,7 +146,7 @@ static void take_error(struct link *link)
 static void take_first(struct link *link)
 {
     struct error err = ERROR_INIT;
-    if (link_take_hello(link, &link->record, &err)) {
+    if (link_take_hello(link, &link->outer.record, &err)) {
         link_refuse(link, &err);
         return;
     }
@@ -82,21 +157,21 @@ static void take_first(struct link *link)
 /* Both hellos were taken. */
 static void take_welcome(struct link *link)
 {
-    link->decoder.options.header_bytes = 0;
-    link_take_welcome(link, &link->record);
+    link->outer.decoder.options.header_bytes = 0;
+    link_take_welcome(link, &link->outer.record);
 }
 
 static void take_ping(struct link *link)
 {
-    if (!record_get_float(&link->record.header, "still", &link->peer_still) ||
-        !(link->peer_still > 0))
+    const msgpack_object *header = &link->reading->record.header;
+    if (!record_get_float(header, "still", &link->peer_still) || !(link->peer_still > 0))
         link->peer_still = 0;
 }
 
 static void take_record(struct link *link)
 {
     atomic_fetch_add_explicit(&link->records_in, 1, memory_order_relaxed);
-    switch (link->record.kind) {
+    switch (link->reading->record.kind) {
     case RECORD_HELLO:
         take_first(link);
         break;
@@ -116,31 +191,43 @@ static void take_record(struct link *link)
         if (FAILPOINT("link.record"))
             shutdown(link->fd, SHUT_RDWR);
         if (link->state == LINK_OPEN)
-            link->config->record(link->config->user, link, &link->record);
+            link->config->record(link->config->user, link, &link->reading->record);
     }
+}
+
+/* What came is damaged, or no peer of ours sends it. */
+static void refuse(struct link *link, struct error *err)
+{
+    enum link_refusal guess = REFUSAL_NONE;
+    if (link->state == LINK_HELLO && !link->outer.record.offset)
+        guess = link_guess(link->buffer, link->end, err);
+    if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
+        link->refusal = guess ? guess : REFUSAL_GARBAGE;
+    if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
+        link_fail(link, err); /* it would not understand us */
+    else
+        link_refuse(link, err);
 }
 
 /* n bytes are where the decoder wanted them. */
 static void took(struct link *link, size_t n)
 {
     struct error err = ERROR_INIT;
-    if (decoder_took(&link->decoder, n, &err)) {
-        enum link_refusal guess = REFUSAL_NONE;
-        if (link->state == LINK_HELLO && !link->record.offset)
-            guess = link_guess(link->buffer, link->end, &err);
-        if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
-            link->refusal = guess ? guess : REFUSAL_GARBAGE;
-        if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
-            link_fail(link, &err); /* it would not understand us */
+    struct link_reading *reading = link->reading;
+    if (decoder_took(&reading->decoder, n, &err) ||
+        (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
+        refuse(link, &err);
+    } else if (decoder_interrupted(&reading->decoder)) {
+        begin_nested(link);
+    } else if (decoder_done(&reading->decoder)) {
+        take_record(link);
+        if (link->state == LINK_CLOSED)
+            return;
+        if (reading->below)
+            end_nested(link);
         else
-            link_refuse(link, &err);
-        return;
+            decoder_start(&reading->decoder, &reading->record);
     }
-    if (!decoder_done(&link->decoder))
-        return;
-    take_record(link);
-    if (link->state != LINK_CLOSED)
-        decoder_start(&link->decoder, &link->record);
 }
 
 static void take_buffered(struct link *link)
@@ -148,7 +235,7 @@ static void take_buffered(struct link *link)
     while (link->start < link->end && link->state != LINK_CLOSED) {
         void *out;
         size_t n, ready = link->end - link->start;
-        decoder_want(&link->decoder, &out, &n);
+        decoder_want(&link->reading->decoder, &out, &n);
         n = n < ready ? n : ready;
         memcpy(out, link->buffer + link->start, n);
         link->start += n;
@@ -162,17 +249,19 @@ static ssize_t read_more(struct link *link, size_t *direct, size_t *asked)
     struct iovec vectors[2];
     int n = 0;
     void *out;
-    decoder_want(&link->decoder, &out, direct);
-    if (!decoder_wants_data(&link->decoder) || *direct < DIRECT_BYTES)
+    const struct decoder *decoder = &link->reading->decoder;
+    decoder_want(decoder, &out, direct);
+    if (!decoder_wants_data(decoder) || *direct < DIRECT_BYTES)
         *direct = 0;
+    size_t ahead = *direct && decoder->bin < decoder->n_bins ? AHEAD_BYTES : BUFFER_BYTES;
     if (*direct > link->channel->read_bytes)
         *direct = link->channel->read_bytes;
     if (*direct)
         vectors[n++] = (struct iovec){out, *direct};
     *asked = *direct;
     if (*direct < link->channel->read_bytes) {
-        *asked += BUFFER_BYTES;
-        vectors[n++] = (struct iovec){link->buffer, BUFFER_BYTES};
+        *asked += ahead;
+        vectors[n++] = (struct iovec){link->buffer, ahead};
     }
     return link->channel->type->read(link->channel, vectors, n);
 }

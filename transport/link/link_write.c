@@ -143,14 +143,14 @@ uint64_t link_waiting(const struct link *link)
 }
 
 /* The record that is begun goes out; the lock is held, and released. */
-static int put(struct link *link, const struct named_tensor *tensors, int n_tensors,
-               struct error *err)
+static int put(struct link *link, int32_t priority, const struct named_tensor *tensors,
+               int n_tensors, struct error *err)
 {
     struct outbox *out = &link->out;
     bool mine = false;
     int status = encoder_finish(&out->encoder, tensors, n_tensors, err);
     if (!status)
-        status = outbox_put(out, tensors, n_tensors, err);
+        status = outbox_put(out, priority, tensors, n_tensors, err);
     if (!status) {
         atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
         mine = out->state == OUTBOX_IDLE && outbox_take(out);
@@ -172,7 +172,8 @@ msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_f
 void link_send_own(struct link *link)
 {
     struct error ignored = ERROR_INIT; /* small, without tensors */
-    put(link, NULL, 0, &ignored);
+    bool last = link->out.encoder.kind == RECORD_END;
+    put(link, last ? LINK_LAST : LINK_FIRST, NULL, 0, &ignored);
 }
 
 msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_fields)
@@ -183,10 +184,16 @@ msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_field
 int link_send(struct link *link, const struct named_tensor *tensors, int n_tensors,
               struct error *err)
 {
+    return link_send_value(link, LINK_FIRST, tensors, n_tensors, err);
+}
+
+int link_send_value(struct link *link, int32_t priority, const struct named_tensor *tensors,
+                    int n_tensors, struct error *err)
+{
     if (FAILPOINT("link.send"))
         shutdown(link->fd, SHUT_RDWR);
     if (!link->closing)
-        return put(link, tensors, n_tensors, err);
+        return put(link, priority, tensors, n_tensors, err);
     *err = link->why;
     if (!err->code)
         err->code = ERR_UNAVAILABLE;

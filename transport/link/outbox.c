@@ -10,11 +10,13 @@
 #define GATHER_BYTES ((size_t)128 << 10) /* of small records in a packet */
 #define SPARE_BYTES ((size_t)256 << 10)  /* packets that grew larger are not kept */
 
-void outbox_init(struct outbox *out, bool sums)
+void outbox_init(struct outbox *out, bool sums, size_t bin_bytes)
 {
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&out->lock, NULL);
     out->sums = sums;
+    out->encoder.bin_bytes = bin_bytes;
+    atomic_init(&out->priority, OUTBOX_NOTHING);
 }
 
 static void clear_packet(struct packet *packet)
@@ -22,6 +24,7 @@ static void clear_packet(struct packet *packet)
     for (int i = 0; i < packet->n_tensors; i++)
         tensor_release(&packet->tensors[i].tensor);
     mem_free(packet->tensors);
+    encoder_bodies_release(&packet->bodies);
     packet->tensors = NULL;
     packet->n_tensors = 0;
 }
@@ -39,19 +42,66 @@ static void free_packets(struct packet *packet)
 
 void outbox_release(struct outbox *out)
 {
-    free_packets(out->head);
+    for (size_t i = 0; i < out->waiting.n; i++)
+        free_packets(out->waiting.items[i]);
+    vec_release(&out->waiting);
     free_packets(out->spare);
     free_packets(out->current);
     free_packets(out->written);
     encoder_release(&out->encoder);
-    encoder_bodies_release(&out->bodies);
     encoder_bodies_release(&out->flat);
     for (int i = out->first; i < out->n; i++)
         free_packets(out->window[i].last_of);
     pthread_mutex_destroy(&out->lock);
 }
 
-static struct packet *new_packet(struct outbox *out)
+/* ---- what waits: a heap; with the lock ---- */
+
+static bool goes_before(const struct packet *a, const struct packet *b)
+{
+    return a->priority != b->priority ? a->priority < b->priority : a->number < b->number;
+}
+
+static void note_priority(struct outbox *out)
+{
+    int64_t priority = out->waiting.n ? out->waiting.items[0]->priority : OUTBOX_NOTHING;
+    atomic_store_explicit(&out->priority, priority, memory_order_relaxed);
+}
+
+static void add_waiting(struct outbox *out, struct packet *packet)
+{
+    packet->number = out->n_packets++;
+    vec_push(&out->waiting, packet);
+    struct packet **heap = out->waiting.items;
+    size_t i = out->waiting.n - 1;
+    for (; i && goes_before(packet, heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = packet;
+    note_priority(out);
+}
+
+static struct packet *take_waiting(struct outbox *out)
+{
+    struct packet **heap = out->waiting.items, *first = heap[0], *last = vec_pop(&out->waiting);
+    size_t n = out->waiting.n, i = 0;
+    for (size_t child = 1; child < n; child = 2 * i + 1) {
+        child += child + 1 < n && goes_before(heap[child + 1], heap[child]);
+        if (!goes_before(heap[child], last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    if (n)
+        heap[i] = last;
+    if (out->gathering == first)
+        out->gathering = NULL;
+    note_priority(out);
+    return first;
+}
+
+/* ---- putting in ---- */
+
+static struct packet *new_packet(struct outbox *out, int32_t priority)
 {
     struct packet *packet = out->spare;
     if (packet)
@@ -59,28 +109,27 @@ static struct packet *new_packet(struct outbox *out)
     else
         packet = mem_alloc(sizeof *packet);
     packet->next = NULL;
-    if (out->tail)
-        out->tail->next = packet;
-    else
-        out->head = packet;
-    out->tail = packet;
+    packet->started = packet->is_whole = false;
+    packet->priority = priority;
     return packet;
 }
 
-/* The last packet, if small records may follow in it. */
-static struct packet *gathering(struct outbox *out, size_t bytes)
+/* Where a small record goes. What is as urgent and was put in before is before it. */
+static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
 {
-    struct packet *tail = out->tail;
-    if (tail && !tail->n_tensors && tail->bytes.n + bytes <= GATHER_BYTES)
-        return tail;
-    return new_packet(out);
+    struct packet *packet = out->gathering;
+    if (packet && packet->priority == priority && packet->bytes.n + bytes <= GATHER_BYTES)
+        return packet;
+    out->gathering = packet = new_packet(out, priority);
+    add_waiting(out, packet);
+    return packet;
 }
 
-static void put_flat(struct outbox *out, const struct named_tensor *tensors, int n_tensors,
-                     size_t body_bytes)
+static void put_flat(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
+                     int n_tensors, size_t body_bytes)
 {
     const struct str *header = &out->encoder.header;
-    struct packet *packet = gathering(out, header->n + body_bytes);
+    struct packet *packet = gathering(out, priority, header->n + body_bytes);
     struct encoder_piece piece;
     str_append_bytes(&packet->bytes, header->data, header->n);
     if (!n_tensors)
@@ -98,11 +147,14 @@ static int keep(struct tensor *kept, const struct tensor *t, struct error *err)
     return 0;
 }
 
-static int put_shared(struct outbox *out, const struct named_tensor *tensors, int n_tensors,
-                      struct error *err)
+static int put_shared(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
+                      int n_tensors, struct error *err)
 {
     const struct str *header = &out->encoder.header;
     struct packet *packet = mem_alloc(sizeof *packet);
+    packet->priority = priority;
+    packet->is_whole = out->encoder.kind == RECORD_REDUCE;
+    packet->bodies.bin_bytes = out->encoder.bin_bytes;
     packet->tensors = mem_array((size_t)n_tensors, sizeof *packet->tensors);
     for (int i = 0; i < n_tensors; i++) {
         if (keep(&packet->tensors[i].tensor, &tensors[i].tensor, err)) {
@@ -112,29 +164,30 @@ static int put_shared(struct outbox *out, const struct named_tensor *tensors, in
         packet->n_tensors++; /* its name is in the header */
     }
     str_append_bytes(&packet->bytes, header->data, header->n);
-    if (out->tail)
-        out->tail->next = packet;
-    else
-        out->head = packet;
-    out->tail = packet;
+    if (out->gathering && out->gathering->priority == priority)
+        out->gathering = NULL; /* what follows comes behind this one */
+    add_waiting(out, packet);
     return 0;
 }
 
-int outbox_put(struct outbox *out, const struct named_tensor *tensors, int n_tensors,
-               struct error *err)
+int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
+               int n_tensors, struct error *err)
 {
-    uint64_t bytes = encoder_body_bytes(tensors, n_tensors);
+    uint64_t bytes = encoder_body_bytes(tensors, n_tensors, out->encoder.bin_bytes);
     if (bytes > FLAT_BYTES) {
-        if (put_shared(out, tensors, n_tensors, err))
+        if (put_shared(out, priority, tensors, n_tensors, err))
             return err->code;
     } else {
-        put_flat(out, tensors, n_tensors, bytes);
+        put_flat(out, priority, tensors, n_tensors, bytes);
     }
     out->put += out->encoder.header.n + bytes;
     return 0;
 }
 
-bool outbox_take(struct outbox *out)
+/* ---- the stack ---- */
+
+/* With the lock. */
+static void begin_next(struct outbox *out)
 {
     while (out->written) {
         struct packet *packet = out->written;
@@ -142,23 +195,44 @@ bool outbox_take(struct outbox *out)
         packet->next = out->spare;
         out->spare = packet;
     }
-    out->current = out->head;
-    out->head = out->tail = NULL;
+    if (!out->waiting.n)
+        return;
+    struct packet *packet = take_waiting(out);
+    out->overtaking += out->current != NULL;
+    packet->next = out->current;
+    out->current = packet;
+    out->depth++;
+}
+
+bool outbox_take(struct outbox *out)
+{
+    begin_next(out);
     return out->current;
+}
+
+/* Whether what waits comes next. The last place on the stack is for the most urgent records. */
+static bool is_turn(const struct outbox *out)
+{
+    const struct packet *packet = out->current;
+    int64_t priority = atomic_load_explicit(&out->priority, memory_order_relaxed);
+    if (!packet)
+        return priority != OUTBOX_NOTHING;
+    return priority < packet->priority && packet->started && !packet->is_whole &&
+           encoder_at_bin(&packet->bodies) && out->depth <= LIMIT_NESTED - (priority != LINK_FIRST);
 }
 
 /* The next piece of the current packet; false when there is none left. */
 static bool next_piece(struct outbox *out, struct packet *packet, size_t limit,
                        struct encoder_piece *piece)
 {
-    if (!out->started) {
-        out->started = true;
-        encoder_bodies(&out->bodies, packet->tensors, packet->n_tensors, out->sums);
+    if (!packet->started) {
+        packet->started = true;
+        encoder_bodies(&packet->bodies, packet->tensors, packet->n_tensors, out->sums);
         piece->bytes = packet->bytes.data;
         piece->n = packet->bytes.n;
         return true;
     }
-    return encoder_next(&out->bodies, limit, piece);
+    return encoder_next(&packet->bodies, limit, piece);
 }
 
 /* Empty packets of an ordinary size are kept. */
@@ -179,22 +253,33 @@ static void end_packet(struct outbox *out)
 {
     struct packet *packet = out->current;
     out->current = packet->next;
-    packet->next = NULL; /* those behind it are not its own any more */
-    out->started = false;
+    out->depth--;
+    packet->next = NULL; /* those below are not its own any more */
     if (out->n)
         out->window[out->n - 1].last_of = packet;
     else
         packet_written(out, packet);
 }
 
+static void take_turn(struct outbox *out)
+{
+    if (!is_turn(out))
+        return;
+    pthread_mutex_lock(&out->lock);
+    begin_next(out);
+    pthread_mutex_unlock(&out->lock);
+}
+
 static void fill(struct outbox *out, size_t limit)
 {
     size_t bytes = 0;
-    size_t block = out->sums && limit > CHECKSUM_BLOCK_BYTES ? CHECKSUM_BLOCK_BYTES : limit;
     out->first = out->n = 0;
-    while (out->n < OUTBOX_WINDOW && bytes < limit && out->current) {
+    while (out->n < OUTBOX_WINDOW && bytes < limit) {
         struct outbox_piece *slot = &out->window[out->n];
-        if (!next_piece(out, out->current, block, &slot->piece)) {
+        take_turn(out);
+        if (!out->current)
+            return;
+        if (!next_piece(out, out->current, limit, &slot->piece)) {
             end_packet(out);
             continue;
         }

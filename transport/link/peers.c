@@ -274,6 +274,7 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
 {
     bool tls = peers->tls && !address_is_unix(address);
     bool rights = peers->config.shared_bytes && address_is_unix(address);
+    enum link_path path = address_is_loopback(address) ? LINK_LOCAL : tls ? LINK_TLS : LINK_PLAIN;
     struct channel *channel = tls      ? tls_channel_new(peers->tls, fd, !expected, err)
                               : rights ? channel_rights_new(fd)
                                        : channel_socket_new(fd);
@@ -281,8 +282,7 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
         close(fd);
         return NULL;
     }
-    struct link *link = link_new(peers->loop, &peers->config, channel, text, expected,
-                                 tls || address_is_loopback(address));
+    struct link *link = link_new(peers->loop, &peers->config, channel, text, expected, path);
     vec_push(&peers->links, link);
     return link;
 }

@@ -4,6 +4,8 @@
  */
 #include "transport/value/hub.h"
 
+#define LARGE_BYTES ((size_t)64 << 10)
+
 static msgpack_packer *begin_reply(struct peer *peer, uint64_t id, int code, int n_fields)
 {
     struct error ignored = ERROR_INIT;
@@ -22,10 +24,20 @@ msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields)
     return begin_reply(peer, id, 0, n_fields);
 }
 
+/* What is asked for by its id may come in any order: large values do not keep others waiting. */
+static int end_reply(struct peer *peer, const struct named_tensor *tensors, int n,
+                     struct error *err)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += tensor_bytes(&tensors[i].tensor);
+    return peer_end_value(peer, bytes > LARGE_BYTES ? 0 : LINK_FIRST, tensors, n, err);
+}
+
 void answer_end(struct peer *peer, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
-    peer_end(peer, tensors, n, &err); /* who is gone needs no answer */
+    end_reply(peer, tensors, n, &err); /* who is gone needs no answer */
 }
 
 void answer_error(struct peer *peer, uint64_t id, const struct error *err)
@@ -46,7 +58,7 @@ void answer_error(struct peer *peer, uint64_t id, const struct error *err)
 void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
-    if (begin_reply(peer, id, 0, 0) && peer_end(peer, tensors, n, &err))
+    if (begin_reply(peer, id, 0, 0) && end_reply(peer, tensors, n, &err))
         answer_error(peer, id, &err);
 }
 

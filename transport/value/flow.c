@@ -133,6 +133,14 @@ int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struc
     return code;
 }
 
+int peer_end_value(struct peer *peer, int32_t priority, const struct named_tensor *tensors, int n,
+                   struct error *err)
+{
+    int code = link_send_value(peer->link, priority, tensors, n, err);
+    pthread_mutex_unlock(&peer->lock);
+    return code;
+}
+
 /* ---- values ---- */
 
 uint64_t flow_cost(const struct tensor *value)
@@ -165,7 +173,7 @@ static int send_bytes(struct peer *peer, const struct value_id *id, const struct
     }
     if (value)
         named.tensor = *value;
-    return link_send(peer->link, &named, value ? 1 : 0, err);
+    return link_send_value(peer->link, id->priority, &named, value ? 1 : 0, err);
 }
 
 static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
@@ -334,6 +342,7 @@ int flow_answered(struct peer *peer, const struct record *record, struct error *
 bool value_id_read(struct value_id *id, const struct record *record)
 {
     const msgpack_object *header = &record->header;
+    id->priority = 0;
     return record_get_uint(header, "session", &id->session) &&
            record_get_uint(header, "step", &id->step) &&
            record_get_uint(header, "iteration", &id->iteration) &&

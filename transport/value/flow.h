@@ -25,9 +25,11 @@ struct value_id {
     uint64_t session, step;
     const char *key;
     uint64_t iteration;
+    int32_t priority; /* of who sends it, as of link_send_value; the record does not say it */
 };
 
-/* Of a record `value`, `announce` or `grant`; the key lives in the record. False: not there. */
+/* Of a record `value`, `announce` or `grant`, with priority 0; the key lives in the record. False:
+ * not there. */
 bool value_id_read(struct value_id *id, const struct record *record);
 
 /* Its four fields. */
@@ -61,6 +63,9 @@ bool peer_is_open(struct peer *peer, struct error *why);
 msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_fields,
                            struct error *err);
 int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struct error *err);
+/* As link_send_value. */
+int peer_end_value(struct peer *peer, int32_t priority, const struct named_tensor *tensors, int n,
+                   struct error *err);
 
 /* ---- values ---- */
 

@@ -141,7 +141,7 @@ int remote_announced(struct rendezvous *rendezvous, const struct arrival *arriva
                      struct error *err)
 {
     struct remote *remote = (struct remote *)rendezvous;
-    struct value_id id = {remote->session, remote->step, arrival->key, arrival->iteration};
+    struct value_id id = {remote->session, remote->step, arrival->key, arrival->iteration, 0};
     bool grant = false;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
@@ -175,7 +175,8 @@ static int send_tensor(struct rendezvous *rendezvous, const struct rendezvous_ke
 {
     struct remote *remote = (struct remote *)rendezvous;
     struct arrival arrival = {.key = key->tensor_name, .iteration = key->iteration, .value = value};
-    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration};
+    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration,
+                          key->priority};
     struct peer *peer;
     if (rendezvous->aborted(rendezvous, err) ||
         remote->owner.route(remote->owner.context, key->recv_device, &peer, err))
@@ -207,7 +208,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
                            struct rendezvous_waiter *waiter)
 {
     struct remote *remote = (struct remote *)rendezvous;
-    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration};
+    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration, 0};
     struct error failure = ERROR_INIT;
     struct remote_item *met = NULL;
     struct peer *granted = NULL;

@@ -69,6 +69,7 @@ struct collective_call {
      * back what an even PART of so many rows has brought; with a root, and SUM_PART, parts are of
      * so many rows. Of ROWS to another root: so many zeros. */
     const int64_t *rows;
+    int32_t priority; /* smaller ones go first, where they have to wait for each other */
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
     /* Where the values are, all of them; it is taken. On a device: pools of its memory and of the

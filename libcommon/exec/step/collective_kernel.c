@@ -105,6 +105,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
 {
     what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
     what.values = values;
+    what.priority = node_priority(call->node);
     what.yields = true;
     int code =
         call->step->collective ? ask(call, &what, take) : take_own(call, values, &what.at, take);

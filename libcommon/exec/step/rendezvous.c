@@ -19,7 +19,8 @@ int rendezvous_prepare(struct kernel_setup *setup)
     struct rendezvous_key *key = setup->state = mem_alloc(sizeof *key);
     *key = (struct rendezvous_key){.tensor_name = node_string(node, "tensor_name"),
                                    .send_device = node_string(node, "send_device"),
-                                   .recv_device = node_string(node, "recv_device")};
+                                   .recv_device = node_string(node, "recv_device"),
+                                   .priority = node_priority(node)};
     return 0;
 }
 

@@ -19,6 +19,7 @@ struct rendezvous_key {
     /* Of the Send and the Recv alike, canonical (graph/device_name.h): where the value comes from
      * and goes to. No two pairs of a step differ in them alone. */
     const char *send_device, *recv_device;
+    int32_t priority; /* of the Send: smaller ones go first; 0 where none is given */
 };
 
 /* A value on its way. */

@@ -282,7 +282,7 @@ static void send_value(struct hub *hub, uint64_t session, uint64_t step, const c
 {
     struct error err = ERROR_INIT;
     struct peer *peer = shard(hub);
-    assert_int_equal(flow_send(peer, &(struct value_id){session, step, key, 0}, value, &err), 0);
+    assert_int_equal(flow_send(peer, &(struct value_id){session, step, key, 0, 0}, value, &err), 0);
     peer_release(peer);
 }
 

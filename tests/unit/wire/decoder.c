@@ -51,7 +51,7 @@ static void encode(struct str *bytes, const struct named_tensor *tensors, int n,
         assert_true(piece.n <= limit || !piece.bytes);
         str_append_bytes(bytes, piece.bytes ? piece.bytes : piece.tag, piece.n);
     }
-    assert_int_equal(bytes->n - header, encoder_body_bytes(tensors, n));
+    assert_int_equal(bytes->n - header, encoder_body_bytes(tensors, n, 0));
     encoder_bodies_release(&bodies);
     encoder_release(&encoder);
 }

@@ -48,6 +48,25 @@ device() { # NODE: what a replicated graph asks for
         <(grep -o '^.* = Variable() {.*}' r.txt | grep -v '^clock/' | sort)
 }
 
+@test "what is used first is the most urgent, read, pushed or reduced" {
+    cat >o.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 4}}
+h = nn.dense(x, 3, {name = "h", bias = false})
+loss = Mean(Square(nn.dense(h, 2, {name = "o", bias = false})), {0, 1})
+entry.train = minimize(loss, optim.momentum{rate = 0.1})
+LUA
+    printf 'task %s\n' 'ps:0 unix:a' 'worker:0 unix:b' >c
+    tf-graph o.lua | tf-opt >o.tfg
+    tf-replicate o.tfg | tf-place -c c | tf-part -c c | tf-show --text >r.txt
+    for node in h/W/read:1 o/W/read:2 h/W/gradient:1 o/W/gradient:2; do
+        grep -q "^${node%:*}/Send_[0-9]* = .* _priority=${node#*:}, " r.txt
+    done
+    [ "$(grep -c ' = Send(.*_priority=' r.txt)" = 4 ]
+    tf-replicate --mode allreduce o.tfg | tf-show --text >r.txt
+    [ "$(grep -c '_priority=' r.txt)" = 1 ]
+    grep -q '^allreduce/gradients = AllReduce(.*_priority=1, ' r.txt
+}
+
 @test "a check of the loss is the worker's, whatever it is made of" {
     cat >n.lua <<'LUA'
 x = variable{name = "x", shape = {8, 4}, init = init.normal{stddev = 1}, trainable = false}

@@ -130,14 +130,17 @@ static int add_send(struct cutter *c, const struct part_crossing *crossing, stru
 {
     const struct graph_part *parts = c->parts->parts.items;
     int after = pace(c, crossing->frame, crossing->from);
+    int priority = node_priority(graph_node(c->from, crossing->edge.node));
+    bool is_ranked = priority && crossing->edge.slot != CONTROL_SLOT;
     struct attr attrs[] = {{"tensor_name", attr_string("")},
                            {"send_device", attr_string(parts[crossing->from].device)},
-                           {"recv_device", attr_string(parts[crossing->to].device)}};
+                           {"recv_device", attr_string(parts[crossing->to].device)},
+                           {"_priority", attr_int(priority)}};
     struct node_spec spec = {.op = "Send",
                              .inputs = &value,
                              .n_inputs = 1,
                              .attrs = attrs,
-                             .n_attrs = 3,
+                             .n_attrs = 3 + is_ranked,
                              .controls = &after,
                              .n_controls = after >= 0};
     int send = part_add(c, crossing->from, graph_node(c->from, crossing->edge.node), &spec);

@@ -17,6 +17,8 @@
  *
  * The Enter and NextIteration of a loop variable move to the device of its Merge.
  *
+ * What a node with the attribute _priority computes is sent with that (graph/graph.h).
+ *
  * What a node with the attribute _wire computes (bfloat16 or float16) crosses in that type if it is
  * float32: rounded to nearest even, and widened where it arrives.
  */

@@ -83,10 +83,12 @@ static int exchange_codes(struct replicator *r, struct bucket *bucket)
             replicate_op(r, "CollectiveRank", ALLREDUCE_SCOPE "rank", EDGE_NONE, EDGE_NONE));
     if (r->err->code)
         return r->err->code;
+    int priority = bucket->priority;
     replicate_put(r, bucket, (struct bucket_value){EDGE_NONE, r->rank, "rows", FOR_MEMBERS});
     if (replicate_reduce(r, ALLREDUCE_SCOPE "gradients", bucket))
         return r->err->code;
     struct edge members = r->reduced.items[r->reduced.n - 1].value;
+    bucket->priority = priority;
     if (!exchange_means(r, bucket, members))
         replicate_take_codes(r, members);
     return r->err->code;
@@ -143,6 +145,22 @@ static void put_whole(struct replicator *r, struct bucket *bucket, struct edge e
         replicate_put(r, bucket, (struct bucket_value){edge, value, reduction, use});
 }
 
+static void urge(struct bucket *bucket, int priority)
+{
+    if (priority && (!bucket->priority || priority < bucket->priority))
+        bucket->priority = priority;
+}
+
+/* What is reduced together is as urgent as the most urgent of it. */
+static void urge_all(const struct replicator *r, struct pushed_values *exchange, struct edge edge)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
+    int priority = mark ? replicate_priority(r, mark->s) : 0;
+    urge(&exchange->plain, priority);
+    urge(&exchange->codes, priority);
+    urge(&exchange->whole, priority);
+}
+
 static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
     struct gradient_product product;
@@ -153,6 +171,7 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
         put_code(r, exchange, edge);
     else
         put_whole(r, &exchange->plain, edge);
+    urge_all(r, exchange, edge);
     return is_full(exchange) ? flush(r, exchange) : r->err->code;
 }
 

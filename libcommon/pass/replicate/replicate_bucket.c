@@ -51,8 +51,10 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         add_controls(r, graph_node(r->to, node));
     if (node >= 0 && !is_left_out(bucket))
         vec_push(&r->exchanges, node);
+    if (node >= 0)
+        replicate_hurry(r, node, bucket->priority);
     bucket->values.n = 0;
-    bucket->bytes = 0;
+    bucket->bytes = bucket->priority = 0;
     return r->err->code;
 }
 

@@ -89,8 +89,10 @@ static int add_push(struct replicator *r, struct push *push)
     struct edge *edges = arena_array(&r->arena, push->edges.n, sizeof *edges);
     for (size_t i = 0; i < push->edges.n; i++)
         edges[i] = replicate_pushed(r, push->edges.items[i]);
+    int priority = r->err->code ? 0 : replicate_priority(r, push->variable);
     for (size_t i = 0; i < push->edges.n && !r->err->code; i++)
-        replicate_narrow(r, edges[i].node);
+        if (!replicate_narrow(r, edges[i].node))
+            replicate_hurry(r, edges[i].node, priority);
     if (r->err->code)
         return r->err->code;
     const char *group;

@@ -195,8 +195,11 @@ void replicate_copy(struct replicator *r, const struct node *node)
     if (open)
         vec_push(&r->open, node->id);
     if (replicate_is_read(r, node) ||
-        (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node)))
+        (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))) {
         replicate_narrow(r, copy->id);
+        if (r->options->mode != REPLICATE_ALLREDUCE) /* else nobody sends it */
+            replicate_hurry(r, copy->id, r->priority[node->id]);
+    }
 }
 
 void replicate_close(struct replicator *r)

@@ -378,5 +378,6 @@ int replicate_find(struct replicator *r)
     find_kept(r);
     find_after(r);
     find_shards(r);
+    replicate_find_priorities(r);
     return check_pushes(r);
 }

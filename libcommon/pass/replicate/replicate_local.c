@@ -168,8 +168,8 @@ static struct edge add_local(struct replicator *r, const struct node *variable, 
     const char *name = replicate_text(r, variable->name, "local");
     struct edge copy = replicate_local(r, name, output->type, &output->shape);
     int fetched = add_fetched(r, variable, shared);
-    if (fetched >= 0)
-        replicate_narrow(r, fetched);
+    if (fetched >= 0 && !replicate_narrow(r, fetched))
+        replicate_hurry(r, fetched, r->priority[variable->id]);
     int kept = replicate_op(r, "Switch", replicate_text(r, name, "kept"), copy, r->fetches);
     struct edge used =
         replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "used"),

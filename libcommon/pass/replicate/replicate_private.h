@@ -100,6 +100,7 @@ struct bucket_value {
 struct bucket {
     VEC(struct bucket_value) values;
     int64_t bytes;
+    int priority; /* of the most urgent; 0: of none */
 };
 
 /* A gradient that is exchanged in the next step, and the variable that keeps it until then. */
@@ -119,6 +120,8 @@ struct replicator {
     unsigned *facts;          /* by node */
     int *copy, *updated;      /* by node: the versions' nodes of `to`, or -1 */
     const char **variable_of; /* by writer: the variable's name */
+    int *priority; /* by node that has, or hands on, a variable: 1 for the one that a step
+                    * uses first, and so on; 0: of others, and of what no step uses */
     const char **update_names;
     VEC(struct push) pushes;
     VEC(int) todo;
@@ -287,6 +290,13 @@ struct edge replicate_local(struct replicator *r, const char *name, enum dtype t
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 
 int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
+
+/* replicate_priority.c: fills r->priority, for the entry that was found. */
+void replicate_find_priorities(struct replicator *r);
+/* Of the variable of that name. */
+int replicate_priority(const struct replicator *r, const char *variable);
+/* What is sent of a node of `to` has this priority; 0: none. */
+int replicate_hurry(struct replicator *r, int id, int priority);
 
 /* A new node of `to`; -1 with the error set. The name is made unique. */
 int replicate_add(struct replicator *r, const char *device, const char *name,

@@ -14,14 +14,6 @@
 
 /* ---- RandomShuffle ---- */
 
-/* The i-th number of 64 bits of a stream. */
-static void words_at(const struct philox_stream *stream, int64_t i, uint32_t words[2])
-{
-    uint32_t block[4];
-    philox_block(stream, (uint64_t)i / 2, block);
-    memcpy(words, block + 2 * (i % 2), 2 * sizeof *words);
-}
-
 /* Fisher and Yates: from the end, each place gets one of those not placed yet. */
 static void shuffle(const struct philox_stream *stream, int64_t *order, int64_t n)
 {
@@ -29,7 +21,7 @@ static void shuffle(const struct philox_stream *stream, int64_t *order, int64_t 
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
-        words_at(stream, i, words);
+        random_words(stream, i, words);
         int64_t k = (int64_t)uniform_integer(words, (uint64_t)i + 1), kept = order[i];
         order[i] = order[k];
         order[k] = kept;
@@ -74,20 +66,6 @@ static bool cumulate(const struct tensor *logits, int64_t row, double *sums)
     return isfinite(largest) && isfinite(sum) && sum > 0;
 }
 
-/* The first class whose sum exceeds x. */
-static int64_t find_class(const double *sums, int64_t n, double x)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > x)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 static int multinomial_run(struct kernel_call *call)
 {
     const struct tensor *logits = call->in[0];
@@ -107,10 +85,10 @@ static int multinomial_run(struct kernel_call *call)
             return kernel_fault(call, &(struct fault){.code = FAULT_CLASSES, .at = row});
         for (int64_t s = 0; s < n_samples; s++) {
             uint32_t words[2];
-            words_at(&stream, row * n_samples + s, words);
+            random_words(&stream, row * n_samples + s, words);
             /* the product may round up to the sum, which no class exceeds */
             double x = fmin(uniform_float64(words) * sums[n - 1], nextafter(sums[n - 1], 0));
-            classes[row * n_samples + s] = find_class(sums, n, x);
+            classes[row * n_samples + s] = random_find_class(sums, n, x);
         }
     }
     return KERNEL_DONE;

@@ -61,6 +61,16 @@ RANDOM_FUNCTION double random_log(double x)
     return (double)e * 0.69314718055994530942 + 2.0 * f * sum;
 }
 
+/* e^x for x in [0, 700]: 2^k times the Taylor series within half of ln 2 around 0. */
+RANDOM_FUNCTION double random_exp(double x)
+{
+    int k = (int)(x * 1.44269504088896340736 + 0.5);
+    double r = x - k * 0.69314718055994530942, sum = 1.0;
+    for (int n = 15; n >= 1; n--)
+        sum = 1.0 + sum * r / n;
+    return ldexp(sum, k);
+}
+
 /* Sine and cosine of 2 pi u, u in [0, 1): Taylor series within an eighth of a turn around the
  * nearest quarter. */
 RANDOM_FUNCTION void random_sincos(double u, double *sine, double *cosine)

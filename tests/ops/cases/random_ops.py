@@ -239,7 +239,8 @@ def loops(g):
         """, [("", {}, {"cend": np.int32(0), "iend": np.int32(5)})], ops="RandomUniform")
 
 
-with Golden("random_ops") as g, np.errstate(all="ignore"):
-    tensors(g)
-    choices(g)
-    loops(g)
+if __name__ == "__main__":
+    with Golden("random_ops") as g, np.errstate(all="ignore"):
+        tensors(g)
+        choices(g)
+        loops(g)

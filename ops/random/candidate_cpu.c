@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Candidate samplers: try t draws a class by number t of 64 bits of the node's stream.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/memory.h"
+#include "ops/array/results.h"
+#include "ops/random/candidate.h"
+#include "ops/random/distribution.h"
+#include "ops/random/stream.h"
+
+/* Different classes are given up after so many tries, or so many for each class if that is more.
+ * All of them come up in about R ln(R)^2 tries where classes are as likely as by the law of the
+ * log-uniform sampler, and ln(2^63)^2 is below 4096. */
+#define TRIES_LEAST (INT64_C(1) << 24)
+#define TRIES_PER_CLASS 4096
+
+struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t n_sums)
+{
+    struct candidate_sampler *sampler =
+        mem_alloc(sizeof *sampler + (size_t)n_sums * sizeof *sampler->sums);
+    const struct node *node = setup->node;
+    *sampler = (struct candidate_sampler){.seeds = random_seeds_of(node),
+                                          .num_true = node_int(node, "num_true"),
+                                          .num_sampled = node_int(node, "num_sampled"),
+                                          .range_max = op_find_attr(node->op, "range_max") < 0
+                                                           ? node_int(node, "num_sampled")
+                                                           : node_int(node, "range_max"),
+                                          .unique = node_bool(node, "unique")};
+    setup->state = sampler;
+    return sampler;
+}
+
+/* ---- the classes that have come ---- */
+
+/* A table of classes, each plus 1, at most half full; 0: nothing is there. */
+struct candidate_seen {
+    uint64_t *slots;
+    uint64_t mask;
+};
+
+static int seen_make(struct kernel_call *call, struct candidate_seen *seen, int64_t n)
+{
+    uint64_t size = 2;
+    while (size < 2 * (uint64_t)n)
+        size *= 2;
+    seen->mask = size - 1;
+    seen->slots = kernel_temporary(call, size * sizeof *seen->slots);
+    if (!seen->slots)
+        return call->err->code;
+    for (uint64_t i = 0; i < size; i++)
+        seen->slots[i] = 0;
+    return 0;
+}
+
+/* False: it was there before. */
+static bool seen_add(struct candidate_seen *seen, int64_t class)
+{
+    uint64_t key = (uint64_t) class + 1;
+    uint64_t at = (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & seen->mask;
+    for (; seen->slots[at]; at = (at + 1) & seen->mask)
+        if (seen->slots[at] == key)
+            return false;
+    seen->slots[at] = key;
+    return true;
+}
+
+/* ---- drawing ---- */
+
+static int64_t tries_most(int64_t range)
+{
+    int64_t most = range > INT64_MAX / TRIES_PER_CLASS ? INT64_MAX : range * TRIES_PER_CLASS;
+    return most > TRIES_LEAST ? most : TRIES_LEAST;
+}
+
+/* Fills the classes, and says how many tries that took; 0: call->err says why not. */
+static int64_t draw(struct kernel_call *call, const struct candidate_law *law, int64_t *classes)
+{
+    const struct candidate_sampler *sampler = call->state;
+    struct philox_stream stream = random_stream(call);
+    struct candidate_seen seen = {NULL, 0};
+    int64_t n = sampler->num_sampled, filled = 0, tries = 0, most = tries_most(law->range);
+    if (sampler->unique && seen_make(call, &seen, n))
+        return 0;
+    for (; filled < n && tries < most; tries++) {
+        uint32_t words[2];
+        random_words(&stream, tries, words);
+        int64_t class = law->draw(law, words);
+        if (!sampler->unique || seen_add(&seen, class))
+            classes[filled++] = class;
+    }
+    if (filled == n)
+        return tries;
+    kernel_fail(call,
+                "only %" PRId64 " of %" PRId64 " different classes came up in %" PRId64
+                " tries: the others are too unlikely",
+                filled, n, tries);
+    return 0;
+}
+
+/* By how many tries it took a class has come once, or by the number of samples how often. */
+static float expected_count(const struct candidate_sampler *sampler, double p, int64_t tries)
+{
+    if (!sampler->unique)
+        return (float)(p * (double)sampler->num_sampled);
+    return p > 0 ? (float)-expm1((double)tries * log1p(-p)) : 0.0f;
+}
+
+static void expect(const struct kernel_call *call, const struct candidate_law *law,
+                   const struct tensor *classes, struct tensor *expected, int64_t tries)
+{
+    const int64_t *class = classes->data;
+    float *out = expected->data;
+    for (int64_t i = 0; i < tensor_count(classes); i++)
+        out[i] = expected_count(call->state, law->probability(law, class[i]), tries);
+}
+
+static int check_classes(struct kernel_call *call, int input)
+{
+    const struct candidate_sampler *sampler = call->state;
+    const struct shape *shape = &call->in[input]->shape;
+    if (shape->rank != 2 || shape->dims[1] != sampler->num_true)
+        return kernel_fail(
+            call, "true_classes must be a matrix of num_true = %" PRId64 " columns, not %s",
+            sampler->num_true, shape_text(shape));
+    return rows_check(call, input, sampler->range_max);
+}
+
+static int make_outputs(struct kernel_call *call, int input)
+{
+    const struct candidate_sampler *sampler = call->state;
+    struct shape sampled = shape_vector(sampler->num_sampled);
+    bool made = kernel_alloc_output(call, 0, &sampled) &&
+                kernel_alloc_output(call, 1, &call->in[input]->shape) &&
+                kernel_alloc_output(call, 2, &sampled);
+    return made ? 0 : call->err->code;
+}
+
+int candidate_sample(struct kernel_call *call, int input, const struct candidate_law *law)
+{
+    if (check_classes(call, input) || make_outputs(call, input))
+        return call->err->code;
+    int64_t tries = draw(call, law, call->out[0]->data);
+    if (!tries)
+        return call->err->code;
+    expect(call, law, call->in[input], call->out[1], tries);
+    expect(call, law, call->out[0], call->out[2], tries);
+    return 0;
+}
+
+static int prepare(struct kernel_setup *setup)
+{
+    candidate_prepare(setup, 0);
+    return 0;
+}
+
+static int sample_by(struct kernel_call *call, struct candidate_law law)
+{
+    law.range = ((const struct candidate_sampler *)call->state)->range_max;
+    return candidate_sample(call, 0, &law) ? call->err->code : KERNEL_DONE;
+}
+
+/* ---- uniform ---- */
+
+static int64_t uniform_draw(const struct candidate_law *law, const uint32_t words[2])
+{
+    return (int64_t)uniform_integer(words, (uint64_t)law->range);
+}
+
+static double uniform_probability(const struct candidate_law *law, int64_t class)
+{
+    (void)class;
+    return 1.0 / (double)law->range;
+}
+
+static int uniform_run(struct kernel_call *call)
+{
+    return sample_by(call, (struct candidate_law){uniform_draw, uniform_probability, 0, NULL});
+}
+
+const struct kernel_code kernel_uniform_candidates = {.prepare = prepare, .run = uniform_run};
+
+/* ---- log-uniform ---- */
+
+/* e^x is uniform in its logarithm in [1, range + 1), whose whole part minus 1 is the class. */
+static int64_t log_uniform_draw(const struct candidate_law *law, const uint32_t words[2])
+{
+    double range = (double)law->range;
+    double class = floor(random_exp(uniform_float64(words) * random_log(range + 1))) - 1;
+    return class < range ? (int64_t) class : 0; /* it may have been rounded up to the range */
+}
+
+static double log_uniform_probability(const struct candidate_law *law, int64_t class)
+{
+    return log1p(1 / ((double)class + 1)) / log1p((double)law->range);
+}
+
+static int log_uniform_run(struct kernel_call *call)
+{
+    return sample_by(call,
+                     (struct candidate_law){log_uniform_draw, log_uniform_probability, 0, NULL});
+}
+
+const struct kernel_code kernel_log_uniform_candidates = {.prepare = prepare,
+                                                          .run = log_uniform_run};
+
+/* ---- all ---- */
+
+static int all_run(struct kernel_call *call)
+{
+    if (check_classes(call, 0) || make_outputs(call, 0))
+        return call->err->code;
+    int64_t *classes = call->out[0]->data;
+    float *is_true = call->out[1]->data, *is_sampled = call->out[2]->data;
+    for (int64_t i = 0; i < tensor_count(call->out[0]); i++) {
+        classes[i] = i;
+        is_sampled[i] = 1;
+    }
+    for (int64_t i = 0; i < tensor_count(call->out[1]); i++)
+        is_true[i] = 1;
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_all_candidates = {.prepare = prepare, .run = all_run};

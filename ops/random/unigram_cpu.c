@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Candidate samplers by weights: a class is found by where a random number falls among the running
+ * sums of the weights.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "exec/state/variable.h"
+#include "ops/random/candidate.h"
+#include "ops/random/distribution.h"
+#include "ops/random/stream.h"
+
+/* ---- by an attribute ---- */
+
+static int fixed_prepare(struct kernel_setup *setup)
+{
+    int64_t range = node_int(setup->node, "range_max"), class = 0;
+    struct candidate_sampler *sampler = candidate_prepare(setup, range);
+    double sum = 0;
+    for (int64_t id = 0; class < range; id++)
+        if (unigram_of(setup->node, id))
+            sampler->sums[class ++] = sum += unigram_weight(setup->node, id);
+    return 0;
+}
+
+static int64_t fixed_draw(const struct candidate_law *law, const uint32_t words[2])
+{
+    const double *sums = law->context;
+    double all = sums[law->range - 1];
+    /* the product may round up to the sum, which no class exceeds */
+    return random_find_class(sums, law->range,
+                             fmin(uniform_float64(words) * all, nextafter(all, 0)));
+}
+
+static double fixed_probability(const struct candidate_law *law, int64_t class)
+{
+    const double *sums = law->context;
+    return (sums[class] - (class ? sums[class - 1] : 0)) / sums[law->range - 1];
+}
+
+static int fixed_run(struct kernel_call *call)
+{
+    const struct candidate_sampler *sampler = call->state;
+    struct candidate_law law = {fixed_draw, fixed_probability, sampler->range_max, sampler->sums};
+    return candidate_sample(call, 0, &law) ? call->err->code : KERNEL_DONE;
+}
+
+const struct kernel_code kernel_fixed_unigram_candidates = {.prepare = fixed_prepare,
+                                                            .run = fixed_run};
+
+/* ---- by a variable ---- */
+
+/* Whole numbers, so that the sums are exact however large they become. */
+static int64_t learned_draw(const struct candidate_law *law, const uint32_t words[2])
+{
+    const int64_t *sums = law->context;
+    int64_t low = 0, high = law->range - 1;
+    int64_t x = (int64_t)uniform_integer(words, (uint64_t)sums[high]);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (sums[middle] > x)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static double learned_probability(const struct candidate_law *law, int64_t class)
+{
+    const int64_t *sums = law->context;
+    return (double)(sums[class] - (class ? sums[class - 1] : 0)) / (double)sums[law->range - 1];
+}
+
+static int sum_counts(struct kernel_call *call, const int64_t *counts, int64_t *sums)
+{
+    const struct candidate_sampler *sampler = call->state;
+    int64_t sum = 0, possible = 0;
+    for (int64_t i = 0; i < sampler->range_max; i++) {
+        if (counts[i] < 0 || __builtin_add_overflow(sum, counts[i], &sum))
+            return kernel_fail(call, "the count of class %" PRId64 " cannot be %" PRId64, i,
+                               counts[i]);
+        sums[i] = sum;
+        possible += counts[i] > 0;
+    }
+    if (!possible)
+        return kernel_fail(call, "no class has a count above 0");
+    if (sampler->unique && possible < sampler->num_sampled)
+        return kernel_fail(call,
+                           "num_sampled is %" PRId64 ", but there are only %" PRId64
+                           " different classes with a count above 0",
+                           sampler->num_sampled, possible);
+    return 0;
+}
+
+static int learn(struct kernel_call *call)
+{
+    struct variable *variable = call->refs[0];
+    struct shape shape = variable->value.shape;
+    if (variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
+        return call->err->code;
+    const int64_t *classes = call->in[1]->data;
+    int64_t *counts = variable->value.data;
+    for (int64_t i = 0; i < tensor_count(call->in[1]); i++)
+        counts[classes[i]]++;
+    variable_written(variable);
+    return KERNEL_DONE;
+}
+
+static int learned_run(struct kernel_call *call)
+{
+    const struct candidate_sampler *sampler = call->state;
+    const struct tensor *counts = &call->refs[0]->value;
+    if (counts->shape.rank != 1 || counts->shape.dims[0] != sampler->range_max)
+        return kernel_fail(call,
+                           "counts must be a vector of range_max = %" PRId64 " elements, not %s",
+                           sampler->range_max, shape_text(&counts->shape));
+    int64_t *sums = kernel_temporary(call, (size_t)sampler->range_max * sizeof *sums);
+    if (!sums || sum_counts(call, counts->data, sums))
+        return call->err->code;
+    struct candidate_law law = {learned_draw, learned_probability, sampler->range_max, sums};
+    return candidate_sample(call, 1, &law) ? call->err->code : learn(call);
+}
+
+static int learned_prepare(struct kernel_setup *setup)
+{
+    candidate_prepare(setup, 0);
+    return 0;
+}
+
+const struct kernel_code kernel_learned_unigram_candidates = {.prepare = learned_prepare,
+                                                              .run = learned_run};

@@ -93,6 +93,27 @@ LUA
     grep -q '= AssignAdd(b, .*\^Exp.*@?/job:ps ' r.txt
 }
 
+@test "rows that a gradient has more than once are summed by the worker" {
+    cat >rows.lua <<'LUA'
+local ids = Placeholder{dtype = int32, shape = {-1}}
+local table = variable{name = "table", shape = {9, 4}, init = 1}
+if D.distinct == 1 then ids = Unique(ids) end
+entry.train = minimize(Sum(Square(Gather(table, ids)), {0, 1}), optim.sgd{rate = 0.1})
+LUA
+    tf-graph rows.lua | tf-opt >rows.tfg
+    for mode in sync async ssp,bound=1 allreduce; do
+        tf-replicate --mode $mode rows.tfg | tf-show --text >r.txt
+        grep -q "^table/gradient/values/distinct = Unique(table/gradient/indices) " r.txt
+        grep -q "^table/gradient/values/sum = UnsortedSegmentSum(table/gradient/values, " r.txt
+        [ "$(device table/gradient/values/sum)" = "/job:worker/task:*" ]
+        grep -qE '= (AggregatorPush|AllReduce)\(table/gradient/values/(distinct|sum), ' r.txt
+        # where they are known to be different there is nothing to sum
+        tf-graph rows.lua -D distinct=1 | tf-opt | tf-replicate --mode $mode | tf-show --text >r.txt
+        [ "$(grep -c '= Unique(' r.txt)" = 1 ]
+        run ! grep -q 'values/sum = ' r.txt
+    done
+}
+
 @test "the placer tells the clock how many workers there are" {
     tf-replicate m.tfg | tf-place -c c | tf-show --text >r.txt
     [ "$(grep -c 'workers=3' r.txt)" = 5 ]

@@ -230,6 +230,7 @@ static void release(struct replicator *r)
     vec_release(&r->joined);
     vec_release(&r->coded);
     vec_release(&r->delayed);
+    vec_release(&r->row_sums);
     vec_release(&r->exchanges);
     vec_release(&r->ends);
     vec_release(&r->inits);

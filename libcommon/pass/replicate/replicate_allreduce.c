@@ -35,7 +35,8 @@ static void exchange_release(struct pushed_values *exchange)
 static void put_edge(struct replicator *r, struct bucket *bucket, struct edge edge,
                      const char *reduction, enum reduced_for use)
 {
-    replicate_put(r, bucket, (struct bucket_value){edge, replicate_edge(r, edge), reduction, use});
+    replicate_put(r, bucket,
+                  (struct bucket_value){edge, replicate_crossing(r, edge), reduction, use});
 }
 
 static bool same_edge(struct edge a, struct edge b)
@@ -302,7 +303,7 @@ int replicate_allreduce(struct replicator *r)
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (!has(r, r->order[i], FACT_AFTER))
             replicate_copy(r, graph_node(r->from, r->order[i]));
-    if (reduce_pushed(r) || reduce_initial(r))
+    if (replicate_sum_rows(r) || reduce_pushed(r) || reduce_initial(r))
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, r->order[i], FACT_AFTER))

@@ -115,7 +115,7 @@ static int add_push(struct replicator *r, struct push *push)
 int replicate_add_pushes(struct replicator *r)
 {
     struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
-    if (add_join(r))
+    if (add_join(r) || replicate_sum_rows(r))
         return r->err->code;
     for (size_t i = 0; i < r->pushes.n; i++) {
         if (add_push(r, &r->pushes.items[i]))

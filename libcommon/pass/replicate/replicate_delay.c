@@ -46,7 +46,7 @@ static struct edge add_kept(struct replicator *r, const struct node *gradient, i
 struct edge replicate_exchanged(struct replicator *r, struct edge edge)
 {
     if (!replicate_is_delayed(r, edge))
-        return replicate_edge(r, edge);
+        return replicate_crossing(r, edge);
     const struct node *gradient = graph_node(r->from, edge.node);
     struct edge kept = add_kept(r, gradient, edge.slot);
     vec_push(&r->delayed, ((struct delayed_gradient){edge, kept}));

@@ -115,7 +115,7 @@ static struct edge add_sum(struct replicator *r, const struct node *node, struct
 struct edge replicate_pushed(struct replicator *r, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    struct edge value = replicate_edge(r, edge);
+    struct edge value = replicate_crossing(r, edge);
     if (!edge_exists(r->fires))
         return value;
     if (has(r, node->id, FACT_MARKED))

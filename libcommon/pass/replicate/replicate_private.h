@@ -109,6 +109,12 @@ struct delayed_gradient {
     struct edge kept;     /* of the result */
 };
 
+/* What crosses in place of a gradient of some rows. */
+struct row_sum {
+    struct edge edge; /* of the source: the rows' numbers, or the rows */
+    struct edge sum;  /* of the result: the same with no row twice */
+};
+
 struct towers; /* pass/replicate/replicate_tower.h */
 
 struct replicator {
@@ -132,12 +138,13 @@ struct replicator {
     VEC(struct reduced) reduced;
     VEC(struct gradient_product) products;
     VEC(struct coded_gradient) coded;
-    struct edge rank;    /* of the worker; EDGE_NONE: nobody wants it */
     struct edge coding;  /* whether gradients cross in code by now; EDGE_NONE: always */
     struct edge updates; /* the count that this goes by */
     int merged;          /* a node that comes after this */
     VEC(struct delayed_gradient) delayed;
-    int computed;          /* a node that comes after what the step computes of variables */
+    int computed; /* a node that comes after what the step computes of variables */
+    VEC(struct row_sum) row_sums;
+    struct edge rank;      /* of the worker; EDGE_NONE: nobody wants it */
     VEC(int) exchanges;    /* nodes that reduce what updates need */
     VEC(int) joined;       /* nodes that the entry join runs besides */
     VEC(int) ends;         /* nodes that a step ends with */
@@ -195,6 +202,11 @@ static inline const char *replicate_role(const struct node *node)
 
 /* How values of several workers become one: "mean" and the like. */
 const char *replicate_reduction(const struct node *node, enum dtype type);
+
+/* replicate_rows.c: sums rows that a gradient has more than once; and what then is to cross of a
+ * worker's edge, which is any edge of the source. */
+int replicate_sum_rows(struct replicator *r);
+struct edge replicate_crossing(struct replicator *r, struct edge edge);
 
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);

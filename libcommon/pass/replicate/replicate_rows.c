@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients of some rows: a batch has the same word many times, and a gradient a row for each. The
+ * worker sums them first, so that each row crosses once.
+ */
+#include <string.h>
+
+#include "pass/replicate/replicate_private.h"
+
+/* The i-th of the push's edges that has that role; EDGE_NONE: there are not so many. */
+static struct edge with_role(const struct replicator *r, const struct push *push, const char *role,
+                             int i)
+{
+    for (size_t k = 0; k < push->edges.n; k++) {
+        struct edge edge = push->edges.items[k];
+        if (!strcmp(replicate_role(graph_node(r->from, edge.node)), role) && i-- == 0)
+            return edge;
+    }
+    return EDGE_NONE;
+}
+
+/* Whether the numbers are known to be different. */
+static bool is_distinct(const struct replicator *r, struct edge numbers)
+{
+    const struct node *node = graph_node(r->from, numbers.node);
+    while (node->n_inputs == 1 && node->op->def->identity.when == SAME_ALWAYS) {
+        numbers = node->inputs[0];
+        node = graph_node(r->from, numbers.node);
+    }
+    return node_rows(node) == ROWS_DISTINCT && numbers.slot == 0;
+}
+
+static void sum(struct replicator *r, struct edge numbers, struct edge values)
+{
+    const char *name = graph_node(r->from, values.node)->name;
+    int distinct = replicate_op(r, "Unique", replicate_text(r, name, "distinct"),
+                                replicate_edge(r, numbers), EDGE_NONE);
+    int size = replicate_op(r, "Size", replicate_text(r, name, "distinct/size"),
+                            replicate_out(distinct), EDGE_NONE);
+    struct edge inputs[] = {replicate_edge(r, values), {distinct, 1}, {size, 0}};
+    struct node_spec spec = {.op = "UnsortedSegmentSum", .inputs = inputs, .n_inputs = 3};
+    if (r->err->code)
+        return;
+    int sums = replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "sum"), &spec);
+    vec_push(&r->row_sums, ((struct row_sum){numbers, {distinct, 0}}));
+    vec_push(&r->row_sums, ((struct row_sum){values, {sums, 0}}));
+}
+
+int replicate_sum_rows(struct replicator *r)
+{
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        const struct push *push = &r->pushes.items[i];
+        for (size_t k = 0; k < push->edges.n && !r->err->code; k++) {
+            struct edge numbers = with_role(r, push, ROLE_INDICES, (int)k);
+            struct edge values = with_role(r, push, ROLE_VALUES, (int)k);
+            if (edge_exists(numbers) && edge_exists(values) && !is_distinct(r, numbers))
+                sum(r, numbers, values);
+        }
+    }
+    return r->err->code;
+}
+
+struct edge replicate_crossing(struct replicator *r, struct edge edge)
+{
+    for (size_t i = 0; i < r->row_sums.n; i++)
+        if (r->row_sums.items[i].edge.node == edge.node &&
+            r->row_sums.items[i].edge.slot == edge.slot)
+            return r->row_sums.items[i].sum;
+    return replicate_edge(r, edge);
+}

@@ -48,17 +48,21 @@ function nn.cross_entropy(logits, labels, o)
   end)
 end
 
--- Cross entropy of independent yes-no answers: max(x, 0) - x z + log(1 + exp(-|x|)). By Select, as
--- the gradients of Relu and Abs at 0, where a net with zero weights starts, do not add up to that
--- of the whole, 1/2 - z.
+-- Each answer's max(x, 0) - x z + log(1 + exp(-|x|)). By Select, as the gradients of Relu and Abs
+-- at 0, where a net with zero weights starts, do not add up to that of the whole, 1/2 - z.
+function tf.yes_or_no(logits, labels)
+  local positive = GreaterEqual(logits, 0)
+  local upper = Select(positive, logits, ZerosLike(logits))
+  local distance = Select(positive, -logits, logits)
+  return upper - logits * labels + Log1p(Exp(distance))
+end
+
+-- Cross entropy of independent yes-no answers.
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
   check_ranks("nn.sigmoid_cross_entropy", logits, labels)
   return scope(o.name or "sigmoid_cross_entropy", function()
-    local positive = GreaterEqual(logits, 0)
-    local upper = Select(positive, logits, ZerosLike(logits))
-    local distance = Select(positive, -logits, logits)
-    return average(upper - logits * labels + Log1p(Exp(distance)), o.weights)
+    return average(tf.yes_or_no(logits, labels), o.weights)
   end)
 end
 

@@ -148,6 +148,64 @@ for name, value in {
         "l_accuracy": torch.tensor(2 / 3), "l_top": torch.tensor(2 / 3)}.items():
     put(name, 1, value.detach())
 
+
+
+def sines(rows, columns, shift):
+    i, k = torch.arange(1, rows + 1)[:, None], torch.arange(1, columns + 1)[None, :]
+    return torch.sin(shift + i * 2.5 + k * 1.75)
+
+
+def by_samples(x, w, b, true, sampled, expected, how, removes):
+    """The losses of the rows, class by class: the formulas of sampled_softmax_loss, nce_loss."""
+    losses = []
+    for row in range(len(true)):
+        logits = [x[row] @ w[c] + b[c] - np.log(expected[c]) for c in true[row]]
+        shares = [1 / len(true[row])] * len(true[row])
+        for c in sampled:
+            if not (removes and c in true[row]):
+                logits.append(x[row] @ w[c] + b[c] - np.log(expected[c]))
+                shares.append(0)
+        logits, shares = torch.stack(logits), torch.tensor(shares)
+        if how == "nce":
+            losses.append(F.binary_cross_entropy_with_logits(logits, shares, reduction="sum"))
+        else:
+            losses.append(-(shares * torch.log_softmax(logits, 0)).sum())
+    return torch.stack(losses)
+
+
+def check_gradient(f, at, gradient):
+    """Against central differences."""
+    for i in range(at.numel()):
+        step = torch.zeros(at.numel())
+        step[i] = 1e-6
+        step = step.reshape(at.shape)
+        slope = (f(at + step) - f(at - step)) / 2e-6
+        assert abs(slope - gradient.reshape(-1)[i]) < 1e-8
+
+
+BIAS = torch.tensor([.5, -.25, 0, 1.5, -1, .75, .1])
+EXPECTED = {5: .25, 0: 1.75, 2: .5, 3: .5, 6: .125, 4: .25}
+for name, true in (("one", [[3], [0], [6]]), ("two", [[3, 4], [0, 2], [6, 6]])):
+    for how in ("sampled_softmax", "nce"):
+        for removes in (True, False):
+            at = [sines(3, 4, .5), sines(7, 4, .25), BIAS.clone()]
+            for t in at:
+                t.requires_grad_()
+
+            def losses_at(x, w, b):
+                return by_samples(x, w, b, true, [5, 0, 2, 0], EXPECTED, how, removes)
+
+            each = losses_at(*at)
+            each.mean().backward()
+            key = f"q_{how}_{name}" + ("_removed" if removes else "")
+            put(key, 1, each.mean().detach())
+            put(key + "_rows", 1, each.detach())
+            fixed = [t.detach() for t in at]
+            for i, end in enumerate(("_dx", "_dw", "_db")):
+                put(key + end, 1, at[i].grad)
+                check_gradient(lambda v: losses_at(*fixed[:i], v, *fixed[i + 1:]).mean().item(),
+                               fixed[i], at[i].grad)
+
 flat = torch.tensor([[1, -2], [.5, 4], [3, .25], [-1, 1]])
 for name, form in (("b_flat", (4, 2)), ("b_image", (4, 2, 1, 1))):
     norm = torch.nn.BatchNorm2d(2, eps=0.001, momentum=0.01) if len(form) == 4 else \

@@ -82,6 +82,38 @@ l_r2 = nn.r2(logits, soft)
 l_accuracy = nn.accuracy(logits, Const{0, 0, 1})
 l_top = nn.in_top_k(Cast(logits, {DstT = float32}), Const{2, 0, 1}, 2)
 
+-- ---- losses by sampled classes: 7 of them, of which a row has 2 true ones, or 1 ----
+local function table_of(name, rows, columns, shift)
+  local values = {}
+  for i = 1, rows do
+    values[i] = {}
+    for k = 1, columns do values[i][k] = math.sin(shift + i * 2.5 + k * 1.75) end
+  end
+  return variable{name = name, shape = {rows, columns}, dtype = f64, trainable = false,
+                  init = Const(values, {dtype = f64})}
+end
+local inputs, table7 = table_of("q_inputs", 3, 4, 0.5), table_of("q_table", 7, 4, 0.25)
+local bias7 = variable{name = "q_bias", shape = {7}, dtype = f64, trainable = false,
+                       init = Const({0.5, -0.25, 0.0, 1.5, -1.0, 0.75, 0.1}, {dtype = f64})}
+local drawn = Const({5, 0, 2, 0}, {dtype = int64}) -- 0 twice, and a true class of row 2
+local how_often = Const({0.25, 1.75, 0.5, 1.75})
+for name, o in pairs{
+  one = {labels = Const{3, 0, 6}, sampled_values = {drawn, Const({{0.5}, {1.75}, {0.125}}), how_often}},
+  two = {labels = Const{{3, 4}, {0, 2}, {6, 6}}, num_true = 2, sampled_values =
+         {drawn, Const({{0.5, 0.25}, {1.75, 0.5}, {0.125, 0.125}}), how_often}}} do
+  for _, loss in ipairs{"sampled_softmax", "nce"} do
+    for _, removes in ipairs{true, false} do
+      o.inputs, o.weights, o.biases, o.num_classes = inputs, table7, bias7, 7
+      o.remove_accidental_hits = removes
+      local mean, more = nn[loss](o)
+      local key = "q_" .. loss .. "_" .. name .. (removes and "_removed" or "")
+      local g = gradients(mean, {inputs, table7, bias7})
+      _ENV[key], _ENV[key .. "_rows"] = mean, more.losses
+      _ENV[key .. "_dx"], _ENV[key .. "_dw"], _ENV[key .. "_db"] = g[1], g[2], g[3]
+    end
+  end
+end
+
 -- ---- batch normalization ----
 local net = share(function(x, training) return nn.batch_norm(x, {training = training}) end)
 local flat = Const({{1.0, -2.0}, {0.5, 4.0}, {3.0, 0.25}, {-1.0, 1.0}}, {dtype = f64})

@@ -103,7 +103,8 @@ struct link {
 enum link_path {
     LINK_PLAIN, /* over a network, as it is */
     LINK_TLS,
-    LINK_LOCAL, /* on this host, by whatever way */
+    LINK_LOOPBACK, /* TCP on this host, with TLS or without */
+    LINK_LOCAL,    /* a Unix socket, or a ring */
 };
 
 /* Takes the connected, non-blocking socket with the channel over it. The link belongs to itself: it

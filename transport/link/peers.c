@@ -274,7 +274,10 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
 {
     bool tls = peers->tls && !address_is_unix(address);
     bool rights = peers->config.shared_bytes && address_is_unix(address);
-    enum link_path path = address_is_loopback(address) ? LINK_LOCAL : tls ? LINK_TLS : LINK_PLAIN;
+    enum link_path path = address_is_unix(address)       ? LINK_LOCAL
+                          : address_is_loopback(address) ? LINK_LOOPBACK
+                          : tls                          ? LINK_TLS
+                                                         : LINK_PLAIN;
     struct channel *channel = tls      ? tls_channel_new(peers->tls, fd, !expected, err)
                               : rights ? channel_rights_new(fd)
                                        : channel_socket_new(fd);

@@ -10,7 +10,7 @@
 
 #define HUGE_COUNT (16 << 20) /* elements: 64 MiB */
 #define SMALL_COUNT (16 << 10)
-#define BIN_BYTES ((size_t)4 << 20) /* of a link within a host */
+#define BIN_BYTES ((size_t)4 << 20) /* of a Unix socket */
 
 static struct peers_options options_of(const char *task)
 {
@@ -87,6 +87,7 @@ struct pair {
     struct loop *loop; /* the taker's */
     struct peers *peers;
     struct taken taken;
+    char folder[64];
 };
 
 static void pair_open(struct pair *p)
@@ -95,15 +96,17 @@ static void pair_open(struct pair *p)
     struct peers_options options = options_of("ps:0");
     struct peers_handler handler = {
         .link = {&p->taken, taker_opened, taker_record, taker_closed, NULL}};
-    struct address at;
     memset(p, 0, sizeof *p);
+    end_folder(p->folder);
+    options.folder = p->folder;
+    options.no_shared_memory = true;
     p->loop = loop_new(&err);
     p->peers = peers_new(p->loop, &options, &handler, &err);
     assert_non_null(p->peers);
-    must(peers_listen(p->peers, "127.0.0.1:0", &at, &err), &err);
-    options = options_of("worker:0");
+    must(peers_listen(p->peers, "unix:s", NULL, &err), &err);
+    options.task = "worker:0";
     end_start(&p->client, &options);
-    must(peers_connect(p->client.peers, "ps:0", at.text, 10, &err), &err);
+    must(peers_connect(p->client.peers, "ps:0", "unix:s", 10, &err), &err);
     for (int i = 0; i < 1000 && !(p->taken.link && p->client.link); i++) {
         loop_run_until(p->loop, never, NULL, 0.01);
         end_pump(&p->client, end_has_records, 1, 0.01);
@@ -117,6 +120,7 @@ static void pair_close(struct pair *p)
     end_stop(&p->client);
     peers_free(p->peers);
     loop_free(p->loop);
+    assert_int_equal(rmdir(p->folder), 0);
 }
 
 static void pair_run(struct pair *p, int n)
@@ -193,6 +197,7 @@ static void a_link_may_end_between_bins(void **state)
     assert_true(end_pump(&p.client, end_has_closed, 1, 10));
     end_stop(&p.client);
     loop_free(p.loop);
+    assert_int_equal(rmdir(p.folder), 0);
 }
 
 /* ---- many threads, sizes and priorities ---- */

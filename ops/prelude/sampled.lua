@@ -46,9 +46,29 @@ local function samples(where, o, labels, num_true)
   end
   if type(drawn) ~= "table" or #drawn ~= 3 then
     tf.fail("%s: sampled_values must be what a sampler returns, as " ..
-            "{UniformCandidateSampler(...)}", where)
+            "{nn.learned_samples(...)}", where)
   end
   return tf.cast(drawn[1], int64), drawn[2], drawn[3]
+end
+
+-- Classes drawn by how often they have been true. The counts are a variable, which the update adds
+-- to: of several workers all true classes count, in the same order in each run.
+function nn.learned_samples(labels, o)
+  o = tf.options("nn.learned_samples", o, "name num_sampled num_classes num_true")
+  local n = tf.number("nn.learned_samples: num_classes", o.num_classes)
+  tf.number("nn.learned_samples: num_sampled", o.num_sampled)
+  local num_true = tf.number("nn.learned_samples: num_true", o.num_true or 1)
+  return scope(o.name or "learned_samples", function()
+    local counts = variable{name = "counts", shape = {n}, dtype = int64, init = 1,
+                            trainable = false}
+    local all = Reshape(tf.cast(labels, int64), {-1})
+    local seen = Identity(all, {_gradient = counts.name, _gradient_role = "indices"})
+    ScatterAdd(counts, seen, OnesLike(seen), {_update = true})
+    return colocate(counts, function()
+      return CountedCandidateSampler(counts, Reshape(all, {-1, num_true}), {
+          num_true = num_true, num_sampled = o.num_sampled, unique = true, range_max = n})
+    end)
+  end)
 end
 
 -- Rows `from` to `from + n` of all that were looked up; n of -1: the rest.

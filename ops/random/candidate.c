@@ -189,7 +189,7 @@ const struct op_def op_FixedUnigramCandidateSampler = {
     .no_gradient = NO_GRADIENT,
 };
 
-static int learned_shape(struct infer *infer)
+static int counted_shape(struct infer *infer)
 {
     int64_t range = node_int(infer->node, "range_max");
     const struct shape wanted = shape_vector(range), *counts = infer_shape(infer, 0);
@@ -212,7 +212,24 @@ const struct op_def op_LearnedUnigramCandidateSampler = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
     .half = HALF_DENIED,
     .cost = cost_elements,
-    .shape = learned_shape,
+    .shape = counted_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+const struct op_def op_CountedCandidateSampler = {
+    .name = "CountedCandidateSampler",
+    .inputs = "counts: int64, true_classes: int64",
+    .outputs = SAMPLER_OUTPUTS,
+    .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
+    .doc = "Classes by counts of them, as LearnedUnigramCandidateSampler draws them, but learns "
+           "nothing.",
+    .detail = "P is a class's share of all counts; one whose count is 0 is not drawn. Several "
+              "workers learn\ntheir counts together so: nn.learned_samples adds to them in the "
+              "update." EXPECTED,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .half = HALF_DENIED,
+    .cost = cost_elements,
+    .shape = counted_shape,
     .no_gradient = NO_GRADIENT,
 };
 

@@ -49,10 +49,10 @@ static int fixed_run(struct kernel_call *call)
 const struct kernel_code kernel_fixed_unigram_candidates = {.prepare = fixed_prepare,
                                                             .run = fixed_run};
 
-/* ---- by a variable ---- */
+/* ---- by counts ---- */
 
 /* Whole numbers, so that the sums are exact however large they become. */
-static int64_t learned_draw(const struct candidate_law *law, const uint32_t words[2])
+static int64_t counted_draw(const struct candidate_law *law, const uint32_t words[2])
 {
     const int64_t *sums = law->context;
     int64_t low = 0, high = law->range - 1;
@@ -67,7 +67,7 @@ static int64_t learned_draw(const struct candidate_law *law, const uint32_t word
     return low;
 }
 
-static double learned_probability(const struct candidate_law *law, int64_t class)
+static double counted_probability(const struct candidate_law *law, int64_t class)
 {
     const int64_t *sums = law->context;
     return (double)(sums[class] - (class ? sums[class - 1] : 0)) / (double)sums[law->range - 1];
@@ -108,10 +108,9 @@ static int learn(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-static int learned_run(struct kernel_call *call)
+static int sample_by(struct kernel_call *call, const struct tensor *counts)
 {
     const struct candidate_sampler *sampler = call->state;
-    const struct tensor *counts = &call->refs[0]->value;
     if (counts->shape.rank != 1 || counts->shape.dims[0] != sampler->range_max)
         return kernel_fail(call,
                            "counts must be a vector of range_max = %" PRId64 " elements, not %s",
@@ -119,15 +118,27 @@ static int learned_run(struct kernel_call *call)
     int64_t *sums = kernel_temporary(call, (size_t)sampler->range_max * sizeof *sums);
     if (!sums || sum_counts(call, counts->data, sums))
         return call->err->code;
-    struct candidate_law law = {learned_draw, learned_probability, sampler->range_max, sums};
-    return candidate_sample(call, 1, &law) ? call->err->code : learn(call);
+    struct candidate_law law = {counted_draw, counted_probability, sampler->range_max, sums};
+    return candidate_sample(call, 1, &law);
 }
 
-static int learned_prepare(struct kernel_setup *setup)
+static int counted_run(struct kernel_call *call)
+{
+    return sample_by(call, call->in[0]) ? call->err->code : KERNEL_DONE;
+}
+
+static int learned_run(struct kernel_call *call)
+{
+    return sample_by(call, &call->refs[0]->value) ? call->err->code : learn(call);
+}
+
+static int counted_prepare(struct kernel_setup *setup)
 {
     candidate_prepare(setup, 0);
     return 0;
 }
 
-const struct kernel_code kernel_learned_unigram_candidates = {.prepare = learned_prepare,
+const struct kernel_code kernel_counted_candidates = {.prepare = counted_prepare,
+                                                      .run = counted_run};
+const struct kernel_code kernel_learned_unigram_candidates = {.prepare = counted_prepare,
                                                               .run = learned_run};

@@ -26,6 +26,9 @@ if D.by == "learned" then
   o.sampled_values = {LearnedUnigramCandidateSampler(
       counts, labels, {num_true = 1, num_sampled = S, unique = true, range_max = V})}
 end
+if D.by == "all" then
+  o.sampled_values = {nn.learned_samples(y, {num_sampled = S, num_classes = V, name = "seen"})}
+end
 loss = nn[D.loss or "sampled_softmax"](o)
 entry.train = minimize(loss, optim[D.opt or "sgd"]{rate = D.rate or 0.5})
 entry.whole = {w, b}
@@ -79,13 +82,14 @@ stop() {
     done <<'END'
 -D,loss=sampled_softmax 5.2 0.15
 -D,loss=sampled_softmax,-D,by=learned 5.2 0.1
+-D,loss=sampled_softmax,-D,by=all 5.2 0.1
 -D,loss=sampled_softmax,-D,opt=adagrad 5.2 0.1
 -D,loss=nce,-D,rate=1 5.2 1
 END
 }
 
 @test "over two shards an output layer in slices trains to the bits of one process" {
-    for options in "" "-D opt=adagrad -D loss=nce" "-D by=learned"; do
+    for options in "" "-D opt=adagrad -D loss=nce" "-D by=learned" "-D by=all"; do
         # shellcheck disable=SC2086
         graph $options | tf-exec --run train --fetch full,loss --feed f.rec --save one.ckpt |
             tf-show --json >one.txt
@@ -140,6 +144,29 @@ END
     # Each class counts one, and one for each time that it was true.
     awk -F, '{ n[$2]++ } END { for (i = 0; i < 200; i++) print n[i] + 1 }' x.csv >counts
     tf-ckpt cat ck counts | tf-show --json | jq '.counts[]' | cmp counts
+}
+
+# Steps of two workers, each of which draws by what both have seen before.
+@test "workers learn their counts together, and draw the same in each run" {
+    cluster 2
+    graph -D by=all | tf-replicate --mode sync | tf-place -c c | tf-part >p.tfg
+    for n in 1 2; do
+        serve ps:0
+        serve ps:1
+        for w in 0 1; do
+            work $w --run train --fetch loss --feed f.rec 2>w$w.err |
+                tf-show --json >w$w.$n 3>&- &
+            eval "worker$w=\$!"
+        done
+        wait "$worker0" && wait "$worker1"
+        tf-ps get seen/counts -c c | tf-show --json | jq '."seen/counts"[]' >counts.$n
+        stop
+    done
+    awk -F, '{ n[$2]++ } END { for (i = 0; i < 200; i++) print 2 * n[i] + 1 }' x.csv | cmp counts.1
+    cmp counts.1 counts.2
+    cmp w0.1 w0.2
+    cmp w1.1 w1.2
+    run ! cmp -s w0.1 w1.1
 }
 
 output() { # NODE: its type and shape

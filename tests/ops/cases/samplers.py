@@ -211,6 +211,29 @@ def learned(g):
             ops=op)
 
 
+def by_counts(g):
+    """As learned, but that the counts are fed, and stay."""
+    op = "CountedCandidateSampler"
+    true = np.array([[0, 6], [6, 3]])
+    for counts in ([1] * 7, [3, 0, 4, 1, 0, 50, 9]):
+        for unique in (True, False):
+            text = "counts = Placeholder() {dtype=int64}\n" + sampler(
+                op, attributes(7, 4, 2, unique, seed=2)).replace("(true)", "(counts, true)")
+            g.graph("counted/values", text, [
+                ("", {"true": true, "counts": np.array(counts)}, named(sample(
+                    counted(counts), Stream(2, 0, step), true, 4, unique))) for step in (1, 2)],
+                    ops=op)
+    for counts, classes, message in (
+            ([1] * 6, true, "counts must be a vector|counts must be [7]"),
+            ([[1] * 7], true, "counts must be"), ([0] * 7, true, "no class has a count above 0"),
+            ([1, 1, -3, 1, 1, 1, 1], true, "the count of class 2 cannot be -3"),
+            ([1] * 7, true + 1, "7")):
+        text = "counts = Placeholder() {dtype=int64}\n" + sampler(
+            op, attributes(7, 4, 2)).replace("(true)", "(counts, true)")
+        g.graph("counted/error", text, [
+            ("y", {"true": classes, "counts": np.array(counts)}, message)], ops=op)
+
+
 def everything(g):
     op = "AllCandidateSampler"
     for k, true in ((1, [[0]]), (6, [[5, 0], [1, 1], [2, 3]])):
@@ -287,6 +310,7 @@ with Golden("samplers") as g, np.errstate(all="ignore"):
     by_range(g)
     fixed(g)
     learned(g)
+    by_counts(g)
     everything(g)
     hits(g)
     frequencies(g)

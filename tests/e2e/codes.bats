@@ -221,3 +221,32 @@ END
     wait $!
     tf-ckpt diff --all whole ck
 }
+
+accuracy() { # MODE [WITHOUT]: on the last 360 digits, of 3 workers; WITHOUT: nothing is kept
+    tf-opt digits.tfg | tf-replicate --mode "allreduce$1" --workers 3 | tf-show --text >g.txt
+    [ -z "$2" ] || sed -i '/^entry train/s#, ^[a-zA-Z/]*lost##g' g.txt
+    tf-graph --text g.txt | tf-place -c c3 | tf-part >parts3.tfg
+    train 3 720 --save net.ckpt
+    (cd "$root/examples" && ./feed --rows 1438-1797 --batch 360 --epochs 1) |
+        tf-exec -g <(tf-place digits.tfg) --restore net.ckpt --run eval --fetch accuracy |
+        tf-show --json | jq .accuracy
+}
+
+@test "what codes lose has to be kept: with it digits are told as well as by whole gradients" {
+    for i in 0 1 2; do
+        echo "task worker:$i unix:w$i" >>c3
+        (cd "$root/examples" && ./feed --rows 1-1437 --shuffle --batch 20 --shard $i/3 \
+            --epochs 30) >f$i.rec
+    done
+    sed 's/optim.adam{.*}/optim.momentum{rate = 0.05, momentum = 0.9}/' \
+        "$root/examples/digits.lua" | tf-graph - >digits.tfg
+    {
+        accuracy ""
+        accuracy ,bits=1,after=100
+        accuracy ,bits=1 without
+        accuracy ,top=0.01
+        accuracy ,top=0.01 without
+    } | tr '\n' ' ' >of
+    cat of
+    awk '{ exit !($1 > 0.96 && $2 > $1 - 0.015 && $3 < $1 - 0.1 && $4 > $1 - 0.015 && $5 < $4) }' of
+}

@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two-dimensional convolution and its two gradients, each of which is made of the other two.
+ * Two-dimensional convolution and its two gradients, each of which is made of the other two; and
+ * the same with a filter for each position.
  */
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/nn/format.h"
+#include "ops/nn/local.h"
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
+
+/* One of a filter's last four dimensions. */
+static int64_t filter_dim(const struct shape *filter, int i)
+{
+    return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
+}
+
+/* Positions that the filter is for. What was not known of the output's is then. */
+static int meet_positions(struct infer *infer, struct window *w, const struct shape *filter)
+{
+    struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
+    struct shape there = shape_matrix(w->y.out, w->x.out), met;
+    if (!shape_merge(&given, &there, &met))
+        return infer_fail(infer, "filter is for %s positions, the output has %s",
+                          shape_text(&given), shape_text(&there));
+    w->y.out = met.dims[0];
+    w->x.out = met.dims[1];
+    return 0;
+}
 
 /* Solves for known or partly known shapes of image and filter, and checks their channels. */
 static int solve(struct infer *infer, struct window *w, const struct shape *image,
@@ -16,24 +37,27 @@ static int solve(struct infer *infer, struct window *w, const struct shape *imag
 {
     if (window_init(w, infer->node, infer->err))
         return infer->err->code;
-    w->y.size = filter->rank == 4 ? filter->dims[0] : SHAPE_UNKNOWN;
-    w->x.size = filter->rank == 4 ? filter->dims[1] : SHAPE_UNKNOWN;
-    if (image->rank == 4 && filter->rank == 4) {
-        int64_t has = image->dims[w->channels], wants = filter->dims[2];
+    w->y.size = filter_dim(filter, 0);
+    w->x.size = filter_dim(filter, 1);
+    if (image->rank == 4) {
+        int64_t has = image->dims[w->channels], wants = filter_dim(filter, 2);
         if (has >= 0 && wants >= 0 && has != wants)
             return infer_fail(infer, "input has %lld channels, filter is for %lld", (long long)has,
                               (long long)wants);
     }
-    return window_solve(w, infer->node, image, infer->err);
+    if (window_solve(w, infer->node, image, infer->err))
+        return infer->err->code;
+    return filter->rank == 6 ? meet_positions(infer, w, filter) : 0;
 }
 
 static int conv_shape(struct infer *infer)
 {
     const struct shape *image = infer_shape(infer, 0), *filter = infer_shape(infer, 1);
     struct window w;
-    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || solve(infer, &w, image, filter))
+    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, conv_filter_rank(infer->node)) ||
+        solve(infer, &w, image, filter))
         return infer->err->code;
-    infer->out[0] = window_output(&w, image, filter->rank == 4 ? filter->dims[3] : SHAPE_UNKNOWN);
+    infer->out[0] = window_output(&w, image, filter_dim(filter, 3));
     return 0;
 }
 
@@ -49,17 +73,17 @@ static int check_backprop(struct infer *infer, const struct window *w, const str
     return 0;
 }
 
-static int sizes_of(struct infer *infer, int input, struct shape *sizes)
+static int sizes_of(struct infer *infer, int input, int rank, struct shape *sizes)
 {
     *sizes = SHAPE_ANY;
     if (infer_vector(infer, input))
         return infer->err->code;
     if (!infer_value_shape(infer, input, sizes)) {
-        *sizes = (struct shape){4, {-1, -1, -1, -1}};
+        *sizes = (struct shape){rank, {-1, -1, -1, -1, -1, -1}};
         return 0;
     }
-    if (sizes->rank != 4)
-        return infer_fail(infer, "sizes must have 4 elements, not %d", sizes->rank);
+    if (sizes->rank != rank)
+        return infer_fail(infer, "sizes must have %d elements, not %d", rank, sizes->rank);
     return 0;
 }
 
@@ -68,9 +92,9 @@ static int backprop_input_shape(struct infer *infer)
     const struct shape *filter = infer_shape(infer, 1);
     struct shape image;
     struct window w;
-    if (sizes_of(infer, 0, &image) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
-        solve(infer, &w, &image, filter) ||
-        check_backprop(infer, &w, &image, filter->rank == 4 ? filter->dims[3] : SHAPE_UNKNOWN))
+    if (sizes_of(infer, 0, 4, &image) || infer_rank(infer, 1, conv_filter_rank(infer->node)) ||
+        infer_rank(infer, 2, 4) || solve(infer, &w, &image, filter) ||
+        check_backprop(infer, &w, &image, filter_dim(filter, 3)))
         return infer->err->code;
     infer->out[0] = image;
     return 0;
@@ -81,25 +105,38 @@ static int backprop_filter_shape(struct infer *infer)
     const struct shape *image = infer_shape(infer, 0);
     struct shape filter;
     struct window w;
-    if (sizes_of(infer, 1, &filter) || infer_rank(infer, 0, 4) || infer_rank(infer, 2, 4) ||
-        solve(infer, &w, image, &filter) || check_backprop(infer, &w, image, filter.dims[3]))
+    if (sizes_of(infer, 1, conv_filter_rank(infer->node), &filter) || infer_rank(infer, 0, 4) ||
+        infer_rank(infer, 2, 4) || solve(infer, &w, image, &filter) ||
+        check_backprop(infer, &w, image, filter_dim(&filter, 3)))
         return infer->err->code;
     infer->out[0] = filter;
     return 0;
 }
 
+enum related {
+    RELATED_FORWARD,
+    RELATED_INPUT,
+    RELATED_FILTER,
+};
+
 /* Another of the three ops with this node's attributes. */
-static struct edge related(struct grad *g, const char *op, struct edge a, struct edge b,
+static struct edge related(struct grad *g, enum related which, struct edge a, struct edge b,
                            struct edge c)
 {
+    static const char *const ops[2][3] = {{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
+                                          {"LocallyConnected2D", "LocallyConnected2DBackpropInput",
+                                           "LocallyConnected2DBackpropFilter"}};
     const char *const names[] = {"strides",     "padding",          "explicit_paddings",
                                  "data_format", "use_cudnn_on_gpu", "dilations"};
     enum { N = sizeof names / sizeof *names };
     struct attr attrs[N];
+    int n = 0;
     for (int i = 0; i < N; i++)
-        attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
+        if (node_attr(g->node, names[i]))
+            attrs[n++] = (struct attr){names[i], *node_attr(g->node, names[i])};
     struct edge inputs[] = {a, b, c};
-    return build_op(&g->b, op, inputs, edge_exists(c) ? 3 : 2, attrs, N);
+    return build_op(&g->b, ops[conv_is_local(g->node)][which], inputs, edge_exists(c) ? 3 : 2,
+                    attrs, n);
 }
 
 static struct edge shape_of_input(struct grad *g, int i)
@@ -110,35 +147,35 @@ static struct edge shape_of_input(struct grad *g, int i)
 static int conv_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), w = grad_input(g, 1), d = g->out[0];
-    g->in[0] = related(g, "Conv2DBackpropInput", shape_of_input(g, 0), w, d);
-    g->in[1] = related(g, "Conv2DBackpropFilter", x, shape_of_input(g, 1), d);
+    g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), w, d);
+    g->in[1] = related(g, RELATED_FILTER, x, shape_of_input(g, 1), d);
     return grad_finish(g);
 }
 
 static int backprop_input_gradient(struct grad *g)
 {
     struct edge w = grad_input(g, 1), d = grad_input(g, 2), dd = g->out[0];
-    g->in[1] = related(g, "Conv2DBackpropFilter", dd, shape_of_input(g, 1), d);
-    g->in[2] = related(g, "Conv2D", dd, w, EDGE_NONE);
+    g->in[1] = related(g, RELATED_FILTER, dd, shape_of_input(g, 1), d);
+    g->in[2] = related(g, RELATED_FORWARD, dd, w, EDGE_NONE);
     return grad_finish(g);
 }
 
 static int backprop_filter_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), d = grad_input(g, 2), dd = g->out[0];
-    g->in[0] = related(g, "Conv2DBackpropInput", shape_of_input(g, 0), dd, d);
-    g->in[2] = related(g, "Conv2D", x, dd, EDGE_NONE);
+    g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), dd, d);
+    g->in[2] = related(g, RELATED_FORWARD, x, dd, EDGE_NONE);
     return grad_finish(g);
 }
 
-/* Every element of the result, or of its gradient, meets one output channel's filter. */
+/* Every element of the result, or of its gradient, meets the cells of one filter's window. */
 static void convolution_cost(const struct cost_query *query, const struct shape *result,
                              const struct shape *filter, struct op_cost *cost)
 {
-    double channels = cost_dim(filter, filter->rank > 0 ? filter->rank - 1 : 0, query->assume);
-    cost->operations = channels > 0 ? 2 * cost_count(result, query->assume) *
-                                          cost_count(filter, query->assume) / channels
-                                    : 0;
+    double cells = 1;
+    for (int i = filter->rank - 4; filter->rank >= 4 && i < filter->rank - 1; i++)
+        cells *= cost_dim(filter, i, query->assume);
+    cost->operations = 2 * cost_count(result, query->assume) * cells;
     cost->bytes = cost_bytes_all(query);
 }
 
@@ -206,6 +243,47 @@ const struct op_def op_Conv2DBackpropFilter = {
     .outputs = "output: T",
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.",
+    .half = HALF_ALLOWED,
+    .cost = backprop_filter_cost,
+    .shape = backprop_filter_shape,
+    .gradient = backprop_filter_gradient,
+};
+
+#define LOCAL_ATTRS "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR ", T: floating"
+
+const struct op_def op_LocallyConnected2D = {
+    .name = "LocallyConnected2D",
+    .inputs = "input: T, filter: T",
+    .outputs = "output: T",
+    .attrs = LOCAL_ATTRS,
+    .doc = "As Conv2D, with a filter of its own for each position of the output.",
+    .detail = "filter is [out height, out width, height, width, in channels, out channels], for\n"
+              "either data_format: weights are not shared among positions (Le et al. 2012; Coates\n"
+              "et al. 2013; Keras' layer of that name). strides and padding are those of Conv2D.",
+    .half = HALF_ALLOWED,
+    .cost = conv_cost,
+    .shape = conv_shape,
+    .gradient = conv_gradient,
+};
+
+const struct op_def op_LocallyConnected2DBackpropInput = {
+    .name = "LocallyConnected2DBackpropInput",
+    .inputs = "input_sizes: int32, filter: T, out_backprop: T",
+    .outputs = "output: T",
+    .attrs = LOCAL_ATTRS,
+    .doc = "Gradient of LocallyConnected2D with respect to its input, of the shape input_sizes.",
+    .half = HALF_ALLOWED,
+    .cost = backprop_input_cost,
+    .shape = backprop_input_shape,
+    .gradient = backprop_input_gradient,
+};
+
+const struct op_def op_LocallyConnected2DBackpropFilter = {
+    .name = "LocallyConnected2DBackpropFilter",
+    .inputs = "input: T, filter_sizes: int32, out_backprop: T",
+    .outputs = "output: T",
+    .attrs = LOCAL_ATTRS,
+    .doc = "Gradient of LocallyConnected2D with respect to its filter, of the shape filter_sizes.",
     .half = HALF_ALLOWED,
     .cost = backprop_filter_cost,
     .shape = backprop_filter_shape,

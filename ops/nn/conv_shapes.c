@@ -3,26 +3,47 @@
 
 #include <string.h>
 
+#include "ops/nn/local.h"
+
+static int check_rank(const char *name, const struct shape *shape, int rank, struct error *err)
+{
+    if (shape->rank == rank)
+        return 0;
+    return error_set(err, ERR_DATA, "%s must have rank %d, not %s", name, rank, shape_text(shape));
+}
+
+static int check_positions(const struct conv *c, const struct shape *filter, struct error *err)
+{
+    const struct window_axis *y = &c->window.y, *x = &c->window.x;
+    if (!c->local || (filter->dims[0] == y->out && filter->dims[1] == x->out))
+        return 0;
+    return error_set(err, ERR_DATA,
+                     "filter is for [%lld,%lld] positions, the output has [%lld,%lld]",
+                     (long long)filter->dims[0], (long long)filter->dims[1], (long long)y->out,
+                     (long long)x->out);
+}
+
 int conv_init(struct conv *c, enum conv_direction direction, const struct node *node,
               const struct shape *image, const struct shape *filter, struct error *err)
 {
     memset(c, 0, sizeof *c);
-    if (image->rank != 4 || filter->rank != 4)
-        return error_set(err, ERR_DATA, "image and filter must have rank 4, not %s and %s",
-                         shape_text(image), shape_text(filter));
-    if (window_init(&c->window, node, err))
+    c->local = conv_is_local(node);
+    if (check_rank("image", image, 4, err) ||
+        check_rank("filter", filter, conv_filter_rank(node), err) ||
+        window_init(&c->window, node, err))
         return err->code;
+    const int64_t *dims = filter->dims + filter->rank - 4;
     c->direction = direction;
     c->type = node_type(node, "T");
-    c->window.y.size = filter->dims[0];
-    c->window.x.size = filter->dims[1];
+    c->window.y.size = dims[0];
+    c->window.x.size = dims[1];
     c->batch = image->dims[0];
     c->in_channels = image->dims[c->window.channels];
-    c->out_channels = filter->dims[3];
-    if (c->in_channels != filter->dims[2])
+    c->out_channels = dims[3];
+    if (c->in_channels != dims[2])
         return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld",
-                         (long long)c->in_channels, (long long)filter->dims[2]);
-    if (window_solve(&c->window, node, image, err))
+                         (long long)c->in_channels, (long long)dims[2]);
+    if (window_solve(&c->window, node, image, err) || check_positions(c, filter, err))
         return err->code;
     c->image = *image;
     c->filter = *filter;
@@ -49,14 +70,14 @@ const struct shape *conv_result(const struct conv *c)
 }
 
 /* An input that holds a shape. */
-static int read_sizes(struct kernel_call *call, int input, struct shape *sizes)
+static int read_sizes(struct kernel_call *call, int input, int rank, struct shape *sizes)
 {
     const struct tensor *t = call->in[input];
-    if (t->shape.rank != 1 || t->shape.dims[0] != 4)
-        return kernel_fail(call, "sizes must be a vector of 4 elements, not %s",
+    if (t->shape.rank != 1 || t->shape.dims[0] != rank)
+        return kernel_fail(call, "sizes must be a vector of %d elements, not %s", rank,
                            shape_text(&t->shape));
-    sizes->rank = 4;
-    for (int i = 0; i < 4; i++) {
+    sizes->rank = rank;
+    for (int i = 0; i < rank; i++) {
         sizes->dims[i] = tensor_get_int64(t, i);
         if (sizes->dims[i] < 0)
             return kernel_fail(call, "size %lld at [%d] is negative", (long long)sizes->dims[i], i);
@@ -67,8 +88,8 @@ static int read_sizes(struct kernel_call *call, int input, struct shape *sizes)
 int conv_describe(struct kernel_call *call, enum conv_direction direction, struct conv *conv)
 {
     struct shape image = call->in[0]->shape, filter = call->in[1]->shape;
-    if ((direction == CONV_IMAGE && read_sizes(call, 0, &image)) ||
-        (direction == CONV_FILTER && read_sizes(call, 1, &filter)) ||
+    if ((direction == CONV_IMAGE && read_sizes(call, 0, 4, &image)) ||
+        (direction == CONV_FILTER && read_sizes(call, 1, conv_filter_rank(call->node), &filter)) ||
         conv_init(conv, direction, call->node, &image, &filter, call->err))
         return call->err->code;
     if (direction != CONV_FORWARD && !shape_equal(&conv->output, &call->in[2]->shape))

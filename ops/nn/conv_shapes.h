@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The three kernels of Conv2D on all devices: what is computed, and whether its shapes fit.
+ * The three kernels of Conv2D on all devices, and those of LocallyConnected2D: what is computed,
+ * and whether its shapes fit. A filter for each position has two dimensions more, the first ones.
  */
 #ifndef TF_OPS_NN_CONV_SHAPES_H
 #define TF_OPS_NN_CONV_SHAPES_H
@@ -16,6 +17,7 @@ enum conv_direction {
 
 struct conv {
     enum conv_direction direction;
+    bool local; /* a filter for each position */
     enum dtype type;
     struct window window;
     int64_t batch, in_channels, out_channels;

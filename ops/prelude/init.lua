@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Initializers: functions of shape and type to a tensor. The random ones hold no state: a value
--- follows from the script's seed and the node's name.
+-- Initializers: functions of shape and type to a tensor, and of the part of the shape that one unit
+-- has, if that is not all of it. The random ones hold no state: a value follows from the script's
+-- seed and the node's name.
 local tf = ...
 
 init = {}
@@ -62,8 +63,8 @@ function init.variance_scaling(o)
   if fan ~= "in" and fan ~= "out" and fan ~= "average" then
     tf.fail("init.variance_scaling: fan must be in, out or average, not %s", tostring(fan))
   end
-  return function(shape, dtype)
-    local n_in, n_out = fans(shape)
+  return function(shape, dtype, part)
+    local n_in, n_out = fans(part or shape)
     local n = fan == "out" and n_out or fan == "average" and (n_in + n_out) / 2 or n_in
     local variance = (o.scale or 1) / math.max(n, 1)
     if o.uniform then

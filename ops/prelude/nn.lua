@@ -69,6 +69,50 @@ function nn.conv2d(x, filters, size, o)
   end)
 end
 
+-- How many windows there are along an axis.
+local function positions(where, size, window, stride, padding)
+  if padding == "SAME" then return (size + stride - 1) // stride end
+  if size < window then tf.fail("%s: a window of %d does not fit into %d", where, window, size) end
+  return (size - window) // stride + 1
+end
+
+-- x [n, height, width, channels] (or layout "NCHW") -> filters channels, by a filter and a bias of
+-- its own for each position.
+function nn.locally_connected2d(x, filters, size, o)
+  local where = "nn.locally_connected2d"
+  o = tf.options("nn.locally_connected2d", o,
+                 "name stride padding layout activation bias? init bias_init trainable?")
+  tf.number(where .. ": filters", filters)
+  tf.rank(where, x, 4)
+  local layout, padding = o.layout or "NHWC", o.padding or "SAME"
+  local first = layout == "NCHW" and 3 or 2
+  local channels = tf.dim(where, x, layout == "NCHW" and 2 or 4)
+  local kernel = pair(where .. ": size", size)
+  local stride = pair(where .. ": stride", o.stride or 1)
+  local out = {}
+  for i = 1, 2 do
+    out[i] = positions(where, tf.dim(where, x, first + i - 1), kernel[i], stride[i], padding)
+  end
+  return scope(o.name or "locally_connected2d", function()
+    local one = {kernel[1], kernel[2], channels, filters}
+    local initial = o.init or init.glorot_uniform()
+    if type(initial) == "function" then
+      local f = initial
+      initial = function(shape, dtype) return f(shape, dtype, one) end
+    end
+    local w = variable{name = "W", shape = {out[1], out[2], table.unpack(one)}, dtype = x.dtype,
+                       init = initial, trainable = o.trainable}
+    local y = LocallyConnected2D(x, w, {strides = window(where .. ": stride", stride, layout),
+                                        padding = padding, data_format = layout})
+    if o.bias ~= false then
+      local shape = first == 3 and {filters, out[1], out[2]} or {out[1], out[2], filters}
+      y = y + variable{name = "b", shape = shape, dtype = x.dtype, init = o.bias_init,
+                       trainable = o.trainable}
+    end
+    return activate(where, y, o.activation)
+  end)
+end
+
 local function pool(where, op)
   return function(x, size, o)
     o = tf.options(where, o, "name stride padding layout")

@@ -252,3 +252,26 @@ differ: float32[?,128] x float32[1,1]" ]
     run -0 bash -c 'tf-graph -e "$1" | tf-exec --run check | tf-show --json' bash "$script"
     [[ $output == *"[1,5,2,2]"* ]]
 }
+
+@test "a locally connected layer has a filter and a bias for each position" {
+    local script='local x = Fill({2, 40, 41, 8}, 1.0)
+        local y = nn.locally_connected2d(x, 16, 3, {stride = 2, activation = Relu, name = "first"})
+        local z = nn.locally_connected2d(Transpose(y, {0, 3, 1, 2}), 4, {2, 3},
+                                         {padding = "VALID", layout = "NCHW", name = "second"})
+        local w = variables()[1]
+        entry.spread = Identity(Mean(Square(w), {0, 1, 2, 3, 4, 5}) * 108, {name = "spread"})
+        entry.both = group{Shape(y, {name = "y"}), Shape(z, {name = "z"})}
+        entry.train = minimize(nn.l2(1, {z}), optim.sgd{rate = 0.1})'
+    run -0 tf-graph -o g -e "$script"
+    tf-show --text g >text
+    grep -q 'first/W = Variable.*shape=\[20,21,3,3,8,16\]' text
+    grep -q 'first/b = Variable.*shape=\[20,21,16\]' text
+    grep -q 'second/W = Variable.*shape=\[19,19,2,3,16,4\]' text
+    grep -q 'second/b = Variable.*shape=\[4,19,19\]' text
+    tf-graph -e "$script" | tf-exec --fetch y,z,spread -q | tf-show --json >got
+    # A uniform one: as if one position were all, of 72 inputs and 144 outputs.
+    jq -e '.y == [2,20,21,16] and .z == [2,4,19,19] and .spread > 0.98 and .spread < 1.02' got
+    run -65 tf-graph -e 'x = Fill({1, 4, 4, 1}, 1.0)
+        y = nn.locally_connected2d(x, 2, 5, {padding = "VALID"})'
+    [[ $output == *"nn.locally_connected2d: a window of 5 does not fit into 4"* ]]
+}

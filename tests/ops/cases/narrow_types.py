@@ -34,6 +34,7 @@ SMOOTH = {
               "MatrixSolve MatrixTriangularSolve",
     "train": "ApplyAdadelta ApplyAdagrad ApplyAdam ApplyFtrl ApplyGradientDescent ApplyMomentum "
              "ApplyRMSProp",
+    "nn_local": "LocallyConnected2D LocallyConnected2DBackpropFilter LocallyConnected2DBackpropInput",
 }
 # not declared; or 0.999, which a case of Adam has, is 1
 NO_BFLOAT16 = "Cholesky CholeskyGrad MatrixDeterminant MatrixInverse MatrixSolve ApplyAdam".split()

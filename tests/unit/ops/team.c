@@ -73,13 +73,17 @@ static const char graph_text[] =
     "drawn = RandomUniform(shape) {dtype=float32}\n"
     "products = BatchMatMul(m, m)\n"
     "blocks = MatMul(k, k) {transpose_b=true}\n"
-    "convolved = Conv2D(d, filter) {strides=[1,1,1,1], padding=\"SAME\"}\n";
+    "convolved = Conv2D(d, filter) {strides=[1,1,1,1], padding=\"SAME\"}\n"
+    "windows = Const() {dtype=int32, value=[64,64,3,3,8,4]}\n"
+    "filters = Fill(windows, half)\n"
+    "local = LocallyConnected2D(d, filters) {strides=[1,1,1,1], padding=\"SAME\"}\n";
 /* clang-format on */
 
 static const struct {
     const char *feed, *fetch;
-} computed[] = {{"x", "negative"}, {"x", "turned"},   {"x", "gathered"}, {"x", "segments"},
-                {"x", "drawn"},    {"x", "products"}, {"k", "blocks"},   {"d", "convolved"}};
+} computed[] = {{"x", "negative"}, {"x", "turned"},    {"x", "gathered"},
+                {"x", "segments"}, {"x", "drawn"},     {"x", "products"},
+                {"k", "blocks"},   {"d", "convolved"}, {"d", "local"}};
 
 static struct tensor value_of(const struct graph *graph, const char *name)
 {

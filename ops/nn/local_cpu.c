@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LocallyConnected2D and its gradients: a small matrix product for each position, of the windows of
+ * a block of images, [images, cells], and the position's filter, [cells, out channels]. Windows
+ * overlap, so the gradient of the image is made by stripes of a few rows: of each filter that
+ * reaches one, with the rows that do. Positions, stripes and blocks are items that a team shares.
+ * How all is cut follows from the shapes alone, and so do the bits.
+ */
+#include "ops/nn/local_cpu.h"
+
+#include <string.h>
+
+#include "ops/math/team_cpu.h"
+#include "ops/math/worth_cpu.h"
+#include "ops/nn/conv_shapes.h"
+
+#define BLOCK_BYTES (1 << 20) /* of what a member has of a block of images */
+#define GRAIN (1 << 18)       /* multiplications that occupy a thread */
+#define STRIPES 16            /* at least, if there are as many rows */
+
+struct local_work {
+    const struct conv *conv;
+    int64_t size;                        /* of an element */
+    int64_t cells, row_cells, image_row; /* of a window, of its row, of a row of the image */
+    int64_t images, blocks, items;       /* images of a block */
+    int64_t stripe;                      /* rows */
+    struct local_box in, out;            /* steps of the tensors */
+    int64_t in_row, out_position;        /* further ones */
+    char *image, *filter, *output, *scratch;
+    size_t scratch_bytes; /* of a member */
+    struct error *err;    /* of the member that was first to fail */
+    int code;
+};
+
+/* What a member works with: images [first, first + n), or rows [top, bottom) of them; their windows
+ * or rows of these, their outputs, and the stripe. */
+struct local_block {
+    const struct local_work *work;
+    int64_t first, n, top, bottom;
+    char *windows, *outputs, *stripe;
+    struct error err;
+};
+
+static void enter_block(struct local_block *b, int64_t index)
+{
+    int64_t left = b->work->conv->batch - index * b->work->images;
+    b->first = index * b->work->images;
+    b->n = left < b->work->images ? left : b->work->images;
+}
+
+static struct gemm product_of(const struct local_work *w, int64_t m, int64_t n, int64_t k)
+{
+    return (struct gemm){.type = w->conv->type, .deterministic = true, .m = m, .n = n, .k = k};
+}
+
+/* ---- a block at a position ---- */
+
+static char *output_at(const struct local_block *b, int64_t position, struct local_box *box)
+{
+    const struct local_work *w = b->work;
+    *box = w->out;
+    box->n = b->n;
+    return w->output + (b->first * box->image + position * w->out_position) * w->size;
+}
+
+static void take_outputs(const struct local_block *b, int64_t position)
+{
+    struct local_box box;
+    const char *from = output_at(b, position, &box);
+    local_take(&box, from, b->outputs);
+}
+
+/* Cells of a window that begins at `first`, before the image or in it: those inside. */
+static void clip(const struct window_axis *a, int64_t first, int64_t *begin, int64_t *end)
+{
+    *begin = first < 0 ? -first : 0;
+    *end = a->in - first < a->size ? a->in - first : a->size;
+    if (*end < *begin)
+        *end = *begin;
+}
+
+static void take_windows(const struct local_block *b, int64_t position)
+{
+    const struct local_work *w = b->work;
+    const struct window_axis *y = &w->conv->window.y, *x = &w->conv->window.x;
+    int64_t y0 = position / x->out * y->stride - y->before, ky, end_y;
+    int64_t x0 = position % x->out * x->stride - x->before, kx, end_x;
+    struct local_box box = w->in;
+    clip(y, y0, &ky, &end_y);
+    clip(x, x0, &kx, &end_x);
+    box.n = b->n;
+    box.width = end_x - kx;
+    box.line = w->cells;
+    if ((end_y - ky) * box.width < y->size * x->size)
+        memset(b->windows, 0, (size_t)(b->n * w->cells * w->size));
+    const char *from = w->image + b->first * box.image * w->size;
+    for (; ky < end_y; ky++)
+        local_take(&box, from + ((y0 + ky) * w->in_row + (x0 + kx) * box.column) * w->size,
+                   b->windows + (ky * w->row_cells + kx * box.channels) * w->size);
+}
+
+static char *filter_at(const struct local_work *w, int64_t position)
+{
+    return w->filter + position * w->cells * w->conv->out_channels * w->size;
+}
+
+/* ---- the three directions ---- */
+
+static int forward_item(struct local_block *b, int64_t item)
+{
+    const struct local_work *w = b->work;
+    int64_t position = item / w->blocks;
+    struct local_box box;
+    enter_block(b, item % w->blocks);
+    take_windows(b, position);
+    struct gemm g = product_of(w, b->n, w->conv->out_channels, w->cells);
+    int code = local_product(&g, b->windows, filter_at(w, position), b->outputs, &b->err);
+    char *to = output_at(b, position, &box);
+    local_leave(&box, b->outputs, to);
+    return code;
+}
+
+static int filter_item(struct local_block *b, int64_t position)
+{
+    const struct local_work *w = b->work;
+    int code = 0;
+    for (int64_t i = 0; i < w->blocks && !code; i++) {
+        enter_block(b, i);
+        take_windows(b, position);
+        take_outputs(b, position);
+        struct gemm g = product_of(w, w->cells, w->conv->out_channels, b->n);
+        g.transpose_a = true;
+        g.accumulate = i > 0;
+        code = local_product(&g, b->windows, b->outputs, filter_at(w, position), &b->err);
+    }
+    return code;
+}
+
+/* Rows [ky, end_y) of windows, as `step` cells for each image, to where they lie in the stripe. */
+static void add_windows(const struct local_block *b, int64_t position, int64_t ky, int64_t end_y)
+{
+    const struct local_work *w = b->work;
+    const struct window_axis *y = &w->conv->window.y, *x = &w->conv->window.x;
+    int64_t row = position / x->out * y->stride - y->before - b->top;
+    int64_t x0 = position % x->out * x->stride - x->before, kx, end_x;
+    struct local_box box = w->in;
+    clip(x, x0, &kx, &end_x);
+    box.n = b->n;
+    box.width = end_x - kx;
+    box.line = (b->bottom - b->top) * w->image_row;
+    for (int64_t k = ky; k < end_y; k++)
+        local_add(&box, (end_y - ky) * w->row_cells,
+                  b->windows + ((k - ky) * w->row_cells + kx * box.channels) * w->size,
+                  b->stripe + ((row + k) * w->image_row + (x0 + kx) * box.channels) * w->size);
+}
+
+/* What comes to the stripe from a position. */
+static int add_position(struct local_block *b, int64_t position)
+{
+    const struct local_work *w = b->work;
+    const struct window_axis *y = &w->conv->window.y;
+    int64_t y0 = position / w->conv->window.x.out * y->stride - y->before;
+    int64_t depth = w->conv->out_channels, ky = b->top > y0 ? b->top - y0 : 0;
+    int64_t end = b->bottom - y0 < y->size ? b->bottom - y0 : y->size;
+    if (ky >= end)
+        return 0;
+    struct gemm g = product_of(w, b->n, (end - ky) * w->row_cells, depth);
+    g.transpose_b = true;
+    take_outputs(b, position);
+    const char *filter = filter_at(w, position) + ky * w->row_cells * depth * w->size;
+    int code = local_product(&g, b->outputs, filter, b->windows, &b->err);
+    add_windows(b, position, ky, end);
+    return code;
+}
+
+static int image_item(struct local_block *b, int64_t item)
+{
+    const struct local_work *w = b->work;
+    const struct window_axis *y = &w->conv->window.y, *x = &w->conv->window.x;
+    int64_t left, i = 0;
+    int code = 0;
+    enter_block(b, item % w->blocks);
+    b->top = item / w->blocks * w->stripe;
+    left = y->in - b->top;
+    b->bottom = b->top + (left < w->stripe ? left : w->stripe);
+    struct local_box box = w->in;
+    box.n = b->n;
+    box.width = x->in;
+    box.line = (b->bottom - b->top) * w->image_row;
+    memset(b->stripe, 0, (size_t)(b->n * box.line * w->size));
+    if (b->top + y->before >= y->size) /* the windows before end above */
+        i = (b->top + y->before - y->size) / y->stride + 1;
+    for (int64_t p = i * x->out; p < y->out * x->out && !code; p++) {
+        if (p / x->out * y->stride - y->before >= b->bottom)
+            break;
+        code = add_position(b, p);
+    }
+    char *to = w->image + (b->first * box.image + b->top * w->in_row) * w->size;
+    for (int64_t row = 0; row < b->bottom - b->top; row++)
+        local_leave(&box, b->stripe + row * w->image_row * w->size, to + row * w->in_row * w->size);
+    return code;
+}
+
+/* ---- all of it ---- */
+
+static int run_item(struct local_block *block, int64_t item)
+{
+    switch (block->work->conv->direction) {
+    case CONV_FORWARD:
+        return forward_item(block, item);
+    case CONV_IMAGE:
+        return image_item(block, item);
+    default:
+        return filter_item(block, item);
+    }
+}
+
+static void run_member(void *context, int member, int members)
+{
+    struct local_work *w = context;
+    struct local_block block = {.work = w, .err = ERROR_INIT};
+    block.windows = w->scratch + (size_t)member * w->scratch_bytes;
+    block.outputs = block.windows + w->images * w->cells * w->size;
+    block.stripe = block.outputs + w->images * w->conv->out_channels * w->size;
+    int64_t end = w->items * (member + 1) / members;
+    for (int64_t i = w->items * member / members; i < end; i++)
+        if (run_item(&block, i)) {
+            if (!__atomic_exchange_n(&w->code, block.err.code, __ATOMIC_RELAXED))
+                *w->err = block.err;
+            return;
+        }
+}
+
+/* The cells of images of that shape, none of them chosen yet. */
+static struct local_box box_of(const struct conv *c, const struct shape *shape, int64_t *row)
+{
+    int64_t steps[SHAPE_RANK_MAX];
+    const struct window *w = &c->window;
+    shape_strides(shape, steps);
+    *row = steps[w->height];
+    return (struct local_box){.channels = shape->dims[w->channels],
+                              .image = steps[0],
+                              .column = steps[w->width],
+                              .channel = steps[w->channels],
+                              .type = c->type};
+}
+
+/* Blocks of so many images that what a member has of them is within bounds. */
+static void cut(struct local_work *w)
+{
+    const struct conv *c = w->conv;
+    bool by_stripes = c->direction == CONV_IMAGE;
+    int64_t height = c->window.y.in, least = (height + STRIPES - 1) / STRIPES;
+    w->stripe = c->window.y.size < least ? c->window.y.size : least;
+    int64_t each = w->cells + c->out_channels + (by_stripes ? w->stripe * w->image_row : 0);
+    each *= w->size;
+    w->images = each < BLOCK_BYTES ? BLOCK_BYTES / each : 1;
+    if (w->images > c->batch)
+        w->images = c->batch;
+    w->blocks = (c->batch + w->images - 1) / w->images;
+    w->items =
+        by_stripes ? (height + w->stripe - 1) / w->stripe : c->window.y.out * c->window.x.out;
+    if (c->direction != CONV_FILTER)
+        w->items *= w->blocks;
+    w->scratch_bytes = ALIGN_UP((size_t)(w->images * each));
+}
+
+static void describe(struct local_work *w, const struct conv *c)
+{
+    int64_t ignored;
+    w->conv = c;
+    w->size = (int64_t)dtype_bytes(c->type);
+    w->row_cells = c->window.x.size * c->in_channels;
+    w->cells = c->window.y.size * w->row_cells;
+    w->image_row = c->window.x.in * c->in_channels;
+    w->in = box_of(c, &c->image, &w->in_row);
+    w->out = box_of(c, &c->output, &ignored);
+    w->out_position = w->out.column;
+    w->out.width = 1;
+    w->out.line = c->out_channels;
+    cut(w);
+}
+
+static int useful_threads(const struct local_work *w, int threads)
+{
+    double work = (double)shape_count(&w->conv->filter) * (double)w->conv->batch;
+    double useful = work / PARALLEL_WORTH(GRAIN);
+    if (threads > useful)
+        threads = useful < 1 ? 1 : (int)useful;
+    return threads < w->items ? threads : (int)w->items;
+}
+
+static int compute(struct local_work *w, struct kernel_call *call)
+{
+    int threads = useful_threads(w, call->threads);
+    w->scratch = kernel_temporary(call, (size_t)threads * w->scratch_bytes);
+    if (!w->scratch)
+        return call->err->code;
+    w->err = call->err;
+    if (threads > 1)
+        team_run(threads, run_member, w);
+    else
+        run_member(w, 0, 1);
+    return w->code;
+}
+
+static int run(struct kernel_call *call, enum conv_direction direction)
+{
+    struct conv conv;
+    struct local_work work = {.code = 0};
+    if (conv_describe(call, direction, &conv))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+    if (!out)
+        return call->err->code;
+    if (conv_is_empty(&conv)) { /* sums of nothing */
+        if (tensor_count(out))
+            memset(out->data, 0, tensor_bytes(out));
+        return KERNEL_DONE;
+    }
+    work.image = direction == CONV_IMAGE ? out->data : call->in[0]->data;
+    work.filter = direction == CONV_FILTER ? out->data : call->in[1]->data;
+    work.output = direction == CONV_FORWARD ? out->data : call->in[2]->data;
+    describe(&work, &conv);
+    return compute(&work, call);
+}
+
+static int run_forward(struct kernel_call *call)
+{
+    return run(call, CONV_FORWARD);
+}
+
+static int run_image(struct kernel_call *call)
+{
+    return run(call, CONV_IMAGE);
+}
+
+static int run_filter(struct kernel_call *call)
+{
+    return run(call, CONV_FILTER);
+}
+
+const struct kernel_code kernel_local = {.run = run_forward};
+const struct kernel_code kernel_local_image = {.run = run_image};
+const struct kernel_code kernel_local_filter = {.run = run_filter};

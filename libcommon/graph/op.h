@@ -29,6 +29,7 @@
 
 #include "graph/attr.h"
 
+struct graph;
 struct infer;
 struct node;
 struct grad;
@@ -123,6 +124,19 @@ struct op_descent {
     bool is_plain;      /* var -= rate * gradient */
 };
 
+/* Of which elements of input 0 those of output 0 are made, along an axis that both have: elements
+ * [a, b) of [a * stride - before, (b - 1) * stride - before + size), as far as there are such. What
+ * else there would be is padding, `before` and `after` what is there. */
+struct op_window_axis {
+    int axis;
+    int64_t size, stride, before, after;
+};
+
+/* The two axes of an image. */
+struct op_window {
+    struct op_window_axis y, x;
+};
+
 struct op_def {
     const char *name;
     const char *inputs, *outputs, *attrs; /* NULL: none */
@@ -142,6 +156,11 @@ struct op_def {
      * several parts, one after the other, it is the sum of what it is of each. NULL: it never is.
      */
     bool (*sums_rows)(const struct node *node);
+
+    /* The window of input 0 that an element of output 0 depends on. Who cuts images along their
+     * height or width can then compute each part of what it needs. False: nothing is known, as the
+     * shapes that it follows from are not. NULL: any element may depend on any, but see `rows`. */
+    bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);

@@ -7,6 +7,7 @@
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/nn/format.h"
+#include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
 static int bias_shape(struct infer *infer)
@@ -71,6 +72,7 @@ const struct op_def op_BiasAdd = {
     .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = bias_shape,
+    .window = window_of_cells,
     .gradient = bias_gradient,
 };
 

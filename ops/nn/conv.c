@@ -194,6 +194,20 @@ static void backprop_filter_cost(const struct cost_query *query, struct op_cost 
     convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
 }
 
+static bool conv_window(const struct graph *graph, const struct node *node,
+                        struct op_window *window)
+{
+    const struct shape *image = window_input(graph, node, 0),
+                       *filter = window_input(graph, node, 1);
+    struct error err = ERROR_INIT;
+    struct window w;
+    if (window_init(&w, node, &err))
+        return false;
+    w.y.size = filter_dim(filter, 0);
+    w.x.size = filter_dim(filter, 1);
+    return !window_solve(&w, node, image, &err) && window_declare(&w, window);
+}
+
 #define CONV_ATTRS                                                                                 \
     "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR                                    \
     ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
@@ -219,6 +233,7 @@ const struct op_def op_Conv2D = {
     .half = HALF_ALLOWED,
     .cost = conv_cost,
     .shape = conv_shape,
+    .window = conv_window,
     .gradient = conv_gradient,
 };
 
@@ -263,6 +278,7 @@ const struct op_def op_LocallyConnected2D = {
     .half = HALF_ALLOWED,
     .cost = conv_cost,
     .shape = conv_shape,
+    .window = conv_window,
     .gradient = conv_gradient,
 };
 

@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/math/gradients.h"
+#include "ops/nn/window.h"
 
 static int lrn_shape(struct infer *infer)
 {
@@ -96,6 +97,7 @@ const struct op_def op_LRN = {
     .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = lrn_shape,
+    .window = window_of_cells,
     .gradient = lrn_gradient,
 };
 

@@ -20,6 +20,16 @@ static int pooled(struct infer *infer, const struct shape *image, struct shape *
     return 0;
 }
 
+static bool pool_window(const struct graph *graph, const struct node *node,
+                        struct op_window *window)
+{
+    struct error err = ERROR_INIT;
+    struct window w;
+    return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
+           !window_solve(&w, node, window_input(graph, node, 0), &err) &&
+           window_declare(&w, window);
+}
+
 static int pool_shape(struct infer *infer)
 {
     if (infer_rank(infer, 0, 4))
@@ -134,6 +144,7 @@ const struct op_def op_MaxPool = {
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = pool_shape,
+    .window = pool_window,
     .gradient = max_pool_gradient,
 };
 
@@ -175,6 +186,7 @@ const struct op_def op_AvgPool = {
     .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = pool_shape,
+    .window = pool_window,
     .gradient = avg_pool_gradient,
 };
 

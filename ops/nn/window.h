@@ -12,6 +12,7 @@
 #define TF_OPS_NN_WINDOW_H
 
 #include "graph/graph.h"
+#include "graph/op.h"
 
 #define WINDOW_PADDING_ATTR                                                                        \
     "padding: {\"SAME\",\"VALID\",\"EXPLICIT\"}, explicit_paddings: list(int) = []"
@@ -47,5 +48,16 @@ int window_solve(struct window *window, const struct node *node, const struct sh
 /* The output image: like `image`, with the solved height and width and that many channels. */
 struct shape window_output(const struct window *window, const struct shape *image,
                            int64_t channels);
+
+/* ---- what declarations say of windows (op_def.window) ---- */
+
+/* The shape of an input. */
+const struct shape *window_input(const struct graph *graph, const struct node *node, int i);
+
+/* A solved window. False: something of it is unknown. */
+bool window_declare(const struct window *window, struct op_window *declared);
+
+/* Each cell of an image of rank 4 depends on the one in its place. */
+bool window_of_cells(const struct graph *graph, const struct node *node, struct op_window *window);
 
 #endif

@@ -35,6 +35,11 @@ static inline bool edge_exists(struct edge edge)
     return edge.node >= 0;
 }
 
+static inline bool edge_equal(struct edge a, struct edge b)
+{
+    return a.node == b.node && a.slot == b.slot;
+}
+
 struct node_output {
     enum dtype type;
     bool is_ref;

@@ -26,8 +26,7 @@ static int part_run(struct kernel_call *call)
     struct tensor *first = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
     if (!first)
         return call->err->code;
-    int64_t larger = rows % n;
-    *(int64_t *)first->data = k * (rows / n) + (k < larger ? k : larger);
+    *(int64_t *)first->data = collective_part(rows, n, k).first;
     return KERNEL_DONE;
 }
 

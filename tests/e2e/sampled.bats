@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Losses by sampled classes: an output layer that is cut over shards trains by a few of its rows.
 load ../lib/tools
+load ../lib/shards
 
 bats_require_minimum_version 1.5.0
 
@@ -53,24 +54,6 @@ graph() { # OPTION...
 cluster() { # WORKERS
     printf 'task ps:%d unix:p%d\n' 0 0 1 1 >c
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i" >>c; done
-}
-
-serve() { # TASK
-    tf-ps serve -c c --task "$1" 2>"$1.err" 3>&- &
-    pids+=($!)
-    soon 10 grep -q "$1: ready on" "$1.err"
-}
-
-work() { # N OPTION...
-    local n=$1
-    shift
-    timeout 60 tf-exec -c c --task "worker:$n" -g p.tfg "$@"
-}
-
-stop() {
-    local pid
-    for pid in "${pids[@]}"; do kill "$pid" && wait "$pid"; done
-    pids=()
 }
 
 @test "the loss of all classes falls, whatever it is that is trained by" {

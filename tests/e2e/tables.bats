@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tables that are cut into slices: what trains over several shards ends with the bits of the whole.
 load ../lib/tools
+load ../lib/shards
 
 bats_require_minimum_version 1.5.0
 
@@ -40,30 +41,6 @@ teardown() {
 
 graph() { # OPTION...
     tf-graph m.lua "$@" | tf-opt
-}
-
-serve() { # TASK
-    local i
-    tf-ps serve -c c --task "$1" 2>"$1.err" 3>&- &
-    pids+=($!)
-    for ((i = 0; i < 200; i++)); do
-        ! grep -q "$1: ready on" "$1.err" || return 0
-        sleep 0.05
-    done
-    cat "$1.err"
-    return 1
-}
-
-work() { # N OPTION...
-    local n=$1
-    shift
-    timeout 60 tf-exec -c c --task "worker:$n" -g p.tfg "$@"
-}
-
-stop() {
-    local pid
-    for pid in "${pids[@]}"; do kill "$pid" && wait "$pid"; done
-    pids=()
 }
 
 @test "slices on the devices of a process compute the same, whatever the optimizer and the init" {

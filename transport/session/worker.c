@@ -68,6 +68,8 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)
         code = open_session(worker, err);
+    if (!code)
+        worker_find_own(worker);
     task_table_release(&table);
     return code ? error_prefix(err, "%s: ", *worker->member.task ? worker->member.task : "cluster")
                 : 0;
@@ -79,6 +81,7 @@ void worker_close(struct worker *worker)
     worker_close_collective(worker);
     member_close(&worker->member);
     device_set_release(&worker->devices);
+    vec_release(&worker->own);
 }
 
 static int run(void *context, const struct session_call *call, struct step *step,
@@ -296,17 +299,6 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
     return code;
 }
 
-/* Of one worker alone. */
-static int take_states(struct worker *worker, struct error *err)
-{
-    const struct graph *graph = worker->options.graph;
-    int code = 0;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++)
-        if (worker_has_own(worker, graph_node(graph, (int)i)))
-            code = worker_take_state(worker, graph_node(graph, (int)i), i, err);
-    return code;
-}
-
 static int initialize(struct worker *worker, struct driver *driver,
                       const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
@@ -319,7 +311,7 @@ static int initialize(struct worker *worker, struct driver *driver,
     if (origin->reader && worker_restore(worker, origin->reader, err))
         return err->code;
     if (origin->is_restored || origin->reader)
-        return take_states(worker, err);
+        return worker_take_states(worker, err);
     int code = is_ready(driver, &ready, err);
     return code || ready ? code : driver_initialize(driver, err);
 }

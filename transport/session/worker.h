@@ -26,6 +26,7 @@ struct worker {
     struct device_set devices;
     struct driver_session *session;
     struct collective *collective; /* of the job's workers; NULL: there is nothing they share */
+    VEC(const struct node *) own;  /* variables of which each worker has its own */
     bool has_joined, has_left;
 };
 

@@ -161,20 +161,28 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
 
 /* ---- the start ---- */
 
-/* Rows of int64 from every member, `columns` each: the caller's to release. */
-static int gather(struct worker *worker, const char *name, const int64_t *row, int64_t columns,
+int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err)
 {
-    struct shape shape = shape_matrix(1, columns);
+    struct shape shape = shape_matrix(1, row->n);
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct tensor mine = TENSOR_INIT;
-    struct collective_call call = {{name, 0, 0}, &mine, &kind, 1, .yields = false};
-    int code = tensor_alloc(&mine, INT64, &shape, err);
-    if (!code) {
-        memcpy(mine.data, row, (size_t)columns * sizeof *row);
-        code = collective_links_run(worker->collective, &call, all, err);
-    }
+    const struct collective_call call = {.key = row->key, .values = &mine, .kinds = &kind, .n = 1};
+    if (tensor_alloc(&mine, INT64, &shape, err))
+        return err->code;
+    memcpy(mine.data, row->items, (size_t)row->n * sizeof *row->items);
+    int code = met ? collective_links_meet(worker->collective, &call, all, met, err)
+                   : collective_links_run(worker->collective, &call, all, err);
     tensor_release(&mine);
+    return code;
+}
+
+/* Of every worker, before the first step. */
+static int gather(struct worker *worker, const char *name, const int64_t *items, int64_t n,
+                  struct tensor *all, struct error *err)
+{
+    const struct worker_row row = {{name, 0, 0}, items, n};
+    int code = worker_gather(worker, &row, NULL, all, err);
     if (!code && all->shape.dims[0] != worker->collective->size)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
     return code;
@@ -308,14 +316,10 @@ static int restore_all(struct worker *worker, const struct worker_origin *origin
     const struct graph *graph = worker->options.graph;
     bool reads = !worker->collective->rank && !origin->is_restored;
     int code = reads ? worker_restore(worker, origin->reader, err) : 0;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (worker_has_own(worker, node))
-            code = worker_take_state(worker, node, i, err);
-        else if (is_own_variable(worker, node))
-            code = spread(worker, node, i, err);
-    }
-    return code;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++)
+        if (is_own_variable(worker, graph_node(graph, (int)i)))
+            code = spread(worker, graph_node(graph, (int)i), i, err);
+    return code ? code : worker_take_states(worker, err);
 }
 
 /* ---- the same variables everywhere ---- */

@@ -5,6 +5,7 @@
 #ifndef TF_TRANSPORT_WORKER_PRIVATE_H
 #define TF_TRANSPORT_WORKER_PRIVATE_H
 
+#include "exec/step/collective.h"
 #include "transport/session/worker.h"
 
 /* The remote task of the session that has the node; -1: this one. */
@@ -27,14 +28,25 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
                             struct error *err);
 void worker_leave_collective(struct worker *worker);
 
+/* Rows of int64 of all workers that take part, one after the other: the caller's to release. `met`
+ * as of collective_links_meet; NULL: it waits for all. */
+struct worker_row {
+    struct collective_key key;
+    const int64_t *items;
+    int64_t n;
+};
+int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
+                  struct tensor *all, struct error *err);
+
 /* ---- worker_state.c ---- */
 
-/* Whether it is a variable of which each worker has its own. */
+/* Whether it is a variable of which each worker has its own; and all of them, since the session is
+ * open. */
 bool worker_has_own(const struct worker *worker, const struct node *node);
-/* After a restore, which the first worker alone may have done: the value becomes this worker's part
- * of what was saved, or zeros. All call it alike. */
-int worker_take_state(struct worker *worker, const struct node *node, uint64_t which,
-                      struct error *err);
+void worker_find_own(struct worker *worker);
+/* After a restore, which the first worker alone may have done: their values become this worker's
+ * part of what was saved, or zeros. All call it alike. */
+int worker_take_states(struct worker *worker, struct error *err);
 
 /* worker_update.c: where a graph has a ClockRound, has the shard that it is on run its
  * entry. */

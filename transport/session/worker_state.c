@@ -25,13 +25,17 @@ bool worker_has_own(const struct worker *worker, const struct node *node)
            worker_task_of(worker, node) < 0;
 }
 
-bool worker_shares_state(const struct worker *worker)
+void worker_find_own(struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; worker->collective && i < graph->nodes.n; i++)
+    for (size_t i = 0; i < graph->nodes.n; i++)
         if (worker_has_own(worker, graph_node(graph, (int)i)))
-            return true;
-    return false;
+            vec_push(&worker->own, graph_node(graph, (int)i));
+}
+
+bool worker_shares_state(const struct worker *worker)
+{
+    return worker->collective && worker->own.n;
 }
 
 static struct worker_state *state_of(struct worker *worker, const struct node *node)
@@ -104,12 +108,10 @@ static int give(struct worker *worker, const struct node *node, const struct col
 static int give_all(struct worker *worker, int64_t step, const struct tensor *ranks,
                     struct error *err)
 {
-    const struct graph *graph = worker->options.graph;
     int code = 0;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+    for (size_t i = 0; !code && i < worker->own.n; i++) {
         const struct collective_key key = {"=state", step, i};
-        if (worker_has_own(worker, graph_node(graph, (int)i)))
-            code = give(worker, graph_node(graph, (int)i), &key, ranks, err);
+        code = give(worker, worker->own.items[i], &key, ranks, err);
     }
     return code;
 }
@@ -142,22 +144,13 @@ static int read_members(const struct tensor *members, struct state_meeting *meet
 static int meet(struct worker *worker, int64_t step, bool saves, bool last,
                 struct state_meeting *meeting, struct error *err)
 {
-    struct collective *collective = worker->collective;
-    int64_t row[MEMBER_COLUMNS] = {collective->rank, saves};
-    struct shape shape = shape_matrix(1, MEMBER_COLUMNS);
-    enum collective_kind kind = COLLECTIVE_ROWS;
-    struct tensor own = TENSOR_INIT, members = TENSOR_INIT;
-    const struct collective_call call = {
-        .key = {last ? "=end" : "=saves", step, 0}, .values = &own, .kinds = &kind, .n = 1};
+    const int64_t items[MEMBER_COLUMNS] = {worker->collective->rank, saves};
+    const struct worker_row row = {{last ? "=end" : "=saves", step, 0}, items, MEMBER_COLUMNS};
+    struct tensor members = TENSOR_INIT;
     *meeting = (struct state_meeting){.met = true};
-    if (tensor_alloc(&own, INT64, &shape, err))
-        return err->code;
-    memcpy(own.data, row, sizeof row);
-    int code = last ? collective_links_meet(collective, &call, &members, &meeting->met, err)
-                    : collective_links_run(collective, &call, &members, err);
+    int code = worker_gather(worker, &row, last ? &meeting->met : NULL, &members, err);
     if (!code && meeting->met)
         code = read_members(&members, meeting, err);
-    tensor_release(&own);
     tensor_release(&members);
     return code;
 }
@@ -174,10 +167,8 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct 
 
 static void forget_others(struct worker *worker)
 {
-    const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (worker_has_own(worker, graph_node(graph, (int)i)))
-            worker_state_clear(state_of(worker, graph_node(graph, (int)i)));
+    for (size_t i = 0; i < worker->own.n; i++)
+        worker_state_clear(state_of(worker, worker->own.items[i]));
 }
 
 int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
@@ -227,10 +218,9 @@ struct element_range {
 
 static struct element_range part_of(const struct tensor *value, int64_t k, int64_t n)
 {
-    int64_t rows = value->shape.dims[0], larger = rows % n;
-    int64_t row = rows ? tensor_count(value) / rows : 0;
-    return (struct element_range){(k * (rows / n) + (k < larger ? k : larger)) * row,
-                                  (rows / n + (k < larger)) * row};
+    int64_t rows = value->shape.dims[0], row = rows ? tensor_count(value) / rows : 0;
+    struct row_range part = collective_part(rows, n, k);
+    return (struct element_range){part.first * row, part.count * row};
 }
 
 /* Into those elements of a value: the sum of the saved ones `first`, first + every, ... */
@@ -300,7 +290,7 @@ static int put_row(struct worker *worker, const struct node *node, const struct 
     return worker_put(worker, &saved, err);
 }
 
-int worker_take_state(struct worker *worker, const struct node *node, uint64_t which,
+static int take_state(struct worker *worker, const struct node *node, uint64_t which,
                       struct error *err)
 {
     struct collective *collective = worker->collective;
@@ -328,5 +318,13 @@ int worker_take_state(struct worker *worker, const struct node *node, uint64_t w
         code = put_row(worker, node, &all, 0, updates, err);
     tensor_release(&own);
     tensor_release(&all);
+    return code;
+}
+
+int worker_take_states(struct worker *worker, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < worker->own.n; i++)
+        code = take_state(worker, worker->own.items[i], i, err);
     return code;
 }

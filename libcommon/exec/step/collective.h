@@ -139,6 +139,9 @@ static inline bool collective_routes(enum collective_kind kind, bool has_root)
            (has_root && kind != COLLECTIVE_FIRST);
 }
 
+/* Part k of n of so many rows: even parts, the first ones with a row more if need be. */
+struct row_range collective_part(int64_t rows, int64_t n, int64_t k);
+
 /* The rows of a value, and the elements of one, as a routing counts them. */
 int64_t collective_rows(enum collective_kind kind, const struct shape *shape);
 int64_t collective_row_elements(enum collective_kind kind, const struct shape *shape);

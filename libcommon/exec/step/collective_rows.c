@@ -22,8 +22,7 @@ int64_t collective_row_elements(enum collective_kind kind, const struct shape *s
     return shape_count(&row);
 }
 
-/* The first ones have one more. */
-static struct row_range even_part(int64_t rows, int n, int k)
+struct row_range collective_part(int64_t rows, int64_t n, int64_t k)
 {
     int64_t each = rows / n, more = rows % n;
     return (struct row_range){each * k + (k < more ? k : more), each + (k < more)};
@@ -33,7 +32,8 @@ static struct row_range even_part(int64_t rows, int n, int k)
 static int64_t wanted_of(const struct collective_routing *routing, int from, int to)
 {
     bool back = routing->kind == COLLECTIVE_PART && routing->root < 0;
-    return back ? even_part(routing->wanted[to], routing->n, from).count : routing->wanted[to];
+    return back ? collective_part(routing->wanted[to], routing->n, from).count
+                : routing->wanted[to];
 }
 
 struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to)
@@ -45,7 +45,7 @@ struct row_range collective_rows_of(const struct collective_routing *routing, in
     if (routing->kind == COLLECTIVE_PART && routing->root >= 0 && routing->root != from)
         return none;
     if (!routing->wanted)
-        return even_part(routing->brought[from], routing->n, to);
+        return collective_part(routing->brought[from], routing->n, to);
     struct row_range range = {0, wanted_of(routing, from, to)};
     for (int k = 0; k < to; k++)
         range.first += wanted_of(routing, from, k);

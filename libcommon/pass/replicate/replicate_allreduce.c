@@ -39,19 +39,14 @@ static void put_edge(struct replicator *r, struct bucket *bucket, struct edge ed
                   (struct bucket_value){edge, replicate_crossing(r, edge), reduction, use});
 }
 
-static bool same_edge(struct edge a, struct edge b)
-{
-    return a.node == b.node && a.slot == b.slot;
-}
-
 /* Layers with the same input have a factor in common. */
 static void put_factors(struct replicator *r, struct bucket *bucket,
                         const struct gradient_product *product)
 {
     bool has_left = false, has_right = false;
     for (size_t i = 0; i < r->products.n; i++) {
-        has_left |= same_edge(r->products.items[i].left, product->left);
-        has_right |= same_edge(r->products.items[i].right, product->right);
+        has_left |= edge_equal(r->products.items[i].left, product->left);
+        has_right |= edge_equal(r->products.items[i].right, product->right);
     }
     if (!has_left)
         put_edge(r, bucket, product->left, "rows", FOR_PRODUCTS);
@@ -183,7 +178,7 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 {
     for (size_t i = 0; i < r->reduced.n; i++) {
         const struct reduced *reduced = &r->reduced.items[i];
-        if (reduced->use == use && same_edge(reduced->edge, edge) &&
+        if (reduced->use == use && edge_equal(reduced->edge, edge) &&
             !strcmp(reduced->reduction, reduction))
             return reduced->value;
     }
@@ -269,7 +264,7 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
     enum reduced_for use = is_initializer(r, reader) ? FOR_INITIAL : FOR_UPDATES;
     bool wants = use == FOR_INITIAL || has(r, reader->id, FACT_UPDATE);
     for (size_t i = 0; wants && i < r->reduced.n; i++)
-        if (r->reduced.items[i].use == use && same_edge(r->reduced.items[i].edge, edge))
+        if (r->reduced.items[i].use == use && edge_equal(r->reduced.items[i].edge, edge))
             return r->reduced.items[i].value;
     return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
 }

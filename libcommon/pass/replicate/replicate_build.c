@@ -62,3 +62,8 @@ struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype t
                      : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "shape"), &spec));
     return replicate_out(replicate_op(r, "Fill", replicate_text(r, name, "zeros"), size, zero));
 }
+
+const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix)
+{
+    return replicate_text(r, graph_node(r->from, edge.node)->name, suffix);
+}

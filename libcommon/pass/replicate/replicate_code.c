@@ -99,12 +99,6 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
 
 /* ---- nodes ---- */
 
-static const char *name_of(struct replicator *r, const struct coded_gradient *coded,
-                           const char *suffix)
-{
-    return replicate_text(r, graph_node(r->from, coded->gradient.node)->name, suffix);
-}
-
 /* `like` has the inputs and attributes. */
 static struct edge add_coder(struct replicator *r, const char *op, const char *name,
                              struct node_spec like)
@@ -168,10 +162,11 @@ const struct coded_gradient *replicate_add_code(struct replicator *r, struct edg
                                    .is_shared_out = is_shared_out(r),
                                    .shape = output_of(r, edge)->shape};
     set_attrs(r, &coded);
-    coded.own.residual =
-        add_residual(r, name_of(r, &coded, "residual"), PER_WORKER_SUM, &coded.shape);
-    coded.own.first = replicate_number(r, name_of(r, &coded, "first"), INT64, 0);
-    coded.own.code = add_quantize(r, &coded, name_of(r, &coded, "code"), &coded.own);
+    coded.own.residual = add_residual(r, replicate_name_of(r, coded.gradient, "residual"),
+                                      PER_WORKER_SUM, &coded.shape);
+    coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
+    coded.own.code =
+        add_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
     vec_push(&r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
 }
@@ -185,12 +180,14 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
                                  members};
     const struct edge ranks[] = {members, r->rank};
     struct coding *mean = &coded->mean;
-    mean->value = add_mean(r, coded, name_of(r, coded, "part/mean"), codes, &some);
-    mean->residual = add_residual(r, name_of(r, coded, "part/residual"), PER_WORKER_ROWS, &all);
+    mean->value =
+        add_mean(r, coded, replicate_name_of(r, coded->gradient, "part/mean"), codes, &some);
+    mean->residual = add_residual(r, replicate_name_of(r, coded->gradient, "part/residual"),
+                                  PER_WORKER_ROWS, &all);
     mean->first =
-        add_coder(r, "CollectivePart", name_of(r, coded, "part/first"),
+        add_coder(r, "CollectivePart", replicate_name_of(r, coded->gradient, "part/first"),
                   (struct node_spec){.inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1});
-    mean->code = add_quantize(r, coded, name_of(r, coded, "part/code"), mean);
+    mean->code = add_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
 }
 
 /* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
@@ -199,7 +196,8 @@ static void take_code(struct replicator *r, const struct coded_gradient *coded, 
     enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
     const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
                                   coded->is_shared_out ? r->rank : members};
-    struct edge mean = add_mean(r, coded, name_of(r, coded, "mean"), inputs, &coded->shape);
+    struct edge mean =
+        add_mean(r, coded, replicate_name_of(r, coded->gradient, "mean"), inputs, &coded->shape);
     struct edge merged = replicate_merge(r, coded->gradient, mean);
     if (replicate_is_delayed(r, coded->gradient))
         merged = replicate_settled(r, merged);
@@ -220,7 +218,7 @@ static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
     struct edge kept = add_coder(
-        r, "ApplyResidual", name_of(r, coded, suffix),
+        r, "ApplyResidual", replicate_name_of(r, coded->gradient, suffix),
         (struct node_spec){.inputs = inputs, .n_inputs = 4, .attrs = coded->attrs, .n_attrs = 5});
     if (r->err->code)
         return;

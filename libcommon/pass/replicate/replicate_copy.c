@@ -115,8 +115,7 @@ static struct edge taken(const struct replicator *r, struct edge edge)
 {
     for (size_t i = 0; i < r->pushes.n; i++)
         for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
-            if (r->pushes.items[i].edges.items[k].node == edge.node &&
-                r->pushes.items[i].edges.items[k].slot == edge.slot)
+            if (edge_equal(r->pushes.items[i].edges.items[k], edge))
                 return (struct edge){r->pushes.items[i].take, (int)k};
     return EDGE_NONE;
 }

@@ -71,9 +71,8 @@ void replicate_end_delay(struct replicator *r)
 {
     for (size_t i = 0; i < r->delayed.n && !r->err->code; i++) {
         const struct delayed_gradient *delayed = &r->delayed.items[i];
-        const char *name = graph_node(r->from, delayed->gradient.node)->name;
-        int keeps = replicate_op(r, "Assign", replicate_text(r, name, "keep"), delayed->kept,
-                                 replicate_edge(r, delayed->gradient));
+        int keeps = replicate_op(r, "Assign", replicate_name_of(r, delayed->gradient, "keep"),
+                                 delayed->kept, replicate_edge(r, delayed->gradient));
         for (size_t k = 0; k < r->exchanges.n && keeps >= 0; k++)
             graph_add_control(r->to, graph_node(r->to, keeps), r->exchanges.items[k]);
         if (keeps >= 0)

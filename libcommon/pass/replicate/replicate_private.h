@@ -300,6 +300,8 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
+/* The same of the name of an edge's node, of the source. */
+const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix);
 
 int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
 

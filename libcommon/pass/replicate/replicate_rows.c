@@ -63,8 +63,7 @@ int replicate_sum_rows(struct replicator *r)
 struct edge replicate_crossing(struct replicator *r, struct edge edge)
 {
     for (size_t i = 0; i < r->row_sums.n; i++)
-        if (r->row_sums.items[i].edge.node == edge.node &&
-            r->row_sums.items[i].edge.slot == edge.slot)
+        if (edge_equal(r->row_sums.items[i].edge, edge))
             return r->row_sums.items[i].sum;
     return replicate_edge(r, edge);
 }

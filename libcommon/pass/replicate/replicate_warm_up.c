@@ -25,17 +25,13 @@ void replicate_begin_warm_up(struct replicator *r)
         vec_push(&r->inits, set);
 }
 
-static const char *name_of(struct replicator *r, struct edge gradient, const char *suffix)
-{
-    return replicate_text(r, graph_node(r->from, gradient.node)->name, suffix);
-}
-
 struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole)
 {
     struct edge value = replicate_exchanged(r, gradient);
     if (!edge_exists(r->coding))
         return value;
-    int node = replicate_op(r, "Switch", name_of(r, gradient, "Switch"), value, r->coding);
+    int node =
+        replicate_op(r, "Switch", replicate_name_of(r, gradient, "Switch"), value, r->coding);
     *whole = (struct edge){node, 0};
     return (struct edge){node, 1};
 }
@@ -45,7 +41,7 @@ struct edge replicate_merge(struct replicator *r, struct edge gradient, struct e
     if (!edge_exists(r->coding) || r->err->code)
         return mean;
     struct edge whole = replicate_find_reduced(r, gradient, FOR_WARM_UP, "mean");
-    r->merged = replicate_op(r, "Merge", name_of(r, gradient, "Merge"), whole, mean);
+    r->merged = replicate_op(r, "Merge", replicate_name_of(r, gradient, "Merge"), whole, mean);
     return replicate_out(r->merged);
 }
 

@@ -55,7 +55,7 @@ static int allreduce_gradient(struct grad *g)
         if (!back)
             return error_set(g->b.err, ERR_DATA, "there is no gradient of reduction '%s'",
                              reductions->strings[i]);
-        g->in[i] = collective_grad(&g->b, g->out[i], grad_input(g, i), back, -1);
+        g->in[i] = collective_grad(&g->b, g->node, g->out[i], grad_input(g, i), back, -1);
     }
     return grad_finish(g);
 }
@@ -64,7 +64,7 @@ const struct op_def op_AllReduce = {
     .name = "AllReduce",
     .inputs = "values: T...",
     .outputs = "reduced: T...",
-    .attrs = "T: list(any) >= 1, reductions: list(string)",
+    .attrs = "T: list(any) >= 1, reductions: list(string), " COLLECTIVE_GROUP_ATTRS,
     .doc = "Values of all workers, reduced to one each, which all of them get.",
     .detail =
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
@@ -72,7 +72,9 @@ const struct op_def op_AllReduce = {
         "worker's rows are cut\nin as many parts as there are workers, the first ones with a row "
         "more if need be, and a worker gets\nits part of all workers' rows, by rank; sum_part and "
         "mean_part are its part of the sum and the mean.\nEach worker must run it in the same "
-        "steps.",
+        "steps. With a group_size g and a group_stride s those workers are a group, and reduce "
+        "together, whose\nranks r agree in r / (g s) and in r mod s. A worker whose input is dead "
+        "brings nothing: the others of\nits group fail, unless no one brings anything.",
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

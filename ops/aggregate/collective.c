@@ -28,12 +28,19 @@ static int shape_is_given(struct infer *infer)
 
 /* ---- gradients ---- */
 
-struct edge collective_grad(struct build *b, struct edge gradient, struct edge x,
-                            const char *reduction, int64_t root)
+#define GROUP_ATTRS(node)                                                                          \
+    {"group_size", attr_int(node_int(node, "group_size"))},                                        \
+    {                                                                                              \
+        "group_stride", attr_int(node_int(node, "group_stride"))                                   \
+    }
+
+struct edge collective_grad(struct build *b, const struct node *sent, struct edge gradient,
+                            struct edge x, const char *reduction, int64_t root)
 {
     struct edge inputs[] = {gradient, array_shape(b, x, INT64)};
-    struct attr attrs[] = {{"reduction", attr_string(reduction)}, {"root", attr_int(root)}};
-    return build_op(b, "CollectiveGrad", inputs, 2, attrs, 2);
+    struct attr attrs[] = {
+        {"reduction", attr_string(reduction)}, {"root", attr_int(root)}, GROUP_ATTRS(sent)};
+    return build_op(b, "CollectiveGrad", inputs, 2, attrs, 4);
 }
 
 /* What brings back what a reduction of all workers has brought, and the other way round. */
@@ -54,7 +61,8 @@ const char *collective_adjoint(const char *reduction)
 static int back(struct grad *g, const char *reduction)
 {
     const struct attr_value *root = node_attr(g->node, "root");
-    g->in[0] = collective_grad(&g->b, g->out[0], grad_input(g, 0), reduction, root ? root->i : -1);
+    g->in[0] = collective_grad(&g->b, g->node, g->out[0], grad_input(g, 0), reduction,
+                               root ? root->i : -1);
     return grad_finish(g);
 }
 
@@ -95,24 +103,27 @@ static int grad_gradient(struct grad *g)
     const char *rooted = !strcmp(reduction, "sum")    ? "CollectiveBroadcast"
                          : !strcmp(reduction, "part") ? "CollectiveGather"
                                                       : "CollectiveScatter";
-    struct attr root = {"root", *node_attr(g->node, "root")};
+    bool has_root = node_int(g->node, "root") >= 0;
     const char *forward = collective_adjoint(reduction);
-    struct attr reductions = {"reductions",
-                              {.kind = ATTR_LIST_STRING, .n = 1, .strings = &forward}};
-    g->in[0] = root.value.i >= 0 ? build_op(&g->b, rooted, g->out, 1, &root, 1)
-                                 : build_op(&g->b, "AllReduce", g->out, 1, &reductions, 1);
+    struct attr attrs[] = {{"root", *node_attr(g->node, "root")}, GROUP_ATTRS(g->node)};
+    if (!has_root)
+        attrs[0] =
+            (struct attr){"reductions", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &forward}};
+    g->in[0] = build_op(&g->b, has_root ? rooted : "AllReduce", g->out, 1, attrs, 3);
     return grad_finish(g);
 }
 
 /* ---- declarations ---- */
 
-#define EACH_STEP "\nEach worker must run it in the same steps; one alone is the root."
+#define EACH_STEP                                                                                  \
+    "\nEach worker must run it in the same steps; one alone is the root. Workers are those of a "  \
+    "group, and ranks\nplaces in it (AllReduce)."
 
 const struct op_def op_CollectiveBroadcast = {
     .name = "CollectiveBroadcast",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
     .doc = "The value of the worker whose rank is root, which all workers get.",
     .detail = "Others' values say only of which type and shape it is." EACH_STEP,
     .flags = OP_STATEFUL | OP_ASYNC,
@@ -128,7 +139,7 @@ const struct op_def op_CollectiveGather = {
     .name = "CollectiveGather",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
     .doc = "All workers' rows, one worker's after the other's by rank, for the one that is root.",
     .detail = "Workers may have different numbers of rows. The others get no rows." EACH_STEP,
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
@@ -144,7 +155,7 @@ const struct op_def op_CollectiveScatter = {
     .name = "CollectiveScatter",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0",
+    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
     .doc = "The rows of the worker whose rank is root, a part of them for each worker by rank.",
     .detail = "Parts are even, the first ones with a row more if need be. Others' values say only "
               "of which\ntype and shape a row is, and may have none." EACH_STEP,
@@ -161,7 +172,7 @@ const struct op_def op_CollectiveReduceScatter = {
     .name = "CollectiveReduceScatter",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: real, reduction: {\"sum\",\"mean\"} = \"sum\"",
+    .attrs = "T: real, reduction: {\"sum\",\"mean\"} = \"sum\", " COLLECTIVE_GROUP_ATTRS,
     .doc = "The sum or the mean of all workers' values, a part of its rows for each by rank.",
     .detail = "Parts are even, the first ones with a row more if need be." EACH_STEP,
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
@@ -177,7 +188,7 @@ const struct op_def op_CollectiveAllGather = {
     .name = "CollectiveAllGather",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: numeric|bool",
+    .attrs = "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
     .doc = "All workers' rows, one worker's after the other's by rank, for all of them.",
     .detail = "Workers may have different numbers of rows." EACH_STEP,
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
@@ -193,7 +204,7 @@ const struct op_def op_CollectiveAllToAll = {
     .name = "CollectiveAllToAll",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = "T: numeric|bool",
+    .attrs = "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
     .doc = "Of every worker's rows the part that is this one's, one worker's after the other's.",
     .detail = "All have as many rows, which are cut in a part for each by rank: even ones, the "
               "first with a row\nmore if need be." EACH_STEP,
@@ -211,7 +222,7 @@ const struct op_def op_CollectiveGrad = {
     .inputs = "gradient: T, shape: int64",
     .outputs = "output: T",
     .attrs = "T: numeric, reduction: {\"sum\",\"mean\",\"part\",\"rows\",\"mean_rows\","
-             "\"sum_part\",\"mean_part\"}, root: int = -1",
+             "\"sum_part\",\"mean_part\"}, root: int = -1, " COLLECTIVE_GROUP_ATTRS,
     .doc = "Gradients of what workers sent each other, for who has sent it.",
     .detail =
         "shape is that of the value that was sent. reduction is as AllReduce's; part and sum_part "

@@ -7,9 +7,13 @@
 
 #include "pass/gradient/grad.h"
 
-/* Of x, of which a CollectiveGrad of that reduction brings the gradient back; root -1: none. */
-struct edge collective_grad(struct build *b, struct edge gradient, struct edge x,
-                            const char *reduction, int64_t root);
+/* Which workers are of one group (exec/step/collective.h). */
+#define COLLECTIVE_GROUP_ATTRS "group_size: int = 0 >= 0, group_stride: int = 1 >= 1"
+
+/* Of x, of which a CollectiveGrad of that reduction brings the gradient back; root -1: none. Among
+ * those who were a group of the node that sent it. */
+struct edge collective_grad(struct build *b, const struct node *sent, struct edge gradient,
+                            struct edge x, const char *reduction, int64_t root);
 
 /* The reduction that brings gradients of another one back; NULL: it has none. */
 const char *collective_adjoint(const char *reduction);

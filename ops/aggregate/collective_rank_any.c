@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/device/kernel.h"
-#include "exec/step/collective.h"
+#include "exec/step/collective_kernel.h"
 #include "exec/step/step.h"
 
 static int rank_run(struct kernel_call *call)
 {
     const struct shape one = shape_vector(1);
+    const struct collective *collective = call->step->collective;
+    const struct collective_group group = collective_group_of(call->node);
+    struct error why = ERROR_INIT;
     struct tensor *rank = kernel_alloc_output(call, 0, &one);
     if (!rank)
         return call->err->code;
-    *(int64_t *)rank->data = call->step->collective ? call->step->collective->rank : 0;
+    if (collective && collective_check_group(&group, collective->size, &why))
+        return kernel_fail(call, "%s", why.text);
+    *(int64_t *)rank->data = collective ? collective_group_place(&group, collective->rank) : 0;
     return KERNEL_DONE;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/aggregate/collective_grad.h"
 #include "ops/aggregate/gradient_code.h"
 
 #define CODE_ATTRS                                                                                 \
@@ -136,7 +137,9 @@ const struct op_def op_ApplyResidual = {
 const struct op_def op_CollectiveRank = {
     .name = "CollectiveRank",
     .outputs = "rank: int64",
+    .attrs = COLLECTIVE_GROUP_ATTRS,
     .doc = "The worker's number among those that reduce together, as a vector of one.",
+    .detail = "In a group (AllReduce) its place by rank.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_view,
     .shape = rank_shape,

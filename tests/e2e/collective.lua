@@ -2,10 +2,14 @@
 -- A collective, forward and backward: `op` among workers that have `rows` rows of `cols` columns
 -- each, or (`one`) all of them in one process, with slices and sums. Worker k gets y, g = dL/dx
 -- and, among workers, slope and rise: the derivative of the sum L of all losses in a direction by
--- gradients, and by differences.
+-- gradients, and by differences. `group`: among groups of so many, `stride` apart; then one process
+-- computes that of the workers `ranks`.
 local op, cols, root = D.op, tonumber(D.cols), tonumber(D.root or 1)
 local counts = {}
 for n in D.rows:gmatch "%d+" do counts[#counts + 1] = tonumber(n) end
+local ranks = {}
+for k in (D.ranks or ""):gmatch "%d+" do ranks[#ranks + 1] = tonumber(k) end
+local group = D.group and {size = tonumber(D.group), stride = tonumber(D.stride)} or nil
 local n, total = #counts, 0
 for _, rows in ipairs(counts) do total = total + rows end
 
@@ -20,15 +24,17 @@ local function loss(y, k) return Sum(Square(y) * (k + 1) + Sin(y), {0, 1}) end
 -- ---- among workers ----
 
 local function apply(x)
-  if op == "mean_scatter" then return collective.reduce_scatter(x, "mean") end
-  if op == "mean_reduce" then return collective.all_reduce(x, "mean") end
+  if op == "mean_scatter" then return collective.reduce_scatter(x, "mean", group) end
+  if op == "mean_reduce" then return collective.all_reduce(x, "mean", group) end
+  if op == "all_reduce" then return collective.all_reduce(x, "sum", group) end
+  if op == "reduce_scatter" then return collective.reduce_scatter(x, "sum", group) end
   if op == "rows" or op == "part" or op == "sum_part" or op == "mean_part" or op == "mean_rows" then
-    return collective.all_reduce(x, op)
+    return collective.all_reduce(x, op, group)
   end
   if op == "broadcast" or op == "gather" or op == "scatter" then
-    return collective[op](x, root)
+    return collective[op](x, root, group)
   end
-  return collective[op](x)
+  return collective[op](x, group)
 end
 
 local function worker()
@@ -135,11 +141,12 @@ ways.rows, ways.part = ways.all_gather, ways.all_to_all
 ways.sum_part, ways.mean_part = ways.reduce_scatter, ways.mean_scatter
 
 local function one()
-  local xs = each(function(k) return value(k, counts[k + 1], 0.37) end)
+  local function rank(k) return ranks[k + 1] or k end
+  local xs = each(function(k) return value(rank(k), counts[k + 1], 0.37) end)
   local ys = ways[op][1](xs)
   local gs = ways[op][2](each(function(k)
     local y = Identity(ys[k + 1])
-    return gradients(loss(y, k), y)
+    return gradients(loss(y, rank(k)), y)
   end))
   for k = 0, n - 1 do
     Identity(ys[k + 1], {name = "y" .. k})

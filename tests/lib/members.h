@@ -147,14 +147,19 @@ static inline void answer_came(struct collective_waiter *waiter,
     pthread_mutex_unlock(&answer->lock);
 }
 
-static inline void member_call(struct members *all, int rank, const struct collective_call *call,
-                               struct answer *answer)
+static inline void answer_open(struct answer *answer, int n)
 {
     memset(answer, 0, sizeof *answer);
     pthread_mutex_init(&answer->lock, NULL);
     pthread_cond_init(&answer->changed, NULL);
-    answer->n = call->n;
+    answer->n = n;
     answer->waiter.done = answer_came;
+}
+
+static inline void member_call(struct members *all, int rank, const struct collective_call *call,
+                               struct answer *answer)
+{
+    answer_open(answer, call->n);
     all->ends[rank].collective->reduce(all->ends[rank].collective, call, &answer->waiter);
 }
 

@@ -142,6 +142,26 @@ static void dial_failed(struct hub_watcher *watcher, const char *task, const str
 
 /* ---- the interface ---- */
 
+/* The round, held, is this member's as well, unless *err says why not: tells the others. */
+static void announce(struct process_group *group, struct collective_round *m, struct error *err)
+{
+    if (!err->code)
+        reduce_bring(group, m);
+    pthread_mutex_lock(&group->lock);
+    m->announced = true;
+    if (!err->code && group->failed.code) {
+        *err = group->failed;
+        error_waited(err, "'%s'", m->name);
+    }
+    bool settled = !err->code && round_settle(group, m);
+    pthread_mutex_unlock(&group->lock);
+    if (err->code)
+        reduce_fail(group, m, err);
+    else if (settled)
+        reduce_begin(group, m);
+    round_drop(group, m);
+}
+
 static void links_reduce(struct collective *collective, const struct collective_call *call,
                          struct collective_waiter *waiter)
 {
@@ -151,23 +171,22 @@ static void links_reduce(struct collective *collective, const struct collective_
     struct collective_round *m = round_get(group, &call->key);
     m->holders++;
     m->waiter = waiter;
-    int code = round_call(group, m, call, &err);
+    round_call(group, m, call, &err);
     pthread_mutex_unlock(&group->lock);
-    if (!code)
-        reduce_bring(group, m);
+    announce(group, m, &err);
+}
+
+static int links_decline(struct collective *collective, const struct collective_key *key,
+                         const struct collective_group *members, struct error *err)
+{
+    struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    m->announced = true;
-    if (!code && group->failed.code) {
-        err = group->failed;
-        code = error_waited(&err, "'%s'", m->name);
-    }
-    bool settled = !code && round_settle(group, m);
+    struct collective_round *m = round_get(group, key);
+    m->holders++;
+    round_decline(group, m, members);
     pthread_mutex_unlock(&group->lock);
-    if (code)
-        reduce_fail(group, m, &err);
-    else if (settled)
-        reduce_begin(group, m);
-    round_drop(group, m);
+    announce(group, m, err);
+    return err->code;
 }
 
 static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
@@ -233,6 +252,7 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     group->interface = (struct collective){.rank = rank,
                                            .size = n,
                                            .reduce = links_reduce,
+                                           .decline = links_decline,
                                            .cancel = links_cancel,
                                            .leave = links_leave,
                                            .free = links_free};

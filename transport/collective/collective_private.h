@@ -57,6 +57,7 @@ struct direct_offer { /* memory of a large value, or of its sum */
 
 struct brought {
     bool here;
+    bool nothing;       /* it declines */
     uint64_t signature; /* of types, shapes and kinds */
     struct tensor *values;
     int n;
@@ -85,8 +86,10 @@ struct collective_round {
     struct collective_waiter *waiter; /* NULL: not called, or over */
     int n;
     enum collective_kind *kinds;
-    bool has_root, wants; /* as in the call */
-    int root;
+    bool declined;                 /* instead: nobody waits for anything here */
+    struct collective_group group; /* with whom it meets */
+    bool has_root, wants;          /* as in the call */
+    int64_t root;                  /* a rank */
     struct tensor *own, *results;
     uint64_t signature;
     struct block *blocks, *late; /* late: of what goes by rows, behind those of the others */
@@ -146,10 +149,15 @@ void collective_close_links(struct process_group *group, const struct error *why
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
 /* With the lock: as round_find, made if need be. Not held for the caller. */
 struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
+/* Whether this member meets that rank in it. */
+bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
 void round_drop(struct process_group *group, struct collective_round *round);
 /* With the lock: takes it off the list, and gives its waiter; it is over. */
 struct collective_waiter *round_end(struct process_group *group, struct collective_round *round);
 
+/* With the lock: this member declines it. */
+void round_decline(struct process_group *group, struct collective_round *round,
+                   const struct collective_group *members);
 /* With the lock: this member's call. ERR_OS: no memory. */
 int round_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call, struct error *err);

@@ -42,6 +42,10 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     msgpack_pack_uint64(packer, round->key.iteration);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, reduce->index);
+    if (round->declined) {
+        pack_key(packer, "nothing");
+        msgpack_pack_true(packer);
+    }
     if (has_rows(reduce))
         rows_pack(packer, round);
     if (reduce->n_offers)
@@ -71,9 +75,10 @@ void reduce_send(struct process_group *group, int rank, const struct reduce *red
     struct peer *peer = peer_of(group, rank);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields = reduce->round ? 5 + reduce->is_shared + reduce->is_there +
-                                       (reduce->n_offers > 0) + 2 * has_rows(reduce)
-                                 : 2;
+    int n_fields = reduce->round
+                       ? 5 + reduce->is_shared + reduce->is_there + reduce->round->declined +
+                             (reduce->n_offers > 0) + 2 * has_rows(reduce)
+                       : 2;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(packer, reduce);
@@ -140,6 +145,7 @@ static int take_bring(struct process_group *group, const struct taken_record *ta
                          taken->key.name);
     } else {
         brought->here = true;
+        brought->nothing = record_field(&record->header, "nothing") != NULL;
         brought->signature = taken->index;
         brought->n = record->n_tensors;
         brought->values = mem_array((size_t)record->n_tensors + 1, sizeof *brought->values);

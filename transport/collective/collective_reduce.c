@@ -45,7 +45,7 @@ static void bring_to(struct process_group *group, struct collective_round *m, in
 void reduce_bring(struct process_group *group, struct collective_round *round)
 {
     for (int k = 0; k < group->interface.size; k++)
-        if (k != group->interface.rank)
+        if (k != group->interface.rank && round_meets(group, round, k))
             bring_to(group, round, k);
 }
 
@@ -347,7 +347,7 @@ void reduce_go_on(struct process_group *group, struct collective_round *round)
 void reduce_begin(struct process_group *group, struct collective_round *round)
 {
     struct error err = ERROR_INIT;
-    if (round_check(group, round, &err) || combine_brought(group, round, &err) ||
+    if (round->declined || round_check(group, round, &err) || combine_brought(group, round, &err) ||
         direct_take(group, round, &err)) {
         reduce_fail(group, round, &err);
         return;

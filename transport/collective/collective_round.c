@@ -133,16 +133,17 @@ struct block *round_block(const struct collective_round *m, uint64_t index)
 }
 
 /* Blocks of a value, at least one for each member where that is worth it. */
-static int64_t block_elements(const struct process_group *group, const struct tensor *t)
+static int64_t block_elements(int n, const struct tensor *t)
 {
     int64_t most = BLOCK_BYTES / (int64_t)dtype_bytes(t->type);
-    int64_t each = (tensor_count(t) + group->interface.size - 1) / group->interface.size;
+    int64_t each = (tensor_count(t) + n - 1) / n;
     each = (each + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
     return each < most ? each : most;
 }
 
 static void cut(const struct process_group *group, struct collective_round *m)
 {
+    int n_members = collective_group_size(&m->group, group->interface.size);
     size_t n = 0;
     for (int pass = 0; pass < 2; pass++) {
         n = 0;
@@ -150,7 +151,7 @@ static void cut(const struct process_group *group, struct collective_round *m)
             int64_t count = tensor_count(&m->own[v]), step;
             if (m->routed[v].is_routed || round_is_small(m, v) || !count)
                 continue;
-            step = block_elements(group, &m->own[v]);
+            step = block_elements(n_members, &m->own[v]);
             for (int64_t first = 0; first < count; first += step, n++)
                 if (pass)
                     m->blocks[n] =
@@ -171,7 +172,8 @@ static void cut(const struct process_group *group, struct collective_round *m)
 
 static uint64_t sign(const struct collective_round *m)
 {
-    const int64_t call[4] = {m->n, m->has_root, m->has_root ? m->root : 0, m->wants};
+    const int64_t call[6] = {m->n,     m->has_root,   m->has_root ? m->root : 0,
+                             m->wants, m->group.size, m->group.stride};
     uint64_t hash = hash_bytes(call, sizeof call, 0);
     for (int i = 0; i < m->n; i++) {
         const struct tensor *t = &m->own[i];
@@ -207,6 +209,20 @@ static int make_result(struct process_group *group, const struct collective_call
     return 0;
 }
 
+bool round_meets(const struct process_group *group, const struct collective_round *m, int rank)
+{
+    return collective_group_has(&m->group, group->interface.rank, rank);
+}
+
+void round_decline(struct process_group *group, struct collective_round *m,
+                   const struct collective_group *members)
+{
+    BUG_ON(m->called);
+    m->called = m->declined = true;
+    group->n_uncalled--;
+    m->group = *members;
+}
+
 int round_call(struct process_group *group, struct collective_round *m,
                const struct collective_call *call, struct error *err)
 {
@@ -216,6 +232,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     group->n_uncalled--;
     m->n = call->n;
     m->priority = call->priority;
+    m->group = call->group;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
     m->results = mem_array((size_t)call->n + 1, sizeof *m->results);
@@ -235,10 +252,11 @@ int round_call(struct process_group *group, struct collective_round *m,
 
 /* ---- who takes part ---- */
 
-/* Of a broadcast: who has the value. */
-static int giver(const struct collective_round *m)
+/* Of a broadcast: who has the value. One that takes no part is found out before it is to give. */
+static int giver(const struct process_group *group, const struct collective_round *m)
 {
-    return m->has_root ? m->root : m->members[0];
+    bool is_rank = m->has_root && m->root >= 0 && m->root < group->interface.size;
+    return is_rank ? (int)m->root : m->members[0];
 }
 
 bool round_settle(struct process_group *group, struct collective_round *m)
@@ -247,17 +265,18 @@ bool round_settle(struct process_group *group, struct collective_round *m)
     if (!m->announced || m->settled || m->over)
         return false;
     for (int k = 0; k < size; k++)
-        if (k != rank && !m->brought[k].here && !group->left[k])
+        if (k != rank && !m->brought[k].here && !group->left[k] && round_meets(group, m, k))
             return false;
     m->members = mem_array((size_t)size, sizeof *m->members);
     for (int k = 0; k < size; k++)
-        if (k == rank || m->brought[k].here)
+        if (k == rank || (m->brought[k].here && round_meets(group, m, k)))
             m->members[m->n_members++] = k;
     for (size_t i = 0; i < m->n_blocks; i++)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
-                                 ? giver(m)
+                                 ? giver(group, m)
                                  : m->members[i % (size_t)m->n_members];
-    group->first = m->members[0];
+    if (collective_group_size(&m->group, size) == size)
+        group->first = m->members[0];
     m->settled = true;
     return true;
 }
@@ -272,10 +291,27 @@ static void print_values(struct str *out, const struct collective_round *m)
         str_printf(out, " and %d more", m->n - 8);
 }
 
+/* Who brings nothing, or comes from another group. */
+static int check_members(const struct process_group *group, const struct collective_round *m,
+                         struct error *err)
+{
+    for (int k = 0; k < group->interface.size; k++) {
+        if (m->brought[k].here && !round_meets(group, m, k))
+            return error_set(err, ERR_DATA, "'%s': %s is of another group than %s", m->name,
+                             group->tasks[k], group->tasks[group->interface.rank]);
+        if (m->brought[k].here && m->brought[k].nothing)
+            return error_set(err, ERR_DATA, "'%s': %s brings nothing: its input is dead", m->name,
+                             group->tasks[k]);
+    }
+    return 0;
+}
+
 int round_check(const struct process_group *group, const struct collective_round *m,
                 struct error *err)
 {
     bool has_root = !m->has_root;
+    if (check_members(group, m, err))
+        return err->code;
     for (int i = 0; i < m->n_members; i++) {
         int k = m->members[i];
         has_root |= k == m->root;
@@ -289,6 +325,6 @@ int round_check(const struct process_group *group, const struct collective_round
         return err->code;
     }
     return has_root ? 0
-                    : error_set(err, ERR_DATA, "'%s': the root, member %d, takes no part", m->name,
-                                m->root);
+                    : error_set(err, ERR_DATA, "'%s': the root, member %lld, takes no part",
+                                m->name, (long long)m->root);
 }

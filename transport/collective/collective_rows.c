@@ -18,7 +18,7 @@ static void assume(struct process_group *group, struct collective_round *m)
 {
     m->assumed = mem_array((size_t)group->interface.size, sizeof *m->assumed);
     for (int k = 0; k < group->interface.size; k++) {
-        m->assumed[k] = !group->left[k];
+        m->assumed[k] = !group->left[k] && round_meets(group, m, k);
         m->n_assumed += m->assumed[k];
     }
 }
@@ -27,7 +27,7 @@ void rows_call(struct process_group *group, struct collective_round *m,
                const struct collective_call *call)
 {
     m->has_root = call->has_root;
-    m->root = call->root;
+    m->root = collective_group_rank(&call->group, group->interface.rank, call->root);
     m->wants = call->rows != NULL;
     m->routed = mem_array((size_t)m->n + 1, sizeof *m->routed);
     for (int v = 0; v < m->n; v++) {

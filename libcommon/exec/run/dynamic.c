@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/container_of.h"
+#include "exec/step/collective_kernel.h"
 #include "exec/step/workers.h"
 
 /* ---- the queue ---- */
@@ -157,7 +158,11 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
 static int run_dead(struct launch *launch)
 {
     const struct dynamic *d = launch->activation->run->plan->dynamic;
-    int region = d->items[launch->activation->item].region;
+    const struct activation *a = launch->activation;
+    int region = d->items[a->item].region;
+    const struct node *node = a->run->plan->items.items[a->item].node;
+    if (collective_decline(a->run->step, node, a->iteration->tag, &launch->err))
+        return launch->err.code;
     if (region < 0 || !d->regions.items[region].fetches)
         return 0;
     return execution_fail_dead(&launch->err);

@@ -56,19 +56,36 @@ struct collective_key {
     uint64_t iteration;
 };
 
+/* Whose call it is, in every group at once: members are of one group whose ranks agree in
+ * rank / (size * stride) and in rank % stride, and have places in it by rank. With 6 members and
+ * {2, 1}: 0 1, 2 3 and 4 5; with {3, 2}: 0 2 4 and 1 3 5. Zeroed: all members are one group. */
+struct collective_group {
+    int size, stride;
+};
+
+/* ERR_DATA when `n` members do not come out even in such groups. */
+int collective_check_group(const struct collective_group *group, int n, struct error *err);
+/* The rank of who has that place in the group of member `rank`, and the place of that member. */
+int64_t collective_group_rank(const struct collective_group *group, int rank, int64_t place);
+int collective_group_place(const struct collective_group *group, int rank);
+/* Of how many, of n in all, and whether another is of the group of member `rank`. */
+int collective_group_size(const struct collective_group *group, int n);
+bool collective_group_has(const struct collective_group *group, int rank, int other);
+
 struct collective_call {
     struct collective_key key;
     const struct tensor *values; /* n, counted memory, which is shared */
     const enum collective_kind *kinds;
     int n;
-    /* A rank. FIRST is its value; of PART only its rows are parted; sums and rows are for it alone,
-     * and the others get zeros like their values, or of ROWS none. */
+    /* A place in the group. FIRST is its value; of PART only its rows are parted; sums and rows are
+     * for it alone, and the others get zeros like their values, or of ROWS none. */
     bool has_root;
     int root;
     /* By value, or NULL: how many rows this member is to get, of kinds that go back. PART brings
      * back what an even PART of so many rows has brought; with a root, and SUM_PART, parts are of
      * so many rows. Of ROWS to another root: so many zeros. */
     const int64_t *rows;
+    struct collective_group group; /* that all name alike, and that comes out even */
     int32_t priority; /* smaller ones go first, where they have to wait for each other */
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
@@ -78,9 +95,9 @@ struct collective_call {
     struct pool *pool, *host_pool;
 };
 
-/* n values, which may be taken, and empty tensors left, and the number of members that took part.
- * Values may be on their way to other members still: only who is a value's one holder may write to
- * it. */
+/* n values, which may be taken, and empty tensors left, and the number of members that took part,
+ * of the group. Values may be on their way to other members still: only who is a value's one holder
+ * may write to it. */
 struct collective_results {
     struct tensor *values;
     struct device_point at; /* which values of a device may be for a call whose values were there */
@@ -101,6 +118,11 @@ struct collective {
     /* Members must agree on types, kinds, and shapes but for the number of rows: ERR_DATA. */
     void (*reduce)(struct collective *collective, const struct collective_call *call,
                    struct collective_waiter *waiter);
+    /* Instead of a call of that key and group: this member brings nothing, since what it would
+     * bring is dead. Those that call get ERR_DATA, which names it; if all of a group do this,
+     * nobody waits for anything. ERR_UNAVAILABLE: a member is lost. */
+    int (*decline)(struct collective *collective, const struct collective_key *key,
+                   const struct collective_group *group, struct error *err);
     /* Stops waiting. False: `done` has been called, or is being called. */
     bool (*cancel)(struct collective *collective, struct collective_waiter *waiter);
     /* The member takes no part any more; the others go on without it. */

@@ -100,15 +100,51 @@ static int take_own(struct kernel_call *call, struct tensor *values, struct devi
     return code;
 }
 
+struct collective_group collective_group_of(const struct node *node)
+{
+    return (struct collective_group){(int)node_int(node, "group_size"),
+                                     (int)node_int(node, "group_stride")};
+}
+
+/* One worker alone is a group, whatever its size. */
+static int check_group(struct kernel_call *call, const struct collective_group *group)
+{
+    const struct collective *collective = call->step->collective;
+    struct error why = ERROR_INIT;
+    if (!collective || !collective_check_group(group, collective->size, &why))
+        return 0;
+    return kernel_fail(call, "%s", why.text);
+}
+
+int collective_decline(const struct step *step, const struct node *node, uint64_t iteration,
+                       struct error *err)
+{
+    struct collective *collective = step->collective;
+    enum op_round round = node && collective ? node_round(node) : ROUND_NONE;
+    if (round != ROUND_REDUCE && round != ROUND_ROUTE)
+        return 0;
+    const struct collective_group group = collective_group_of(node);
+    const struct collective_key key = {node->name, step->number, iteration};
+    if (collective_check_group(&group, collective->size, err))
+        return error_prefix(err, "'%s': ", node->name);
+    return collective->decline(collective, &key, &group, err);
+}
+
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take)
 {
     what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
     what.values = values;
+    what.group = collective_group_of(call->node);
     what.priority = node_priority(call->node);
     what.yields = true;
-    int code =
-        call->step->collective ? ask(call, &what, take) : take_own(call, values, &what.at, take);
+    int code = check_group(call, &what.group);
+    if (code)
+        device_point_release(&what.at);
+    else if (call->step->collective)
+        code = ask(call, &what, take);
+    else
+        code = take_own(call, values, &what.at, take);
     for (int i = 0; i < what.n; i++)
         tensor_release(&values[i]);
     return code;

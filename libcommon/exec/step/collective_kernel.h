@@ -23,4 +23,12 @@ typedef int collective_take(struct kernel_call *call, const struct collective_re
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take);
 
+/* What the node says of groups. */
+struct collective_group collective_group_of(const struct node *node);
+
+/* The node's call is not made in this step, since what it would bring is dead. Nothing, if the node
+ * is no collective or the step has none. An error code, or 0. */
+int collective_decline(const struct step *step, const struct node *node, uint64_t iteration,
+                       struct error *err);
+
 #endif

@@ -23,22 +23,26 @@ struct local_member {
 
 /* ---- rounds ---- */
 
-static struct local_round *find(struct local_group *group, const struct collective_call *call)
+static struct local_round *find(struct local_group *group, const struct collective_call *call,
+                                int rank)
 {
     for (size_t i = 0; i < group->rounds.n; i++) {
         struct local_round *m = group->rounds.items[i];
         if (m->key.step == call->key.step && m->key.iteration == call->key.iteration &&
-            !strcmp(m->name, call->key.name))
+            collective_group_has(&m->group, m->member, rank) && !strcmp(m->name, call->key.name))
             return m;
     }
     struct local_round *m = mem_alloc(sizeof *m);
     m->name = mem_strdup(call->key.name);
     m->key = call->key;
+    m->group = call->group;
+    m->member = rank;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
-    memcpy(m->kinds, call->kinds, (size_t)call->n * sizeof *m->kinds);
     m->n = call->n;
+    for (int i = 0; i < call->n; i++)
+        m->kinds[i] = call->kinds[i];
     m->has_root = call->has_root;
-    m->root = call->root;
+    m->root = (int)collective_group_rank(&call->group, rank, call->root);
     vec_push(&group->rounds, m);
     return m;
 }
@@ -47,9 +51,11 @@ static bool is_complete(const struct local_group *group, const struct local_roun
 {
     bool any = false;
     for (int k = 0; k < group->n; k++) {
-        if (!round->parts[k].waiter && !group->left[k])
+        const struct local_part *part = &round->parts[k];
+        bool is_here = part->waiter || part->declined;
+        if (!is_here && !group->left[k] && collective_group_has(&round->group, round->member, k))
             return false;
-        any |= round->parts[k].waiter != NULL;
+        any |= is_here;
     }
     return any;
 }
@@ -86,7 +92,7 @@ static void local_reduce(struct collective *collective, const struct collective_
 {
     struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
-    struct local_part *part = &find(group, call)->parts[collective->rank];
+    struct local_part *part = &find(group, call, collective->rank)->parts[collective->rank];
     BUG_ON(part->waiter);
     part->values = mem_array((size_t)call->n + 1, sizeof *part->values);
     part->n = call->n;
@@ -104,10 +110,23 @@ static void local_reduce(struct collective *collective, const struct collective_
     conclude_all(group);
 }
 
+static int local_decline(struct collective *collective, const struct collective_key *key,
+                         const struct collective_group *members, struct error *err)
+{
+    (void)err;
+    struct local_group *group = ((struct local_member *)collective)->group;
+    const struct collective_call nothing = {.key = *key, .group = *members};
+    pthread_mutex_lock(&group->lock);
+    find(group, &nothing, collective->rank)->parts[collective->rank].declined = true;
+    pthread_mutex_unlock(&group->lock);
+    conclude_all(group);
+    return 0;
+}
+
 static bool is_empty(const struct local_round *round)
 {
     for (int k = 0; k < MEMBERS_MAX; k++)
-        if (round->parts[k].waiter)
+        if (round->parts[k].waiter || round->parts[k].declined)
             return false;
     return true;
 }
@@ -169,6 +188,7 @@ void collective_local_new(int n, struct collective **members)
         member->interface = (struct collective){.rank = rank,
                                                 .size = n,
                                                 .reduce = local_reduce,
+                                                .decline = local_decline,
                                                 .cancel = local_cancel,
                                                 .leave = local_leave,
                                                 .free = local_free,

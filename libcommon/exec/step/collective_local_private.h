@@ -14,6 +14,7 @@ struct part_copy;
 
 struct local_part { /* of a member in a round; no waiter: it is not here */
     struct collective_waiter *waiter;
+    bool declined;
     struct tensor *values;
     int64_t *rows; /* of the call; NULL: it has none */
     int n;
@@ -25,6 +26,8 @@ struct local_part { /* of a member in a round; no waiter: it is not here */
 struct local_round {
     char *name;
     struct collective_key key;
+    struct collective_group group;
+    int member;                  /* one of the group */
     enum collective_kind *kinds; /* n */
     int n;
     bool has_root;

@@ -53,6 +53,9 @@ static struct local_answer open_answer(const struct local_round *round)
     struct local_answer answer = {.n = -1, .err = ERROR_INIT};
     for (int k = 0; k < MEMBERS_MAX; k++) {
         const struct local_part *part = &round->parts[k];
+        if (part->declined)
+            error_set(&answer.err, ERR_DATA, "'%s': member %d brings nothing: its input is dead",
+                      round->name, k);
         if (!part->waiter)
             continue;
         if (answer.n >= 0 && part->n != answer.n)
@@ -61,6 +64,8 @@ static struct local_answer open_answer(const struct local_round *round)
         answer.n = part->n;
         answer.results.members++;
     }
+    if (answer.n < 0) /* nobody waits */
+        answer.n = 0;
     size_t n = (size_t)answer.n * (size_t)answer.results.members;
     answer.results.values = mem_array(n + 1, sizeof *answer.results.values);
     return answer;
@@ -143,10 +148,13 @@ static void combine(const struct local_round *round, const struct collective_mem
 
 /* ---- on a device ---- */
 
-/* Rows that are cut lie where kernels of a device need not be able to add. */
+/* Rows that are cut lie where kernels of a device need not be able to add; and nothing is added for
+ * who brings nothing. */
 static bool is_for_host(const struct local_round *round)
 {
     bool parts = round->has_root;
+    for (int k = 0; k < MEMBERS_MAX; k++)
+        parts |= round->parts[k].declined;
     for (int i = 0; i < round->n && !parts; i++)
         parts = collective_parts(round->kinds[i]);
     return parts;

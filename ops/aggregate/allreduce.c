@@ -64,7 +64,9 @@ const struct op_def op_AllReduce = {
     .name = "AllReduce",
     .inputs = "values: T...",
     .outputs = "reduced: T...",
-    .attrs = "T: list(any) >= 1, reductions: list(string), " COLLECTIVE_GROUP_ATTRS,
+    .attrs = "T: list(any) >= 1, reductions: list(string), " COLLECTIVE_GROUP_ATTRS
+             ", schedule: {\"direct\",\"chain\",\"ring\",\"tree\",\"halving\",\"two-level\"} = "
+             "\"direct\", schedule_hosts: list(int) = []",
     .doc = "Values of all workers, reduced to one each, which all of them get.",
     .detail =
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
@@ -74,7 +76,10 @@ const struct op_def op_AllReduce = {
         "mean_part are its part of the sum and the mean.\nEach worker must run it in the same "
         "steps. With a group_size g and a group_stride s those workers are a group, and reduce "
         "together, whose\nranks r agree in r / (g s) and in r mod s. A worker whose input is dead "
-        "brings nothing: the others of\nits group fail, unless no one brings anything.",
+        "brings nothing: the others of\nits group fail, unless no one brings anything.\n"
+        "schedule says on which ways sums and means of more than 64 KiB go, but for 16-bit floats. "
+        "chain gives\nthe bits of direct; the others associate otherwise, all workers alike. "
+        "two-level wants the host of each\nworker, a number, in schedule_hosts.",
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

@@ -26,6 +26,17 @@
  * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they
  * are.
  *
+ * A sum or mean of more than 64 KiB may go by a schedule of the call instead
+ * (exec/step/schedule.h): along a line or a ring, by a tree, by halves, or by hosts. It is cut in
+ * the schedule's pieces and these in blocks of 128 KiB, which each go their way as soon as they
+ * can, one behind the other; each member knows of each block what it has to do, and adds in that
+ * order, so that sums have the bits of collective_combine_by. A member begins as many of its own as
+ * fill the way there and back, and the others hold no more of it than that. Blocks are sent, or by
+ * shared blocks to who is on the host.
+ *
+ * A call of a group (collective_group) is its members' alone: only they are told of it and waited
+ * for. Who has nothing to bring says so in place of what it brings.
+ *
  * A member that is lost, also one that comes back as a newer incarnation, ends all calls that wait,
  * and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells the others why.
  */

@@ -23,7 +23,8 @@ static bool is_direct(const struct collective_round *m, int v)
 void direct_choose(struct collective_round *m)
 {
     for (int v = 0; v < m->n; v++) {
-        if (m->routed[v].is_routed || round_is_small(m, v) || !is_direct(m, v))
+        if (m->routed[v].is_routed || round_is_small(m, v) || scheduled_value(m, v) ||
+            !is_direct(m, v))
             continue;
         if (!m->direct)
             m->direct = mem_array((size_t)m->n, sizeof *m->direct);
@@ -163,7 +164,8 @@ static bool offers_fit(const struct collective_round *m, const struct brought *b
     for (int i = 0; i < brought->n_offers; i++) {
         uint64_t v = brought->offers[i].value;
         if (v >= (uint64_t)m->n || v != brought->offers[i / 2 * 2].value ||
-            m->routed[v].is_routed || !collective_adds(m->kinds[v]) || round_is_small(m, (int)v))
+            m->routed[v].is_routed || !collective_adds(m->kinds[v]) || round_is_small(m, (int)v) ||
+            scheduled_value(m, (int)v))
             return false;
     }
     return true;

@@ -12,8 +12,10 @@
 #include "transport/value/segment.h"
 
 #define BLOCK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
-#define WINDOW_BYTES ((int64_t)1 << 20) /* of parts on their way */
-#define SMALL_BYTES ((int64_t)64 << 10) /* at most: all members send it to all */
+#define WINDOW_BYTES ((int64_t)1 << 20)    /* of parts on their way */
+#define SMALL_BYTES COLLECTIVE_SMALL_BYTES /* at most: all members send it to all */
+
+struct reduce;
 
 enum reduce_what {
     REDUCE_BRING,  /* a member has called; what is small */
@@ -36,9 +38,13 @@ struct block {      /* of a large value */
     int owner;            /* rank; known when the round is settled */
     int to;               /* who gets what the owner has; or TO_ALL */
     struct tensor *parts; /* by rank */
-    bool claimed;         /* somebody adds the parts */
+    bool claimed;         /* somebody adds the parts; of a scheduled one, does what is next */
     bool begun;           /* here */
     bool done;            /* the result has it */
+    bool is_scheduled;    /* it goes by the round's schedule (collective_scheduled.c): */
+    int part;             /* of the value, which says which way */
+    size_t n_done;        /* of what this member does about it */
+    bool has_sum;         /* what is added so far, or the sum, is in the result */
 };
 
 /* Of a value that goes by rows; zeroed: it does not. */
@@ -96,8 +102,12 @@ struct collective_round {
     size_t n_blocks, n_late, n_missing;
     bool has_late;  /* some member has late ones; here are those that this one sends or gets */
     size_t n_begun; /* blocks: all before the next one that is to be begun */
-    int64_t flying; /* bytes of begun blocks that come here, and are not here */
-    struct routed_value *routed; /* by value */
+    int64_t flying; /* bytes of begun blocks that come here, and are not here, */
+    int64_t window; /* of which there are to be no more than so many */
+    struct collective_schedule schedule;
+    struct schedule_program *programs; /* since it is settled: by piece of the schedule; NULL: */
+    int n_programs;                    /* nobody else takes part, or nothing goes by it */
+    struct routed_value *routed;       /* by value */
     int n_routed;
     bool *assumed; /* by rank: who had not left when this member came, */
     int n_assumed; /* as many: they may take part */
@@ -209,6 +219,35 @@ static inline bool block_is_given(const struct collective_round *round, const st
     return !collective_adds(round->kinds[block->value]);
 }
 
+/* ---- blocks that go by a schedule (collective_scheduled.c) ---- */
+
+/* With the lock: whether the value's do. */
+bool scheduled_value(const struct collective_round *round, int value);
+/* How many these are, which are put into the array if there is one. */
+size_t scheduled_cut(const struct process_group *group, struct collective_round *round, int value,
+                     struct block *blocks);
+/* With the lock: it is known who takes part. */
+void scheduled_settle(const struct process_group *group, struct collective_round *round);
+void scheduled_free(struct collective_round *round);
+/* With the lock: whether that member may send the sum. */
+bool scheduled_awaits(const struct collective_round *round, const struct block *block, int rank);
+/* Does what can be done. True: the block is over since now. */
+bool scheduled_go_on(struct process_group *group, struct collective_round *round,
+                     struct block *block);
+/* A part of that member's has come. False: it has no place here. */
+bool scheduled_take_part(struct process_group *group, struct collective_round *round,
+                         struct block *block, int rank, const struct tensor *part);
+/* The sum has come, and is in the result. */
+void scheduled_take_sum(struct process_group *group, struct collective_round *round,
+                        struct block *block);
+
+/* With one member alone nothing does. */
+static inline bool block_is_scheduled(const struct collective_round *round,
+                                      const struct block *block)
+{
+    return block->is_scheduled && (!round->settled || round->programs);
+}
+
 /* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
 
 /* Says what is brought here to all others. */
@@ -234,10 +273,13 @@ void reduce_fail(struct process_group *group, struct collective_round *round,
                  const struct error *err);
 /* Answers the call if all is there, when nobody holds the round any more. */
 void reduce_conclude(struct process_group *group, struct collective_round *round);
+/* Sends a piece of a block, by memory that both have where there is room for a copy of it. */
+void reduce_send_copy(struct process_group *group, int rank, const struct reduce *reduce);
+int64_t reduce_block_bytes(const struct collective_round *round, const struct block *block);
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
 
-/* ---- records (collective_record.c) ---- */
+/* ---- records (collective_send.c, collective_record.c) ---- */
 
 struct reduce {
     enum reduce_what what;

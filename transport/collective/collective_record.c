@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records `reduce`. What comes for a round that is over here is dropped.
+ * Taking the records `reduce`. What comes for a round that is over here is dropped.
  */
 #include <string.h>
 
@@ -8,87 +8,6 @@
 #include "transport/collective/collective_private.h"
 
 #define UNCALLED_MAX 4096 /* rounds that others came to, and this member not yet */
-
-static struct peer *peer_of(struct process_group *group, int rank)
-{
-    pthread_mutex_lock(&group->lock);
-    struct peer *peer = group->peers[rank];
-    if (peer)
-        peer_retain(peer);
-    pthread_mutex_unlock(&group->lock);
-    return peer;
-}
-
-static bool has_rows(const struct reduce *reduce)
-{
-    return reduce->what == REDUCE_BRING && reduce->round->n_routed;
-}
-
-static void pack(msgpack_packer *packer, const struct reduce *reduce)
-{
-    const struct collective_round *round = reduce->round;
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, reduce->what);
-    if (!round) {
-        pack_key(packer, "number");
-        msgpack_pack_uint64(packer, reduce->index);
-        return;
-    }
-    pack_key(packer, "name");
-    pack_text(packer, round->name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, round->key.step);
-    pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, round->key.iteration);
-    pack_key(packer, "index");
-    msgpack_pack_uint64(packer, reduce->index);
-    if (round->declined) {
-        pack_key(packer, "nothing");
-        msgpack_pack_true(packer);
-    }
-    if (has_rows(reduce))
-        rows_pack(packer, round);
-    if (reduce->n_offers)
-        direct_pack(packer, reduce->offers, reduce->n_offers);
-    if (reduce->is_shared) {
-        pack_key(packer, "shared");
-        msgpack_pack_uint64(packer, reduce->shared);
-    }
-    if (reduce->is_there) {
-        pack_key(packer, "there");
-        msgpack_pack_true(packer);
-    }
-}
-
-/* What is of a round comes in order; that a member leaves, behind all that it has sent. */
-static int32_t priority_of(const struct reduce *reduce)
-{
-    if (reduce->round)
-        return reduce->round->priority;
-    return reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
-}
-
-void reduce_send(struct process_group *group, int rank, const struct reduce *reduce)
-{
-    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
-    struct peer *peer = peer_of(group, rank);
-    for (int i = 0; i < reduce->n; i++)
-        named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields = reduce->round
-                       ? 5 + reduce->is_shared + reduce->is_there + reduce->round->declined +
-                             (reduce->n_offers > 0) + 2 * has_rows(reduce)
-                       : 2;
-    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
-    if (packer) {
-        pack(packer, reduce);
-        peer_end_value(peer, priority_of(reduce), named, reduce->n, &ignored);
-    }
-    peer_release(peer);
-    mem_free(named);
-}
-
-/* ---- taking ---- */
 
 struct taken_record {
     int rank; /* of the sender */
@@ -248,6 +167,8 @@ static int take_part(struct process_group *group, const struct taken_record *tak
 static bool awaits_sum(const struct collective_round *m, const struct block *block, int rank)
 {
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    if (block->is_scheduled)
+        return m->settled && !block->done && scheduled_awaits(m, block, rank);
     bool may_give = first && (!m->has_root || rank == m->root);
     return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : may_give);
 }
@@ -276,8 +197,21 @@ static int take_sum(struct process_group *group, const struct taken_record *take
         struct tensor sum = arrived(taken, block, m);
         reduce_put(m, block, &sum);
     }
-    reduce_arrived(group, m, block);
+    if (block->is_scheduled)
+        scheduled_take_sum(group, m, block);
+    else
+        reduce_arrived(group, m, block);
     return 0;
+}
+
+static int take_scheduled(struct process_group *group, const struct taken_record *taken,
+                          struct collective_round *m, struct error *err)
+{
+    struct block *block = round_block(m, taken->index);
+    struct tensor part = arrived(taken, block, m);
+    if (scheduled_take_part(group, m, block, taken->rank, &part))
+        return 0;
+    return error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", m->name);
 }
 
 static int rank_of(struct process_group *group, const struct peer *peer)
@@ -302,8 +236,11 @@ static int take(struct process_group *group, int64_t what, const struct taken_re
     int code = find_block(group, taken, &round, err);
     if (code || !round)
         return code;
-    code = what == REDUCE_PART ? take_part(group, taken, round, err)
-                               : take_sum(group, taken, round, err);
+    bool is_part = what == REDUCE_PART;
+    if (is_part && round_block(round, taken->index)->is_scheduled)
+        code = take_scheduled(group, taken, round, err);
+    else
+        code = is_part ? take_part(group, taken, round, err) : take_sum(group, taken, round, err);
     round_drop(group, round);
     return code;
 }

@@ -251,6 +251,18 @@ void reduce_sum(struct process_group *group, struct collective_round *m, uint64_
     block_is_done(group, m, block);
 }
 
+void reduce_send_copy(struct process_group *group, int rank, const struct reduce *reduce)
+{
+    enum collective_kind kind =
+        reduce->round->kinds[round_block(reduce->round, reduce->index)->value];
+    size_t bytes = tensor_bytes(reduce->tensors);
+    void *data;
+    int shared = shared_block(group, kind, bytes, group->shares[rank], &data);
+    if (shared >= 0)
+        memcpy(data, reduce->tensors->data, bytes);
+    send_piece(group, rank, reduce, shared);
+}
+
 /* To its owner, unless that reads it where it is. */
 static void send_part(struct process_group *group, struct collective_round *m, uint64_t index,
                       const struct tensor *piece)
@@ -258,15 +270,8 @@ static void send_part(struct process_group *group, struct collective_round *m, u
     const struct reduce part = {
         .what = REDUCE_PART, .round = m, .index = index, .tensors = piece, .n = 1};
     const struct block *block = round_block(m, index);
-    int owner = block->owner, value = block->value;
-    void *data;
-    if (direct_is_read(m, owner, value))
-        return;
-    int shared =
-        shared_block(group, m->kinds[value], tensor_bytes(piece), group->shares[owner], &data);
-    if (shared >= 0)
-        memcpy(data, piece->data, tensor_bytes(piece));
-    send_piece(group, owner, &part, shared);
+    if (!direct_is_read(m, block->owner, block->value))
+        reduce_send_copy(group, block->owner, &part);
 }
 
 static bool claim(struct process_group *group, struct collective_round *m, struct block *block)
@@ -286,7 +291,7 @@ static bool is_awaited(const struct process_group *group, const struct collectiv
     return m->kinds[block->value] != COLLECTIVE_FIRST && block->owner != group->interface.rank;
 }
 
-static int64_t block_bytes(const struct collective_round *m, const struct block *block)
+int64_t reduce_block_bytes(const struct collective_round *m, const struct block *block)
 {
     return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
 }
@@ -295,7 +300,9 @@ static void begin_block(struct process_group *group, struct collective_round *m,
 {
     struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
-    if (block_is_given(m, block)) {
+    if (block_is_scheduled(m, block)) {
+        scheduled_go_on(group, m, block);
+    } else if (block_is_given(m, block)) {
         if (block->owner == group->interface.rank)
             give_block(group, m, index);
     } else if (block->owner != group->interface.rank) {
@@ -310,14 +317,14 @@ static bool next_block(struct process_group *group, struct collective_round *m, 
 {
     pthread_mutex_lock(&group->lock);
     bool any = direct_agreed(group, m) && m->n_begun < m->n_blocks + m->n_late &&
-               m->flying < WINDOW_BYTES && !m->over;
+               m->flying < m->window && !m->over;
     if (any) {
         size_t at = m->n_begun++;
         struct block *block = at < m->n_blocks ? &m->blocks[at] : &m->late[at - m->n_blocks];
         *index = block->index;
         block->begun = true;
         if (is_awaited(group, m, block) && !block->done)
-            m->flying += block_bytes(m, block);
+            m->flying += reduce_block_bytes(m, block);
     }
     pthread_mutex_unlock(&group->lock);
     return any;
@@ -330,7 +337,7 @@ void reduce_arrived(struct process_group *group, struct collective_round *m, str
     block->done = true;
     m->n_missing--;
     if (is_counted && block->begun)
-        m->flying -= block_bytes(m, block);
+        m->flying -= reduce_block_bytes(m, block);
     pthread_mutex_unlock(&group->lock);
     if (is_counted)
         reduce_go_on(group, m);

@@ -58,6 +58,7 @@ static void round_free(const struct process_group *group, struct collective_roun
         if (m->late[i].parts)
             release(m->late[i].parts, group->interface.size);
     rows_free(m);
+    scheduled_free(m);
     release(m->own, m->n);
     release(m->results, m->n);
     mem_free(m->blocks);
@@ -151,12 +152,15 @@ static void cut(const struct process_group *group, struct collective_round *m)
             int64_t count = tensor_count(&m->own[v]), step;
             if (m->routed[v].is_routed || round_is_small(m, v) || !count)
                 continue;
+            if (scheduled_value(m, v)) {
+                n += scheduled_cut(group, m, v, pass ? m->blocks + n : NULL);
+                continue;
+            }
             step = block_elements(n_members, &m->own[v]);
             for (int64_t first = 0; first < count; first += step, n++)
                 if (pass)
                     m->blocks[n] =
-                        (struct block){.index = n,
-                                       .value = v,
+                        (struct block){.value = v,
                                        .first = first,
                                        .at = first,
                                        .to = TO_ALL,
@@ -166,15 +170,19 @@ static void cut(const struct process_group *group, struct collective_round *m)
             m->blocks = mem_array(n + 1, sizeof *m->blocks);
     }
     for (size_t i = 0; i < n; i++)
+        m->blocks[i].index = i;
+    for (size_t i = 0; i < n; i++)
         m->blocks[i].parts = mem_array((size_t)group->interface.size, sizeof(struct tensor));
     m->n_blocks = m->n_missing = n;
 }
 
-static uint64_t sign(const struct collective_round *m)
+static uint64_t sign(const struct collective_round *m, int size)
 {
     const int64_t call[6] = {m->n,     m->has_root,   m->has_root ? m->root : 0,
                              m->wants, m->group.size, m->group.stride};
-    uint64_t hash = hash_bytes(call, sizeof call, 0);
+    uint64_t hash = hash_bytes(call, sizeof call, (uint64_t)m->schedule.kind);
+    if (m->schedule.hosts)
+        hash = hash_bytes(m->schedule.hosts, (size_t)size * sizeof *m->schedule.hosts, hash);
     for (int i = 0; i < m->n; i++) {
         const struct tensor *t = &m->own[i];
         bool rows = collective_gathers(m->kinds[i]) && t->shape.rank > 0;
@@ -233,6 +241,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     m->n = call->n;
     m->priority = call->priority;
     m->group = call->group;
+    m->schedule = call->schedule;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
     m->results = mem_array((size_t)call->n + 1, sizeof *m->results);
@@ -241,7 +250,7 @@ int round_call(struct process_group *group, struct collective_round *m,
         tensor_share(&m->own[i], &call->values[i]);
     }
     rows_call(group, m, call);
-    m->signature = sign(m);
+    m->signature = sign(m, group->interface.size);
     cut(group, m);
     for (int i = 0; !code && i < m->n; i++)
         if (!m->routed[i].is_routed && !round_is_small(m, i))
@@ -275,6 +284,11 @@ bool round_settle(struct process_group *group, struct collective_round *m)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
                                  ? giver(group, m)
                                  : m->members[i % (size_t)m->n_members];
+    m->window = WINDOW_BYTES;
+    scheduled_settle(group, m);
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (block_is_scheduled(m, &m->blocks[i]))
+            m->blocks[i].owner = -1;
     if (collective_group_size(&m->group, size) == size)
         group->first = m->members[0];
     m->settled = true;

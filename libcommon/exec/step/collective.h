@@ -4,13 +4,15 @@
  * knows no more of it than this interface, so that the others may be threads or other machines. A
  * step that is given a collective can run the op AllReduce.
  *
- * Members are ranks 0 .. size-1, and results are the same bits on all: sums are added by rank.
- * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
+ * Members are ranks 0 .. size-1, and results are the same bits on all: sums are added by rank,
+ * unless a call names a schedule that associates otherwise. Thread-safe. Nothing here blocks a
+ * thread: what has to wait calls back.
  */
 #ifndef TF_EXEC_COLLECTIVE_H
 #define TF_EXEC_COLLECTIVE_H
 
 #include "exec/step/device_point.h"
+#include "exec/step/schedule.h"
 
 struct pool;
 
@@ -72,6 +74,12 @@ int collective_group_place(const struct collective_group *group, int rank);
 int collective_group_size(const struct collective_group *group, int n);
 bool collective_group_has(const struct collective_group *group, int rank, int other);
 
+/* How large sums and means go from member to member (exec/step/schedule.h). Zeroed: directly. */
+struct collective_schedule {
+    enum schedule_kind kind;
+    const int64_t *hosts; /* of two-level: by rank, of all members; as long as the call's key */
+};
+
 struct collective_call {
     struct collective_key key;
     const struct tensor *values; /* n, counted memory, which is shared */
@@ -86,6 +94,7 @@ struct collective_call {
      * so many rows. Of ROWS to another root: so many zeros. */
     const int64_t *rows;
     struct collective_group group; /* that all name alike, and that comes out even */
+    struct collective_schedule schedule;
     int32_t priority; /* smaller ones go first, where they have to wait for each other */
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
@@ -204,6 +213,32 @@ int collective_combine_for(const struct collective_memory *memory,
                            const struct collective_routing *routing,
                            const struct tensor *const *values, int member, struct tensor *result,
                            struct error *err);
+
+/* ---- by a schedule ---- */
+
+/* What is smaller goes to all members, and is added by rank. */
+#define COLLECTIVE_SMALL_BYTES ((int64_t)64 << 10)
+
+/* Whether a value goes by the call's schedule: sums and means of all, of what is not small, and not
+ * of 16-bit floats, which are rounded once. */
+bool collective_goes_by_schedule(const struct collective_schedule *schedule,
+                                 enum collective_kind kind, bool has_root,
+                                 const struct tensor *value);
+
+/* Into how many even parts (collective_part) such a value is cut, of the group of member `rank`
+ * among `size`: part k goes as piece k mod n_pieces of the schedule of those that take part. */
+int collective_schedule_parts(const struct collective_schedule *schedule,
+                              const struct collective_group *group, int size, int rank);
+
+/* That schedule, for members of these ranks. There are at most SCHEDULE_MEMBERS_MAX. */
+void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
+                              struct schedule *made);
+
+/* What comes of the values of those members, by rank, in host memory: the bits that a schedule of
+ * so many parts gives. */
+int collective_combine_by(const struct schedule *schedule, int n_parts, enum collective_kind kind,
+                          const struct tensor *const *values, struct tensor *result,
+                          struct error *err);
 
 /* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
 bool collective_can_add(enum collective_kind kind, enum dtype type);

@@ -28,11 +28,25 @@ bool collective_kind_of(const char *reduction, enum collective_kind *kind)
     return false;
 }
 
+static struct collective_schedule schedule_of(const struct node *node)
+{
+    const struct attr_value *name = node_attr(node, "schedule");
+    const struct attr_value *hosts = node_attr(node, "schedule_hosts");
+    struct collective_schedule schedule = {SCHEDULE_DIRECT, NULL};
+    if (name)
+        schedule_kind_of(name->s, &schedule.kind);
+    if (hosts && hosts->n)
+        schedule.hosts = hosts->ints;
+    return schedule;
+}
+
 int collective_prepare(struct kernel_setup *setup)
 {
     const struct attr_value *reductions = node_attr(setup->node, "reductions");
     enum collective_kind *kinds = mem_array((size_t)setup->n_in + 1, sizeof *kinds);
     setup->state = kinds;
+    if (schedule_of(setup->node).kind == SCHEDULE_TWO_LEVEL && !schedule_of(setup->node).hosts)
+        return kernel_setup_fail(setup, "schedule two-level wants schedule_hosts, each worker's");
     for (int i = 0; i < setup->n_in; i++) {
         if (!collective_kind_of(reductions->strings[i], &kinds[i]))
             return kernel_setup_fail(setup, "there is no reduction '%s'", reductions->strings[i]);
@@ -116,6 +130,22 @@ static int check_group(struct kernel_call *call, const struct collective_group *
     return kernel_fail(call, "%s", why.text);
 }
 
+static int check_schedule(struct kernel_call *call, const struct collective_call *what)
+{
+    const struct collective *collective = call->step->collective;
+    const struct attr_value *hosts = node_attr(call->node, "schedule_hosts");
+    int n = collective ? collective_group_size(&what->group, collective->size) : 1;
+    if (what->schedule.kind == SCHEDULE_DIRECT)
+        return 0;
+    if (n > SCHEDULE_MEMBERS_MAX)
+        return kernel_fail(call, "schedule %s is for at most %d workers, not %d",
+                           schedule_name(what->schedule.kind), SCHEDULE_MEMBERS_MAX, n);
+    if (collective && what->schedule.hosts && hosts->n != collective->size)
+        return kernel_fail(call, "has schedule_hosts of %d workers, where there are %d", hosts->n,
+                           collective->size);
+    return 0;
+}
+
 int collective_decline(const struct step *step, const struct node *node, uint64_t iteration,
                        struct error *err)
 {
@@ -136,9 +166,12 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
     what.values = values;
     what.group = collective_group_of(call->node);
+    what.schedule = schedule_of(call->node);
     what.priority = node_priority(call->node);
     what.yields = true;
     int code = check_group(call, &what.group);
+    if (!code)
+        code = check_schedule(call, &what);
     if (code)
         device_point_release(&what.at);
     else if (call->step->collective)

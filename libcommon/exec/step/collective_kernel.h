@@ -11,7 +11,8 @@
 /* Of the name that a graph says. False: there is none. */
 bool collective_kind_of(const char *reduction, enum collective_kind *kind);
 
-/* How an AllReduce is prepared: its state is the kinds of its inputs. */
+/* How an AllReduce is prepared: its state is the kinds of its inputs. The schedule's attributes are
+ * checked. */
 int collective_prepare(struct kernel_setup *setup);
 
 /* Makes the outputs of a call, whose types are right, of the results: 0, or an error code. */

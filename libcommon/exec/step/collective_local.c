@@ -37,6 +37,7 @@ static struct local_round *find(struct local_group *group, const struct collecti
     m->key = call->key;
     m->group = call->group;
     m->member = rank;
+    m->size = group->n;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->n = call->n;
     for (int i = 0; i < call->n; i++)
@@ -92,8 +93,10 @@ static void local_reduce(struct collective *collective, const struct collective_
 {
     struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
-    struct local_part *part = &find(group, call, collective->rank)->parts[collective->rank];
+    struct local_round *round = find(group, call, collective->rank);
+    struct local_part *part = &round->parts[collective->rank];
     BUG_ON(part->waiter);
+    round->schedule = call->schedule;
     part->values = mem_array((size_t)call->n + 1, sizeof *part->values);
     part->n = call->n;
     for (int i = 0; i < call->n; i++)

@@ -27,6 +27,8 @@ struct local_round {
     char *name;
     struct collective_key key;
     struct collective_group group;
+    int size; /* of all members */
+    struct collective_schedule schedule;
     int member;                  /* one of the group */
     enum collective_kind *kinds; /* n */
     int n;

@@ -99,6 +99,7 @@ static void answer_all(struct local_round *round, struct local_answer *answer)
 /* What the members have brought as the i-th, and want of it. */
 struct collected {
     const struct tensor *values[MEMBERS_MAX];
+    int ranks[MEMBERS_MAX];
     int64_t wanted[MEMBERS_MAX];
     struct collective_routing routing;
 };
@@ -112,6 +113,7 @@ static void collect(const struct local_round *round, int i, struct collected *c)
         if (!part->waiter)
             continue;
         int n = c->routing.n++;
+        c->ranks[n] = k;
         if (round->has_root && round->root == k)
             c->routing.root = n;
         c->values[n] = part->copy ? &part->copy->copy.to[i] : &part->values[i];
@@ -119,6 +121,29 @@ static void collect(const struct local_round *round, int i, struct collected *c)
         wants |= part->rows != NULL;
     }
     c->routing.wanted = wants ? c->wanted : NULL;
+}
+
+/* Whether it goes by the round's schedule, as it does where none of the members has another kind of
+ * value. */
+static bool is_scheduled(const struct local_round *round, const struct collected *c)
+{
+    for (int k = 0; k < c->routing.n; k++)
+        if (c->values[k]->type != c->values[0]->type ||
+            !shape_equal(&c->values[k]->shape, &c->values[0]->shape))
+            return false;
+    return collective_goes_by_schedule(&round->schedule, c->routing.kind, round->has_root,
+                                       c->values[0]);
+}
+
+static void combine_by_schedule(const struct local_round *round, const struct collected *c,
+                                struct tensor *result, struct error *err)
+{
+    struct schedule schedule = {0};
+    int n_parts =
+        collective_schedule_parts(&round->schedule, &round->group, round->size, round->member);
+    collective_schedule_make(&round->schedule, c->ranks, c->routing.n, &schedule);
+    collective_combine_by(&schedule, n_parts, c->routing.kind, c->values, result, err);
+    schedule_release(&schedule);
 }
 
 /* Of one value; who gets the same shares it. */
@@ -134,6 +159,8 @@ static void combine_value(const struct local_round *round, const struct collecti
         struct tensor *result = &answer->results.values[k * answer->n + i];
         if (k && !differ)
             tensor_share(result, &answer->results.values[i]);
+        else if (!memory && is_scheduled(round, &c))
+            combine_by_schedule(round, &c, result, &answer->err);
         else
             collective_combine_for(memory, &c.routing, c.values, k, result, &answer->err);
     }
@@ -152,7 +179,7 @@ static void combine(const struct local_round *round, const struct collective_mem
  * who brings nothing. */
 static bool is_for_host(const struct local_round *round)
 {
-    bool parts = round->has_root;
+    bool parts = round->has_root || round->schedule.kind != SCHEDULE_DIRECT;
     for (int k = 0; k < MEMBERS_MAX; k++)
         parts |= round->parts[k].declined;
     for (int i = 0; i < round->n && !parts; i++)

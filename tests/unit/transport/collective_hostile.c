@@ -36,6 +36,7 @@ struct hostile_pair {
     struct tensor value;
     struct answer answer;
     enum collective_kind kind;
+    enum schedule_kind schedule;
 };
 
 static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t rows)
@@ -46,8 +47,11 @@ static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t
     members_start_some_shared(&p->all, 2, 0);
     hub_reduce(p->all.ends[1].hub, &p->deaf);
     fill(&p->value, UINT8, &shape, 0);
-    struct collective_call call = {
-        .key = {"rows", 1, 0}, .values = &p->value, .kinds = &p->kind, .n = 1};
+    struct collective_call call = {.key = {"rows", 1, 0},
+                                   .values = &p->value,
+                                   .kinds = &p->kind,
+                                   .n = 1,
+                                   .schedule = {p->schedule, NULL}};
     member_call(&p->all, 0, &call, &p->answer);
 }
 
@@ -157,7 +161,7 @@ static void what_is_said_of_rows_is_checked(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct hostile_pair p;
+        struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
         pair_open(&p, COLLECTIVE_ROWS, 3);
         forge(&p, &cases[i].bring);
         pair_expect(&p, cases[i].code, cases[i].why);
@@ -170,7 +174,7 @@ static const struct forged many = {.what = REDUCE_BRING, .n_rows = 2, .rows = {M
 static void check_blocks(enum collective_kind kind, const struct forged *records, int n,
                          const char *why)
 {
-    struct hostile_pair p;
+    struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
     const struct forged ready = {.what = REDUCE_READS};
     pair_open(&p, kind, MANY);
     forge(&p, &many);
@@ -178,6 +182,49 @@ static void check_blocks(enum collective_kind kind, const struct forged *records
     for (int i = 0; i < n; i++)
         forge(&p, &records[i]);
     pair_expect(&p, ERR_UNAVAILABLE, why);
+}
+
+/* Of 500 rows by a ring blocks 0 and 2 go to member 1, which adds them, and 1 and 3 come from it.
+ */
+static void check_scheduled(const struct forged *records, int n, const char *why)
+{
+    struct hostile_pair p = {.schedule = SCHEDULE_RING};
+    const struct forged bring = {.what = REDUCE_BRING};
+    pair_open(&p, COLLECTIVE_SUM, MANY);
+    forge(&p, &bring);
+    for (int i = 0; i < n; i++)
+        forge(&p, &records[i]);
+    pair_expect(&p, ERR_UNAVAILABLE, why);
+}
+
+static void blocks_by_a_schedule_are_checked(void **state)
+{
+    enum { FULL = 131072, REST = 118928 };
+    const struct forged sum = {REDUCE_SUM, .index = 0, .n_tensors = 1, .elements = FULL};
+    const struct forged part = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL};
+    const struct forged last = {REDUCE_PART, .index = 3, .n_tensors = 1, .elements = REST};
+    const struct forged parts[] = {part, last, part};
+    const struct forged sums[] = {sum, sum};
+    const struct forged not_added = {REDUCE_PART, .index = 0, .n_tensors = 1, .elements = FULL};
+    const struct forged own = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL};
+    const struct forged after[] = {part, own};
+    const struct forged beyond = {REDUCE_PART, .index = 4, .n_tensors = 1, .elements = FULL};
+    const struct forged shorter = {REDUCE_PART, .index = 3, .n_tensors = 1, .elements = FULL};
+    const struct forged ints = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL,
+                                .type = INT8};
+    const struct forged there = {REDUCE_SUM, .index = 0, .is_there = true};
+    const char *not_there = "sends a block of 'rows' that it does not have";
+    const char *not_own = "sends a sum of 'rows' that is not its own";
+    (void)state;
+    check_scheduled(parts, 3, "sends a block of 'rows' twice");
+    check_scheduled(sums, 2, not_own);
+    check_scheduled(&not_added, 1, "sends a block of 'rows' twice");
+    check_scheduled(&own, 1, not_own);
+    check_scheduled(after, 2, not_own);
+    check_scheduled(&beyond, 1, not_there);
+    check_scheduled(&shorter, 1, not_there);
+    check_scheduled(&ints, 1, not_there);
+    check_scheduled(&there, 1, not_own);
 }
 
 static void blocks_of_rows_are_checked(void **state)
@@ -235,7 +282,7 @@ static void blocks_of_sums_that_stay_are_checked(void **state)
 static void blocks_come_when_all_are_known(void **state)
 {
     const struct forged early = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = 262144};
-    struct hostile_pair p;
+    struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
     (void)state;
     pair_open(&p, COLLECTIVE_ROWS, MANY);
     forge(&p, &early);
@@ -248,7 +295,7 @@ static void nobody_runs_ahead(void **state)
     enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * BLOCK_BYTES };
     const struct forged bring = {.what = REDUCE_BRING, .n_rows = 2, .rows = {ROWS, 0}};
     const struct forged ready = {.what = REDUCE_READS};
-    struct hostile_pair p;
+    struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
     uint64_t sent = 0;
     (void)state;
     pair_open(&p, COLLECTIVE_ROWS, ROWS);
@@ -323,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_of_rows_is_checked),
         cmocka_unit_test(blocks_of_rows_are_checked),
+        cmocka_unit_test(blocks_by_a_schedule_are_checked),
         cmocka_unit_test(blocks_of_sums_that_stay_are_checked),
         cmocka_unit_test(nobody_runs_ahead),
         cmocka_unit_test(absurd_numbers_of_rows_do_no_harm),

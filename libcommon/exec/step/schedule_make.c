@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Flows of each kind of schedule, in an order in which each value is there before it is sent; and
+ * their rounds.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/step/schedule.h"
+
+static const char *const names[] = {
+    [SCHEDULE_DIRECT] = "direct",   [SCHEDULE_CHAIN] = "chain",
+    [SCHEDULE_RING] = "ring",       [SCHEDULE_TREE] = "tree",
+    [SCHEDULE_HALVING] = "halving", [SCHEDULE_TWO_LEVEL] = "two-level",
+};
+
+bool schedule_kind_of(const char *name, enum schedule_kind *kind)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *kind = (enum schedule_kind)i;
+        if (!strcmp(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+const char *schedule_name(enum schedule_kind kind)
+{
+    return names[kind];
+}
+
+/* ---- kinds ---- */
+
+static void flow(struct schedule *s, int piece, int from, int to, enum schedule_operation operation)
+{
+    vec_push(&s->flows, ((struct schedule_flow){
+                            .from = from, .to = to, .piece = piece, .operation = operation}));
+}
+
+static void make_direct(struct schedule *s, int piece)
+{
+    int owner = piece % s->n_members;
+    for (int k = 0; k < s->n_members; k++)
+        if (k != owner)
+            flow(s, piece, k, owner, SCHEDULE_KEEP);
+    for (int k = 0; k < s->n_members; k++)
+        if (k != owner)
+            flow(s, piece, owner, k, SCHEDULE_COPY);
+}
+
+static void make_chain(struct schedule *s, int piece)
+{
+    for (int k = 0; k + 1 < s->n_members; k++)
+        flow(s, piece, k, k + 1, SCHEDULE_ADD);
+    for (int k = s->n_members - 1; k > 0; k--)
+        flow(s, piece, k, k - 1, SCHEDULE_COPY);
+}
+
+/* Of some members, the piece from the one at `piece` around. */
+static void make_ring(struct schedule *s, int piece, const int *members, int n)
+{
+    for (int hop = 0; hop < 2 * (n - 1); hop++)
+        flow(s, piece, members[(piece + hop) % n], members[(piece + hop + 1) % n],
+             hop < n - 1 ? SCHEDULE_ADD : SCHEDULE_COPY);
+}
+
+static int binomial_parent(int member)
+{
+    return member & (member - 1);
+}
+
+static int parent_of(const int *parents, int member)
+{
+    return parents ? parents[member] : binomial_parent(member);
+}
+
+/* All that is below a member comes to it, of one child after the other by rank. */
+static void gather_tree(struct schedule *s, int piece, const int *parents, int member)
+{
+    for (int k = member + 1; k < s->n_members; k++) {
+        if (parent_of(parents, k) != member)
+            continue;
+        gather_tree(s, piece, parents, k);
+        flow(s, piece, k, member, SCHEDULE_ADD);
+    }
+}
+
+static void make_tree(struct schedule *s, int piece, const int *parents)
+{
+    gather_tree(s, piece, parents, 0);
+    for (int k = 1; k < s->n_members; k++)
+        flow(s, piece, parent_of(parents, k), k, SCHEDULE_COPY);
+}
+
+static int power_below(int n)
+{
+    int power = 1;
+    while (power * 2 <= n)
+        power *= 2;
+    return power;
+}
+
+/* The first 2 (n - power) members are pairs, of which the even ones take part. */
+static int halving_member(int n, int at)
+{
+    int pairs = n - power_below(n);
+    return at < pairs ? 2 * at : at + pairs;
+}
+
+static void make_halving(struct schedule *s, int piece)
+{
+    int n = s->n_members, power = power_below(n), pairs = n - power, last = piece % power;
+    for (int k = 0; k < pairs; k++)
+        flow(s, piece, 2 * k + 1, 2 * k, SCHEDULE_ADD);
+    for (int distance = power / 2; distance; distance /= 2)
+        for (int at = 0; at < power; at++) /* who has the piece still, and is not to keep it */
+            if ((at ^ last) % (2 * distance) / distance && (at ^ last) / (2 * distance) == 0)
+                flow(s, piece, halving_member(n, at), halving_member(n, at ^ distance),
+                     SCHEDULE_ADD);
+    for (int distance = 1; distance < power; distance *= 2)
+        for (int at = 0; at < power; at++)
+            if ((at ^ last) < distance)
+                flow(s, piece, halving_member(n, at), halving_member(n, at ^ distance),
+                     SCHEDULE_COPY);
+    for (int k = 0; k < pairs; k++)
+        flow(s, piece, 2 * k, 2 * k + 1, SCHEDULE_COPY);
+}
+
+/* The first member of each host, in order; *of: which one is a member's. */
+static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
+{
+    int n = 0;
+    for (int k = 0; k < r->n_members; k++) {
+        int at = 0;
+        while (at < n && r->hosts[leaders[at]] != r->hosts[k])
+            at++;
+        if (at == n)
+            leaders[n++] = k;
+        of[k] = leaders[at];
+    }
+    return n;
+}
+
+static void make_two_level(struct schedule *s, int piece, const struct schedule_request *r)
+{
+    int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
+    int n = find_leaders(r, leaders, of);
+    for (int k = 0; k < s->n_members; k++)
+        if (of[k] != k)
+            flow(s, piece, k, of[k], SCHEDULE_ADD);
+    make_ring(s, piece, leaders, n);
+    for (int k = 0; k < s->n_members; k++)
+        if (of[k] != k)
+            flow(s, piece, of[k], k, SCHEDULE_COPY);
+}
+
+/* ---- all of them ---- */
+
+int schedule_pieces(const struct schedule_request *r)
+{
+    int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
+    switch (r->kind) {
+    case SCHEDULE_DIRECT:
+    case SCHEDULE_RING:
+        return r->n_members;
+    case SCHEDULE_HALVING:
+        return power_below(r->n_members);
+    case SCHEDULE_TWO_LEVEL:
+        return find_leaders(r, leaders, of);
+    default:
+        return 1;
+    }
+}
+
+static void make_piece(const struct schedule_request *r, struct schedule *s, int piece)
+{
+    int all[SCHEDULE_MEMBERS_MAX];
+    for (int k = 0; k < r->n_members; k++)
+        all[k] = k;
+    if (r->kind == SCHEDULE_DIRECT)
+        make_direct(s, piece);
+    else if (r->kind == SCHEDULE_CHAIN)
+        make_chain(s, piece);
+    else if (r->kind == SCHEDULE_RING)
+        make_ring(s, piece, all, r->n_members);
+    else if (r->kind == SCHEDULE_TREE)
+        make_tree(s, piece, r->parents);
+    else if (r->kind == SCHEDULE_HALVING)
+        make_halving(s, piece);
+    else
+        make_two_level(s, piece, r);
+}
+
+static int check_request(const struct schedule_request *r, struct error *err)
+{
+    if (r->n_members < 1 || r->n_members > SCHEDULE_MEMBERS_MAX)
+        return error_set(err, ERR_DATA, "schedules are for 1 to %d workers, not %d",
+                         SCHEDULE_MEMBERS_MAX, r->n_members);
+    if (r->kind == SCHEDULE_TWO_LEVEL && !r->hosts)
+        return error_set(err, ERR_DATA, "two-level goes by the workers' hosts, which are not said");
+    for (int k = 1; k < r->n_members && r->kind == SCHEDULE_TREE && r->parents; k++)
+        if (r->parents[k] < 0 || r->parents[k] >= k)
+            return error_set(err, ERR_DATA, "member %d of a tree has the parent %d", k,
+                             r->parents[k]);
+    if (r->topology && r->topology->n_members != r->n_members)
+        return error_set(err, ERR_DATA, "a topology of %d members, and %d of them",
+                         r->topology->n_members, r->n_members);
+    return 0;
+}
+
+int schedule_make(const struct schedule_request *r, struct schedule *s, struct error *err)
+{
+    if (check_request(r, err))
+        return err->code;
+    s->n_members = r->n_members;
+    s->n_pieces = r->n_pieces ? r->n_pieces : schedule_pieces(r);
+    for (int piece = 0; piece < s->n_pieces; piece++)
+        make_piece(r, s, piece);
+    schedule_set_rounds(s, r->topology);
+    return 0;
+}
+
+void schedule_release(struct schedule *s)
+{
+    vec_release(&s->flows);
+    *s = (struct schedule){0};
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums by schedules between processes: the bits of the formulas (lib/schedules.h), and of members
+ * within one process. SCHEDULES is how many calls are made (default 60), SCHEDULES_SEED the first's
+ * seed.
+ */
+#include "exec/step/schedule.h"
+
+#include "lib/reductions.h"
+#include "lib/schedules.h"
+#include "lib/random.h"
+
+#define N_VALUES 6
+
+static const int64_t hosts[MEMBERS_MAX] = {0, 1, 0, 2, 1, 1, 0, 2};
+
+/* A large sum and a large mean go by the schedule; the others do not. */
+static const enum collective_kind kinds[N_VALUES] = {COLLECTIVE_SUM, COLLECTIVE_MEAN,
+                                                     COLLECTIVE_SUM, COLLECTIVE_FIRST,
+                                                     COLLECTIVE_SUM, COLLECTIVE_ROWS};
+static const enum dtype types[N_VALUES] = {FLOAT32, FLOAT64, BFLOAT16, FLOAT32, FLOAT32, INT32};
+
+static void fill_all(struct tensor (*values)[8], int n, int64_t large)
+{
+    const int64_t counts[N_VALUES] = {large, large / 2 + 3, large, 70000, 100, 30000};
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < N_VALUES; i++) {
+            struct shape shape = shape_vector(counts[i]);
+            fill(&values[k][i], types[i], &shape, k);
+        }
+}
+
+static struct collective_call call_of(struct tensor *values, int64_t step, enum schedule_kind kind)
+{
+    return (struct collective_call){.key = {"g", step, 0},
+                                    .values = values,
+                                    .kinds = kinds,
+                                    .n = N_VALUES,
+                                    .schedule = {kind, hosts}};
+}
+
+/* Of the large sum of float32, of the members of some ranks, of n. */
+static void expect_formula(const struct answer *answer, struct tensor (*values)[8],
+                           enum schedule_kind kind, const int *ranks, int n_there, int n)
+{
+    float of_element[MEMBERS_MAX];
+    int all_hosts[MEMBERS_MAX], there[MEMBERS_MAX];
+    int64_t count = tensor_count(&values[ranks[0]][0]);
+    for (int k = 0; k < n; k++)
+        all_hosts[k] = (int)hosts[k];
+    for (int k = 0; k < n_there; k++)
+        there[k] = (int)hosts[ranks[k]];
+    const struct sum_case whole = {.kind = kind, .n = n, .hosts = all_hosts};
+    struct sum_case c = {.kind = kind, .n = n_there, .hosts = there, .values = of_element};
+    for (int64_t i = 0; i < count; i++) {
+        int part = sum_piece_of(i, count, sum_pieces(&whole));
+        for (int k = 0; k < n_there; k++)
+            of_element[k] = ((float *)values[ranks[k]][0].data)[i];
+        float expected = sum_expected(&c, part % sum_pieces(&c));
+        if (memcmp(&expected, (float *)answer->results[0].data + i, sizeof expected) != 0)
+            fail_msg("%s of %d, element %lld", schedule_name(kind), n_there, (long long)i);
+    }
+}
+
+/* What members within a process get. */
+static void call_in_process(struct answer *answer, struct tensor (*values)[8], int n,
+                            enum schedule_kind kind)
+{
+    struct collective *members[MEMBERS_MAX];
+    struct answer answers[MEMBERS_MAX];
+    collective_local_new(n, members);
+    for (int k = 0; k < n; k++) {
+        struct collective_call call = call_of(values[k], 1, kind);
+        answer_open(k ? &answers[k] : answer, N_VALUES);
+        members[k]->reduce(members[k], &call, k ? &answers[k].waiter : &answer->waiter);
+    }
+    for (int k = 1; k < n; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        answer_release(&answers[k]);
+    }
+    for (int k = 0; k < n; k++)
+        members[k]->free(members[k]);
+}
+
+static void check_step(struct members *all, enum schedule_kind kind, int64_t step, int64_t large)
+{
+    static const int ranks[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tensor values[MEMBERS_MAX][8];
+    struct answer answers[MEMBERS_MAX], local;
+    fill_all(values, all->n, large);
+    call_in_process(&local, values, all->n, kind);
+    for (int k = 0; k < all->n; k++) {
+        struct collective_call call = call_of(values[k], step, kind);
+        member_call(all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < all->n; k++) {
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        for (int i = 0; i < N_VALUES; i++)
+            if (!tensor_equal(&answers[k].results[i], &local.results[i]))
+                fail_msg("%s of %d: value %d of member %d", schedule_name(kind), all->n, i, k);
+        answer_release(&answers[k]);
+    }
+    expect_formula(&local, values, kind, ranks, all->n, all->n);
+    answer_release(&local);
+    release_all(all, values, N_VALUES);
+}
+
+static void sums_are_those_of_the_formulas(void **state)
+{
+    struct seed_range seeds = seeds_of("SCHEDULES", 60);
+    (void)state;
+    for (int i = 0; i < seeds.n; i += 12) {
+        uint64_t random = seeds.first + (uint64_t)i;
+        struct members all;
+        int n = 1 + (int)((unsigned)(i / 12) + unit_random(&random) % 2) % 7;
+        members_start_some_shared(&all, n, (int)(unit_random(&random) % (uint64_t)(n + 1)));
+        for (int64_t step = 0; step < 12; step++)
+            check_step(&all, (enum schedule_kind)(step % 6), step,
+                       40000 + (int64_t)(unit_random(&random) % 400000));
+        members_stop(&all);
+    }
+}
+
+/* The memory of the values becomes that of the results, as a step has it. */
+static void values_may_be_taken(void **state)
+{
+    struct members all;
+    static const int ranks[5] = {0, 1, 2, 3, 4};
+    (void)state;
+    members_start_some_shared(&all, 5, 2);
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
+        for (int64_t step = 0; step < 4; step++) {
+            struct tensor values[MEMBERS_MAX][8], own[MEMBERS_MAX][8];
+            struct answer answers[MEMBERS_MAX];
+            fill_all(values, 5, 500000);
+            fill_all(own, 5, 500000);
+            for (int k = 0; k < 5; k++) {
+                struct collective_call call =
+                    call_of(own[k], kind * 4 + step, (enum schedule_kind)kind);
+                call.yields = true;
+                member_call(&all, k, &call, &answers[k]);
+                for (int i = 0; i < N_VALUES; i++)
+                    tensor_release(&own[k][i]);
+            }
+            for (int k = 0; k < 5; k++) {
+                answer_wait(&answers[k]);
+                must(answers[k].err.code, &answers[k].err);
+            }
+            for (int k = 0; k < 5; k++) {
+                expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks, 5, 5);
+                answer_release(&answers[k]);
+            }
+            release_all(&all, values, N_VALUES);
+        }
+    members_stop(&all);
+}
+
+static void groups_have_schedules(void **state)
+{
+    struct members all;
+    static const int ranks[2][3] = {{0, 2, 4}, {1, 3, 5}};
+    (void)state;
+    members_start_some_shared(&all, 6, 3);
+    for (int kind = SCHEDULE_CHAIN; kind <= SCHEDULE_HALVING; kind++) {
+        struct tensor values[MEMBERS_MAX][8];
+        struct answer answers[MEMBERS_MAX];
+        fill_all(values, 6, 100000);
+        for (int k = 0; k < 6; k++) {
+            struct collective_call call = call_of(values[k], kind, (enum schedule_kind)kind);
+            call.group = (struct collective_group){3, 2};
+            member_call(&all, k, &call, &answers[k]);
+        }
+        for (int k = 0; k < 6; k++) {
+            answer_wait(&answers[k]);
+            must(answers[k].err.code, &answers[k].err);
+            expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks[k % 2], 3, 3);
+            answer_release(&answers[k]);
+        }
+        release_all(&all, values, N_VALUES);
+    }
+    members_stop(&all);
+}
+
+/* Parts are those of all, and go the ways of those who are left. */
+static void a_member_leaves(void **state)
+{
+    struct members all;
+    static const int ranks[4] = {0, 1, 3, 4};
+    (void)state;
+    for (int kind = SCHEDULE_CHAIN; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        struct tensor values[MEMBERS_MAX][8];
+        struct answer answers[MEMBERS_MAX];
+        members_start_some_shared(&all, 5, 3);
+        fill_all(values, 5, 200000);
+        for (int k = 0; k < 4; k++) {
+            struct collective_call call = call_of(values[ranks[k]], 1, (enum schedule_kind)kind);
+            if (k == 2)
+                all.ends[2].collective->leave(all.ends[2].collective);
+            member_call(&all, ranks[k], &call, &answers[k]);
+        }
+        for (int k = 0; k < 4; k++) {
+            answer_wait(&answers[k]);
+            must(answers[k].err.code, &answers[k].err);
+            expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks, 4, 5);
+            answer_release(&answers[k]);
+        }
+        release_all(&all, values, N_VALUES);
+        members_stop(&all);
+    }
+}
+
+/* In the midst of it, at some moment. */
+static void a_member_is_lost(void **state)
+{
+    (void)state;
+    for (int kind = SCHEDULE_CHAIN; kind <= SCHEDULE_TWO_LEVEL; kind++)
+        for (int moment = 0; moment < 3; moment++) {
+            struct members all;
+            struct tensor values[MEMBERS_MAX][8];
+            struct answer answers[MEMBERS_MAX];
+            members_start_some_shared(&all, 4, moment);
+            fill_all(values, 4, 3000000);
+            for (int k = 0; k < 4; k++) {
+                struct collective_call call = call_of(values[k], 1, (enum schedule_kind)kind);
+                member_call(&all, k, &call, &answers[k]);
+            }
+            usleep(3000 * (unsigned)moment);
+            member_kill(&all.ends[1]);
+            for (int k = 0; k < 4; k++) {
+                if (k == 1)
+                    continue;
+                answer_wait(&answers[k]);
+                if (answers[k].err.code) {
+                    assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
+                    assert_non_null(strstr(answers[k].err.text, "worker:"));
+                    assert_non_null(strstr(answers[k].err.text, "'g'"));
+                }
+                answer_release(&answers[k]);
+            }
+            release_all(&all, values, N_VALUES);
+            members_stop(&all);
+        }
+}
+
+/* A call that is given up leaves the links to the others as they are. */
+static void a_call_is_cancelled(void **state)
+{
+    struct members all;
+    struct tensor values[MEMBERS_MAX][8];
+    struct answer answers[MEMBERS_MAX];
+    (void)state;
+    members_start(&all, 3);
+    fill_all(values, 3, 2000000);
+    for (int k = 0; k < 2; k++) {
+        struct collective_call call = call_of(values[k], 1, SCHEDULE_RING);
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        struct collective *collective = all.ends[k].collective;
+        assert_true(collective->cancel(collective, &answers[k].waiter));
+        answer_release(&answers[k]);
+    }
+    release_all(&all, values, N_VALUES);
+    members_stop(&all);
+}
+
+static void members_of_different_schedules_are_told(void **state)
+{
+    struct members all;
+    struct tensor values[MEMBERS_MAX][8];
+    struct answer answers[MEMBERS_MAX];
+    (void)state;
+    members_start(&all, 2);
+    fill_all(values, 2, 50000);
+    for (int k = 0; k < 2; k++) {
+        struct collective_call call = call_of(values[k], 1, k ? SCHEDULE_RING : SCHEDULE_CHAIN);
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        answer_wait(&answers[k]);
+        assert_int_equal(answers[k].err.code, ERR_DATA);
+        assert_non_null(strstr(answers[k].err.text, "brings other values than"));
+        answer_release(&answers[k]);
+    }
+    release_all(&all, values, N_VALUES);
+    members_stop(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_the_formulas),
+        cmocka_unit_test(values_may_be_taken),
+        cmocka_unit_test(groups_have_schedules),
+        cmocka_unit_test(a_member_leaves),
+        cmocka_unit_test(a_member_is_lost),
+        cmocka_unit_test(a_call_is_cancelled),
+        cmocka_unit_test(members_of_different_schedules_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

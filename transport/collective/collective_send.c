@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What members send each other: the records `reduce`, as they are packed.
+ */
+#include "base/memory.h"
+#include "transport/collective/collective_private.h"
+
+static struct peer *peer_of(struct process_group *group, int rank)
+{
+    pthread_mutex_lock(&group->lock);
+    struct peer *peer = group->peers[rank];
+    if (peer)
+        peer_retain(peer);
+    pthread_mutex_unlock(&group->lock);
+    return peer;
+}
+
+static bool has_rows(const struct reduce *reduce)
+{
+    return reduce->what == REDUCE_BRING && reduce->round->n_routed;
+}
+
+static void pack(msgpack_packer *packer, const struct reduce *reduce)
+{
+    const struct collective_round *round = reduce->round;
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, reduce->what);
+    if (!round) {
+        pack_key(packer, "number");
+        msgpack_pack_uint64(packer, reduce->index);
+        return;
+    }
+    pack_key(packer, "name");
+    pack_text(packer, round->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, round->key.step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, round->key.iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, reduce->index);
+    if (round->declined) {
+        pack_key(packer, "nothing");
+        msgpack_pack_true(packer);
+    }
+    if (has_rows(reduce))
+        rows_pack(packer, round);
+    if (reduce->n_offers)
+        direct_pack(packer, reduce->offers, reduce->n_offers);
+    if (reduce->is_shared) {
+        pack_key(packer, "shared");
+        msgpack_pack_uint64(packer, reduce->shared);
+    }
+    if (reduce->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
+}
+
+/* What is of a round comes in order; that a member leaves, behind all that it has sent. */
+static int32_t priority_of(const struct reduce *reduce)
+{
+    if (reduce->round)
+        return reduce->round->priority;
+    return reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
+}
+
+void reduce_send(struct process_group *group, int rank, const struct reduce *reduce)
+{
+    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
+    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
+    struct peer *peer = peer_of(group, rank);
+    for (int i = 0; i < reduce->n; i++)
+        named[i] = (struct named_tensor){"", reduce->tensors[i]};
+    int n_fields = reduce->round
+                       ? 5 + reduce->is_shared + reduce->is_there + reduce->round->declined +
+                             (reduce->n_offers > 0) + 2 * has_rows(reduce)
+                       : 2;
+    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
+    if (packer) {
+        pack(packer, reduce);
+        peer_end_value(peer, priority_of(reduce), named, reduce->n, &ignored);
+    }
+    peer_release(peer);
+    mem_free(named);
+}

@@ -1,45 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/memory.h"
-#include "exec/device/kernel.h"
 #include "exec/state/variable.h"
-#include "ops/aggregate/gradient_code.h"
+#include "ops/aggregate/quantize.h"
 #include "ops/math/parallel_cpu.h"
 
 #define BLOCK 256 /* elements that are decoded at a time */
-
-static int prepare(struct kernel_setup *setup)
-{
-    struct gradient_code *code = setup->state = mem_alloc(sizeof *code);
-    const char *wrong = gradient_code_read(code, setup->node);
-    return wrong ? kernel_setup_fail(setup, "%s", wrong) : 0;
-}
 
 /* Groups that are worth a thread. */
 static int64_t grain_of(const struct gradient_code *code)
 {
     return (PARALLEL_GRAIN_MOVE + code->group - 1) / code->group;
-}
-
-static int64_t groups_of(const struct gradient_code *code, const struct tensor *t)
-{
-    return tensor_count(t) / code->group;
-}
-
-/* Whether a gradient has groups, and the residual has those from `first` on. */
-static int check_groups(struct kernel_call *call, const struct tensor *gradient,
-                        const struct tensor *residual, int64_t first)
-{
-    const struct gradient_code *code = call->state;
-    int64_t groups = groups_of(code, gradient), all = groups_of(code, residual);
-    if (tensor_count(gradient) % code->group)
-        return kernel_fail(call, "%s has no groups of %lld elements", shape_text(&gradient->shape),
-                           (long long)code->group);
-    if (first < 0 || groups > all || first > all - groups)
-        return kernel_fail(call, "a residual of %lld groups does not have %lld from group %lld on",
-                           (long long)all, (long long)groups, (long long)first);
-    return 0;
 }
 
 /* ---- QuantizeGradient ---- */
@@ -64,22 +35,18 @@ static int encode_groups(void *context, int64_t begin, int64_t end)
 static int quantize_run(struct kernel_call *call)
 {
     const struct gradient_code *code = call->state;
-    const struct tensor *gradient = call->in[0], *residual = call->in[1];
-    int64_t first = *(const int64_t *)call->in[2]->data;
-    if (check_groups(call, gradient, residual, first))
+    struct quantize_call described;
+    if (quantize_describe(call, &described))
         return call->err->code;
-    int64_t groups = groups_of(code, gradient);
-    struct shape shape = shape_matrix(groups, gradient_code_bytes(code));
-    struct tensor *rows = kernel_alloc_output(call, 0, &shape);
-    if (!rows)
-        return call->err->code;
+    const float *residual = call->in[1]->data;
     struct quantizing q = {
-        code, {gradient->data, (const float *)residual->data + first * code->group}, rows->data};
-    parallel_for(call->threads, groups, grain_of(code), encode_groups, &q);
+        code, {call->in[0]->data, residual + described.first * code->group}, call->out[0]->data};
+    parallel_for(call->threads, described.groups, grain_of(code), encode_groups, &q);
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_quantize_gradient = {.prepare = prepare, .run = quantize_run};
+const struct kernel_code kernel_quantize_gradient = {.prepare = quantize_prepare,
+                                                     .run = quantize_run};
 
 /* ---- DequantizeGradient ---- */
 
@@ -135,41 +102,21 @@ static int decode_groups(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* The attribute; its first dimension may be what there is. */
-static struct shape result_shape(const struct kernel_call *call, int64_t groups)
-{
-    const struct gradient_code *code = call->state;
-    struct shape shape = *node_attr(call->node, "shape")->shape;
-    if (shape.rank > 0 && shape.dims[0] < 0) {
-        int64_t row = 1;
-        for (int i = 1; i < shape.rank; i++)
-            row *= shape.dims[i];
-        shape.dims[0] = row > 0 ? groups * code->group / row : 0;
-    }
-    return shape;
-}
-
 static int dequantize_run(struct kernel_call *call)
 {
     const struct gradient_code *code = call->state;
-    const struct tensor *rows = call->in[0];
-    int64_t n = tensor_count(call->in[1]), all = rows->shape.dims[0];
-    int64_t groups = n > 0 ? all / n : 0;
-    struct shape shape = result_shape(call, groups);
-    if (n < 1 || groups * n != all || rows->shape.dims[1] != gradient_code_bytes(code) ||
-        shape_count(&shape) != groups * code->group)
-        return kernel_fail(call, "codes %s are not those of %lld gradients %s",
-                           shape_text(&rows->shape), (long long)n, shape_text(&shape));
-    struct tensor *mean = kernel_alloc_output(call, 0, &shape);
-    if (!mean)
+    struct dequantize_call described;
+    if (dequantize_describe(call, &described))
         return call->err->code;
-    struct dequantizing d = {code, rows->data, n, groups, mean->data};
-    if (parallel_for(call->threads, groups, grain_of(code), decode_groups, &d))
-        return kernel_fail(call, "a code has elements that its group does not have");
+    struct dequantizing d = {code, call->in[0]->data, described.n, described.groups,
+                             call->out[0]->data};
+    if (parallel_for(call->threads, d.groups, grain_of(code), decode_groups, &d))
+        return quantize_fail_malformed(call);
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_dequantize_gradient = {.prepare = prepare, .run = dequantize_run};
+const struct kernel_code kernel_dequantize_gradient = {.prepare = quantize_prepare,
+                                                       .run = dequantize_run};
 
 /* ---- ApplyResidual ---- */
 
@@ -227,24 +174,16 @@ static int residual_run(struct kernel_call *call)
 {
     const struct gradient_code *code = call->state;
     struct variable *variable = call->refs[0];
-    const struct tensor *gradient = call->in[1], *rows = call->in[2];
-    int64_t first = *(const int64_t *)call->in[3]->data;
-    struct shape shape = variable->value.shape;
-    if (check_groups(call, gradient, &variable->value, first))
+    struct quantize_call described;
+    if (residual_describe(call, &described))
         return call->err->code;
-    int64_t groups = groups_of(code, gradient);
-    if (rows->shape.dims[0] != groups || rows->shape.dims[1] != gradient_code_bytes(code))
-        return kernel_fail(call, "codes %s are not those of %lld groups", shape_text(&rows->shape),
-                           (long long)groups);
-    if (variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
-        return call->err->code;
-    struct losing l = {code, rows->data, gradient->data,
-                       (float *)variable->value.data + first * code->group};
-    int bad = parallel_for(call->threads, groups, grain_of(code), lose_groups, &l);
+    struct losing l = {code, call->in[2]->data, call->in[1]->data,
+                       (float *)variable->value.data + described.first * code->group};
+    int bad = parallel_for(call->threads, described.groups, grain_of(code), lose_groups, &l);
     variable_written(variable);
     if (bad)
-        return kernel_fail(call, "a code has elements that its group does not have");
+        return quantize_fail_malformed(call);
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }
 
-const struct kernel_code kernel_apply_residual = {.prepare = prepare, .run = residual_run};
+const struct kernel_code kernel_apply_residual = {.prepare = quantize_prepare, .run = residual_run};

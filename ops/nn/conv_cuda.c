@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of Conv2D and its gradients: matrix products of unrolled windows, some images at
- * a time, so that the matrix stays within a bound. All is computed in NHWC: NCHW is transposed into
- * scratch memory and back. Windows of one cell, one after the other, are the image itself.
+ * The CUDA kernels of Conv2D, LocallyConnected2D and their gradients: matrix products of unrolled
+ * windows, some images at a time, so that the matrix stays within a bound. All is computed in NHWC:
+ * NCHW is transposed into scratch memory and back. Windows of one cell, one after the other, are
+ * the image itself. Filters of positions make a product for each position, of one batch.
  */
 #include "ops/nn/conv_cuda.h"
 
@@ -66,7 +67,7 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
     s->output = take(s, w->nchw, c->batch * s->output_count, size);
     s->matrix = take(s, !s->is_plain, s->chunk * s->positions * s->row, element);
     s->filter =
-        take(s, s->is_wide && c->direction == CONV_FILTER, s->row * c->out_channels, sizeof(float));
+        take(s, s->is_wide && c->direction == CONV_FILTER, shape_count(&c->filter), sizeof(float));
 }
 
 static int prepare(struct kernel_setup *setup)
@@ -144,6 +145,38 @@ static struct cuda_unroll unroll_of(const struct conv_steps *s, const struct con
                                 .matrix = data->matrix};
 }
 
+/* The images that a chunk begins with. */
+static int64_t first_of(const struct conv_steps *s, const struct conv_data *data,
+                        const struct cuda_unroll *unroll)
+{
+    return (int64_t)((char *)unroll->image - data->image) /
+           ((int64_t)dtype_bytes(s->conv->type) * s->image_count);
+}
+
+/* A product for each position: of its filter, its column of the matrix, and its outputs, of all
+ * images. */
+static void by_positions(const struct conv_steps *s, int64_t images, struct cuda_gemm *g)
+{
+    int64_t columns = s->conv->out_channels, filter = s->row * columns;
+    g->batches = s->positions;
+    if (s->conv->direction == CONV_FORWARD) {
+        g->n = images;
+        g->step_a = filter;
+        g->ldb *= s->positions, g->step_b = s->row;
+        g->ldc *= s->positions, g->step_c = columns;
+    } else if (s->conv->direction == CONV_IMAGE) {
+        g->n = images;
+        g->step_a = filter;
+        g->ldb *= s->positions, g->step_b = columns;
+        g->ldc *= s->positions, g->step_c = s->row;
+    } else {
+        g->k = images;
+        g->lda *= s->positions, g->step_a = columns;
+        g->ldb *= s->positions, g->step_b = s->row;
+        g->step_c = filter;
+    }
+}
+
 /* By columns, in which each of our matrices is its transpose: output' = filter' matrix', and so on.
  */
 static struct cuda_gemm gemm_of(const struct conv_steps *s, const struct conv_data *data,
@@ -151,8 +184,7 @@ static struct cuda_gemm gemm_of(const struct conv_steps *s, const struct conv_da
 {
     const struct conv *c = s->conv;
     int64_t rows = unroll->batch * s->positions, columns = c->out_channels;
-    int64_t first = (int64_t)((char *)unroll->image - data->image) /
-                    ((int64_t)dtype_bytes(c->type) * s->image_count);
+    int64_t first = first_of(s, data, unroll);
     char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
     void *matrix = s->is_plain ? unroll->image : data->matrix;
     struct cuda_gemm g = {.type = s->type, .batches = 1, .wide_result = s->is_wide};
@@ -172,6 +204,8 @@ static struct cuda_gemm gemm_of(const struct conv_steps *s, const struct conv_da
         g.b = matrix, g.ldb = s->row, g.transpose_b = true;
         g.c = data->sums, g.ldc = columns, g.accumulate = first > 0;
     }
+    if (c->local)
+        by_positions(s, unroll->batch, &g);
     return g;
 }
 
@@ -197,7 +231,7 @@ static int round_sums(struct kernel_call *call, const struct conv_steps *s,
 {
     struct cuda_cast launch = {.from = CUDA_FLOAT32,
                                .to = s->type,
-                               .n = s->row * s->conv->out_channels,
+                               .n = shape_count(&s->conv->filter),
                                .x = data->sums,
                                .y = data->filter};
     if (data->sums == data->filter)

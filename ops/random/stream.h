@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What random kernels share. Only files whose names end in _cpu.c use this.
+ * What random kernels on the host share. Only files whose names end in _cpu.c or _any.c use this;
+ * random_parallel is the CPU's.
  */
 #ifndef TF_OPS_RANDOM_STREAM_H
 #define TF_OPS_RANDOM_STREAM_H

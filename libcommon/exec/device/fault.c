@@ -78,6 +78,8 @@ int fault_explain(struct device *device, const struct fault *fault,
                          fault->at);
     case FAULT_LIMIT:
         return error_set(err, ERR_DATA, "reached limit of %" PRId64, fault->limit);
+    case FAULT_GROUP:
+        return error_set(err, ERR_DATA, "a code has elements that its group does not have");
     case FAULT_NOT_FINITE:
         return is_not_finite(fault, origin, err);
     }

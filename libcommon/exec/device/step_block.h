@@ -26,6 +26,7 @@ enum fault_code {
     FAULT_NOT_FINITE,  /* element `at` of `input` is NaN (`value` 0), Inf (1) or -Inf (-1) */
     FAULT_CLASSES,     /* no class of row `at` is possible: its logits are not finite */
     FAULT_LIMIT,       /* a variable has reached `limit` */
+    FAULT_GROUP,       /* a gradient's code has an element that its group does not have */
     FAULT_OWN = 0x100, /* from here on: the device's own, which it explains itself */
 };
 

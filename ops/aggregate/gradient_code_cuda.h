@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Codes of a few bits for gradients on CUDA: the rows of ops/aggregate/gradient_code.h. Means and
+ * deviations are sums in an order of the block's, in float64; all else has the CPU's bits.
+ */
+#ifndef TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
+#define TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
+
+#include <stdbool.h>
+
+#include "ops/device/launch_cuda.h"
+
+/* In the order of enum gradient_code_kind. */
+enum cuda_code_kind { CUDA_CODE_ONE_BIT, CUDA_CODE_UNIFORM, CUDA_CODE_THRESHOLD, CUDA_CODE_TOP };
+
+struct cuda_code {
+    enum cuda_code_kind kind;
+    int bits;
+    int64_t group, keep, row; /* elements of a group, those kept of it, bytes of its row */
+    float threshold;
+    int64_t groups;
+};
+
+/* The rows of the sums of a gradient and a residual. */
+struct cuda_encode {
+    struct cuda_code code;
+    const float *gradient, *residual;
+    uint8_t *rows;
+};
+
+/* The mean of n members' gradients, `code.groups` groups each, added in their order. */
+struct cuda_decode {
+    struct cuda_code code;
+    int64_t n;
+    const uint8_t *rows; /* one member's after the other's */
+    float *mean;
+    struct cuda_fault fault; /* of a row that has an element its group does not have */
+};
+
+/* residual = residual + gradient - what the rows stand for, unless the step has failed. */
+struct cuda_lose {
+    struct cuda_code code;
+    const uint8_t *rows;
+    const float *gradient;
+    float *residual;
+    struct cuda_fault fault; /* as above; then the residual stays */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int cuda_encode(const struct cuda_encode *call, struct CUstream_st *stream);
+int cuda_decode(const struct cuda_decode *call, struct CUstream_st *stream);
+int cuda_lose(const struct cuda_lose *call, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -107,7 +107,7 @@ CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),cod
 # The runtime is in the module; it finds the driver when it is asked for. Of C++'s, the stubs that
 # launch kernels want the locks of first calls alone.
 CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a)) -l:libsupc++.a \
-	-Wl$(comma)--exclude-libs$(comma)ALL -ldl -lrt -lpthread
+	-Wl$(comma)--exclude-libs$(comma)ALL -lm -ldl -lrt -lpthread
 
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
 	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run)

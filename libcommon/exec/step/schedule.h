@@ -4,13 +4,20 @@
  * are added on the way. A schedule is a list of flows, each of one piece over one way in one round;
  * all flows of a round begin with what members have at its start. Pure: nothing here sends.
  *
- *     direct      each piece has an owner, which is sent everybody's and adds them by rank
- *     chain       along the line of ranks, each adds its own; the sum goes back (the line of
- * Mariana: Zou et al., VLDB 2014) ring        reduce-scatter and all-gather around (Patarasuk and
- * Yuan, JPDC 2009) tree        a binomial tree or a given one to rank 0, and back halving recursive
- * halving and doubling (Thakur et al., IJHPCA 2005); of members beyond the largest power of two
- * each gives a partner what it has first two-level   within each host to its first member, a ring
- * of these, and back (MXNet's two-level aggregation)
+ * direct: each piece has an owner, which is sent everybody's and adds them by rank.
+ *
+ * chain: along the line of ranks each adds its own, and the sum goes back (the line of Mariana: Zou
+ * et al., VLDB 2014).
+ *
+ * ring: reduce-scatter and all-gather around (Patarasuk and Yuan, JPDC 2009).
+ *
+ * tree: a binomial tree, or a given one, to rank 0, and back.
+ *
+ * halving: recursive halving and doubling (Thakur et al., IJHPCA 2005); of members beyond the
+ * largest power of two each gives a partner what it has first.
+ *
+ * two-level: within each host to its first member, a ring of these, and back (MXNet's two-level
+ * aggregation).
  *
  * Sums of direct and chain are by rank; the others associate otherwise, and always alike.
  */

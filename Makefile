@@ -344,6 +344,7 @@ soak:
 	STORE_KILLS=10000 $(BUILD)/tests/unit/checkpoint/store_kill
 	STORE_META=all $(BUILD)/tests/unit/checkpoint/store_meta
 	FUSED=20000 $(BUILD)/tests/unit/exec/fuse
+	PRODUCTS=5000 $(BUILD)/tests/unit/exec/fuse_products
 	VIEWS=20000 $(BUILD)/tests/unit/exec/views_random
 	BRANCHES=20000 $(BUILD)/tests/unit/exec/branches_random
 	WHILES=5000 $(BUILD)/tests/unit/exec/whiles

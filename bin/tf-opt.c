@@ -26,7 +26,8 @@ static const struct option_row rows[] = {
      "(all, until nothing changes)"},
     {0, "keep", OPTION_LIST, &keep, "NAME,...",
      "leave these tensors as they are, to be fetched or fed"},
-    {0, "for", OPTION_TEXT, &device, "DEVICE", "then also what plans for it do, CPU: chains"},
+    {0, "for", OPTION_TEXT, &device, "DEVICE",
+     "then also what plans for it do, CPU: products, chains"},
     {0, "half", OPTION_TEXT, &half, "TYPE", "bf16 or fp16: first, compute products in 16 bits"},
     {0, "loss-scale", OPTION_TEXT, &loss_scale, "SCALE",
      "with --half: dynamic, none, or a number\n(dynamic for fp16, none for bf16)"},
@@ -62,6 +63,9 @@ static const struct option_table table = {
         "\n"
         "With --for DEVICE follows what a plan for that type of device does with its own copy of a "
         "graph; so it can be looked at, and --passes can name some of it:\n"
+        "\n"
+        "products makes one FusedMatMul or FusedConv2D of a product or convolution and the bias "
+        "and activation behind it, of which each is for nobody else.\n"
         "\n"
         "chains makes one FusedElementwise of element-wise ops of which each takes what the one "
         "before has made for nobody else, where types and shapes are alike.\n"
@@ -109,7 +113,7 @@ static int choose_pass(struct chosen_passes *choice, const char *name, struct er
         choice->without &= ~(1u << own);
     else
         return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
-                         device ? ", cse or chains" : " or cse");
+                         device ? ", cse, products or chains" : " or cse");
     return 0;
 }
 

@@ -4,6 +4,8 @@
  * gradient of 0 to 0) keep the layout that they are given, and run over the padding of its blocks,
  * too.
  */
+#include "ops/nn/activation_cpu.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +14,6 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/activation.h"
 #include "ops/nn/activation_math.h"
-
-typedef void activation_loop(int64_t n, const void *x, const void *y, void *out);
 
 #define LOOP(name, type, ...)                                                                      \
     static void name(int64_t n, const void *px, const void *py, void *pout)                        \
@@ -74,14 +74,6 @@ static const struct activation_row activations[] = {
     {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_grad)},
 };
 
-struct activation_state {
-    activation_loop *loop;
-    int64_t grain;
-    size_t item_bytes;
-    const struct layout *layout;
-    struct arrivals arrivals;
-};
-
 static activation_loop *find_loop(const struct activation_row *row, enum dtype type)
 {
     switch (type) {
@@ -97,6 +89,24 @@ static activation_loop *find_loop(const struct activation_row *row, enum dtype t
         return row->int64;
     }
 }
+
+activation_loop *activation_find(const char *op, enum dtype type, bool *keeps_zero)
+{
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (!strcmp(activations[i].op, op)) {
+            *keeps_zero = activations[i].layouts;
+            return find_loop(&activations[i], type);
+        }
+    return NULL;
+}
+
+struct activation_state {
+    activation_loop *loop;
+    int64_t grain;
+    size_t item_bytes;
+    const struct layout *layout;
+    struct arrivals arrivals;
+};
 
 /* All operands in the layout of the first that has one. */
 static int prepare_layout(struct kernel_setup *setup, struct activation_state *state)

@@ -3,9 +3,10 @@
  * Both ops see memory as [outer, blocks, inner, block] (struct channels), which covers row-major
  * NHWC and NCHW and the blocked layouts of convolutions.
  */
+#include "ops/nn/bias_cpu.h"
+
 #include <string.h>
 
-#include "ops/device/chain_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/bias.h"
 #include "ops/nn/format.h"
@@ -18,8 +19,6 @@
 #define RUN 512
 #define ROWS 32
 
-typedef void bias_loop(const struct channels *c, int64_t row, const void *x, const void *bias,
-                       void *out);
 typedef void sum_loop(const struct channels *c, int64_t begin, int64_t end, const void *x,
                       void *sums);
 
@@ -31,7 +30,6 @@ struct bias {
     sum_loop *sum;
 };
 
-/* Row = [inner, block] of one outer index and block; `bias` is padded to whole blocks. */
 #define ADD_LOOP(type)                                                                             \
     static void add_##type(const struct channels *c, int64_t row, const void *px,                  \
                            const void *pbias, void *pout)                                          \
@@ -128,21 +126,20 @@ SUM_LOOP(double, double)
 SUM_LOOP(uint32_t, uint32_t)
 SUM_LOOP(uint64_t, uint64_t)
 
-static void set_loops(struct bias *state, enum dtype type)
+bias_loop *bias_add_loop(enum dtype type)
 {
-    switch (type) {
-    case FLOAT32:
-        state->add = add_float, state->sum = sum_float;
-        break;
-    case FLOAT64:
-        state->add = add_double, state->sum = sum_double;
-        break;
-    case INT32:
-        state->add = add_uint32_t, state->sum = sum_uint32_t;
-        break;
-    default:
-        state->add = add_uint64_t, state->sum = sum_uint64_t;
-    }
+    return type == FLOAT32   ? add_float
+           : type == FLOAT64 ? add_double
+           : type == INT32   ? add_uint32_t
+                             : add_uint64_t;
+}
+
+static sum_loop *sum_loop_of(enum dtype type)
+{
+    return type == FLOAT32   ? sum_float
+           : type == FLOAT64 ? sum_double
+           : type == INT32   ? sum_uint32_t
+                             : sum_uint64_t;
 }
 
 static void release(void *pointer)
@@ -159,7 +156,8 @@ static int prepare(struct kernel_setup *setup)
     const struct layout *layout = setup->in_layouts ? setup->in_layouts[0] : NULL;
     const struct layout *wanted[2] = {NULL, NULL};
     state->nchw = format_is_nchw(setup->node);
-    set_loops(state, setup->in_types[0].type);
+    state->add = bias_add_loop(setup->in_types[0].type);
+    state->sum = sum_loop_of(setup->in_types[0].type);
     if (layout && layout->axis == format_channel_axis(setup->node, setup->in_types[0].shape.rank))
         wanted[0] = state->layout = layout;
     if (arrivals_prepare(&state->arrivals, setup, wanted)) {

@@ -53,11 +53,11 @@ int conv_init(struct conv *c, enum conv_direction direction, const struct node *
 
 enum conv_direction conv_direction_of(const struct node *node)
 {
-    if (node_is(node, "Conv2D") || node_is(node, "LocallyConnected2D"))
-        return CONV_FORWARD;
+    if (node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter"))
+        return CONV_FILTER;
     bool of_image =
         node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput");
-    return of_image ? CONV_IMAGE : CONV_FILTER;
+    return of_image ? CONV_IMAGE : CONV_FORWARD;
 }
 
 bool conv_is_empty(const struct conv *c)

@@ -5,6 +5,7 @@
 #ifndef TF_TESTS_LIB_SESSION_H
 #define TF_TESTS_LIB_SESSION_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -95,6 +96,19 @@ static inline double fixture_get(struct fixture *f, const char *fetch, double x)
     double number = tensor_get_float64(&result, 0);
     tensor_release(&result);
     return number;
+}
+
+/* The same bits, but for those of NaNs: which of two NaNs a sum has is the compiler's choice. */
+static inline bool equal_but_nan(const struct tensor *a, const struct tensor *b)
+{
+    size_t bytes = dtype_bytes(a->type);
+    for (int64_t i = 0; i < tensor_count(a); i++) {
+        size_t at = (size_t)i * bytes;
+        bool both_nan = isnan(tensor_get_float64(a, i)) && isnan(tensor_get_float64(b, i));
+        if (!both_nan && memcmp((char *)a->data + at, (char *)b->data + at, bytes) != 0)
+            return false;
+    }
+    return true;
 }
 
 #endif

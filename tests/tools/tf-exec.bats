@@ -253,7 +253,7 @@ END
     [ "$(jq -c '[.items[].kernel]' plan)" = '["neg_float32","fetch"]' ]
     tf-exec -g view.tfg --run e --dump-plan --without views | tf-show --json >plan
     [ "$(jq -c '[.items[].kernel]' plan)" = '["identity","reshape","neg_float32","fetch"]' ]
-    for pass in views chains; do
+    for pass in views chains products; do
         run --separate-stderr tf-exec -g view.tfg --run e --without "$pass"
         [ "$status" -eq 65 ]
         [[ $stderr == *"node 'read' "*": Identity: variable 'v' is not initialized"* ]]

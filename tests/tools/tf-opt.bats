@@ -46,12 +46,36 @@ END
     [ "$(tf-show p | grep -c fused)" = 0 ]
     run --separate-stderr tf-exec -g c.tfg --run e --feed x=[0,1] --without chain
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': chains or views" ]
+    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': products, chains or views" ]
     run --separate-stderr tf-opt --for TPU c.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --for: no kernels are known of a device 'TPU'" ]
     run tf-opt --passes chains c.tfg # of a device
     [ "$status" -eq 64 ]
+}
+
+@test "--for shows which products take the bias and the activation behind them" {
+    cat >dense.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {2, 3}}
+entry.e = nn.dense(x, 2, {name = "fc", activation = Relu, bias_init = init.zeros,
+                          init = init.constant(1)})
+
+END
+    tf-graph dense.lua >d.tfg
+    run --separate-stderr bash -c 'tf-opt --for CPU --report d.tfg >o.tfg'
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"tf-opt: products: 2 became part of the product before them"* ]]
+    run bash -c 'tf-show --text o.tfg | grep FusedMatMul'
+    [[ $output == "fc/Relu = FusedMatMul(x, fc/W/read, fc/b/read) "* ]]
+    [[ $output == *'epilogue=["BiasAdd","Relu"]'* ]]
+    tf-exec -g o.tfg --run e --feed 'x=[[1,2,3],[-1,-2,-3]]' >r
+    run tf-show --json r
+    [[ $output == *'[[6,6],[0,0]]'* ]]
+    tf-exec -g d.tfg --run e --feed 'x=[[1,2,3],[1,2,3]]' --dump-plan >p
+    [ "$(tf-show p | grep -c fused_matmul)" = 1 ]
+    tf-exec -g d.tfg --run e --feed 'x=[[1,2,3],[1,2,3]]' --dump-plan \
+        --without products >p
+    [ "$(tf-show p | grep -c fused)" = 0 ]
 }
 
 @test "each pass says what it changed, and with -v which nodes" {

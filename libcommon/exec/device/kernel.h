@@ -38,6 +38,9 @@ enum kernel_flag {
     /* What it enqueues must not be captured (struct device): it has temporary memory of the device,
      * or depends on what the host knows of the step. */
     KERNEL_UNCAPTURED = 1 << 4,
+    /* A bias or an activation, of input 0: ops that rows name as `with_epilogue` have loops for it.
+     */
+    KERNEL_EPILOGUE = 1 << 5,
 };
 
 /* That a kernel exists. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by types
@@ -51,6 +54,9 @@ struct kernel_row {
     const char *types;
     unsigned flags;
     const char *host_inputs, *host_outputs;
+    /* The op that is this one with biases and activations behind it, on this device: has its inputs
+     * and attributes first, then `args`, a bias each, and `epilogue`, the ops. NULL: none. */
+    const char *with_epilogue;
     const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
 

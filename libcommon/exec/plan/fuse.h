@@ -36,8 +36,8 @@ struct device_pass {
 };
 
 /* In the order in which they run. */
-#define N_DEVICE_PASSES 2
-#define DEVICE_PASS_VIEWS 1
+#define N_DEVICE_PASSES 3
+#define DEVICE_PASS_VIEWS 2
 extern const struct device_pass device_passes[N_DEVICE_PASSES];
 #define DEVICE_PASSES_ALL ((1u << N_DEVICE_PASSES) - 1)
 
@@ -60,6 +60,12 @@ static inline struct edge fused_edge(const struct fused *fused, struct edge edge
  * is said to have been removed. */
 int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
                      struct fused *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
+
+/* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
+ * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over
+ * the result in place of one for each. */
+void fuse_products(const struct graph *graph, const struct fuse_options *options,
+                   struct fused *fused);
 
 /* fuse_chains.c: element-wise ops of which each takes what the one before has made for nobody else
  * become one FusedElementwise: one pass over memory, in blocks that stay in the first cache. */

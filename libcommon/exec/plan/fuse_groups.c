@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/plan/fuse_private.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* An order, a place with others, a gradient: the node would no longer be there to have it. */
+static bool has_marks(const struct node *node)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].name[0] == '_')
+            return true;
+    return false;
+}
+
+/* Those that a node names, as what it comes after, or is to be with ("loc:@NAME"). */
+static void bind_named(struct fuse_groups *g, const struct node *node)
+{
+    for (int k = 0; k < node->n_attrs; k++) {
+        const struct attr_value *names = &node->attrs[k].value;
+        bool is_mark = node->attrs[k].name[0] == '_' && names->kind == ATTR_LIST_STRING;
+        for (int i = 0; is_mark && i < names->n; i++) {
+            const char *at = strchr(names->strings[i], '@');
+            const struct node *named = graph_find(g->graph, at ? at + 1 : names->strings[i]);
+            if (named)
+                g->bound[named->id] = true;
+        }
+    }
+}
+
+static void look_at_all(struct fuse_groups *g)
+{
+    for (size_t i = 0; i < g->graph->nodes.n; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        g->end[i] = -1;
+        g->bound[i] |= node->n_controls || has_marks(node);
+        bind_named(g, node);
+        for (int k = 0; k < node->n_inputs; k++)
+            g->uses[node->inputs[k].node]++;
+        for (int k = 0; k < node->n_controls; k++)
+            g->uses[node->controls[k]]++;
+    }
+    for (int i = 0; i < g->options->n_keep; i++)
+        g->uses[g->options->keep[i].node]++;
+}
+
+bool fuse_groups_init(struct fuse_groups *g, const struct graph *graph,
+                      const struct fuse_options *options, struct fused *fused)
+{
+    struct error ignored = ERROR_INIT;
+    size_t n = graph->nodes.n + 1;
+    *fused = (struct fused){.node_of = mem_array(n, sizeof *fused->node_of)};
+    *g = (struct fuse_groups){
+        .graph = graph, .options = options, .fused = fused, .memory = ARENA_INIT};
+    g->order = arena_array(&g->memory, n, sizeof *g->order);
+    g->uses = arena_array(&g->memory, n, sizeof *g->uses);
+    g->bound = arena_array(&g->memory, n, sizeof *g->bound);
+    g->end = arena_array(&g->memory, n, sizeof *g->end);
+    look_at_all(g);
+    return !graph_order(graph, g->order, &ignored);
+}
+
+void fuse_groups_release(struct fuse_groups *g)
+{
+    arena_release(&g->memory);
+}
+
+bool fuse_can_go(const struct fuse_groups *g, const struct node *node)
+{
+    const struct node_output *out = &node->outputs[0];
+    return node->n_outputs == 1 && (out->type == FLOAT32 || out->type == FLOAT64) &&
+           shape_is_known(&out->shape) && !g->bound[node->id];
+}
+
+bool fuse_reads_variables(const struct fuse_groups *g, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (fuse_source(g, node->inputs[i])->is_ref)
+            return true;
+    return false;
+}
+
+bool fuse_same_place(const struct node *a, const struct node *b)
+{
+    return !strcmp(a->device, b->device) && !strcmp(a->assigned, b->assigned);
+}
+
+/* ---- the new graph ---- */
+
+static void connect(const struct fuse_groups *g, const struct node *node)
+{
+    struct node *copy = graph_node(g->to, g->fused->node_of[node->id]);
+    for (int i = 0; i < copy->n_inputs; i++)
+        copy->inputs[i] = fused_edge(g->fused, copy->inputs[i]);
+    for (int i = 0; i < node->n_controls; i++)
+        graph_add_control(g->to, copy, g->fused->node_of[node->controls[i]]);
+}
+
+static int add_group(struct fuse_groups *g, const struct node *end,
+                     void (*describe)(struct fuse_groups *, const struct node *,
+                                      struct node_spec *))
+{
+    struct node_spec spec = {.name = end->name,
+                             .device = end->device,
+                             .assigned = end->assigned,
+                             .file = end->file,
+                             .line = end->line};
+    describe(g, end, &spec);
+    return graph_add_trusted(g->to, &spec, end->outputs, 1)->id;
+}
+
+void fuse_rewrite(struct fuse_groups *g,
+                  void (*describe)(struct fuse_groups *, const struct node *, struct node_spec *))
+{
+    g->fused->graph = g->to = graph_new(g->graph->registry);
+    for (size_t i = 0; i < g->graph->nodes.n; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        g->fused->node_of[i] = -1;
+        if (g->end[i] < 0)
+            g->fused->node_of[i] = graph_add_copy(g->to, node)->id;
+        else if (g->end[i] == (int)i)
+            g->fused->node_of[i] = add_group(g, node, describe);
+    }
+    for (size_t i = 0; i < g->graph->nodes.n; i++)
+        if (g->fused->node_of[i] >= 0)
+            connect(g, graph_node(g->graph, (int)i));
+}

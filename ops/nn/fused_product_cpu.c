@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products and convolutions with biases and activations behind them: the kernel of the product,
+ * then one pass over what it has made, some rows at a time, which are in the first cache when the
+ * next loop takes them. The loops are those of the ops, so the bits are, too.
+ */
+#include "ops/nn/fused_product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/math/elementwise_cpu.h"
+#include "ops/math/parallel_cpu.h"
+#include "ops/nn/activation_cpu.h"
+#include "ops/nn/bias_cpu.h"
+#include "ops/nn/format.h"
+
+#define ROWS_BYTES 8192 /* of rows, as many as there are in that, but at least one */
+
+struct epilogue_step { /* one of these: */
+    bias_loop *bias;   /* of the input: */
+    int input;
+    activation_loop *activation;
+    unary_loop *unary;
+};
+
+struct fused_product {
+    const struct kernel_code *product;
+    void *product_state;
+    const struct layout *layout; /* of what the product makes; NULL: row-major */
+    bool is_conv;
+    int64_t grain;
+    size_t item_bytes;
+    char name[32];
+    int n_steps;
+    struct epilogue_step steps[];
+};
+
+extern const struct kernel_code kernel_matmul, kernel_conv;
+
+/* ---- made once ---- */
+
+static int find_step(struct kernel_setup *setup, const char *op, int *n_biases,
+                     struct epilogue_step *step, bool *keeps_zero)
+{
+    enum dtype type = setup->in_types[0].type;
+    const struct unary_row *unary = unary_find(op, type);
+    if (!strcmp(op, "BiasAdd")) {
+        step->bias = bias_add_loop(type);
+        step->input = FUSED_PRODUCT_INPUTS + (*n_biases)++;
+        *keeps_zero = true;
+        return 0;
+    }
+    step->unary = unary ? unary->loop : NULL;
+    *keeps_zero = false;
+    if (!unary)
+        step->activation = activation_find(op, type, keeps_zero);
+    if (!unary && !step->activation)
+        return kernel_setup_fail(setup, "no loop for %s of 1 %s", op, dtype_name(type));
+    return 0;
+}
+
+/* What pads a layout's blocks is to stay 0: who cannot keep it so gets none. */
+static int find_steps(struct kernel_setup *setup, struct fused_product *state)
+{
+    const struct attr_value *ops = node_attr(setup->node, "epilogue");
+    int n_biases = 0;
+    for (int i = 0; i < state->n_steps; i++) {
+        bool keeps_zero;
+        if (find_step(setup, ops->strings[i], &n_biases, &state->steps[i], &keeps_zero))
+            return setup->err->code;
+        setup->layouts &= keeps_zero;
+        if (!keeps_zero)
+            state->grain = PARALLEL_GRAIN_COMPUTE;
+    }
+    return 0;
+}
+
+static int prepare_product(struct kernel_setup *setup, struct fused_product *state)
+{
+    int code = state->product->prepare(setup);
+    state->product_state = setup->state;
+    setup->state = state;
+    state->layout = setup->out[0].layout;
+    if (setup->name) {
+        snprintf(state->name, sizeof state->name, "fused_%s", setup->name);
+        setup->name = state->name;
+    }
+    return code;
+}
+
+static void fused_release(void *pointer)
+{
+    struct fused_product *state = pointer;
+    if (state->product->release && state->product_state)
+        state->product->release(state->product_state);
+    else
+        mem_free(state->product_state);
+    mem_free(state);
+}
+
+static int fused_prepare(struct kernel_setup *setup, const struct kernel_code *product)
+{
+    int n = node_attr(setup->node, "epilogue")->n;
+    struct fused_product *state = mem_alloc(sizeof *state + (size_t)n * sizeof *state->steps);
+    state->product = product;
+    state->is_conv = product == &kernel_conv;
+    state->n_steps = n;
+    state->grain = PARALLEL_GRAIN_MOVE;
+    state->item_bytes = dtype_bytes(setup->in_types[0].type);
+    if (find_steps(setup, state)) {
+        mem_free(state);
+        return setup->err->code;
+    }
+    return prepare_product(setup, state);
+}
+
+static int matmul_prepare(struct kernel_setup *setup)
+{
+    return fused_prepare(setup, &kernel_matmul);
+}
+
+static int conv_prepare(struct kernel_setup *setup)
+{
+    return fused_prepare(setup, &kernel_conv);
+}
+
+/* ---- run ---- */
+
+struct epilogue_work {
+    const struct fused_product *state;
+    struct channels channels;
+    int64_t row; /* elements */
+    struct tensor *const *in;
+    char *data;
+};
+
+static void run_step(const struct epilogue_work *work, const struct epilogue_step *step,
+                     int64_t begin, int64_t end)
+{
+    char *first = work->data + (size_t)(begin * work->row) * work->state->item_bytes;
+    int64_t n = (end - begin) * work->row;
+    if (step->bias)
+        for (int64_t i = begin; i < end; i++)
+            step->bias(&work->channels, i, work->data, work->in[step->input]->data, work->data);
+    else if (step->activation)
+        step->activation(n, first, NULL, first);
+    else
+        step->unary(n, first, first);
+}
+
+static int epilogue_body(void *context, int64_t begin, int64_t end)
+{
+    const struct epilogue_work *work = context;
+    int64_t most = ROWS_BYTES / (int64_t)((size_t)work->row * work->state->item_bytes);
+    most = most > 0 ? most : 1;
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at < most ? end - at : most;
+        for (int i = 0; i < work->state->n_steps; i++)
+            run_step(work, &work->state->steps[i], at, at + n);
+    }
+    return 0;
+}
+
+static int check_biases(struct kernel_call *call, int64_t channels)
+{
+    for (int i = FUSED_PRODUCT_INPUTS; i < call->n_in; i++) {
+        const struct shape *bias = &call->in[i]->shape;
+        if (bias->rank != 1 || bias->dims[0] != channels)
+            return kernel_fail(call, "bias must be a vector of %lld channels, not %s",
+                               (long long)channels, shape_text(bias));
+    }
+    return 0;
+}
+
+static int run_epilogue(struct kernel_call *call, const struct fused_product *state)
+{
+    const struct tensor *out = call->out[0];
+    int axis = state->is_conv ? format_channel_axis(call->node, 4) : 1;
+    struct epilogue_work work = {.state = state, .in = call->in, .data = out->data};
+    work.channels = state->layout ? state->layout->channels : cpu_channels(&out->shape, axis);
+    work.row = work.channels.inner * work.channels.block;
+    if (check_biases(call, work.channels.n))
+        return call->err->code;
+    int64_t rows = work.row ? work.channels.outer * work.channels.blocks : 0;
+    parallel_for(call->threads, rows, state->grain / (work.row ? work.row : 1) + 1, epilogue_body,
+                 &work);
+    return KERNEL_DONE;
+}
+
+static int fused_run(struct kernel_call *call)
+{
+    struct fused_product *state = call->state;
+    call->state = state->product_state;
+    int result = state->product->run(call);
+    call->state = state;
+    return result == KERNEL_DONE ? run_epilogue(call, state) : result;
+}
+
+const struct kernel_code kernel_fused_matmul = {matmul_prepare, fused_run, fused_release};
+const struct kernel_code kernel_fused_conv = {conv_prepare, fused_run, fused_release};

@@ -24,7 +24,7 @@ static struct ckpt_run run_of_job;
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
     {0, "json", OPTION_FLAG, &json, NULL, "list, stats, status: an object a line"},
-    {0, "by", OPTION_TEXT, &by, "WHAT", "stats: of shard, worker, key or resource (shard)"},
+    {0, "by", OPTION_TEXT, &by, "WHAT", "stats: of shard, worker, key, peer or resource (shard)"},
     {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
     {0, "save", OPTION_TEXT, &save_folder, "DIR/",
      "serve: a store for checkpoints of the job, see tf-ckpt"},
@@ -264,8 +264,9 @@ static int run_stats(struct tool *tool, char **operands, struct error *err)
     const char *name = by ? by : "shard";
     (void)operands;
     if (strcmp(name, "worker") && strcmp(name, "shard") && strcmp(name, "key") &&
-        strcmp(name, "resource"))
-        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard, key or resource", name);
+        strcmp(name, "peer") && strcmp(name, "resource"))
+        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard, key, peer or resource",
+                         name);
     return ask_view(tool, name, err);
 }
 

@@ -168,6 +168,20 @@ static void pack_resources(msgpack_packer *packer, struct variable_store *store)
         pack_resource(packer, r = resource_next(store, r));
 }
 
+static void pack_values(msgpack_packer *packer, const struct traffic *traffic)
+{
+    pack_key(packer, "values");
+    msgpack_pack_array(packer, traffic->tasks.n);
+    for (size_t i = 0; i < traffic->tasks.n; i++) {
+        struct link_stats stats = link_stats(traffic->tasks.items[i]);
+        msgpack_pack_map(packer, 3);
+        pack_key(packer, "peer");
+        pack_text(packer, link_peer(traffic->tasks.items[i])->task);
+        pack_int(packer, "got", (int64_t)stats.values_in);
+        pack_int(packer, "sent", (int64_t)stats.values_out);
+    }
+}
+
 static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
 {
     pack_int(packer, "links", traffic->links);
@@ -178,6 +192,7 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
     for (size_t i = 0; i < traffic->tasks.n; i++)
         pack_float(packer, link_peer(traffic->tasks.items[i])->task,
                    link_silence(traffic->tasks.items[i]));
+    pack_values(packer, traffic);
     pack_key(packer, "stuck");
     msgpack_pack_map(packer, traffic->n_stuck);
     for (size_t i = 0; i < traffic->tasks.n; i++)
@@ -204,7 +219,7 @@ void shard_stats(struct shard *shard, const struct query *query)
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 17);
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 18);
     if (packer) {
         pack_traffic(packer, &traffic);
         pack_float(packer, "seconds", time_now() - shard->began);

@@ -11,7 +11,8 @@
 
 struct shard_view;
 
-/* "list", "status", and of the statistics "worker", "shard", "key". NULL: there is none. */
+/* "list", "status", and of the statistics "worker", "shard", "key", "peer", "resource". NULL: there
+ * is none. */
 const struct shard_view *shard_view_find(const char *name);
 
 /* The request that answers it. */

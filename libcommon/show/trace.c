@@ -88,7 +88,11 @@ static void add_thread(struct trace_summary *s, int64_t thread)
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
 {
     int64_t ns, thread = 0, step = 0;
-    if (event->type != MSGPACK_OBJECT_MAP || !record_get_int(event, "ns", &ns) || ns < 0)
+    if (event->type != MSGPACK_OBJECT_MAP)
+        return false;
+    if (record_field(event, "peer")) /* for who counts bytes */
+        return true;
+    if (!record_get_int(event, "ns", &ns) || ns < 0)
         return false;
     if (!record_field(event, "node")) {
         vec_push(&s->steps, (double)ns);

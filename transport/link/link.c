@@ -385,8 +385,13 @@ void link_count_shared(struct link *link, uint64_t in, uint64_t out)
 
 struct link_stats link_stats(const struct link *link)
 {
-    return (struct link_stats){atomic_load(&link->bytes_in),   atomic_load(&link->bytes_out),
-                               atomic_load(&link->records_in), atomic_load(&link->records_out),
-                               atomic_load(&link->shared_in),  atomic_load(&link->shared_out),
-                               atomic_load(&link->nested_in)};
+    return (struct link_stats){atomic_load(&link->bytes_in),
+                               atomic_load(&link->bytes_out),
+                               atomic_load(&link->records_in),
+                               atomic_load(&link->records_out),
+                               atomic_load(&link->shared_in),
+                               atomic_load(&link->shared_out),
+                               atomic_load(&link->nested_in),
+                               atomic_load(&link->tensors_in) + atomic_load(&link->shared_in),
+                               atomic_load(&link->tensors_out) + atomic_load(&link->shared_out)};
 }

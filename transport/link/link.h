@@ -121,6 +121,8 @@ struct link_stats {
     uint64_t shared_in, shared_out; /* bytes of values that stayed where they were
                                        (transport/value/flow_shared.h) */
     uint64_t nested_in;             /* records that came while less urgent ones were under way */
+    uint64_t values_in, values_out; /* bytes of tensors alone, those that were shared included; of
+                                       what goes out, as soon as it is handed over */
 };
 
 /* Counts bytes of values that were shared. Any thread. */

@@ -96,7 +96,7 @@ struct link {
     uint64_t kept_out; /* the keeper's: bytes_out at its last look */
     double kept_at;    /* and when that changed */
     atomic_uint_least64_t bytes_in, bytes_out, records_in, records_out, shared_in, shared_out;
-    atomic_uint_least64_t nested_in;
+    atomic_uint_least64_t nested_in, tensors_in, tensors_out;
 };
 
 /* How far the peer is. */
@@ -133,6 +133,9 @@ void link_make_name(struct link *link);
 /* As link_begin and link_send, for the link's own records: also while it is not open. */
 msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_fields);
 void link_send_own(struct link *link);
+
+/* Adds the bytes of the tensors of a record. */
+void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tensor *tensors, int n);
 
 void link_can_write(struct link *link); /* the loop: room was announced */
 bool link_has_written(struct link *link);

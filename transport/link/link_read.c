@@ -170,8 +170,10 @@ static void take_ping(struct link *link)
 
 static void take_record(struct link *link)
 {
+    struct record *record = &link->reading->record;
     atomic_fetch_add_explicit(&link->records_in, 1, memory_order_relaxed);
-    switch (link->reading->record.kind) {
+    link_count_tensors(&link->tensors_in, record->tensors, record->n_tensors);
+    switch (record->kind) {
     case RECORD_HELLO:
         take_first(link);
         break;
@@ -191,7 +193,7 @@ static void take_record(struct link *link)
         if (FAILPOINT("link.record"))
             shutdown(link->fd, SHUT_RDWR);
         if (link->state == LINK_OPEN)
-            link->config->record(link->config->user, link, &link->reading->record);
+            link->config->record(link->config->user, link, record);
     }
 }
 

@@ -142,6 +142,15 @@ uint64_t link_waiting(const struct link *link)
     return put > written ? put - written : 0;
 }
 
+void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tensor *tensors, int n)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += tensor_bytes(&tensors[i].tensor);
+    if (bytes)
+        atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+}
+
 /* The record that is begun goes out; the lock is held, and released. */
 static int put(struct link *link, int32_t priority, const struct named_tensor *tensors,
                int n_tensors, struct error *err)
@@ -153,6 +162,7 @@ static int put(struct link *link, int32_t priority, const struct named_tensor *t
         status = outbox_put(out, priority, tensors, n_tensors, err);
     if (!status) {
         atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
+        link_count_tensors(&link->tensors_out, tensors, n_tensors);
         mine = out->state == OUTBOX_IDLE && outbox_take(out);
         if (mine)
             out->state = OUTBOX_WRITING;

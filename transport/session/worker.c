@@ -84,6 +84,13 @@ void worker_close(struct worker *worker)
     vec_release(&worker->own);
 }
 
+static void trace_link(void *context, const char *task, const struct link_stats *stats)
+{
+    const struct step *step = context;
+    trace_peer(step->trace, step->number,
+               &(struct trace_peer){task, stats->values_out, stats->values_in});
+}
+
 static int run(void *context, const struct session_call *call, struct step *step,
                struct tensor *fetches, struct error *err)
 {
@@ -92,6 +99,8 @@ static int run(void *context, const struct session_call *call, struct step *step
     int code = driver_session_run(worker->session, call, step, fetches, err);
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
+    if (!code && step->trace)
+        hub_each_peer(worker->member.hub, trace_link, step);
     return code;
 }
 

@@ -52,6 +52,9 @@ const char *peer_text(const struct peer *peer);
 /* Whether its link goes through shared memory. In the loop's thread. */
 bool peer_shares_memory(struct peer *peer);
 
+/* Of its link; false when that is gone. */
+bool peer_stats(struct peer *peer, struct link_stats *stats);
+
 /* The link is gone: what waits for a grant is dropped, sending fails with this reason. */
 void peer_close(struct peer *peer, const struct error *why);
 

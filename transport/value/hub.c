@@ -359,6 +359,18 @@ struct peer *hub_peer(struct hub *hub, const char *task)
     return found;
 }
 
+void hub_each_peer(struct hub *hub,
+                   void (*call)(void *context, const char *task, const struct link_stats *stats),
+                   void *context)
+{
+    struct link_stats stats;
+    pthread_mutex_lock(&hub->lock);
+    for (size_t i = 0; i < hub->open.n; i++)
+        if (peer_stats(hub->open.items[i], &stats))
+            call(context, peer_task(hub->open.items[i]), &stats);
+    pthread_mutex_unlock(&hub->lock);
+}
+
 void hub_watch(struct hub *hub, struct hub_watcher *watcher)
 {
     watcher->next = hub->watchers;

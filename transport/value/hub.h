@@ -43,6 +43,12 @@ struct outgoing *hub_outgoing(struct hub *hub);
 /* The peer of a task, held for the caller; NULL: there is no link. */
 struct peer *hub_peer(struct hub *hub, const char *task);
 
+/* Calls for each peer whose link is open, with what has crossed it. The calls must be short and use
+ * nothing of the hub's. */
+void hub_each_peer(struct hub *hub,
+                   void (*call)(void *context, const char *task, const struct link_stats *stats),
+                   void *context);
+
 /* Told of every link that opens, and of its end; any of them may be NULL. Lives with its owner. Add
  * and remove in the loop's thread, or while it does not run. */
 struct hub_watcher {

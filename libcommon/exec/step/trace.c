@@ -16,9 +16,16 @@ struct trace_event {
     int thread;
 };
 
+struct peer_event {
+    int64_t step;
+    struct trace_peer peer;
+};
+
 struct trace {
     pthread_mutex_t lock;
     VEC(struct trace_event) events;
+    VEC(struct peer_event) peers;
+    struct arena tasks; /* of the peers' names */
 };
 
 struct trace *trace_new(void)
@@ -33,6 +40,8 @@ void trace_free(struct trace *trace)
     if (!trace)
         return;
     vec_release(&trace->events);
+    vec_release(&trace->peers);
+    arena_release(&trace->tasks);
     pthread_mutex_destroy(&trace->lock);
     mem_free(trace);
 }
@@ -66,6 +75,15 @@ void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)
     add(trace, (struct trace_event){.step = step, .start = start, .end = end});
 }
 
+void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer)
+{
+    struct peer_event event = {step, *peer};
+    pthread_mutex_lock(&trace->lock);
+    event.peer.task = arena_strdup(&trace->tasks, peer->task);
+    vec_push(&trace->peers, event);
+    pthread_mutex_unlock(&trace->lock);
+}
+
 /* One event is a map; a step has no node. */
 static void pack_event(msgpack_packer *packer, const struct trace_event *e)
 {
@@ -91,18 +109,34 @@ static void pack_event(msgpack_packer *packer, const struct trace_event *e)
     pack_text(packer, e->op);
 }
 
+static void pack_peer(msgpack_packer *packer, const struct peer_event *e)
+{
+    msgpack_pack_map(packer, 4);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, e->step);
+    pack_key(packer, "peer");
+    pack_text(packer, e->peer.task);
+    pack_key(packer, "sent");
+    msgpack_pack_uint64(packer, e->peer.sent);
+    pack_key(packer, "got");
+    msgpack_pack_uint64(packer, e->peer.got);
+}
+
 int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err)
 {
     int code = 0;
     pthread_mutex_lock(&trace->lock);
-    if (trace->events.n) {
+    if (trace->events.n + trace->peers.n) {
         msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
         pack_key(packer, "events");
-        msgpack_pack_array(packer, trace->events.n);
+        msgpack_pack_array(packer, trace->events.n + trace->peers.n);
         for (size_t i = 0; i < trace->events.n; i++)
             pack_event(packer, &trace->events.items[i]);
+        for (size_t i = 0; i < trace->peers.n; i++)
+            pack_peer(packer, &trace->peers.items[i]);
         code = stream_write(writer, NULL, 0, err);
-        trace->events.n = 0;
+        trace->events.n = trace->peers.n = 0;
+        arena_release(&trace->tasks);
     }
     pthread_mutex_unlock(&trace->lock);
     return code;

@@ -30,6 +30,13 @@ void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run
 /* A step ran. */
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end);
 
+/* What has gone to another task, and come from it, up to the end of a step: bytes of values. */
+struct trace_peer {
+    const char *task; /* copied */
+    uint64_t sent, got;
+};
+void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer);
+
 /* Writes what was collected as trace records and forgets it. */
 int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err);
 

@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What links count of a step is what formulas say, of each way to send a gradient. TCP over the
+# loopback, where nothing is shared; the trace of each worker has bytes of values by peer.
+load ../lib/tools
+load ../lib/shards
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    export OMP_NUM_THREADS=1
+    # the gradient has 256 * 1024 elements: 16 blocks
+    cat >m.lua <<'LUA'
+local x = RandomUniform({8, 256}, {dtype = float32})
+local W = variable{name = "W", shape = {256, 1024}, init = init.normal{}}
+loss = nn.mse(MatMul(x, W), RandomUniform({8, 1024}, {dtype = float32}))
+entry.train = minimize(loss, optim.sgd{rate = 0.01})
+LUA
+}
+
+teardown() {
+    kill_pids "${pids[@]}"
+}
+
+serve() { # TASK: as of lib/shards, without a key
+    tf-ps serve -c c --task "$1" --no-key 2>"$1.err" 3>&- &
+    pids+=($!)
+    soon 10 grep -q "$1: ready on" "$1.err" || { cat "$1.err"; return 1; }
+}
+
+cluster() { # SHARDS WORKERS
+    local i port=$((20000 + RANDOM % 10000))
+    {
+        for ((i = 0; i < $1; i++)); do echo "task ps:$i 127.0.0.1:$((port + i))"; done
+        for ((i = 0; i < $2; i++)); do echo "task worker:$i 127.0.0.1:$((port + $1 + i))"; done
+    } >c
+}
+
+# train N STEPS OPTION...: tK.txt has what worker K's links counted
+train() {
+    local n=$1 steps=$2 i each=()
+    shift 2
+    for ((i = 0; i < n; i++)); do
+        work "$i" --no-key --run train --steps "$steps" --trace "t$i" "$@" 2>"w$i.err" 3>&- &
+        each+=($!)
+    done
+    for ((i = 0; i < n; i++)); do
+        wait "${each[i]}" || { cat "w$i.err"; return 1; }
+        tf-show --json "t$i" | jq -c 'select(.peer)' >"t$i.txt"
+    done
+}
+
+# counted FIELD BYTES SLACK TRACE...: so many of all in each step from the second on
+counted() {
+    jq -s --arg field "$1" 'map(select(.step < 6)) |
+        [group_by(.step)[] | map(.[$field]) | add] | [.[1:], .[:-1]] | transpose | map(.[0] - .[1])' \
+        "${@:4}" | jq -e --argjson n "$2" --argjson slack "$3" \
+        'length == 4 and all(.[]; . >= $n and . <= $n + $slack)' ||
+        { echo "not $2 to $(($2 + $3)) $1"; tail -n 9 "${@:4}"; return 1; }
+}
+
+@test "workers among themselves: whole gradients, factors, bits, and the largest elements" {
+    local n mode bytes whole=$((256 * 1024 * 4))
+    for n in 2 3; do
+        cluster 0 $n
+        # of 1,024 elements a group: a bit each and two means; 1 and 2 bits as MXNet's;
+        # 655 of each 65,536 elements with their places
+        while read -r bytes mode; do
+            tf-graph m.lua | tf-opt | tf-replicate --mode "allreduce$mode" --workers $n |
+                tf-place -c c | tf-part >p.tfg
+            train $n 6
+            # besides, 16 bytes a member and step tell which step is the last
+            counted sent "$bytes" $((n * n * 64)) t?.txt
+        done <<END
+$((2 * (n - 1) * whole))
+$((n * (n - 1) * 8 * (256 + 1024) * 4)) ,factors=all
+$((2 * (n - 1) * (whole / 32 + 256 * 8))) ,bits=1
+$((n * (n - 1) * whole / 16)) ,bits=2,threshold=0.1
+$((n * (n - 1) * whole / 32)) ,bits=1,threshold=0.1
+$((n * (n - 1) * 4 * 655 * 8)) ,top=0.01
+END
+        rm t?.txt
+    done
+}
+
+@test "shards: a gradient out and a variable in, in 32 bits and in 16" {
+    local how bytes
+    for how in "$((256 * 1024 * 4))" "$((256 * 1024 * 2)) --compress bf16"; do
+        read -r bytes how <<<"$how"
+        cluster 2 1
+        # shellcheck disable=SC2086  # options
+        tf-graph m.lua | tf-opt | tf-replicate --mode sync $how | tf-place -c c | tf-part >p.tfg
+        serve ps:0
+        serve ps:1
+        train 1 6
+        counted sent "$bytes" 1024 t0.txt
+        counted got "$bytes" 1024 t0.txt
+        stop
+    done
+}
+
+@test "a table on shards: of each row that a batch has its number, and the row" {
+    cat >m.lua <<'LUA'
+local ids = Cast(RandomUniform({200}, {dtype = float32}) * 5000, {DstT = int64})
+local e = nn.embedding(ids, 5000, 32, {name = "table", partitions = 4})
+loss = nn.mse(e, e * 0)
+entry.train = minimize(loss, optim.sgd{rate = 0.01})
+LUA
+    cluster 4 1
+    tf-graph m.lua | tf-opt | tf-place -c c | tf-part >p.tfg
+    for i in 0 1 2 3; do serve "ps:$i"; done
+    train 1 6
+    tf-ps stats --by peer -c c --no-key | finds '^TASK  PEER  GOT  SENT$'
+    # forth the numbers and the gradient's rows with theirs, back the rows: 200 (8 + 4 * 32) each way
+    counted got $((200 * 4 * 32)) 1024 t0.txt
+    counted sent $((200 * (8 + 4 * 32))) $((200 * 8 + 1024)) t0.txt
+    stop
+}
